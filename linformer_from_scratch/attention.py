@@ -1,0 +1,96 @@
+"""Scaled dot-product attention: every query reads every key (chapter 01).
+
+    Attention(Q, K, V) = softmax(Q Kᵀ / √d) V          Vaswani et al. 2017, section 3.2.1
+
+Masks are boolean, True = may attend, as in torch.nn.functional.scaled_dot_product_attention.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
+    """softmax(q kᵀ / √d): each row sums to one.
+
+    A query that may attend to nobody gets a row of zeros. Its softmax would be 0/0; zero says "nothing was
+    read", keeps gradients finite, and is what PyTorch's fused function returns.
+
+    Shape: q (..., n, d), k (..., m, d), mask broadcastable to (..., n, m) -> (..., n, m)
+    Raises: ValueError if q and k differ in d, or if the mask is not boolean or does not fit.
+    """
+    _check_features(q, k)
+    scores = q @ k.mT / math.sqrt(q.size(-1))  # (..., n, d) @ (..., d, m) -> (..., n, m)
+    if mask is None:
+        return scores.softmax(dim=-1)
+    _check_mask(mask, scores)
+    nobody = ~mask.any(dim=-1, keepdim=True)  # rows with no key to attend to
+    scores = scores.masked_fill(~mask & ~nobody, -math.inf)  # exp(-inf) = 0
+    return scores.softmax(dim=-1).masked_fill(nobody, 0.0)
+
+
+def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Mix the values by the attention weights: softmax(q kᵀ / √d) v.
+
+    Shape: q (..., n, d), k (..., m, d), v (..., m, d_v), mask broadcastable to (..., n, m) -> (..., n, d_v)
+    Raises: ValueError if q and k differ in d, if k and v differ in m, or if the mask does not fit.
+    """
+    if k.size(-2) != v.size(-2):
+        raise ValueError(f"k has {k.size(-2)} tokens, v has {v.size(-2)}; every key needs one value")
+    return attention_weights(q, k, mask) @ v  # (..., n, m) @ (..., m, d_v) -> (..., n, d_v)
+
+
+def causal_mask(n: int) -> Tensor:
+    """Token i may attend to tokens 0 … i: True on and below the diagonal.
+
+    Shape: (n, n)
+    Raises: ValueError if n < 1.
+    """
+    if n < 1:
+        raise ValueError(f"a mask needs at least 1 token, got n={n}")
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+def padding_mask(lengths: Tensor, n: int) -> Tensor:
+    """True at the real tokens of each sample, False at its padding.
+
+    As a mask on keys it needs axes for heads and queries: padding_mask(lengths, n)[:, None, None, :].
+
+    Args:
+        lengths: real tokens of each sample, integers from 0 to n.
+        n: tokens of the padded batch.
+
+    Shape: lengths (batch,) -> (batch, n)
+    Raises: ValueError if a length is negative or larger than n.
+    """
+    if lengths.min() < 0 or lengths.max() > n:
+        raise ValueError(f"lengths go from {lengths.min()} to {lengths.max()}; they must lie in 0 … n={n}")
+    return torch.arange(n, device=lengths.device) < lengths[:, None]
+
+
+def attention_entropy(weights: Tensor) -> Tensor:
+    """Entropy of each row of weights in bits: 0 where one key gets all, log2(m) where m keys share alike.
+
+    Shape: (..., n, m), rows summing to one -> (..., n)
+    """
+    return torch.special.entr(weights).sum(dim=-1) / math.log(2)  # entr(w) = -w ln w, and 0 at w = 0
+
+
+def _check_features(q: Tensor, k: Tensor) -> None:
+    if q.size(-1) != k.size(-1):
+        raise ValueError(
+            f"q has {q.size(-1)} features, k has {k.size(-1)}; a dot product needs the same number"
+        )
+
+
+def _check_mask(mask: Tensor, scores: Tensor) -> None:
+    if mask.dtype != torch.bool:
+        raise ValueError(f"mask has dtype {mask.dtype}, expected torch.bool (True: may attend)")
+    fits = mask.dim() <= scores.dim() and all(
+        m in (1, s) for m, s in zip(reversed(mask.shape), reversed(scores.shape), strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            f"mask has shape {tuple(mask.shape)}, which does not fit scores {tuple(scores.shape)}"
+        )

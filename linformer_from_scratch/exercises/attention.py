@@ -1,0 +1,452 @@
+"""Chapter 01: exercises and quiz."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.attention import attention_entropy, attention_weights, causal_mask
+from linformer_from_scratch.exercises.engine import Exercise
+from linformer_from_scratch.exercises.quiz import Option, Question
+
+BATCH, HEADS = 2, 3
+SIZES = ((5, 7, 4), (7, 5, 11), (1, 3, 2), (6, 6, 5))  # queries, keys, features of each draw
+
+
+def normal(seed: int, *sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """Standard normal tensors of these sizes, the same ones for the same seed."""
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(torch.randn(*size, generator=generator) for size in sizes)
+
+
+# 1.1: the weights of one query
+
+
+def one_query_weights(query: Tensor, keys: Tensor) -> Tensor:
+    """softmax(keys · query / √d). Shape: query (d,), keys (n, d) -> (n,)."""
+    return attention_weights(query[None], keys)[0]
+
+
+def draw_one_query(seed: int) -> tuple[Tensor, Tensor]:
+    """One query and n keys."""
+    _, n, d = SIZES[seed % len(SIZES)]
+    return normal(seed, (d,), (n, d))
+
+
+def one_unscaled(query, keys):
+    """The scores go into the softmax undivided; divide them by √d first, or long vectors make it one-hot."""
+    return (keys @ query).softmax(-1)
+
+
+def one_scaled_by_d(query, keys):
+    """You divide by d; the scores' standard deviation is √d, so divide by √d."""
+    return (keys @ query / len(query)).softmax(-1)
+
+
+def one_scaled_by_n(query, keys):
+    """You divide by the root of the number of keys; what makes scores large is d, the number of features."""
+    return (keys @ query / math.sqrt(len(keys))).softmax(-1)
+
+
+def one_without_softmax(query, keys):
+    """These are still scores: they can be negative and do not sum to one. Put them through a softmax."""
+    return keys @ query / math.sqrt(len(query))
+
+
+def one_divided_by_sum(query, keys):
+    """Dividing scores by their sum gives negative shares when scores are negative; softmax takes exp first."""
+    scores = keys @ query / math.sqrt(len(query))
+    return scores / scores.sum()
+
+
+def one_not_normalised(query, keys):
+    """exp makes the scores positive, but they must also sum to one: divide by their sum."""
+    return (keys @ query / math.sqrt(len(query))).exp()
+
+
+# 1.2: the weights of all queries, batched and with heads
+
+
+def draw_queries_and_keys(seed: int) -> tuple[Tensor, Tensor]:
+    """A batch of heads, with n queries and m keys."""
+    n, m, d = SIZES[seed % len(SIZES)]
+    return normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, m, d))
+
+
+def softmax_over_queries(q, k):
+    """Your columns sum to one, not your rows: each query shares itself out over the keys, the last axis."""
+    return (q @ k.mT / math.sqrt(q.size(-1))).softmax(-2)
+
+
+def softmax_over_heads(q, k):
+    """The softmax runs over the heads; each head shares out over its own keys, the last axis."""
+    return (q @ k.mT / math.sqrt(q.size(-1))).softmax(1)
+
+
+def keys_not_transposed(q, k):
+    """q @ k multiplies features by tokens; turn the keys round first: k.mT is (…, d, m)."""
+    return (q @ k / math.sqrt(q.size(-1))).softmax(-1)
+
+
+def all_axes_transposed(q, k):
+    """k.T turns all four axes round, batch and heads too; .mT turns only the last two."""
+    return (q @ k.permute(3, 2, 1, 0) / math.sqrt(q.size(-1))).softmax(-1)
+
+
+def keys_ask(q, k):
+    """Your rows belong to keys; rows are queries: q comes first, q @ k.mT."""
+    return (k @ q.mT / math.sqrt(q.size(-1))).softmax(-1)
+
+
+def scaled_by_all_heads(q, k):
+    """√d counts the features of one head, q.size(-1), not those of all heads together."""
+    return (q @ k.mT / math.sqrt(q.size(-1) * q.size(1))).softmax(-1)
+
+
+def unscaled(q, k):
+    """The scores are not divided by √d; compare what happens at d = 256 in the section above."""
+    return (q @ k.mT).softmax(-1)
+
+
+# 1.3: entropy in bits
+
+
+@torch.no_grad()
+def entropy(weights: Tensor) -> Tensor:
+    """Entropy of each row in bits, values only: its slope at a weight of zero is infinite."""
+    return attention_entropy(weights)
+
+
+def draw_weights(seed: int) -> tuple[Tensor]:
+    """Rows of weights; some weights are exactly zero, as under a mask."""
+    q, k = draw_queries_and_keys(seed)
+    mask = torch.rand(q.size(-2), k.size(-2), generator=torch.Generator().manual_seed(seed)) > 0.4
+    mask[:, 0] = True
+    return (attention_weights(3 * q, k, mask),)
+
+
+def entropy_in_nats(weights):
+    """This is the entropy in nats; bits need the logarithm to base 2."""
+    return torch.special.entr(weights).sum(-1)
+
+
+def entropy_negative(weights):
+    """The sign is missing: logarithms of numbers below one are negative, so entropy is minus the sum."""
+    return -torch.special.entr(weights).sum(-1) / math.log(2)
+
+
+def entropy_nan_at_zero(weights):
+    """A masked key gives 0 · log 0 = NaN; a weight of zero adds nothing: torch.special.entr or xlogy know that."""
+    return -(weights * weights.log2()).sum(-1)
+
+
+def entropy_mean(weights):
+    """Sum over the keys, do not average: the weights already are the probabilities of the average."""
+    return torch.special.entr(weights).mean(-1) / math.log(2)
+
+
+def entropy_over_queries(weights):
+    """You sum over the queries; every query has an entropy of its own, so sum over the last axis."""
+    return torch.special.entr(weights).sum(-2) / math.log(2)
+
+
+# 1.4: causal weights
+
+
+def causal_weights(q: Tensor, k: Tensor) -> Tensor:
+    """Weights in which token i reads tokens 0 … i. Shape: q, k (…, n, d) -> (…, n, n)."""
+    return attention_weights(q, k, causal_mask(q.size(-2)))
+
+
+def draw_tokens(seed: int) -> tuple[Tensor, Tensor]:
+    """As many queries as keys."""
+    n, _, d = SIZES[seed % len(SIZES)]
+    return normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, n, d))
+
+
+def scores_of(q, k):
+    """Scaled scores and the causal mask."""
+    return q @ k.mT / math.sqrt(q.size(-1)), causal_mask(q.size(-2))
+
+
+def product_with_the_mask(q, k):
+    """Multiplying by 0 makes a score 0, and exp 0 = 1: hidden keys still get weight. Set them to −∞."""
+    scores, mask = scores_of(q, k)
+    return (scores * mask).softmax(-1)
+
+
+def zeroed_after_softmax(q, k):
+    """Zeroing after the softmax leaves rows that sum to less than one; hide the scores before it."""
+    scores, mask = scores_of(q, k)
+    return scores.softmax(-1) * mask
+
+
+def only_the_future(q, k):
+    """The mask is upside down: token i must read the past, columns 0 … i, not the future."""
+    scores, mask = scores_of(q, k)
+    return scores.masked_fill(~mask.mT, -math.inf).softmax(-1)
+
+
+def without_itself(q, k):
+    """A token may read itself: keep the diagonal, or the first row has nobody to attend to and becomes NaN."""
+    scores, mask = scores_of(q, k)
+    return scores.masked_fill(~mask.tril(-1), -math.inf).softmax(-1)
+
+
+def hidden_kept(q, k):
+    """masked_fill fills where the mask is True; ours is True where a token may be read, so fill ~mask."""
+    scores, mask = scores_of(q, k)
+    return scores.masked_fill(mask, -math.inf).softmax(-1)
+
+
+def no_mask(q, k):
+    """Every token still reads the future; apply causal_mask(n) to the scores."""
+    return scores_of(q, k)[0].softmax(-1)
+
+
+# 1.5: a softmax that does not overflow
+
+
+def stable_softmax(scores: Tensor) -> Tensor:
+    """softmax over the last axis. Shape: (rows, n) -> the same."""
+    return scores.softmax(-1)
+
+
+def draw_large_scores(seed: int) -> tuple[Tensor]:
+    """Rows far apart, each with one score far above its mean; exp overflows beyond 88 in float32."""
+    rows, n, _ = SIZES[seed % len(SIZES)]
+    (scores,) = normal(seed, (rows + 1, n + 1))
+    scores[:, 0] += 400
+    return (scores + torch.linspace(-5000, 5000, rows + 1)[:, None],)
+
+
+def softmax_with(scores, shift):
+    """exp of the shifted scores over its sum."""
+    e = (scores - shift).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+def not_shifted(scores):
+    """exp of scores in the hundreds is infinite, and ∞/∞ is NaN; subtract the row's maximum first."""
+    return softmax_with(scores, 0)
+
+
+def shifted_by_the_batch(scores):
+    """You subtract the maximum of the whole batch; in rows far below it every exp becomes 0, and 0/0 is NaN."""
+    return softmax_with(scores, scores.max())
+
+
+def shifted_by_the_mean(scores):
+    """Subtracting the mean leaves scores above zero, which can still overflow; only the maximum is safe."""
+    return softmax_with(scores, scores.mean(-1, keepdim=True))
+
+
+def shifted_by_columns(scores):
+    """You subtract each column's maximum, so different amounts within one row, which changes its softmax."""
+    return softmax_with(scores, scores.amax(0))
+
+
+def summed_over_everything(scores):
+    """The sum runs over all rows; every row must sum to one on its own: sum(-1, keepdim=True)."""
+    e = (scores - scores.amax(-1, keepdim=True)).exp()
+    return e / e.sum()
+
+
+EXERCISES = (
+    Exercise(
+        id="1.1",
+        question="Write the attention weights of one query, shape (d,), over n keys, shape (n, d).",
+        difficulty=1,
+        minutes=5,
+        trains="scores, √d and softmax, without any axis to lose",
+        reference=one_query_weights,
+        draw=draw_one_query,
+        mistakes=(
+            one_unscaled,
+            one_scaled_by_d,
+            one_scaled_by_n,
+            one_without_softmax,
+            one_divided_by_sum,
+            one_not_normalised,
+        ),
+        hints=(
+            "Three steps: one dot product for each key, divide, softmax.",
+            "keys @ query has shape (n,): one score for each key. d is query.size(-1).",
+            "scores = keys @ query / math.sqrt(query.size(-1)); then return scores.softmax(dim=…)",
+        ),
+    ),
+    Exercise(
+        id="1.2",
+        question="Write the weights of all queries at once: q (batch, heads, n, d), k (batch, heads, m, d).",
+        difficulty=2,
+        minutes=8,
+        trains="which axis is which: transpose, scale, softmax",
+        reference=attention_weights,
+        draw=draw_queries_and_keys,
+        mistakes=(
+            softmax_over_queries,
+            softmax_over_heads,
+            keys_not_transposed,
+            all_axes_transposed,
+            keys_ask,
+            scaled_by_all_heads,
+            unscaled,
+        ),
+        hints=(
+            "The same three steps as in 1.1; a matrix product does all dot products at once.",
+            "(…, n, d) @ (…, d, m) gives (…, n, m). k.mT swaps the last two axes and leaves batch and heads.",
+            "scores = q @ k.mT / math.sqrt(q.size(-1)); rows are queries, so the softmax runs over the axis of …",
+        ),
+    ),
+    Exercise(
+        id="1.3",
+        question="Write the entropy in bits of each row of weights (…, n, m); a weight of 0 adds 0.",
+        difficulty=2,
+        minutes=6,
+        trains="reading how sharp a row of attention is",
+        reference=entropy,
+        draw=draw_weights,
+        mistakes=(entropy_in_nats, entropy_negative, entropy_nan_at_zero, entropy_mean, entropy_over_queries),
+        hints=(
+            "Entropy is −Σ w · log₂ w over the keys of one query.",
+            "Input (…, n, m), output (…, n). log2 of 0 is −∞, and 0 · −∞ is NaN: those terms must be 0.",
+            "torch.special.entr(weights) is −w · ln w with 0 at 0; sum it over dim=-1 and divide by ln 2.",
+        ),
+    ),
+    Exercise(
+        id="1.4",
+        question="Write causal weights: token i reads tokens 0 … i. q and k are (batch, heads, n, d).",
+        difficulty=2,
+        minutes=8,
+        trains="masks before the softmax, not inside and not after",
+        reference=causal_weights,
+        draw=draw_tokens,
+        mistakes=(
+            product_with_the_mask,
+            zeroed_after_softmax,
+            only_the_future,
+            without_itself,
+            hidden_kept,
+            no_mask,
+        ),
+        hints=(
+            "Which number, put in place of a score, has exp equal to zero?",
+            "causal_mask(n) is (n, n) and True where a token may be read; scores are (batch, heads, n, n).",
+            "scores.masked_fill(~causal_mask(q.size(-2)), -math.inf), and then the softmax over keys.",
+        ),
+    ),
+    Exercise(
+        id="1.5",
+        question="Write a softmax over the last axis that survives scores in the thousands: (rows, n).",
+        difficulty=3,
+        minutes=8,
+        trains="numerical stability",
+        reference=stable_softmax,
+        draw=draw_large_scores,
+        mistakes=(
+            not_shifted,
+            shifted_by_the_batch,
+            shifted_by_the_mean,
+            shifted_by_columns,
+            summed_over_everything,
+        ),
+        hints=(
+            "Adding the same number to every score of a row leaves its softmax as it was. Which number helps?",
+            "scores.amax(dim=-1, keepdim=True) has shape (rows, 1), so it is subtracted row by row.",
+            "e = (scores - scores.amax(dim=-1, keepdim=True)).exp(); return e / e.sum(…)",
+        ),
+    ),
+)
+
+QUIZ = (
+    Question(
+        "Row i of the attention map holds …",
+        (
+            Option(
+                "how much token i reads from every token",
+                "Yes: rows are queries, and each row sums to one.",
+                True,
+            ),
+            Option(
+                "how much every token reads from token i", "That is column i. Columns need not sum to one."
+            ),
+            Option("the features of token i", "The map has no feature axis: it is tokens by tokens."),
+            Option(
+                "the similarity of token i to all others, so that the map is symmetric",
+                "q and k differ, so i may read j without j reading i.",
+            ),
+        ),
+    ),
+    Question(
+        "Without the division by √d, at d = 256 and standard normal q and k, …",
+        (
+            Option(
+                "the softmax is nearly one-hot and its gradients nearly vanish",
+                "Yes: the scores' standard deviation is 16, and one key takes almost everything.",
+                True,
+            ),
+            Option(
+                "nothing changes, since softmax normalises anyway",
+                "Softmax ignores an added constant, not a factor: the factor is an inverse temperature.",
+            ),
+            Option("the rows no longer sum to one", "They do: softmax always sums to one."),
+            Option(
+                "the scores overflow float32",
+                "Scores of a few dozen are far from overflow; they are only too sharp.",
+            ),
+        ),
+    ),
+    Question(
+        "Somebody hides keys by softmax(scores · mask) with a mask of zeros and ones. The hidden keys get …",
+        (
+            Option(
+                "weight, as if their score were zero",
+                "Yes: exp 0 = 1. It can even be most of the weight.",
+                True,
+            ),
+            Option("exactly zero weight", "Only a score of −∞ gives exactly zero."),
+            Option("NaN", "Nothing here is infinite, so nothing becomes NaN: the error is silent."),
+            Option(
+                "a little weight, too small to matter",
+                "The table in the chapter gives hidden keys most of the row.",
+            ),
+        ),
+    ),
+    Question(
+        "Why may you subtract the row's maximum before exp?",
+        (
+            Option(
+                "the same factor leaves numerator and denominator, so the softmax is unchanged",
+                "Yes: exp(s − c) = exp(s)/exp(c), and exp(c) cancels.",
+                True,
+            ),
+            Option(
+                "it changes the weights so little that it does not matter", "It does not change them at all."
+            ),
+            Option(
+                "it centres the scores, which also helps training",
+                "Centring would be the mean, and that can overflow.",
+            ),
+            Option(
+                "any constant does, the maximum is a habit",
+                "Any constant is right on paper; the maximum alone keeps exp ≤ 1.",
+            ),
+        ),
+    ),
+    Question(
+        "n doubles and d stays. The stored attention map …",
+        (
+            Option(
+                "takes four times the memory",
+                "Yes: n × n numbers. This is the wall that Linformer removes.",
+                True,
+            ),
+            Option("takes twice the memory", "q, k, v and the output double; the map has n² entries."),
+            Option(
+                "stays the same, since its rows sum to one",
+                "Sums say nothing about how many numbers are stored.",
+            ),
+            Option("takes 2d times the memory", "The map has no feature axis, so d does not enter."),
+        ),
+    ),
+)

@@ -1,0 +1,208 @@
+"""Pictures of arrays: each function takes numbers and returns a closed Figure; it computes nothing.
+
+Every Figure shows itself as one PNG with alternative text, made of its title and its axes' names.
+"""
+
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+QUERY = "#2F6DB5"  # blue: what a token looks for
+KEY = "#C8641B"  # orange: what it offers
+VALUE = "#2E8B57"  # green: what it hands over
+INK = "#222222"
+GREY = "#8A8A8A"
+WEIGHTS = "Blues"  # colour map of attention weights; white is zero
+LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY)
+
+STYLE = {
+    "font.size": 12,
+    "axes.titlesize": 13,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": plt.cycler(color=LINES, linestyle=["-", "--", "-.", ":", "-"]),
+    "figure.constrained_layout.use": True,
+    "figure.dpi": 110,
+}
+
+
+class Picture(Figure):
+    """A Figure that a notebook shows as one PNG with alternative text."""
+
+    alt = ""
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        png = BytesIO()
+        self.savefig(png, format="png", facecolor="white")
+        return {"image/png": png.getvalue(), "text/plain": self.alt}, {"image/png": {"alttext": self.alt}}
+
+
+def heatmaps(
+    maps: Mapping[str, ArrayLike],
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    numbers: str | None = None,
+) -> Figure:
+    """Maps side by side on one colour scale that begins at zero; white is zero.
+
+    Args:
+        maps: title -> array (n, m) of non-negative numbers; n queries go down, m keys across.
+        queries, keys: labels of the rows and of the columns.
+        numbers: a format such as ".2f" prints every entry in its cell.
+    """
+    with plt.rc_context(STYLE):
+        arrays = {title: np.asarray(array, dtype=float) for title, array in maps.items()}
+        largest = max(array.max() for array in arrays.values())
+        figure, axes = _figure(len(arrays), width=3.9, height=3.9)
+        for axis, (title, array) in zip(axes, arrays.items(), strict=True):
+            axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest")
+            axis.set(title=title, xlabel="key", ylabel="query")
+            _tick_labels(axis, queries, keys)
+            if numbers:
+                _print_numbers(axis, array, numbers, largest)
+        return _finish(figure, f"Heat maps, queries down, keys across: {'; '.join(arrays)}.")
+
+
+def curves(
+    x: ArrayLike,
+    lines: Mapping[str, ArrayLike],
+    x_label: str,
+    y_label: str,
+    title: str,
+    log: bool = False,
+) -> Figure:
+    """Lines over one x axis, each named in the legend; log=True makes both axes logarithmic (base 2)."""
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=6.5, height=3.8)
+        for name, y in lines.items():
+            axis.plot(x, y, marker="o", label=name)
+        if log:
+            axis.set_xscale("log", base=2)
+            axis.set_yscale("log", base=2)
+            axis.set_xticks(x, [f"{value:,}" for value in np.asarray(x)])
+            axis.minorticks_off()
+        axis.set(xlabel=x_label, ylabel=y_label, title=title)
+        axis.legend(frameon=False)
+        return _finish(figure, f"{title}. {y_label} against {x_label}: {', '.join(lines)}.")
+
+
+def bars(groups: Mapping[str, ArrayLike], labels: Sequence[str], y_label: str, title: str) -> Figure:
+    """Bars over the same labels, one colour a group, its number on each bar."""
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=6.5, height=3.4)
+        width = 0.8 / len(groups)
+        for i, (name, heights) in enumerate(groups.items()):
+            left = np.arange(len(labels)) + (i - (len(groups) - 1) / 2) * width
+            drawn = axis.bar(left, heights, width * 0.92, label=name, color=LINES[i])
+            axis.bar_label(drawn, fmt="%.2f", fontsize=10)
+        axis.set_xticks(range(len(labels)), labels)
+        axis.set(ylabel=y_label, title=title)
+        if len(groups) > 1:
+            axis.legend(frameon=False)
+        return _finish(figure, f"{title}. Bars of {y_label} for {', '.join(labels)}: {', '.join(groups)}.")
+
+
+def arrows(vectors: Mapping[str, tuple[ArrayLike, str]], title: str) -> Figure:
+    """Arrows from the origin of a plane: name -> (vector of two numbers, colour)."""
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=4.8, height=4.2)
+        for name, (vector, colour) in vectors.items():
+            tip = np.asarray(vector, dtype=float)
+            axis.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
+            axis.annotate(
+                name,
+                tip,
+                tip / np.linalg.norm(tip) * 12,
+                textcoords="offset points",
+                color=colour,
+                ha="center",
+                va="center",
+            )
+        _plane(axis, [vector for vector, _ in vectors.values()], title)
+        return _finish(figure, f"{title}. Arrows from the origin: {', '.join(vectors)}.")
+
+
+def mixture(
+    values: ArrayLike, weights: ArrayLike, mixed: ArrayLike, labels: Sequence[str], title: str
+) -> Figure:
+    """Points in a plane and the point they mix to; a line to each value is as thick as its weight.
+
+    Shape: values (n, 2), weights (n,), mixed (2,).
+    """
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=4.8, height=4.2)
+        mixed = np.asarray(mixed, dtype=float)
+        for value, weight, label in zip(np.asarray(values), np.asarray(weights), labels, strict=True):
+            axis.plot(
+                *zip(value, mixed, strict=True), color=VALUE, linestyle="-", lw=0.5 + 9 * weight, alpha=0.45
+            )
+            axis.plot(*value, "o", color=VALUE, ms=8)
+            axis.annotate(f"{label} {weight:.2f}", value, (0, 10), textcoords="offset points", ha="center")
+        axis.plot(*mixed, "*", color=QUERY, ms=18, label="mixture")
+        _plane(axis, values, title)
+        axis.legend(frameon=False, loc="lower left")
+        return _finish(figure, f"{title}. Values as points, their mixture a star: {', '.join(labels)}.")
+
+
+def wall(lengths: Sequence[int], proj_dim: int, title: str) -> Figure:
+    """The n×n map of each length, drawn to one scale, with Linformer's n×k map laid over it."""
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=7.4, height=4.0)
+        left = 0.0
+        for n in lengths:
+            axis.add_patch(plt.Rectangle((left, 0), n, n, facecolor="#D6E4F3", edgecolor=QUERY))
+            axis.add_patch(plt.Rectangle((left, 0), proj_dim, n, facecolor=KEY, edgecolor=KEY))
+            axis.annotate(
+                f"n = {n:,}", (left + n / 2, 0), (0, -8), textcoords="offset points", ha="center", va="top"
+            )
+            left += n + lengths[-1] * 0.08
+        largest = lengths[-1]
+        corner = left - largest * 1.08  # of the largest square
+        axis.text(corner + largest * 0.5, largest * 0.45, "n×n", color=QUERY, fontsize=20, ha="center")
+        axis.text(
+            corner + proj_dim + largest * 0.03, largest * 0.9, f"n×k, k = {proj_dim}", color=KEY, fontsize=14
+        )
+        axis.set(xlim=(-40, left), ylim=(-largest * 0.08, largest * 1.03), aspect="equal", title=title)
+        axis.axis("off")
+        sizes = ", ".join(f"{n:,}" for n in lengths)
+        return _finish(
+            figure, f"{title}. Squares n×n for n = {sizes} to scale, each with an n×{proj_dim} strip."
+        )
+
+
+def _figure(columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    figure, axes = plt.subplots(
+        1, columns, figsize=(width * columns, height), squeeze=False, FigureClass=Picture
+    )
+    return figure, list(axes[0])
+
+
+def _finish(figure: Figure, alt: str) -> Figure:
+    figure.alt = alt
+    plt.close(figure)  # a notebook draws the returned Figure once, not a second time as an open one
+    return figure
+
+
+def _tick_labels(axis: Axes, queries: Sequence[str] | None, keys: Sequence[str] | None) -> None:
+    axis.spines[:].set_visible(False)
+    axis.set_xticks(range(len(keys)) if keys else [], keys, rotation=60, ha="right", rotation_mode="anchor")
+    axis.set_yticks(range(len(queries)) if queries else [], queries)
+
+
+def _print_numbers(axis: Axes, array: np.ndarray, form: str, largest: float) -> None:
+    for (row, column), number in np.ndenumerate(array):
+        colour = "white" if number > 0.55 * largest else INK
+        axis.text(column, row, format(number, form), ha="center", va="center", color=colour, fontsize=10)
+
+
+def _plane(axis: Axes, points: ArrayLike, title: str) -> None:
+    reach = 1.25 * np.abs(np.asarray([np.asarray(point, dtype=float) for point in points])).max()
+    axis.axhline(0, color=GREY, lw=0.7, linestyle="-")
+    axis.axvline(0, color=GREY, lw=0.7, linestyle="-")
+    axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=title)
+    axis.set(xlabel="first feature", ylabel="second feature")

@@ -1,0 +1,118 @@
+"""attention.py, against PyTorch's own function, the definition, and numbers worked out by hand."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.testing import assert_close
+
+from linformer_from_scratch.attention import (
+    attention_weights,
+    causal_mask,
+    padding_mask,
+    scaled_dot_product_attention,
+)
+
+BATCH, HEADS, N, M, D, D_V = 2, 3, 7, 5, 11, 13
+
+
+@pytest.fixture
+def qkv():
+    torch.manual_seed(0)
+    return [torch.randn(BATCH, HEADS, *size, requires_grad=True) for size in ((N, D), (M, D), (M, D_V))]
+
+
+def random_mask():
+    mask = torch.rand(BATCH, 1, N, M, generator=torch.Generator().manual_seed(1)) > 0.4
+    mask[..., 0] = True  # every query has somebody to attend to
+    return mask
+
+
+def gradients(output, inputs):
+    upstream = torch.linspace(-1, 1, output.numel()).view_as(output)
+    return torch.autograd.grad(output, inputs, upstream)
+
+
+@pytest.mark.parametrize("mask", [None, random_mask(), random_mask()[:, 0, :1, None].transpose(1, 2)])
+def test_equals_pytorch_forward_and_gradients(qkv, mask):
+    ours = scaled_dot_product_attention(*qkv, mask)
+    theirs = functional.scaled_dot_product_attention(*qkv, mask)
+    assert_close(ours, theirs, atol=1e-6, rtol=0)
+    assert_close(gradients(ours, qkv), gradients(theirs, qkv), atol=1e-6, rtol=0)
+
+
+def test_causal_equals_pytorch(qkv):
+    q, k, v = qkv[0], qkv[0].flip(-1), qkv[0].flip(-2)  # as many keys as queries
+    ours = scaled_dot_product_attention(q, k, v, causal_mask(N))
+    assert_close(ours, functional.scaled_dot_product_attention(q, k, v, is_causal=True), atol=1e-6, rtol=0)
+
+
+def test_rows_sum_to_one_and_masked_keys_get_exactly_zero(qkv):
+    mask = random_mask()
+    weights = attention_weights(*qkv[:2], mask)
+    assert_close(weights.sum(-1), torch.ones(BATCH, HEADS, N))
+    assert (weights[~mask.expand_as(weights)] == 0).all()
+
+
+def test_weights_by_hand():
+    q = torch.tensor([[2.0, 0.0, 0.0, 0.0]])  # d = 4, so the scores are 0 and ln 3
+    k = torch.tensor([[0.0, 1.0, 0.0, 0.0], [math.log(3), 5.0, 0.0, 0.0]])
+    assert_close(attention_weights(q, k), torch.tensor([[0.25, 0.75]]))
+
+
+def test_a_query_with_nobody_to_attend_to_reads_zeros_and_has_finite_gradients(qkv):
+    mask = random_mask()
+    mask[1, :, 2] = False
+    output = scaled_dot_product_attention(*qkv, mask)
+    assert (output[1, :, 2] == 0).all()
+    assert (attention_weights(*qkv[:2], mask)[1, :, 2] == 0).all()
+    ours = gradients(output, qkv)
+    theirs = gradients(functional.scaled_dot_product_attention(*qkv, mask), qkv)
+    assert_close(ours, theirs, atol=1e-6, rtol=0)
+    assert all(gradient.isfinite().all() for gradient in ours)
+
+
+def test_scores_of_ten_thousand_do_not_overflow():
+    q = torch.tensor([[10_000.0]])
+    assert_close(attention_weights(q, torch.tensor([[1.0], [-1.0]])), torch.tensor([[1.0, 0.0]]))
+
+
+def test_causal_mask_by_hand():
+    expected = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool()
+    assert torch.equal(causal_mask(3), expected)
+
+
+def test_padding_mask_by_hand():
+    expected = torch.tensor([[1, 1, 0], [0, 0, 0], [1, 1, 1]]).bool()
+    assert torch.equal(padding_mask(torch.tensor([2, 0, 3]), 3), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_dtype_is_kept(qkv, dtype):
+    q, k, v = (t.detach().to(dtype) for t in qkv)
+    output = scaled_dot_product_attention(q, k, v, random_mask())
+    assert output.dtype == dtype and output.isfinite().all()
+
+
+def test_inputs_are_left_as_they_were(qkv):
+    mask = random_mask()
+    before = [t.clone() for t in (*qkv, mask)]
+    scaled_dot_product_attention(*qkv, mask)
+    assert all(torch.equal(a, b) for a, b in zip(before, (*qkv, mask), strict=True))
+
+
+def test_errors_say_both_numbers():
+    x = torch.ones(4, 3)
+    with pytest.raises(ValueError, match="q has 3 features, k has 2"):
+        attention_weights(x, torch.ones(4, 2))
+    with pytest.raises(ValueError, match="k has 4 tokens, v has 5"):
+        scaled_dot_product_attention(x, x, torch.ones(5, 3))
+    with pytest.raises(ValueError, match=r"mask has dtype torch.float32, expected torch.bool"):
+        attention_weights(x, x, torch.ones(4, 4))
+    with pytest.raises(ValueError, match=r"mask has shape \(4, 3\), which does not fit scores \(4, 4\)"):
+        attention_weights(x, x, torch.ones(4, 3, dtype=torch.bool))
+    with pytest.raises(ValueError, match="at least 1 token, got n=0"):
+        causal_mask(0)
+    with pytest.raises(ValueError, match=r"lengths go from 2 to 9; they must lie in 0 … n=8"):
+        padding_mask(torch.tensor([2, 9]), 8)

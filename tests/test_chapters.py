@@ -1,0 +1,122 @@
+"""Every chapter keeps the rhythm, shows what it claims, and reads well where nothing can be run."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
+NOTEBOOKS = CHAPTERS + sorted((ROOT / "solutions").glob("*.ipynb"))
+EXCUSES = {"nbval-ignore-output"}  # the only way out of strict comparison, for times and machines
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def markdown(notebook):
+    return [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+
+
+def code(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def shown(notebook):
+    """All text that the cells of a notebook have printed or returned."""
+    texts = []
+    for output in (output for cell in code(notebook) for output in cell.outputs):
+        texts.append(output.get("text", ""))
+        texts.extend(str(value) for key, value in output.get("data", {}).items() if key.startswith("text/"))
+    return "\n".join(texts)
+
+
+def test_there_are_chapters():
+    assert [path.stem[:2] for path in CHAPTERS] == [f"{i:02}" for i in range(len(CHAPTERS))] != []
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_chapter_keeps_the_rhythm(path):
+    number, texts = path.stem[:2], markdown(read(path))
+    title = texts[0]
+    assert title.startswith(f"# {number} · ")
+    assert re.search(r"^\*\*[^*]+\?\*\* · \d+ minutes$", title, re.M), "one question, and the minutes"
+    assert len(re.findall(r"^- ", title, re.M)) == 3 and "You need" in title
+    everything = "\n".join(texts)
+    assert everything.count("**Predict.**") >= 2
+    assert f'quiz("{number}")' in "\n".join(cell.source for cell in code(read(path)))
+    (summary,) = [text for text in texts if text.startswith("## Summary")]
+    assert len(re.findall(r"^\d\. ", summary, re.M)) == 5
+    assert "### Further reading" in texts[-1]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_outputs_are_committed_in_order_and_without_errors(path):
+    cells = code(read(path))
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert not [
+        output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"
+    ]
+    assert "widgets" not in read(path).metadata
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_nine_cells_in_ten_show_what_they_did(path):
+    cells = [cell for cell in code(read(path)) if not cell.source.startswith(("import", "from"))]
+    silent = [cell.source for cell in cells if not cell.outputs]
+    assert len(silent) <= len(cells) / 10, silent
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_cells_are_short(path):
+    lengths = sorted(len(cell.source.splitlines()) for cell in code(read(path)))
+    assert lengths[len(lengths) // 2] <= 4 and lengths[-1] <= 15
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_pictures_have_alternative_text_and_come_from_this_repository(path):
+    notebook = read(path)
+    for text in markdown(notebook):
+        for alt, source in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", text):
+            assert len(alt) > 20, f"{source} needs alternative text"
+        for source in re.findall(r"""(?:\]\(|src=["'])([^)"' ]+\.(?:png|mp4|svg|gif|jpg))""", text):
+            assert (path.parent / source).exists(), source
+    for cell in code(notebook):
+        for output in cell.outputs:
+            if "image/png" in output.get("data", {}):
+                alt = output.metadata.get("image/png", {}).get("alttext", "")
+                assert len(alt) > 20, f"a picture without alternative text after {cell.source[:60]!r}"
+
+
+NOT_A_MEASUREMENT = re.compile(
+    r"arXiv:? ?\d{4}\.\d+|sections? [\d.]+|[Ee]xercises? [\d.]+(?: and [\d.]+)?|^#+ .*$|`[^`]*`|\$[^$]*\$",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_every_decimal_in_prose_was_printed_by_a_cell(path):
+    notebook = read(path)
+    printed = shown(notebook)
+    for text in markdown(notebook):
+        for number in re.findall(r"\d+\.\d+", NOT_A_MEASUREMENT.sub(" ", text)):
+            assert number in printed, f"{number} stands in prose and in no output: {text[:80]!r}"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_only_times_and_machines_are_excused_from_comparison(path):
+    for cell in code(read(path)):
+        excused = [tag for tag in cell.metadata.get("tags", []) if tag.startswith(("nbval", "raises"))]
+        if excused:
+            assert set(excused) <= EXCUSES
+            assert "perf_counter" in cell.source or "doctor()" in cell.source
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_no_machine_and_no_address_outside_stands_in_a_notebook(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.findall(r"/home/\w+|/root/|/Users/\w+|C:\\\\", text)
+    assert not re.findall(r"""src=\\?["']https?:""", text)

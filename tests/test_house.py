@@ -1,0 +1,76 @@
+"""The house: arrows point down, there are no circles, and importing the package is instant."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "linformer_from_scratch"
+NAME = PACKAGE.name
+# Whatever is not named here is the ground floor, which imports nothing of ours.
+FLOORS = {"multihead": 1, "linformer": 1, "efficient": 1, "distributed": 1, "pretrained": 2, "start_here": 3}
+ROOF = {"widgets": 3, "exercises": 3}  # packages: their own modules may import one another
+
+
+def room(module):
+    return module.removeprefix(NAME).lstrip(".").split(".")[0]
+
+
+def floor(module):
+    return (FLOORS | ROOF).get(room(module), 0)
+
+
+def module_of(path):
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports(path):
+    """Our own modules that a file imports, wherever in the file it does."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: relative import"
+            names = [node.module]
+        yield from (name for name in names if name.split(".")[0] == NAME)
+
+
+def test_arrows_point_down():
+    modules = sorted(PACKAGE.rglob("*.py"))
+    assert len(modules) > 5
+    for path in modules:
+        module = module_of(path)
+        for target in imports(path):
+            inside = room(module) in ROOF and room(module) == room(target)
+            assert inside or floor(target) < floor(module), (
+                f"{module} imports {target}, which is not below it"
+            )
+
+
+def test_there_are_no_circles():
+    graph = {module_of(path): set(imports(path)) for path in PACKAGE.rglob("*.py")}
+
+    def visit(module, trail):
+        assert module not in trail, " imports ".join([*trail, module])
+        for target in graph.get(module, ()):
+            visit(target, [*trail, module])
+
+    for module in graph:
+        visit(module, [])
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = f"import sys, {NAME}; print([m for m in ('torch', 'numpy', 'matplotlib') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_every_room_of_a_chapter_has_its_stem():
+    """Chapter, module, test, solution and scene of a chapter share one stem."""
+    root = PACKAGE.parent
+    for chapter in sorted((root / "chapters").glob("[0-9][0-9]_*.ipynb")):
+        stem = chapter.stem[3:]
+        assert (PACKAGE / f"{stem}.py").exists() or (PACKAGE / stem).is_dir()
+        assert (root / "tests" / f"test_{stem}.py").exists()
+        assert (root / "solutions" / chapter.name).exists()
+        assert (PACKAGE / "exercises" / f"{stem}.py").exists()
+        assert chapter.stem == "00_start_here" or (root / "chapters/scenes" / f"{chapter.stem}.py").exists()

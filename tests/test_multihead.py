@@ -1,0 +1,147 @@
+"""multihead.py, against nn.MultiheadAttention with the same weights, and against its own definition."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from linformer_from_scratch.attention import padding_mask
+from linformer_from_scratch.multihead import MultiHeadAttention, merge_heads, split_heads
+
+BATCH, N, HEADS, D_HEAD = 3, 7, 4, 5
+D_MODEL = HEADS * D_HEAD
+LENGTHS = torch.tensor([7, 4, 1])
+
+
+def make_layer(num_kv_heads=HEADS, causal=False):
+    torch.manual_seed(0)
+    return MultiHeadAttention(D_MODEL, HEADS, num_kv_heads, causal)
+
+
+def make_x():
+    return torch.randn(BATCH, N, D_MODEL, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+
+def pytorch_twin(layer):
+    """nn.MultiheadAttention with the same weights; shared key/value heads are written out once per head."""
+    twin = nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True)
+    copies = HEADS // layer.num_kv_heads
+
+    def written_out(linear):
+        return linear.weight.unflatten(0, (-1, D_HEAD)).repeat_interleave(copies, dim=0).flatten(0, 1)
+
+    with torch.no_grad():
+        twin.in_proj_weight.copy_(
+            torch.cat([layer.query.weight, written_out(layer.key), written_out(layer.value)])
+        )
+        twin.in_proj_bias.zero_()
+        twin.out_proj.weight.copy_(layer.output.weight)
+        twin.out_proj.bias.copy_(layer.output.bias)
+    return twin
+
+
+def gradients(output, inputs):
+    upstream = torch.linspace(-1, 1, output.numel()).view_as(output)
+    return torch.autograd.grad(output, inputs, upstream)
+
+
+@pytest.mark.parametrize("num_kv_heads", [HEADS, 2, 1])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("padded", [False, True])
+def test_equals_pytorch_and_its_definition(num_kv_heads, causal, padded):
+    layer, x = make_layer(num_kv_heads, causal), make_x()
+    twin = pytorch_twin(layer)
+    mask = padding_mask(LENGTHS, N) if padded else None
+    future = ~torch.ones(N, N).tril().bool() if causal else None  # nn.MultiheadAttention: True = hidden
+    hidden = None if mask is None else ~mask
+    theirs, _ = twin(x, x, x, key_padding_mask=hidden, attn_mask=future, need_weights=False)
+    ours = layer(x, mask)
+    assert_close(ours, theirs, atol=1e-6, rtol=0)
+    assert_close(ours, layer.definition(x, mask), atol=1e-6, rtol=0)
+    assert_close(gradients(ours, [x]), gradients(theirs, [x]), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("num_kv_heads", [HEADS, 2, 1])
+def test_parameters_get_the_gradients_of_the_definition(num_kv_heads):
+    layer, x, mask = make_layer(num_kv_heads).double(), make_x().double(), padding_mask(LENGTHS, N)
+    parameters = list(layer.parameters())
+    assert_close(
+        gradients(layer(x, mask), parameters),
+        gradients(layer.definition(x, mask), parameters),
+        atol=1e-12,
+        rtol=0,
+    )
+
+
+def test_heads_split_the_features_and_keep_every_token():
+    x = torch.arange(2 * 3 * 4).view(2, 3, 4)
+    heads = split_heads(x, 2)
+    assert heads.shape == (2, 2, 3, 2)
+    assert torch.equal(heads[1, 0], x[1, :, :2]) and torch.equal(heads[1, 1], x[1, :, 2:])
+
+
+def test_merge_undoes_split():
+    x = make_x()
+    assert torch.equal(merge_heads(split_heads(x, HEADS)), x)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_stands_in_the_padding_changes_no_real_token(causal):
+    layer, x, mask = make_layer(causal=causal), make_x(), padding_mask(LENGTHS, N)
+    noisy = torch.where(mask[..., None], x, 1e3)
+    assert_close(layer(noisy, mask)[mask], layer(x, mask)[mask])
+
+
+def test_a_wholly_padded_sample_is_finite_and_disturbs_nobody():
+    layer, x = make_layer(), make_x()
+    mask = padding_mask(torch.tensor([7, 0, 4]), N)
+    output = layer(x, mask)
+    assert_close(output[1], layer.output.bias.expand(N, -1))
+    assert_close(output[[0, 2]], layer(x[[0, 2]], mask[[0, 2]]))
+    assert all(gradient.isfinite().all() for gradient in gradients(output, [x, *layer.parameters()]))
+
+
+def test_causal_means_that_a_later_token_changes_no_earlier_output():
+    layer, x = make_layer(causal=True), make_x().detach()
+    edited = x.clone()
+    edited[:, 4] += 1
+    difference = (layer(edited) - layer(x)).abs().amax(dim=(0, 2))
+    assert (difference[:4] == 0).all() and (difference[4:] > 0).all()
+
+
+def test_fewer_key_value_heads_mean_smaller_weights():
+    grouped = make_layer(num_kv_heads=2)
+    assert grouped.key.weight.shape == grouped.value.weight.shape == (2 * D_HEAD, D_MODEL)
+    assert grouped.query.weight.shape == grouped.output.weight.shape == (D_MODEL, D_MODEL)
+
+
+def test_only_the_output_has_a_bias():
+    assert [name for name, _ in make_layer().named_parameters() if "bias" in name] == ["output.bias"]
+
+
+def test_state_dict_round_trip():
+    layer, other = make_layer(), MultiHeadAttention(D_MODEL, HEADS)
+    other.load_state_dict(layer.state_dict())
+    assert torch.equal(layer(make_x()), other(make_x()))
+
+
+def test_one_token_alone_reads_its_own_value():
+    layer, x = make_layer(), make_x()[:, :1]
+    assert_close(layer(x), layer.output(layer.value(x)))
+
+
+def test_errors_say_both_numbers():
+    with pytest.raises(ValueError, match="3 heads do not divide d_model=20"):
+        MultiHeadAttention(20, 3)
+    with pytest.raises(ValueError, match="3 heads do not divide num_heads=4"):
+        MultiHeadAttention(20, 4, num_kv_heads=3)
+    with pytest.raises(ValueError, match="0 heads do not divide d_model=20"):
+        MultiHeadAttention(20, 0)
+    with pytest.raises(ValueError, match=r"x has shape \(3, 7, 19\), expected \(batch, n, 20\)"):
+        make_layer()(torch.ones(3, 7, 19))
+    with pytest.raises(
+        ValueError, match=r"padding_mask is torch.bool \(3, 6\), expected torch.bool \(3, 7\)"
+    ):
+        make_layer()(make_x(), padding_mask(LENGTHS - 1, 6))
+    with pytest.raises(ValueError, match=r"padding_mask is torch.float32 \(3, 7\), expected torch.bool"):
+        make_layer()(make_x(), torch.ones(BATCH, N))

@@ -1,0 +1,65 @@
+"""Run notebooks from top to bottom and keep their outputs: python tools/refresh.py [01 02 …]
+
+Without numbers it refreshes every notebook of chapters/ and solutions/. A cell that raises stops it, and the
+notebook stays as it was.
+"""
+
+import base64
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parents[1]
+README_PICTURE = ROOT / "chapters" / "wall.png"
+LIMIT_S = 300  # seconds a cell may take
+
+
+def notebooks(numbers: list[str]) -> list[Path]:
+    """The notebooks whose names begin with one of the numbers; all of them if there are none."""
+    found = [path for folder in ("chapters", "solutions") for path in sorted((ROOT / folder).glob("*.ipynb"))]
+    return [path for path in found if not numbers or path.name[:2] in numbers]
+
+
+def refresh(path: Path) -> None:
+    """Execute one notebook where it lies and write it back with its new outputs."""
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        timeout=LIMIT_S,
+        resources={"metadata": {"path": str(path.parent)}},
+        store_widget_state=False,  # pages and slides show the still pictures instead
+        record_timing=False,
+        coalesce_streams=True,
+    )
+    client.execute()
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    nbformat.validate(notebook)
+    nbformat.write(notebook, path)
+    for cell in notebook.cells:
+        if "readme-picture" in cell.metadata.get("tags", []):
+            README_PICTURE.write_bytes(base64.b64decode(cell.outputs[0].data["image/png"]))
+
+
+def main() -> None:
+    """Refresh the notebooks named on the command line."""
+    paths = notebooks(sys.argv[1:])
+    if not paths:
+        sys.exit(f"no notebook begins with {' or '.join(sys.argv[1:])}; names look like 01_attention.ipynb")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LINFORMER_PROGRESS"] = f"{folder}/progress.json"  # not the reader's own
+        for path in paths:
+            start = time.perf_counter()
+            refresh(path)
+            print(f"{path.relative_to(ROOT)}: {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""Render the scenes that changed since their clip was made: python tools/scenes.py [01 02 …]
+
+Beside each clip, chapters/scenes/media/ keeps a still (the last frame) and a JSON with the clip's description
+and the hash of the source it was rendered from.
+"""
+
+import hashlib
+import importlib.util
+import json
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SCENES = ROOT / "chapters" / "scenes"
+MEDIA = SCENES / "media"
+MISSING = (
+    "manim is not installed: run `make scenes`, or `python -m pip install -e '.[scenes]'`, and try again"
+)
+
+
+def source_hash(path: Path) -> str:
+    """SHA-256 of a scene and of the look that all scenes share."""
+    source = path.read_text(encoding="utf-8") + (SCENES / "look.py").read_text(encoding="utf-8")
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def is_current(path: Path) -> bool:
+    """Whether clip, still and JSON exist and come from this source."""
+    clip, still, facts = outputs(path)
+    if not (clip.exists() and still.exists() and facts.exists()):
+        return False
+    return json.loads(facts.read_text(encoding="utf-8"))["sha256"] == source_hash(path)
+
+
+def outputs(path: Path) -> tuple[Path, Path, Path]:
+    """Clip, still and JSON of a scene."""
+    clip, still, facts = (MEDIA / f"{path.stem}{suffix}" for suffix in (".mp4", ".png", ".json"))
+    return clip, still, facts
+
+
+def load(path: Path) -> type:
+    """The one scene class that the file defines."""
+    sys.path.insert(0, str(SCENES))  # scenes import the look beside them
+    spec = importlib.util.spec_from_file_location(f"scene_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (scene,) = (c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__)
+    return scene
+
+
+def render(path: Path) -> None:
+    """Write the clip at 720p30, the last frame as a still, and the JSON."""
+    import manim
+
+    settings = {
+        "quality": "medium_quality",  # 1280×720 at 30 frames a second
+        "media_dir": str(ROOT / "build" / "scenes"),
+        "output_file": path.stem,
+        "disable_caching": True,  # stale parts would survive a change in the package's numbers
+        "progress_bar": "none",
+        "verbosity": "WARNING",
+    }
+    clip, still, facts = outputs(path)
+    with manim.tempconfig(settings):
+        Scene = load(path)
+        scene = Scene()
+        scene.render()
+    MEDIA.mkdir(exist_ok=True)
+    clip.write_bytes(Path(scene.renderer.file_writer.movie_file_path).read_bytes())
+    scene.renderer.camera.get_image().convert("RGB").quantize(64).save(still, optimize=True)
+    record = {
+        "description": Scene.__doc__.splitlines()[0],
+        "sha256": source_hash(path),
+        "manim": manim.__version__,
+        "seconds": round(scene.renderer.time, 1),
+    }
+    facts.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Render what changed among the scenes named on the command line, or among all."""
+    wanted = sys.argv[1:]
+    paths = [path for path in sorted(SCENES.glob("[0-9][0-9]_*.py")) if not wanted or path.name[:2] in wanted]
+    if not paths:
+        sys.exit(f"no scene begins with {' or '.join(wanted)}; names look like 01_attention.py")
+    stale = [path for path in paths if not is_current(path)]
+    if stale and importlib.util.find_spec("manim") is None:
+        sys.exit(MISSING)
+    for path in paths:
+        start = time.perf_counter()
+        if path in stale:
+            render(path)
+        done = f"rendered in {time.perf_counter() - start:.0f} s" if path in stale else "unchanged"
+        print(f"{path.relative_to(ROOT)}: {done}")
+
+
+if __name__ == "__main__":
+    main()
