@@ -178,9 +178,8 @@ def _words(text: str) -> list[str]:
     spaced = "".join(f" {character} " if _is_chinese(character) else character for character in clean)
     words = []
     for word in spaced.split():
-        plain = "".join(
-            c for c in unicodedata.normalize("NFD", word.lower()) if unicodedata.category(c) != "Mn"
-        )
+        lower = "".join(map(str.lower, word))  # letter by letter: no final sigma, as in BERT's tokenizer
+        plain = "".join(c for c in unicodedata.normalize("NFD", lower) if unicodedata.category(c) != "Mn")
         apart = "".join(f" {character} " if _is_punctuation(character) else character for character in plain)
         words.extend(apart.split())
     return words
