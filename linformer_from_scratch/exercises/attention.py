@@ -7,7 +7,7 @@ from torch import Tensor
 
 from linformer_from_scratch.attention import attention_entropy, attention_weights, causal_mask
 from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.questions import Option, Question
 
 BATCH, HEADS = 2, 3
 SIZES = ((5, 7, 4), (7, 5, 11), (1, 3, 2), (6, 6, 5))  # queries, keys, features of each draw
@@ -364,7 +364,7 @@ QUIZ = (
         (
             Option(
                 "how much token i reads from every token",
-                "Yes: rows are queries, and each row sums to one.",
+                "Rows are queries, and each row sums to one.",
                 True,
             ),
             Option(
@@ -382,7 +382,7 @@ QUIZ = (
         (
             Option(
                 "the softmax is nearly one-hot and its gradients nearly vanish",
-                "Yes: the scores' standard deviation is 16, and one key takes almost everything.",
+                "The scores' standard deviation is 16, and one key takes almost everything.",
                 True,
             ),
             Option(
@@ -401,7 +401,7 @@ QUIZ = (
         (
             Option(
                 "weight, as if their score were zero",
-                "Yes: exp 0 = 1. It can even be most of the weight.",
+                "Exp 0 = 1. It can even be most of the weight.",
                 True,
             ),
             Option("exactly zero weight", "Only a score of −∞ gives exactly zero."),
@@ -417,7 +417,7 @@ QUIZ = (
         (
             Option(
                 "the same factor leaves numerator and denominator, so the softmax is unchanged",
-                "Yes: exp(s − c) = exp(s)/exp(c), and exp(c) cancels.",
+                "Exp(s − c) = exp(s)/exp(c), and exp(c) cancels.",
                 True,
             ),
             Option(
@@ -438,7 +438,7 @@ QUIZ = (
         (
             Option(
                 "takes four times the memory",
-                "Yes: n × n numbers. This is the wall that Linformer removes.",
+                "N × n numbers. This is the wall that Linformer removes.",
                 True,
             ),
             Option("takes twice the memory", "q, k, v and the output double; the map has n² entries."),

@@ -9,7 +9,7 @@ from torch.nn import functional
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
 from linformer_from_scratch.exercises.attention import normal
 from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.questions import Option, Question
 from linformer_from_scratch.multihead import merge_heads, split_heads
 
 BATCH = 2
@@ -353,7 +353,7 @@ QUIZ = (
     Question(
         "d_model = 512 and 8 heads, n tokens. The layer computes …",
         (
-            Option("8 maps of n×n", "Yes: the features are cut into eighths, the tokens are not.", True),
+            Option("8 maps of n×n", "The features are cut into eighths, the tokens are not.", True),
             Option(
                 "8 maps of n/8 × n/8", "The tokens are not divided among the heads: every head reads all n."
             ),
@@ -372,7 +372,7 @@ QUIZ = (
         (
             Option(
                 "runs, and mixes features of different tokens",
-                "Yes: the shape is right and the contents are wrong.",
+                "The shape is right and the contents are wrong.",
                 True,
             ),
             Option(
@@ -392,7 +392,7 @@ QUIZ = (
     Question(
         "Inside a head, scores are divided by …",
         (
-            Option("√d_head", "Yes: the dot product has d_head terms.", True),
+            Option("√d_head", "The dot product has d_head terms.", True),
             Option("√d_model", "That would be right for one head of d_model features."),
             Option("√num_heads", "The number of heads does not enter a head's dot product."),
             Option("√n", "n sets how many scores there are, not how large they are."),
@@ -401,9 +401,7 @@ QUIZ = (
     Question(
         "8 query heads, 2 key/value heads. Compared with 8 and 8, the scores cost …",
         (
-            Option(
-                "the same; the cache is a quarter", "Yes: every query head still makes its n×n map.", True
-            ),
+            Option("the same; the cache is a quarter", "Every query head still makes its n×n map.", True),
             Option(
                 "a quarter; the cache is the same",
                 "The other way round: what is kept shrinks, what is computed does not.",
@@ -423,7 +421,7 @@ QUIZ = (
         (
             Option(
                 "the last 3 keys of the second sentence from every query",
-                "Yes: nobody may read padding.",
+                "Nobody may read padding.",
                 True,
             ),
             Option(

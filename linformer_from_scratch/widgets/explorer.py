@@ -45,7 +45,9 @@ class Explorer(VBox):
         self.readout = HTML()
         self.numbers = ""
         self._drawing = False
-        super().__init__([*(HBox(row, layout={"flex_flow": "row wrap"}) for row in rows), self.picture, self.readout])
+        super().__init__(
+            [*(HBox(row, layout={"flex_flow": "row wrap"}) for row in rows), self.picture, self.readout]
+        )
         for control in chain(*rows):
             if not control.description:
                 raise ValueError(f"a {type(control).__name__} of {type(self).__name__} has no description")
