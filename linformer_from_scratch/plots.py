@@ -190,8 +190,9 @@ def _finish(figure: Figure, alt: str) -> Figure:
 
 def _tick_labels(axis: Axes, queries: Sequence[str] | None, keys: Sequence[str] | None) -> None:
     axis.spines[:].set_visible(False)
-    axis.set_xticks(range(len(keys)) if keys else [], keys, rotation=60, ha="right", rotation_mode="anchor")
-    axis.set_yticks(range(len(queries)) if queries else [], queries)
+    queries, keys = queries or [], keys or []
+    axis.set_xticks(range(len(keys)), keys, rotation=60, ha="right", rotation_mode="anchor")
+    axis.set_yticks(range(len(queries)), queries)
 
 
 def _print_numbers(axis: Axes, array: np.ndarray, form: str, largest: float) -> None:

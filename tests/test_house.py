@@ -31,8 +31,14 @@ def imports(path):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name}: relative import"
-            names = [node.module]
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]  # from package import module
+            names = {name if is_module(name) else node.module for name in inside}
         yield from (name for name in names if name.split(".")[0] == NAME)
+
+
+def is_module(name):
+    place = PACKAGE.parent.joinpath(*name.split("."))
+    return place.with_suffix(".py").exists() or place.is_dir()
 
 
 def test_arrows_point_down():

@@ -69,7 +69,7 @@ def render(path: Path) -> None:
         scene.render()
     MEDIA.mkdir(exist_ok=True)
     shrink(scene.renderer.file_writer.movie_file_path, clip)
-    scene.renderer.camera.get_image().convert("RGB").quantize(64).save(still, optimize=True)
+    scene.renderer.camera.get_image().convert("RGB").quantize(256).save(still, optimize=True)
     record = {
         "description": Scene.__doc__.splitlines()[0],
         "sha256": source_hash(path),

@@ -23,50 +23,53 @@ class Attention(Story):
         mixture = scaled_dot_product_attention(q, k, v)[ITS].tolist()
 
         sentence = VGroup(*map(words, TOKENS)).scale(1.4).arrange(buff=0.35, aligned_edge=DOWN)
-        plane = NumberPlane((-2.6, 2.6), (-2.4, 2.4), 5.98, 5.52, background_line_style={"stroke_color": GRID})
-        plane.set_stroke(GRID, 1).shift(3.6 * LEFT + 0.15 * DOWN)
+        plane = NumberPlane(
+            (-2.6, 2.6), (-2.4, 2.4), 5.72, 5.28, background_line_style={"stroke_color": GRID}
+        )
+        plane.set_stroke(GRID, 1).shift(3.7 * LEFT + 0.05 * DOWN)
         query = arrow(plane, q[ITS], "query", QUERY)
         keys = VGroup(*(arrow(plane, key, token, KEY) for key, token in zip(k, TOKENS, strict=True)))
 
         rows = VGroup()
         for i, (token, score, weight) in enumerate(zip(TOKENS, scores, weights, strict=True)):
             y = (1.45 - 0.75 * i) * UP
-            bar = Rectangle(QUERY, 0.4, 4 * weight, fill_opacity=0.8, stroke_width=0).next_to(3.5 * RIGHT + y, buff=0)
-            row = words(token).move_to(RIGHT + y), number(score).move_to(2.5 * RIGHT + y), bar
+            bar = Rectangle(QUERY, 0.4, 4 * weight, fill_opacity=0.8, stroke_width=0)
+            bar.next_to(3.3 * RIGHT + y, buff=0)
+            row = words(token).move_to(0.8 * RIGHT + y), number(score).move_to(2.3 * RIGHT + y), bar
             rows.add(VGroup(*row, number(weight, QUERY).next_to(bar, buff=0.15)))
         names, dots, bars, shares = (VGroup(*column) for column in zip(*rows, strict=True))
-        dot_title = MathTypst("q dot k", font_size=40, color=INK).next_to(dots, UP, buff=0.4)
-        weight_title = MathTypst('"softmax"(q dot k \\/ sqrt(2))', font_size=40, color=QUERY)
-        weight_title.match_y(dot_title).align_to(bars, LEFT)
+        dot_title = formula("q dot k").next_to(dots, UP, buff=0.4)
+        weight_title = (
+            formula('"softmax"(q dot k \\/ sqrt(2))', QUERY).match_y(dot_title).align_to(bars, LEFT)
+        )
         total = words(f"sum {sum(weights):.2f}", QUERY).next_to(bars, DOWN, buff=0.35).align_to(bars, LEFT)
 
         places = [plane.c2p(*value) for value in v.tolist()]
         values = VGroup(ConvexHull(*places, color=VALUE, stroke_width=2, fill_opacity=0.06))
-        for place, token in zip(places, TOKENS, strict=True):
-            values.add(Dot(place, color=VALUE), beside(plane, place, token, VALUE))
         star = Star(color=QUERY, fill_opacity=1).scale(0.25).move_to(plane.c2p(*mixture))
-        discs, threads = VGroup(), VGroup()
-        for place, weight in zip(places, weights, strict=True):  # area of a disc, width of a thread: the weight
-            discs.add(Circle(0.5 * weight**0.5, VALUE, fill_opacity=0.5, stroke_width=0).rotate(PI / 4).move_to(place))
-            threads.add(Line(place, star.get_center(), color=VALUE, stroke_width=40 * weight, stroke_opacity=0.3))
+        discs, threads = VGroup(), VGroup()  # area of a disc, width of a thread: the weight
+        for place, token, weight in zip(places, TOKENS, weights, strict=True):
+            values.add(Dot(place, color=VALUE), beside(plane, place, token, VALUE))
+            disc = Circle(0.5 * weight**0.5, VALUE, fill_opacity=0.5, stroke_width=0).rotate(PI / 4)
+            discs.add(disc.move_to(place))
+            thread = Line(place, star.get_center(), color=VALUE, stroke_opacity=0.3, stroke_width=40 * weight)
+            threads.add(thread)
 
-        self.step("Which words should “its” listen to?", FadeIn(sentence), sentence[ITS].animate.set_color(QUERY))
-        self.step(
-            "It asks with a query; every word offers a key.",
-            sentence.animate.to_edge(UP, buff=0.4), FadeIn(plane, query, keys),
-        )
-        self.step(
-            "One dot product with each key: the same direction scores high.",
-            FadeIn(names, dot_title), LaggedStart(*map(TransformFromCopy, keys, dots), lag_ratio=0.3),
-        )
-        self.step(
-            "Softmax turns the scores into weights that sum to one.",
-            FadeIn(weight_title, shares, total), *map(TransformFromCopy, dots, bars),
-        )
+        blue = sentence[ITS].animate.set_color(QUERY)
+        self.step("Which words should “its” listen to?", FadeIn(sentence), blue)
+        up = sentence.animate.to_edge(UP, buff=0.4)
+        vectors = LaggedStart(up, FadeIn(plane, query, keys), lag_ratio=0.5)
+        self.step("It asks with a query; every word offers a key.", vectors)
+        products = LaggedStart(*map(TransformFromCopy, keys, dots), lag_ratio=0.3)
+        headed = FadeIn(names, dot_title)
+        self.step("One dot product with each key: the same direction scores high.", headed, products)
+        headed = FadeIn(weight_title, shares, total)
+        softmax = map(TransformFromCopy, dots, bars)
+        self.step("Softmax turns the scores into weights that sum to one.", headed, *softmax)
         self.step("Every word also hands over a value.", FadeOut(query, keys), FadeIn(values))
         self.step("Each value counts by its weight …", *map(TransformFromCopy, bars, discs))
-        slides = [disc.animate.move_to(star) for disc in discs]
-        self.step("… and all slide into one point: what “its” has read.", *slides, *map(Create, threads), FadeIn(star))
+        slides = [FadeIn(star), *map(Create, threads), *(disc.animate.move_to(star) for disc in discs)]
+        self.step("… and all slide into one point: what “its” has read.", *slides)
 
 
 def arrow(plane: NumberPlane, vector: torch.Tensor, label: str, color: str) -> VGroup:

@@ -1,22 +1,13 @@
-"""What all scenes share: white paper, the course's colours, one caption that names each step."""
+"""What all scenes share: white paper, the course's colours, a caption for each step, text and matrices."""
 
 from manim import *
+from torch import Tensor
 
 from linformer_from_scratch.plots import INK, KEY, QUERY, VALUE
 
-__all__ = ["GRID", "INK", "KEY", "QUERY", "VALUE", "Story", "number", "words"]
+__all__ = ["GRID", "INK", "KEY", "QUERY", "VALUE", "Story", "formula", "grid", "number", "shades", "words"]
 
 GRID = "#D9D9D9"  # lines that only help the eye
-
-
-def words(text: str, color: str = INK, size: float = 26) -> Text:
-    """Text in the font of the course's figures."""
-    return Text(text, font="DejaVu Sans", font_size=2 * size, color=color).scale(0.5)  # large: even spacing
-
-
-def number(value: float, color: str = INK) -> Text:
-    """A number with two decimals and a true minus sign."""
-    return words(f"{value:.2f}".replace("-", "−"), color)
 
 
 class Story(Scene):
@@ -33,3 +24,31 @@ class Story(Scene):
         self.play(FadeOut(old, run_time=0.2), FadeIn(self.caption, run_time=0.4))
         self.play(*animations, run_time=seconds)
         self.wait(pause)
+
+
+def words(text: str, color: str = INK, size: float = 26) -> Text:
+    """Text in the font of the course's figures."""
+    return Text(text, font="DejaVu Sans", font_size=2 * size, color=color).scale(0.5)  # large: even spacing
+
+
+def number(value: float, color: str = INK) -> Text:
+    """A number with two decimals and a true minus sign."""
+    return words(f"{value:.2f}".replace("-", "−"), color)
+
+
+def formula(typst: str, color: str = INK, size: float = 40) -> MathTypst:
+    """Mathematics, written in Typst's notation."""
+    return MathTypst(typst, font_size=size, color=color)
+
+
+def shades(x: Tensor) -> Tensor:
+    """Numbers moved into 0 … 1: the smallest is white, the largest the full colour."""
+    return (x - x.min()) / (x.max() - x.min())
+
+
+def grid(shade: Tensor, color: str, frame: str = GRID, cell: float = 0.31) -> VGroup:
+    """A matrix of shades in 0 … 1 as coloured cells in a frame."""
+    fills = [interpolate_color(WHITE, ManimColor(color), s) for s in shade.flatten().tolist()]
+    cells = VGroup(*(Square(cell, color=GRID, fill_color=f, fill_opacity=1, stroke_width=1) for f in fills))
+    cells.arrange_in_grid(*shade.shape, buff=0)
+    return cells.add(SurroundingRectangle(cells, color=frame, buff=0, stroke_width=3))

@@ -401,7 +401,7 @@ QUIZ = (
         (
             Option(
                 "weight, as if their score were zero",
-                "Exp 0 = 1. It can even be most of the weight.",
+                "Since exp 0 = 1; it can even be most of the weight.",
                 True,
             ),
             Option("exactly zero weight", "Only a score of −∞ gives exactly zero."),
@@ -417,7 +417,7 @@ QUIZ = (
         (
             Option(
                 "the same factor leaves numerator and denominator, so the softmax is unchanged",
-                "Exp(s − c) = exp(s)/exp(c), and exp(c) cancels.",
+                "Because exp(s − c) = exp(s)/exp(c), and exp(c) cancels.",
                 True,
             ),
             Option(
@@ -438,7 +438,7 @@ QUIZ = (
         (
             Option(
                 "takes four times the memory",
-                "N × n numbers. This is the wall that Linformer removes.",
+                "The map has n × n numbers. This is the wall that Linformer removes.",
                 True,
             ),
             Option("takes twice the memory", "q, k, v and the output double; the map has n² entries."),

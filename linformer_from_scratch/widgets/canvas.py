@@ -33,11 +33,11 @@ class Card:
     def text(
         self, x: float, y: float, words: str, size: float = 15, colour=INK, anchor: str = "lm", bold=False
     ) -> None:
-        """Write one line at (x, y). Anchor: l, m or r (left, middle, right), then m or s (middle, baseline)."""
+        """Write one line at (x, y); the anchor is Pillow's: "lm" starts, "mm" centres, "rm" ends it there."""
         self._pen.text((x * DENSITY, y * DENSITY), words, colour, _font(size, bold), anchor)
 
     def slanted(self, x: float, y: float, words: str, size: float = 15, colour=INK, bold=False) -> None:
-        """Write one line that begins at (x, y) and climbs to the right at 60°, as over the columns of a map."""
+        """Write one line that begins at (x, y) and climbs to the right at 60°, as over a map's columns."""
         mask = _slanted_mask(words, size, bold)
         corner = round(x * DENSITY - mask.width / 2), round(y * DENSITY - mask.height / 2)
         self.image.paste(ImageColor.getrgb(colour), corner, mask)
@@ -57,7 +57,7 @@ class Card:
         """
         box = _pixels(box)
         layer = self.image.crop(box)
-        layer = layer.resize((layer.width * FINER, layer.height * FINER))
+        layer = layer.resize((layer.width * FINER, layer.height * FINER), Image.Resampling.NEAREST)
         pen = ImageDraw.Draw(layer)
         for points, colour, width in lines:
             points = (np.asarray(points, dtype=float) * DENSITY - box[:2]) * FINER

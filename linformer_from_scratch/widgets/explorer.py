@@ -4,7 +4,7 @@ A widget makes its controls, hands them to `Explorer`, and says in `draw` what t
 
     class Squares(Explorer):
         def __init__(self):
-            self.n = widgets.IntSlider(3, 1, 9, description="n")
+            self.n = IntSlider(3, 1, 9, description="n")
             super().__init__([self.n])
 
         def draw(self):
@@ -13,15 +13,15 @@ A widget makes its controls, hands them to `Explorer`, and says in `draw` what t
             return card.image, f"{self.n.value}² = {self.n.value**2}"
 """
 
+from collections.abc import Sequence
 from html import escape
-from itertools import chain
 
-from ipywidgets import HTML, HBox, Image, VBox, Widget
+from ipywidgets import HTML, Box, Image, VBox, Widget
 from PIL import Image as Picture
 
 from linformer_from_scratch.widgets.canvas import DENSITY, Card, png, wrap
 
-MARGIN, SIZE = 16, 16  # of the line of numbers beneath a still picture, CSS pixels
+SIZE, LEADING, MARGIN = 16, 24, 16  # the line of numbers, CSS pixels
 
 
 class CannotDraw(Exception):
@@ -31,34 +31,31 @@ class CannotDraw(Exception):
 class Explorer(VBox):
     """Controls, one picture and one line of numbers that follow them.
 
-    Where there is no kernel (a saved notebook, an exported page, a slide) it shows a still picture of the
-    state it was in.
+    Where there is no kernel (a saved notebook, an exported page, a slide) it shows a still picture instead.
 
     Args:
-        rows: lists of controls, each list one row; every control has a description.
+        controls: what a learner can move, in reading order; each has a description.
 
     Raises: ValueError if a control has no description.
     """
 
-    def __init__(self, *rows: list[Widget]):
+    def __init__(self, controls: Sequence[Widget]):
         self.picture = Image(format="png", layout={"max_width": "100%"})
         self.readout = HTML()
-        self.numbers = ""
         self._drawing = False
-        super().__init__(
-            [*(HBox(row, layout={"flex_flow": "row wrap"}) for row in rows), self.picture, self.readout]
-        )
-        for control in chain(*rows):
+        for control in controls:
             if not control.description:
                 raise ValueError(f"a {type(control).__name__} of {type(self).__name__} has no description")
-            control.style.description_width = "6.5em"
+            control.style.description_width = "7em"
+            control.layout.width = "470px"
             control.observe(self._moved, "value")
+        super().__init__([Box(controls, layout={"flex_flow": "row wrap"}), self.picture, self.readout])
         self._moved()
 
     def draw(self) -> tuple[Picture.Image, str]:
-        """The picture of the present state, and the numbers that belong beside it, as plain text.
+        """The picture of the present state, and its numbers as plain text.
 
-        It may set controls: that does not draw again.
+        It may set controls; that does not draw again.
         Raises: CannotDraw, with a sentence for the learner; the picture then stays as it was.
         """
         raise NotImplementedError
@@ -67,16 +64,16 @@ class Explorer(VBox):
         """PNG of the present picture with its numbers beneath, for places without a kernel."""
         width = self._image.width // DENSITY
         lines = wrap(self.numbers, SIZE, width - 2 * MARGIN)
-        strip = Card(width, round(len(lines) * SIZE * 1.5) + MARGIN)
+        strip = Card(width, LEADING * len(lines) + MARGIN)
         for i, line in enumerate(lines):
-            strip.text(MARGIN, (i + 0.5) * SIZE * 1.5, line, SIZE)
+            strip.text(MARGIN, LEADING * (i + 0.5), line, SIZE)
         both = Picture.new("RGB", (self._image.width, self._image.height + strip.image.height))
         both.paste(self._image)
         both.paste(strip.image, (0, self._image.height))
         return png(both, smallest=True)
 
     def _moved(self, _change=None) -> None:
-        if self._drawing:
+        if self._drawing:  # draw() itself set a control
             return
         self._drawing = True
         try:
@@ -90,7 +87,7 @@ class Explorer(VBox):
             self._drawing = False
 
     def _say(self, words: str) -> None:
-        self.readout.value = f'<div style="font-size: 16px; line-height: 1.5">{escape(words)}</div>'
+        self.readout.value = f'<div style="font-size: {SIZE}px; line-height: 1.5">{escape(words)}</div>'
 
     def _repr_mimebundle_(self, **kwargs):
         bundle = super()._repr_mimebundle_(**kwargs)

@@ -1,0 +1,100 @@
+"""Widget 1: what one token of a real sentence reads from the others, in one head of a pretrained model."""
+
+import math
+
+import torch
+from ipywidgets import FloatLogSlider
+
+from linformer_from_scratch.attention import attention_entropy
+from linformer_from_scratch.plots import INK, KEY, QUERY
+from linformer_from_scratch.widgets.canvas import Card, shorten, swing, text_width, tint
+from linformer_from_scratch.widgets.sentence import LABEL, SentenceExplorer, draw_map, token_size
+
+MAP = 390  # side of the map where the tokens leave it room
+TOP, BOTTOM = 116, 40  # above and below the map
+BARS, KEYS, LEFT = 60, 172, 562  # x of the end of a bar of weight 1, of the keys, of the map
+PRINTED = 0.05  # weights from here on have their number printed
+
+
+class AttentionExplorer(SentenceExplorer):
+    """Pick a query token, a layer and a head; see the weights, the map they are one row of, and the entropy.
+
+    Temperature T shows softmax(scores / T): at 1 the head as it is, below sharper, above flatter.
+
+    Args:
+        sentence: what it opens with; the first preset if None.
+
+    Attributes:
+        map: the chosen head's map at the chosen temperature, (n, n).
+    """
+
+    def __init__(self, sentence: str | None = None):
+        self.temperature = FloatLogSlider(1, min=-1, max=1, step=0.05, description="Temperature")
+        super().__init__(sentence, [self.temperature])
+
+    @property
+    def weights(self) -> torch.Tensor:
+        """What the query token reads from each key, (n,)."""
+        return self.map[self.query.value]
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of the weights in bits."""
+        return attention_entropy(self.weights).item()
+
+    def draw(self):
+        """See `Explorer.draw`."""
+        self.read_sentence()
+        self.map = reheat(self.heads[self.head.value - 1], self.temperature.value)
+        n = len(self.tokens)
+        pitch = min(max(MAP / n, 14), 40)
+        card = Card(round(LEFT + n * pitch + 40), round(TOP + n * pitch + BOTTOM))
+        card.text(16, 22, f"Layer {self.layer.value} · head {self.head.value}", 17, bold=True)
+        card.text(16, 48, f"temperature {self.temperature.value:.2f}")
+        draw_weights(card, pitch, self.tokens, self.weights.tolist(), self.query.value)
+        draw_map(card, LEFT, TOP, pitch, self.tokens, self.map, self.query.value)
+        return card.image, self._numbers()
+
+    def _numbers(self) -> str:
+        strongest = int(self.weights.argmax())
+        n = len(self.tokens)
+        return (
+            f"“{self.tokens[self.query.value]}” reads “{self.tokens[strongest]}” most: "
+            f"weight {self.weights[strongest]:.2f}. "
+            f"Entropy {self.entropy:.2f} bits of at most log₂ {n} = {math.log2(n):.2f}."
+        )
+
+
+def reheat(weights: torch.Tensor, temperature: float) -> torch.Tensor:
+    """The weights that the same scores give at another temperature.
+
+    softmax(log P / T) = softmax(scores / T), since log P differs from the scores by a constant in each row.
+    """
+    return (weights.log() / temperature).softmax(dim=-1)
+
+
+def draw_weights(card: Card, pitch: float, tokens: list[str], weights: list[float], query: int) -> None:
+    """Bars, keys, and a line from each key to the query token, as thick and as dark as its weight."""
+    size = token_size(pitch)
+    middles = [TOP + (i + 0.5) * pitch for i in range(len(tokens))]
+    card.text(KEYS - 8, TOP - 14, "weight", 14, KEY, "rm")
+    card.text(KEYS, TOP - 14, "keys ↓", 14, KEY)
+    end = LEFT - 18 - text_width(shorten(tokens[query], size, LABEL), size, bold=True), middles[query]
+    lines = []
+    for token, weight, y in zip(tokens, weights, middles, strict=True):
+        word, most = shorten(token, size, LABEL), weight == max(weights)
+        card.text(KEYS, y, word, size, KEY if most else INK, bold=most)
+        bar = KEYS - 8 - (KEYS - 8 - BARS) * weight
+        card.box((bar, y - 0.3 * pitch, KEYS - 8, y + 0.3 * pitch), fill=KEY)
+        if weight >= PRINTED:
+            card.text(bar - 6, y, f"{weight:.2f}", size, anchor="rm")
+        start = KEYS + text_width(word, size, most) + 8, y
+        lines.append((weight, swing(start, end)))
+    card.lines(
+        (KEYS, TOP, LEFT, middles[-1] + pitch),
+        [
+            (points, tint(KEY, 0.15 + 0.85 * w**0.5), 1 + 11 * w)
+            for w, points in sorted(lines, key=lambda a: a[0])
+        ],
+    )
+    card.box((end[0] - 3, end[1] - 3, end[0] + 3, end[1] + 3), fill=QUERY)
