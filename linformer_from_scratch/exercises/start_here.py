@@ -1,52 +1,59 @@
-"""Chapter 00: one exercise, to try the machinery, and the quiz."""
+"""Chapter 00: one easy exercise and the quiz."""
 
 from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.questions import Option, Question
+from linformer_from_scratch.exercises.quiz import Option, Question
+
+# 0.1: how many numbers the attention maps of one layer hold
 
 
 def map_entries(n: int, num_heads: int) -> int:
-    """Numbers in the attention maps of one layer: n×n for each head."""
+    """Entries of the attention maps of one layer: each head has a map of n×n."""
     return num_heads * n * n
 
 
-def draw_sizes(seed: int) -> tuple[int, int]:
-    """n and num_heads."""
-    return ((512, 8), (7, 3), (1, 5), (4096, 12))[seed]
+def draw_layer(seed: int) -> tuple[int, int]:
+    """Tokens and heads; one token at the end."""
+    return ((512, 12), (7, 3), (4096, 8), (1, 5))[seed % 4]
 
 
-def one_head_only(n, num_heads):
-    """That is one head's map; every head has a map of its own."""
+def one_map(n, num_heads):
+    """That is the map of one head; every head has a map of its own, so multiply by num_heads."""
     return n * n
 
 
-def one_row_only(n, num_heads):
-    """That is one row for each head; every token has a row, so a map is n×n."""
-    return num_heads * n
+def one_row_a_head(n, num_heads):
+    """You counted one row for each head; every one of the n tokens has a row of n numbers."""
+    return n * num_heads
 
 
 def tokens_shared_out(n, num_heads):
-    """The heads do not share out the tokens: each head's map has n×n entries, not (n/h)×(n/h)."""
-    return n * n / num_heads
+    """You divided the tokens among the heads; every head reads all n of them, so each map is n×n."""
+    return num_heads * (n / num_heads) ** 2
 
 
-def past_only(n, num_heads):
-    """You counted the lower triangle; here every token reads every token, the later ones too."""
+def lower_triangle(n, num_heads):
+    """You counted the pairs i ≥ j; token i reads j and token j reads i, so all n·n pairs have an entry."""
     return num_heads * n * (n + 1) // 2
+
+
+def heads_squared(n, num_heads):
+    """Heads do not read one another: there are num_heads maps, not num_heads² of them."""
+    return (n * num_heads) ** 2
 
 
 EXERCISES = (
     Exercise(
         id="0.1",
-        question="How many numbers do the attention maps of one layer hold?",
+        question="How many numbers do the attention maps of one layer hold, for n tokens and num_heads heads?",
         difficulty=1,
         minutes=2,
-        trains="the machinery, and the size of the wall",
+        trains="seeing the square",
         reference=map_entries,
-        draw=draw_sizes,
-        mistakes=(one_head_only, one_row_only, tokens_shared_out, past_only),
+        draw=draw_layer,
+        mistakes=(one_map, one_row_a_head, tokens_shared_out, lower_triangle, heads_squared),
         hints=(
-            "Every head compares every token with every token.",
-            "One head's map has n rows and n columns.",
+            "Count one head first: how many tokens read, and how many does each of them read?",
+            "One map is n × n, a row for each token that reads; a layer has num_heads maps.",
             "return num_heads * … * …",
         ),
     ),
@@ -54,59 +61,50 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "What grows with the square of the text's length?",
+        "A text becomes three times as long. Its attention maps then hold …",
         (
-            Option("the attention maps", "Every token is compared with every token: n×n.", True),
-            Option("the number of weights of the model", "They do not depend on the length at all."),
-            Option("the token vectors", "There is one for each token: they grow like n."),
-            Option("the vocabulary", "It is fixed before any text is read."),
-        ),
-    ),
-    Question(
-        "What does Linformer compress?",
-        (
-            Option("the n keys and the n values, to k of each", "Each of the k is a mixture of all n.", True),
+            Option("nine times as many numbers", "Yes: three times the rows, each three times as long.", True),
+            Option("three times as many numbers", "The rows are three times as many, but also as long."),
+            Option("six times as many numbers", "Both sides grow, and their factors multiply: 3 · 3."),
             Option(
-                "the features of a token", "Features stay as they are; the axis of length n is compressed."
-            ),
-            Option(
-                "the text, by keeping the k most important tokens", "It mixes all tokens; it chooses none."
-            ),
-            Option(
-                "the queries, so that there are only k outputs",
-                "Every token keeps its query and its own output.",
+                "as many as before, if there are three times as many heads",
+                "More heads mean more maps of n×n, not smaller ones.",
             ),
         ),
     ),
     Question(
-        "At n = 4,096 and k = 256, Linformer's map has …",
+        "In Linformer, a token reads …",
         (
+            Option("k summaries, each mixed from all tokens", "Yes: E and F mix all n tokens into k.", True),
+            Option("the k most important tokens", "That is sparse attention; nothing is picked out here."),
+            Option("its k nearest neighbours", "That is local attention; a summary reaches the whole text."),
             Option(
-                "4,096 rows and 256 columns", "Every token still has its row; it reads 256 summaries.", True
-            ),
-            Option("256 rows and 256 columns", "Then only 256 tokens would get an output."),
-            Option("256 rows and 4,096 columns", "Rows are queries, and all 4,096 of them stay."),
-            Option(
-                "4,096 rows and 4,096 columns, mostly zeros",
-                "Sparse attention does that; Linformer's map is dense and small.",
+                "all n tokens, with k features each",
+                "The features stay as they are; the number of keys and values is what shrinks.",
             ),
         ),
     ),
     Question(
-        "A cell in this course shows a ratio of two times. On your machine it …",
+        "After Linformer, a sentence of n tokens has …",
         (
+            Option("n outputs", "Yes: the queries are not compressed, so every token keeps its output.", True),
+            Option("k outputs", "Only keys and values become k; with k queries the sentence would lose its words."),
+            Option("n/k outputs", "Nothing is divided into groups: n queries go in, n outputs come out."),
+        ),
+    ),
+    Question(
+        "Linformer's cost is called linear because …",
+        (
+            Option("at fixed k, twice the tokens cost twice as much", "Yes: the strip is n×k.", True),
             Option(
-                "may differ: it was measured when the page was made",
-                "Times are measured; counts and shapes must agree.",
-                True,
+                "it does not depend on n",
+                "Every token still has to be read; the cost is proportional to n, not constant.",
             ),
             Option(
-                "must be the same, or the test fails", "Only counts, shapes and values are compared strictly."
+                "it leaves the softmax out",
+                "The softmax stays. Attention without it is another family, by kernels.",
             ),
-            Option(
-                "is the number that the paper printed", "The paper's numbers are always named as the paper's."
-            ),
-            Option("does not matter", "It does: run it, and believe yours."),
+            Option("its layers are all nn.Linear", "Linear speaks of the cost; the softmax is not linear."),
         ),
     ),
 )

@@ -76,25 +76,28 @@ def reheat(weights: torch.Tensor, temperature: float) -> torch.Tensor:
 def draw_weights(card: Card, pitch: float, tokens: list[str], weights: list[float], query: int) -> None:
     """Bars, keys, and a line from each key to the query token, as thick and as dark as its weight."""
     size = token_size(pitch)
+    words = [shorten(token, size, LABEL) for token in tokens]
     middles = [TOP + (i + 0.5) * pitch for i in range(len(tokens))]
+    draw_lines(card, size, words, weights, middles, query)
     card.text(KEYS - 8, TOP - 14, "weight", 14, KEY, "rm")
     card.text(KEYS, TOP - 14, "keys ↓", 14, KEY)
-    end = LEFT - 18 - text_width(shorten(tokens[query], size, LABEL), size, bold=True), middles[query]
-    lines = []
-    for token, weight, y in zip(tokens, weights, middles, strict=True):
-        word, most = shorten(token, size, LABEL), weight == max(weights)
+    for word, weight, y in zip(words, weights, middles, strict=True):
+        most = weight == max(weights)
         card.text(KEYS, y, word, size, KEY if most else INK, bold=most)
         bar = KEYS - 8 - (KEYS - 8 - BARS) * weight
         card.box((bar, y - 0.3 * pitch, KEYS - 8, y + 0.3 * pitch), fill=KEY)
         if weight >= PRINTED:
             card.text(bar - 6, y, f"{weight:.2f}", size, anchor="rm")
-        start = KEYS + text_width(word, size, most) + 8, y
-        lines.append((weight, swing(start, end)))
-    card.lines(
-        (KEYS, TOP, LEFT, middles[-1] + pitch),
-        [
-            (points, tint(KEY, 0.15 + 0.85 * w**0.5), 1 + 11 * w)
-            for w, points in sorted(lines, key=lambda a: a[0])
-        ],
-    )
-    card.box((end[0] - 3, end[1] - 3, end[0] + 3, end[1] + 3), fill=QUERY)
+
+
+def draw_lines(
+    card: Card, size: float, words: list[str], weights: list[float], middles: list[float], query: int
+) -> None:
+    """A line from each key to the query token, the heaviest on top."""
+    x, y = LEFT - 18 - text_width(words[query], size, bold=True), middles[query]
+    lines = []
+    for i in sorted(range(len(words)), key=weights.__getitem__):
+        start = KEYS + 8 + text_width(words[i], size, weights[i] == max(weights)), middles[i]
+        lines.append((swing(start, (x, y)), tint(KEY, 0.15 + 0.85 * weights[i] ** 0.5), 1 + 11 * weights[i]))
+    card.lines((KEYS, TOP, LEFT, middles[-1] + middles[0] - TOP), lines)
+    card.box((x - 3, y - 3, x + 3, y + 3), fill=QUERY)

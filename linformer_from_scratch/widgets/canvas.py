@@ -3,6 +3,8 @@
 A new matplotlib figure takes longer than a learner's hand; these pictures take a few milliseconds.
 """
 
+import struct
+import zlib
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from io import BytesIO
@@ -50,19 +52,18 @@ class Card:
             self._pen.rectangle((left, top, right - 1, bottom - 1), fill, outline, edge)
 
     def lines(self, box: Sequence[float], lines: Iterable[tuple[ArrayLike, str, float]]) -> None:
-        """Draw smooth lines inside a box, later ones on top.
+        """Clear a box and draw smooth lines in it, later ones on top.
 
         Args:
             lines: (points (m, 2), colour, width), all in CSS pixels of the card.
         """
-        box = _pixels(box)
-        layer = self.image.crop(box)
-        layer = layer.resize((layer.width * FINER, layer.height * FINER), Image.Resampling.NEAREST)
+        left, top, right, bottom = _pixels(box)
+        layer = Image.new("RGB", ((right - left) * FINER, (bottom - top) * FINER), "white")
         pen = ImageDraw.Draw(layer)
         for points, colour, width in lines:
-            points = (np.asarray(points, dtype=float) * DENSITY - box[:2]) * FINER
+            points = (np.asarray(points, dtype=float) * DENSITY - (left, top)) * FINER
             pen.line(points.ravel().tolist(), colour, round(width * DENSITY * FINER), joint="curve")
-        self.image.paste(layer.reduce(FINER), box[:2])
+        self.image.paste(layer.reduce(FINER), (left, top))
 
     def heatmap(
         self,
@@ -84,10 +85,27 @@ class Card:
         self.image.paste(cells.resize((right - left, bottom - top), Image.Resampling.NEAREST), (left, top))
 
 
-def png(image: Image.Image, smallest: bool = False) -> bytes:
-    """PNG bytes of a picture: quickly for a slider, or as small as can be for a file."""
+def quick_png(image: Image.Image) -> bytes:
+    """PNG bytes of an RGB picture, written for speed.
+
+    Pillow tries five filters on every row; for flat pictures the difference to the row above is enough, and
+    takes a third of the time.
+    """
+    pixels = np.asarray(image).reshape(image.height, -1)
+    rows = np.full((image.height, pixels.shape[1] + 1), 2, dtype=np.uint8)  # each row begins with its filter
+    rows[:, 1:] = np.diff(pixels, axis=0, prepend=np.zeros_like(pixels[:1]))
+    header = struct.pack(">2I5B", *image.size, 8, 2, 0, 0, 0)  # 8 bits, RGB
+    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks
+    )
+
+
+def small_png(image: Image.Image) -> bytes:
+    """PNG bytes of a picture, as few as can be: for files."""
     stream = BytesIO()
-    image.save(stream, "png", compress_level=9 if smallest else 1)
+    image.save(stream, "png", optimize=True)
     return stream.getvalue()
 
 

@@ -19,7 +19,7 @@ from html import escape
 from ipywidgets import HTML, Box, Image, VBox, Widget
 from PIL import Image as Picture
 
-from linformer_from_scratch.widgets.canvas import DENSITY, Card, png, wrap
+from linformer_from_scratch.widgets.canvas import DENSITY, Card, quick_png, small_png, wrap
 
 SIZE, LEADING, MARGIN = 16, 24, 16  # the line of numbers, CSS pixels
 
@@ -70,7 +70,7 @@ class Explorer(VBox):
         both = Picture.new("RGB", (self._image.width, self._image.height + strip.image.height))
         both.paste(self._image)
         both.paste(strip.image, (0, self._image.height))
-        return png(both, smallest=True)
+        return small_png(both)
 
     def _moved(self, _change=None) -> None:
         if self._drawing:  # draw() itself set a control
@@ -78,7 +78,7 @@ class Explorer(VBox):
         self._drawing = True
         try:
             self._image, self.numbers = self.draw()
-            self.picture.value = png(self._image)
+            self.picture.value = quick_png(self._image)
             self.picture.width = str(self._image.width // DENSITY)
             self._say(self.numbers)
         except CannotDraw as reason:

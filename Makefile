@@ -1,0 +1,38 @@
+# On Windows, the README names the commands behind these targets.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help course test lint slides scenes refresh python
+
+help: ## list what make can do
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+course: python ## set up once, then open JupyterLab on chapter 00
+	@$(PYTHON) tools/course.py install
+	@$(PYTHON) tools/course.py open
+
+test: python ## set up, lint, unit tests, notebooks, and the browser where there is one
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
+		-q -n 2 --dist loadfile tests chapters solutions
+
+lint: python ## ruff alone, notebooks included
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+slides: python ## decks and handouts into build/slides
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python tools/slides.py $(ONLY)
+
+scenes: python ## render the animations whose source has changed
+	@$(PYTHON) tools/course.py install --with scenes
+	@$(BIN)/python tools/scenes.py $(ONLY)
+
+refresh: python ## run the notebooks again and keep their outputs; ONLY=01 for one chapter
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python tools/refresh.py $(ONLY)
+
+python:
+	@command -v $(PYTHON) >/dev/null || { echo "Set-up: there is no $(PYTHON); install Python 3.11 or newer, then for example: make course PYTHON=python3.12."; exit 1; }
