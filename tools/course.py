@@ -1,7 +1,6 @@
 """Set the course up and open it: python tools/course.py install [--with test] [--with scenes], and open.
 
-Standard library only, and no syntax newer than Python 2.7 outside of strings, so that a wrong Python hears one
-sentence and no traceback.
+Standard library only, and written so that Python 2.7 can parse it: a wrong Python hears one sentence.
 """
 
 from __future__ import print_function
@@ -27,7 +26,7 @@ REASONS = (  # what pip or venv prints -> what happened, and what to do
         "the disk is full: the course needs about %d GB; make room and try again" % NEEDED_GB,
     ),
     (
-        r"NewConnectionError|Max retries exceeded|Name or service not known|Temporary failure in name resolution"
+        r"NewConnectionError|Max retries exceeded|Name or service not known|Temporary failure in name"
         r"|ConnectTimeout|Network is unreachable|Connection refused|ProxyError",
         "no network: the packages could not be fetched; connect and try again",
     ),

@@ -15,9 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SCENES = ROOT / "chapters" / "scenes"
 MEDIA = SCENES / "media"
 ENCODING = {"crf": "28", "preset": "slow", "tune": "animation", "g": "600"}
-MISSING = (
-    "manim is not installed: run `make scenes`, or `python -m pip install -e '.[scenes]'`, and try again"
-)
+MISSING = "manim is missing: run `make scenes`, or `python -m pip install -e '.[scenes]'`, and try again"
 
 
 def source_hash(path: Path) -> str:
@@ -38,6 +36,14 @@ def outputs(path: Path) -> tuple[Path, Path, Path]:
     """Clip, still and JSON of a scene."""
     clip, still, facts = (MEDIA / f"{path.stem}{suffix}" for suffix in (".mp4", ".png", ".json"))
     return clip, still, facts
+
+
+def require_manim() -> None:
+    """Leave with one sentence where manim, or a library that it needs, is missing."""
+    try:
+        import manim  # noqa: F401
+    except ImportError as error:
+        sys.exit(f"{MISSING} ({error})")
 
 
 def load(path: Path) -> type:
@@ -69,7 +75,7 @@ def render(path: Path) -> None:
         scene.render()
     MEDIA.mkdir(exist_ok=True)
     shrink(scene.renderer.file_writer.movie_file_path, clip)
-    scene.renderer.camera.get_image().convert("RGB").quantize(256).save(still, optimize=True)
+    scene.renderer.camera.get_image().convert("RGB").save(still, optimize=True)
     record = {
         "description": Scene.__doc__.splitlines()[0],
         "sha256": source_hash(path),
@@ -100,8 +106,8 @@ def main() -> None:
     if not paths:
         sys.exit(f"no scene begins with {' or '.join(wanted)}; names look like 01_attention.py")
     stale = [path for path in paths if not is_current(path)]
-    if stale and importlib.util.find_spec("manim") is None:
-        sys.exit(MISSING)
+    if stale:
+        require_manim()
     for path in paths:
         start = time.perf_counter()
         if path in stale:

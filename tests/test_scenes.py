@@ -1,0 +1,166 @@
+"""Every chapter from 01 on has its clip, made from the scene as it stands. Needs neither manim nor Cairo."""
+
+import ast
+import hashlib
+import importlib.util
+import json
+import shutil
+import struct
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "chapters" / "scenes"
+SCENES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
+ALLOWED = {"manim", "torch", "linformer_from_scratch", "look"}
+
+every_scene = pytest.mark.parametrize("scene", SCENES, ids=lambda path: path.stem)
+
+
+def media(scene, suffix):
+    return scene.parent / "media" / f"{scene.stem}{suffix}"
+
+
+def facts(scene):
+    return json.loads(media(scene, ".json").read_text(encoding="utf-8"))
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def seconds(clip):
+    """Duration by the movie header: version and flags, created, changed, time scale, duration."""
+    data = clip.read_bytes()
+    flags, _, _, scale, duration = struct.unpack_from(">5I", data, data.index(b"mvhd") + 4)
+    assert flags == 0, "version 0 of the header was expected, with 32-bit numbers"
+    return duration / scale
+
+
+def test_every_chapter_from_01_on_has_a_scene():
+    chapters = {path.stem for path in (ROOT / "chapters").glob("[0-9][0-9]_*.ipynb")} - {"00_start_here"}
+    assert chapters <= {scene.stem for scene in SCENES}
+
+
+def test_media_holds_a_clip_a_still_and_a_description_for_each_scene_and_nothing_else():
+    expected = {media(scene, suffix) for scene in SCENES for suffix in (".mp4", ".png", ".json")}
+    assert set((FOLDER / "media").iterdir()) == expected
+
+
+@every_scene
+def test_clip_was_rendered_from_the_scene_as_it_stands(scene):
+    source = scene.read_text(encoding="utf-8") + (FOLDER / "look.py").read_text(encoding="utf-8")
+    current = hashlib.sha256(source.encode()).hexdigest()
+    assert facts(scene)["sha256"] == current, f"{scene.name} or look.py has changed: run `make scenes`"
+
+
+@every_scene
+def test_clip_is_short_and_small(scene):
+    clip = media(scene, ".mp4")
+    assert 5 < seconds(clip) <= 20
+    assert seconds(clip) == pytest.approx(facts(scene)["seconds"], abs=0.1)
+    assert clip.stat().st_size < 1_000_000
+
+
+@every_scene
+def test_still_is_a_small_720p_picture_that_is_not_blank(scene):
+    still = media(scene, ".png")
+    assert still.stat().st_size < 80_000
+    with Image.open(still) as picture:
+        assert picture.size == (1280, 720)
+        assert all(low < 64 and high == 255 for low, high in picture.convert("RGB").getextrema())
+
+
+@every_scene
+def test_description_is_the_one_sentence_of_the_scene(scene):
+    classes = [n for n in ast.parse(scene.read_text(encoding="utf-8")).body if isinstance(n, ast.ClassDef)]
+    assert len(classes) == 1
+    description = ast.get_docstring(classes[0])
+    assert description.count("\n") == 0
+    assert description.endswith(".")
+    assert ". " not in description
+    assert facts(scene)["description"] == description
+
+
+@every_scene
+def test_scene_imports_only_manim_torch_and_the_package(scene):
+    assert {name.split(".")[0] for name in imports(scene)} <= ALLOWED
+
+
+@every_scene
+def test_scene_takes_its_numbers_from_the_module_of_its_chapter(scene):
+    assert f"linformer_from_scratch.{scene.stem[3:]}" in imports(scene)
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """tools/scenes.py at work on a copy of the scenes; it lists what it would render in tool.rendered."""
+    for folder in ("tools", "chapters/scenes"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    spec = importlib.util.spec_from_file_location("scenes_tool", tmp_path / "tools" / "scenes.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    tool.rendered = []
+    monkeypatch.setattr(tool, "render", lambda path: tool.rendered.append(path.stem))
+    monkeypatch.setattr(sys, "argv", ["scenes.py"])
+    monkeypatch.setitem(sys.modules, "manim", types.ModuleType("manim"))
+    return tool
+
+
+def change(path):
+    path.write_text(path.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+
+
+def test_tool_renders_nothing_and_needs_no_manim_while_nothing_has_changed(tool, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "manim", None)
+    tool.main()
+    assert tool.rendered == []
+    assert capsys.readouterr().out.count("unchanged") == len(SCENES)
+
+
+def test_tool_renders_only_the_scene_that_changed(tool):
+    change(tool.SCENES / "02_multihead.py")
+    tool.main()
+    assert tool.rendered == ["02_multihead"]
+
+
+def test_tool_renders_every_scene_when_their_common_look_changed(tool):
+    change(tool.SCENES / "look.py")
+    tool.main()
+    assert tool.rendered == [scene.stem for scene in SCENES]
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".png", ".json"])
+def test_tool_renders_again_what_is_lost(tool, suffix):
+    (tool.MEDIA / f"01_attention{suffix}").unlink()
+    tool.main()
+    assert tool.rendered == ["01_attention"]
+
+
+def test_tool_renders_only_the_numbers_it_is_given(tool, monkeypatch):
+    change(tool.SCENES / "look.py")
+    monkeypatch.setattr(sys, "argv", ["scenes.py", "01"])
+    tool.main()
+    assert tool.rendered == ["01_attention"]
+
+
+def test_without_manim_the_tool_says_how_to_get_it(tool, monkeypatch):
+    change(tool.SCENES / "01_attention.py")
+    monkeypatch.setitem(sys.modules, "manim", None)
+    with pytest.raises(SystemExit, match="manim is missing: run `make scenes`"):
+        tool.main()
+    assert tool.rendered == []
+
+
+def test_an_unknown_number_is_refused_in_one_sentence(tool, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["scenes.py", "77"])
+    with pytest.raises(SystemExit, match="no scene begins with 77; names look like 01_attention"):
+        tool.main()
