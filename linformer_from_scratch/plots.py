@@ -39,7 +39,7 @@ class Picture(Figure):
     def _repr_mimebundle_(self, include=None, exclude=None):
         png = BytesIO()
         self.savefig(png, format="png", facecolor="white")
-        return {"image/png": png.getvalue(), "text/plain": self.alt}, {"image/png": {"alttext": self.alt}}
+        return {"image/png": png.getvalue(), "text/plain": self.alt}, {"image/png": {"alt": self.alt}}
 
 
 def heatmaps(

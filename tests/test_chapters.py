@@ -87,7 +87,7 @@ def test_pictures_have_alternative_text_and_come_from_this_repository(path):
     for cell in code(notebook):
         for output in cell.outputs:
             if "image/png" in output.get("data", {}):
-                alt = output.metadata.get("image/png", {}).get("alttext", "")
+                alt = output.metadata.get("image/png", {}).get("alt", "")
                 assert len(alt) > 20, f"a picture without alternative text after {cell.source[:60]!r}"
 
 

@@ -1,202 +1,570 @@
-"""The engine: whatever an attempt is or does, the answer is one sentence, never a traceback, never a pass."""
+"""The engine, on one small exercise: right answers pass, everything else is refused in one sentence."""
 
+import functools
+import html
+import math
 import random
+import warnings
+from dataclasses import replace
 
-import numpy as np
+import numpy
 import pytest
 import torch
+from torch import nn
 
-from linformer_from_scratch.exercises import check, hint, progress, store
-from linformer_from_scratch.exercises.engine import Exercise, judge
+from linformer_from_scratch import exercises
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.exercises import check, hint
+from linformer_from_scratch.exercises.engine import SEEDS, Exercise, isolated, judge
 
-
-def scale(x, factor):
-    return x * factor
-
-
-def forgot(x, factor):
-    """Multiply by the factor."""
-    return x.clone()
+SIZES = ((5, 7, 3), (3, 2, 11), (1, 5, 2), (4, 4, 6))
 
 
-def added(x, factor):
-    """Multiply, do not add."""
-    return x + factor
+def attend(q, k):
+    return scaled_dot_product_attention(q, k, k)
 
 
 def draw(seed):
-    n = (5, 3, 1, 7)[seed]
-    return torch.randn(n, 2, generator=torch.Generator().manual_seed(seed)), seed + 2
+    n, m, d = SIZES[seed]
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2, n, d, generator=generator), torch.randn(2, m, d, generator=generator)
 
 
-EXERCISE = Exercise("9.1", "Scale x.", 1, 1, "nothing", scale, draw, (forgot, added), ("a", "b", "c"))
+def unscaled(q, k):
+    """Divide by √d."""
+    return (q @ k.mT).softmax(-1) @ k
 
 
-class Odd:
-    """Everything one may ask of it raises."""
-
-    @property
-    def __class__(self):
-        raise RuntimeError("no class")
-
-    def __eq__(self, other):
-        raise RuntimeError("no comparison")
-
-    __hash__ = None
-
-    def __repr__(self):
-        raise RuntimeError("no words")
+def transpose_missing(q, k):
+    """Turn the keys round."""
+    return (q @ k).softmax(-1) @ k
 
 
-def in_place(x, factor):
-    x *= factor
-    return x.clone()
+def keys_changed(q, k):
+    """Do not write into k."""
+    k.mul_(2)
+    return attend(q, k / 2)
 
 
-def reshaped(x, factor):
-    result = x * factor
-    x.unsqueeze_(0)
-    return result
+def queries_detached(q, k):
+    """Let the queries learn too."""
+    return attend(q.detach(), k)
 
 
-def endless(x, factor):
-    return endless(x, factor)
+MISTAKES = (unscaled, transpose_missing, keys_changed, queries_detached)
+EXERCISE = Exercise(
+    "9.1", "Attend.", 1, 5, "attention", attend, draw, MISTAKES, ("Nudge.", "Shape.", "Code.")
+)
 
 
-def stops(x, factor):
-    raise KeyboardInterrupt
+def exercise(reference, *draws):
+    return Exercise("9.2", "?", 1, 1, "?", reference, lambda seed: draws[seed % len(draws)], (), ())
 
 
-def leaves(x, factor):
-    raise SystemExit(0)
+def message(attempt, exercise=EXERCISE):
+    result = judge(exercise, attempt)
+    assert result.status == "failed"
+    return result.message
 
 
-def generates(x, factor):
-    yield x * factor
+def test_the_reference_passes():
+    result = judge(EXERCISE, attend)
+    assert (result.status, result.message) == ("passed", "9.1 passed")
 
 
-FAULTS = {
-    "is no function": (7, "expected the function itself, got an int"),
-    "returns nothing": (lambda x, factor: None, "returns None: is the return line missing?"),
-    "returns a list": (lambda x, factor: (x * factor).tolist(), "returns a list, expected a Tensor"),
-    "returns an array": (
-        lambda x, factor: (x * factor).detach().numpy(),
-        "returns a ndarray, expected a Tensor",
+def test_another_way_to_the_same_values_and_gradients_passes():
+    def looped(q, k):
+        rows = []
+        for i in range(q.size(1)):
+            scores = (k * q[:, [i]]).sum(-1) / q.size(-1) ** 0.5
+            weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+            rows.append((weights[..., None] * k).sum(1))
+        return torch.stack(rows, 1)
+
+    assert judge(EXERCISE, looped).status == "passed"
+    assert judge(EXERCISE, functools.partial(looped)).status == "passed"
+
+
+def test_a_stub_is_not_yet_attempted():
+    def stub(q, k):
+        raise NotImplementedError
+
+    result = judge(EXERCISE, stub)
+    assert (result.status, result.message) == ("open", "9.1 not yet attempted")
+
+
+def cell(source):
+    """A function made as in a notebook's cell, whose file is its own."""
+    names = {"__name__": "__main__", "torch": torch}
+    exec(compile(source, f"<cell {hash(source)}>", "exec"), names)
+    return names["attempt"]
+
+
+class Unfinished(torch.autograd.Function):
+    pass  # PyTorch raises a NotImplementedError of its own
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        cell("def attempt(q, k):\n    raise NotImplementedError('later')"),
+        cell("def attempt(q, k):\n    return torch.nn.Module()(q)"),
+        lambda q, k: Unfinished.apply(q),
+    ],
+)
+def test_errors_that_only_look_like_a_stub_are_failures(attempt):
+    assert message(attempt).startswith("Raised NotImplementedError: ")
+
+
+def test_a_stub_of_another_cell_is_not_this_attempt():
+    helper = cell("def attempt(q, k):\n    raise NotImplementedError")
+    names = {"__name__": "__main__", "helper": helper}
+    exec(compile("def attempt(q, k):\n    return helper(q, k)", "<another cell>", "exec"), names)
+    assert message(names["attempt"]).startswith("Raised NotImplementedError at line 2 of your cell")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
+def test_a_known_mistake_gets_its_own_sentence(mistake):
+    assert message(mistake) == mistake.__doc__
+
+
+def test_a_known_mistake_is_known_in_other_words_too():
+    def attempt(q, k):
+        return torch.einsum("bnm,bmd->bnd", torch.einsum("bnd,bmd->bnm", q, k).softmax(-1), k)
+
+    assert message(attempt) == unscaled.__doc__
+
+
+def test_wrong_values_are_known_whatever_their_gradients():
+    assert message(lambda q, k: unscaled(q, k).detach()) == unscaled.__doc__
+
+
+def test_half_a_mistake_is_not_that_mistake():
+    def attempt(q, k):
+        return unscaled(q, k) if len(q[0]) > 1 else attend(q, k) + 1
+
+    assert message(attempt).startswith("Largest difference")
+
+
+GENERIC = {
+    "shape": (lambda q, k: attend(q, k)[:, 1:], "Got shape (2, 4, 3), expected (2, 5, 3)"),
+    "broadcast": (lambda q, k: attend(q, k)[:1], "Got shape (1, 5, 3), expected (2, 5, 3)"),
+    "extra axis": (lambda q, k: attend(q, k)[None], "Got shape (1, 2, 5, 3), expected (2, 5, 3)"),
+    "huge": (lambda q, k: torch.zeros(1).expand(10**12), "Got shape (1000000000000,), expected (2, 5, 3)"),
+    "dtype": (lambda q, k: attend(q, k).double(), "Got dtype torch.float64, expected torch.float32"),
+    "complex": (lambda q, k: attend(q, k) + 0j, "Got dtype torch.complex64, expected torch.float32"),
+    "device": (lambda q, k: attend(q, k).to("meta"), "Got device meta, expected cpu"),
+    "sparse": (lambda q, k: attend(q, k).to_sparse(), "Got layout torch.sparse_coo, expected torch.strided"),
+    "None": (lambda q, k: None, "Returned None (is the return line missing?), expected a tensor of shape"),
+    "list": (lambda q, k: list(attend(q, k)), "Returned a list of length 2, expected a tensor of shape"),
+    "number": (lambda q, k: 0.5, "Returned 0.5 (float), expected a tensor of shape (2, 5, 3)"),
+    "array": (lambda q, k: numpy.ones(3), "Returned an object of type ndarray, expected a tensor"),
+    "zeros": (lambda q, k: torch.zeros_like(q), "Largest difference"),
+    "input": (lambda q, k: q, "Largest difference"),
+    "NaN": (
+        lambda q, k: attend(q, k).index_fill(1, torch.tensor(3), math.nan),
+        "NaN at index (0, 3, 0)",
     ),
-    "returns an odd thing": (lambda x, factor: Odd(), "returns an Odd, expected a Tensor"),
-    "returns a generator": (generates, "returns a generator, expected a Tensor"),
-    "would broadcast": (lambda x, factor: (x * factor)[:1], r"returns shape (1, 2), expected (5, 2)"),
-    "has another dtype": (
-        lambda x, factor: (x * factor).double(),
-        "returns dtype torch.float64, expected torch.float32",
+    "infinite": (lambda q, k: attend(q, k) / 0, "Largest difference"),
+    "one entry": (
+        lambda q, k: attend(q, k) + spike(q),
+        "Largest difference 0.001 at index (1, 2, 0): got ",
     ),
-    "is complex": (lambda x, factor: (x * factor) + 0j, "returns dtype torch.complex64"),
-    "has NaN": (lambda x, factor: x * factor * torch.nan, "returns NaN at index (0, 0)"),
-    "is a little off": (lambda x, factor: x * factor + 0.01, "of shape (5, 2), expected"),
-    "has no gradient": (lambda x, factor: (x * factor).detach(), "the gradient does not reach argument 1"),
-    "has half a gradient": (
-        lambda x, factor: x * factor / 2 + (x * factor / 2).detach(),
-        "gradient is wrong at argument 1",
+    "in place": (lambda q, k: attend(q, k) + 0 * k.add_(1).sum(), "You changed argument k in place"),
+    "shape in place": (lambda q, k: (attend(q, k), q.unsqueeze_(0))[0], "You changed argument q in place"),
+    "through data": (lambda q, k: (attend(q, k), q.data.zero_())[0], "You changed argument q in place"),
+    "gradient cut": (
+        lambda q, k: attend(q, k.detach()),
+        "The values are right, but no gradient flows to k: ",
     ),
-    "changes its input": (in_place, "changes argument 1 in place: work on a copy"),
-    "changes its input's shape": (reshaped, "changes argument 1 in place"),
-    "raises": (lambda x, factor: x / [], "it raises TypeError"),
-    "takes too few": (lambda x: x, "it raises TypeError"),
-    "never ends": (endless, "it raises RecursionError"),
-    "is interrupted": (stops, "stopped before it returned"),
-    "exits": (leaves, "it raises SystemExit"),
-    "is not implemented by PyTorch": (lambda x, factor: torch.ones(2, device="meta").item(), "it raises"),
-    "is a class": (dict, "it raises"),
+    "all cut": (
+        lambda q, k: attend(q, k).detach(),
+        "The values are right, but no gradient flows to q and k: ",
+    ),
+    "gradient wrong": (
+        lambda q, k: attend(q, k) + 0.1 * (q - q.detach()),
+        "The values are right, but the gradient of q is not: Largest difference",
+    ),
+    "gradient zero": (lambda q, k: ZeroBackward.apply(q, k), "The values are right, but no gradient flows"),
+    "backward raises": (
+        lambda q, k: RaisingBackward.apply(q, k),
+        "The values are right, but the backward pass raised no way back",
+    ),
+    "grad off": (
+        lambda q, k: (torch.set_grad_enabled(False), attend(q, k))[1],
+        "The values are right, but no gradient flows to q and k",
+    ),
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_an_attempt_that(name):
-    attempt, words = FAULTS[name]
-    result = judge(EXERCISE, attempt)
-    assert result.status == "failed" and words in result.message
-    assert "\n" not in result.message and "Traceback" not in result.message
-    assert result.message in repr(result) and "<div" in result._repr_html_()
+def spike(q):
+    zeros = torch.zeros_like(q)
+    zeros[1, 2, 0] = 1e-3
+    return zeros
 
 
-def test_the_line_that_raised_is_shown():
-    def attempt(x, factor):
-        return x @ x
+class ZeroBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k):
+        return attend(q, k)
 
-    message = judge(EXERCISE, attempt).message
-    assert message.endswith("of your cell: return x @ x") and "RuntimeError" in message
-
-
-def test_a_number_is_compared_as_a_number():
-    counting = Exercise("9.2", "", 1, 1, "", lambda n: 2 * n, lambda seed: (seed + 1,), (), ())
-    assert judge(counting, lambda n: n + n).status == "passed"
-    assert judge(counting, lambda n: 2.0 * n).status == "passed"
-    assert "returns 2, expected 4, for the arguments (2,)" in judge(counting, lambda n: 2).message
-    assert judge(counting, lambda n: True).status == "failed"
-    assert "returns a Tensor, expected an int" in judge(counting, lambda n: torch.tensor(2 * n)).message
-    assert judge(counting, lambda n: float("nan")).status == "failed"
+    @staticmethod
+    def backward(ctx, upstream):
+        return None, None
 
 
-def test_a_fault_on_one_odd_draw_is_a_fault():
-    assert judge(EXERCISE, lambda x, factor: x * (factor if len(x) > 1 else 1)).status == "failed"
+class RaisingBackward(ZeroBackward):
+    @staticmethod
+    def backward(ctx, upstream):
+        raise ValueError("no way back")
 
 
-def test_stub_and_torchs_own_not_implemented_error_differ():
-    def torchs(x, factor):
-        raise NotImplementedError("no kernel for this")
+@pytest.mark.parametrize("name", GENERIC)
+def test_what_is_wrong_is_said_with_both_sides(name):
+    attempt, beginning = GENERIC[name]
+    said = message(attempt)
+    assert said.startswith(beginning)
+    assert said.endswith("on inputs q (2, 5, 3), k (2, 7, 3).")
+    assert "\n" not in said
 
-    assert judge(EXERCISE, torchs).status == "failed"
+
+def test_the_line_that_raised_is_quoted():
+    def attempt(q, k):
+        zero = len(q) - 2
+        return q / (1 // zero)
+
+    line = attempt.__code__.co_firstlineno + 2
+    expected = (
+        f"Raised ZeroDivisionError: integer division or modulo by zero at line {line} of test_engine.py: "
+    )
+    assert message(attempt).startswith(expected + "`return q / (1 // zero)`")
 
 
-def test_nothing_global_is_disturbed():
-    def greedy(x, factor):
-        torch.manual_seed(1)
-        np.random.seed(1)
-        random.seed(1)
-        torch.set_grad_enabled(False)
+def test_the_line_is_the_learners_own_where_pytorch_raises():
+    said = message(lambda q, k: torch.cat([q, k]))
+    assert "Sizes of tensors must match" in said and "torch.cat([q, k])" in said
+
+
+def test_a_wrong_number_of_arguments_is_told_the_arguments():
+    said = message(lambda q: q)
+    assert "takes 1 positional argument but 2 were given when called with 2 arguments (q, k)" in said
+
+
+class Raises:
+    """Raises whatever is asked of it."""
+
+    def __getattribute__(self, name):
+        raise SystemExit("no")
+
+    __eq__ = __repr__ = __str__ = __len__ = __bool__ = __iter__ = __getattribute__
+    __hash__ = None
+
+
+class Pretender:
+    """Says that it is a tensor."""
+
+    __class__ = torch.Tensor
+
+
+class Yes(torch.Tensor):
+    """Equal to everything."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return True
+
+
+class Meta(type):
+    def __getattribute__(cls, name):
+        raise RuntimeError("no")
+
+
+class Unnameable(metaclass=Meta):
+    pass
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+class CallMute:
+    def __getattribute__(self, name):
+        raise SystemExit("no")
+
+    def __call__(self, q, k):
+        return 1 / 0
+
+
+def raising(error):
+    def attempt(q, k):
+        raise error
+
+    return attempt
+
+
+def endless(q, k):
+    return endless(q, k)
+
+
+def generator(q, k):
+    yield attend(q, k)
+
+
+async def coroutine(q, k):
+    return attend(q, k)
+
+
+def resized(q, k):
+    result = attend(q, k)
+    with torch.no_grad():
+        q.data.resize_(1)
+    return result
+
+
+def endless_list(q, k):
+    items = []
+    items.append(items)
+    return items
+
+
+def nested(q, k):
+    return torch.nested.nested_tensor([q[0], k[0]])
+
+
+def warned(q, k):
+    warnings.warn("look out", stacklevel=1)
+    return q
+
+
+ANY_WAY = [
+    None,
+    3,
+    "attend",
+    torch.ones(2, 5, 3),
+    Raises(),
+    Pretender(),
+    Raises,
+    nn.Linear,
+    nn.Linear(3, 3),
+    nn.Module(),
+    print,
+    torch.matmul,
+    dict,
+    lambda: None,
+    lambda q, k, v: q,
+    lambda q, k: Raises(),
+    lambda q, k: [Raises()],
+    lambda q, k: Pretender(),
+    lambda q, k: attend(q, k).as_subclass(Yes),
+    lambda q, k: Unnameable(),
+    lambda q, k: 10**5000,
+    lambda q, k: "no",
+    lambda q, k: lambda: q,
+    lambda q, k: torch.quantize_per_tensor(attend(q, k).detach(), 0.1, 0, torch.qint8),
+    lambda q, k: torch.empty(10**15),
+    CallMute(),
+    endless,
+    generator,
+    coroutine,
+    resized,
+    endless_list,
+    nested,
+    warned,
+    *map(
+        raising,
+        [Mute(), SystemExit(1), GeneratorExit(), MemoryError(), BaseException("base"), StopIteration()],
+    ),
+    raising(ExceptionGroup("many", [ValueError(1)])),
+]
+
+
+@pytest.mark.parametrize("i", range(len(ANY_WAY)))  # pytest itself cannot hold some of these objects
+def test_an_attempt_may_be_wrong_in_any_way(i):
+    said = message(ANY_WAY[i])
+    assert said and "\n" not in said and len(said) < 600
+
+
+def test_an_interrupted_attempt_is_not_run_again():
+    calls = []
+
+    def attempt(q, k):
+        calls.append(1)
+        raise KeyboardInterrupt
+
+    assert message(attempt) == "Stopped before it returned." and len(calls) == 1
+
+
+def test_one_odd_draw_is_enough_to_fail():
+    assert "on inputs q (2, 1, 2)" in message(lambda q, k: attend(q, k).squeeze(1))
+
+
+def test_attempts_cannot_reach_the_inputs_of_the_reference():
+    kept = []
+
+    def attempt(q, k):
+        kept.extend([q, k])
+        for tensor in kept:
+            tensor.data.zero_()
+        return torch.zeros_like(q)
+
+    assert judge(EXERCISE, attempt).status == "failed"
+
+
+def test_numbers_and_truths_are_compared_by_type_and_value():
+    count = exercise(lambda n, h: n * n * h, (7, 3), (1, 5))
+    assert judge(count, lambda n, h: h * n**2).status == "passed"
+    assert message(lambda n, h: n * h, count) == "Got 21 (int), expected 147 (int), on inputs n=7, h=3."
+    assert message(lambda n, h: n * n * h / 1, count).startswith("Returned 147 (float), expected 147 (int)")
+    assert message(lambda n, h: torch.tensor(147), count).startswith("Returned a tensor of shape ()")
+    ratio = exercise(lambda n: n / 3, (7,), (1,))
+    assert judge(ratio, lambda n: n * (1 / 3)).status == "passed"
+    assert message(lambda n: math.nan, ratio).startswith("Got nan (float), expected 2.333 (float)")
+    assert message(lambda n: numpy.float64(n) / 3, ratio).startswith("Returned an object of type float64")
+    even = exercise(lambda n: n % 2 == 0, (1,), (4,))
+    assert judge(even, lambda n: not n % 2).status == "passed"
+    assert message(lambda n: 1 - n % 2, even).startswith("Returned 0 (int), expected False (bool)")
+
+
+def test_several_values_are_compared_one_by_one():
+    both = exercise(lambda q: (q + 1, (2, True)), (torch.ones(3),))
+    assert judge(both, lambda q: (1 + q, (2, True))).status == "passed"
+    assert message(lambda q: (q + 1, (2, False)), both).startswith(
+        "Value 2 of 2: Value 2 of 2: Got False (bool)"
+    )
+    assert message(lambda q: (q + 1,), both).startswith("Returned 1 values, expected 2")
+    assert message(lambda q: [q + 1, (2, True)], both).startswith(
+        "Returned a list of length 2, expected a tuple"
+    )
+    assert "no gradient flows to q" in message(lambda q: ((q + 1).detach(), (2, True)), both)
+
+
+def test_masks_are_compared_entry_by_entry():
+    mask = exercise(lambda n: torch.ones(n, n, dtype=torch.bool).tril(), (5,), (1,))
+    assert judge(mask, lambda n: torch.arange(n) <= torch.arange(n)[:, None]).status == "passed"
+    assert "at index (1, 0): got False, expected True" in message(lambda n: torch.eye(n).bool(), mask)
+    assert message(lambda n: torch.ones(n, n).tril(), mask).startswith("Got dtype torch.float32")
+
+
+def test_a_list_of_inputs_must_stay_as_it_was():
+    joined = exercise(lambda parts: torch.cat(parts), ([torch.ones(2), torch.zeros(3)],))
+    assert judge(joined, torch.cat).status == "passed"
+    assert message(lambda parts: torch.cat([parts.pop(0), *parts]), joined).startswith(
+        "You changed argument parts"
+    )
+    assert message(lambda parts: torch.cat([p.detach() for p in parts]), joined).startswith(
+        "The values are right, but no gradient flows to parts[0] and parts[1]"
+    )
+
+
+def test_where_the_reference_has_no_gradient_none_is_asked_for():
+    largest = exercise(torch.no_grad()(lambda q: q.amax(-1)), (torch.arange(6.0).view(2, 3),))
+    assert judge(largest, lambda q: torch.from_numpy(q.numpy().max(-1))).status == "passed"
+    assert judge(largest, lambda q: q.amax(-1)).status == "passed"
+
+
+def test_equal_nan_counts_as_equal():
+    root = exercise(lambda q: q.sqrt(), (torch.tensor([-1.0, 4.0]),))
+    assert judge(root, lambda q: q**0.5).status == "passed"
+
+
+def global_state():
+    return (
+        torch.get_rng_state().tolist(),
+        numpy.random.get_state()[1].tolist(),
+        random.getstate(),
+        torch.get_default_dtype(),
+        torch.get_default_device(),
+        torch.is_grad_enabled(),
+        torch.get_num_threads(),
+        warnings.filters[:],
+    )
+
+
+def vandal(q, k):
+    torch.manual_seed(7)
+    numpy.random.seed(7)
+    random.seed(7)
+    torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
+    torch.set_grad_enabled(False)
+    torch.set_num_threads(1)
+    warnings.simplefilter("error")
+    return attend(q, k)
+
+
+@pytest.mark.parametrize("attempt", [attend, vandal, unscaled, lambda q, k: torch.rand(2) * random.random()])
+def test_global_state_stays_as_it_was(attempt):
+    torch.manual_seed(3), numpy.random.seed(3), random.seed(3)
+    before = global_state()
+    judge(EXERCISE, attempt)
+    assert global_state() == before
+
+
+def test_the_learners_own_settings_change_no_verdict():
+    with torch.inference_mode(), torch.device("meta"):
         torch.set_default_dtype(torch.float64)
-        return x * factor
-
-    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
-    judge(EXERCISE, greedy)
-    assert torch.equal(states[0], torch.get_rng_state())
-    assert (states[1] == np.random.get_state()[1]).all() and states[2] == random.getstate()
-    assert torch.is_grad_enabled() and torch.get_default_dtype() == torch.float32
+        try:
+            assert judge(EXERCISE, attend).status == "passed"
+        finally:
+            torch.set_default_dtype(torch.float32)
 
 
-def test_an_unknown_exercise_is_answered_with_the_known_ones():
-    result = check("9.9", scale)
-    assert result.status == "failed" and "no exercise '9.9'; there are 0.1, 1.1" in result.message
-    assert "no exercise '9.9'" in repr(hint("9.9"))
+def test_a_random_attempt_gets_the_same_sentence_every_time():
+    def attempt(q, k):
+        return torch.rand_like(q) + random.random() + numpy.random.rand()
+
+    assert message(attempt) == message(attempt)
 
 
-@pytest.fixture
-def record(tmp_path, monkeypatch):
-    monkeypatch.setenv("LINFORMER_PROGRESS", str(tmp_path / "progress.json"))
-    return tmp_path / "progress.json"
+def test_isolation_ends_with_an_error_inside():
+    before = global_state()
+    with pytest.raises(KeyError), isolated():
+        vandal(torch.ones(1, 1), torch.ones(1, 1))
+        raise KeyError
+    torch.set_num_threads(before[6]), warnings.filters.__setitem__(slice(None), before[7])
+    assert global_state() == before
 
 
-def test_progress_counts_passed_hinted_and_open(record):
-    check("0.1", lambda n, num_heads: num_heads * n * n)
-    hint("1.1")
-    assert [line.split() for line in progress().lines[1:3]] == [["00", "1", "0", "0"], ["01", "0", "1", "5"]]
+def test_results_show_themselves_as_text_and_html():
+    results = [judge(EXERCISE, attempt) for attempt in (attend, unscaled, raising(NotImplementedError()))]
+    assert [repr(result) for result in results] == [
+        "✓ 9.1 passed",
+        "✗ 9.1 · Divide by √d.",
+        "○ 9.1 not yet attempted",
+    ]
+    for result in results:
+        page = result._repr_html_()
+        assert html.escape(result.message) in page
+        assert "color:" not in page.replace("border-", "") and "background" not in page  # the page's own
 
 
-def test_a_failed_attempt_later_takes_nothing_back(record):
-    check("0.1", lambda n, num_heads: num_heads * n * n)
-    check("0.1", lambda n, num_heads: 0)
-    assert store.load()["0.1"]["passed"]
+def test_html_in_a_message_is_text():
+    assert "&lt;b&gt;" in judge(EXERCISE, raising(ValueError("<b>")))._repr_html_()
 
 
-@pytest.mark.parametrize("content", [b"{ not json", b"[1, 2]", b'{"1.1": 3}', b"\xff\xfe\0"])
-def test_a_damaged_or_foreign_file_is_set_aside_with_a_word(record, capsys, content):
-    record.write_bytes(content)
-    assert progress().lines[1].split() == ["00", "0", "0", "1"]
-    assert "progress.json.damaged" in capsys.readouterr().out
-    assert record.with_name("progress.json.damaged").read_bytes() == content and not record.exists()
+@pytest.mark.parametrize(
+    "id, names",
+    [("1.99", "1.1, 1.2"), ("99.1", "the closest are"), ("", "the closest are"), (1.1, "an id is text")],
+)
+def test_an_unknown_id_is_told_the_known_ones(id, names):
+    for result in (check(id, attend), hint(id)):
+        assert result.status == "failed" and names in result.message and "There is no such" in result.message
 
 
-def test_where_nothing_can_be_written_checks_go_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("LINFORMER_PROGRESS", str(tmp_path / "no such folder" / "progress.json"))
-    assert check("0.1", lambda n, num_heads: num_heads * n * n).status == "passed"
-    assert "progress is not kept" in capsys.readouterr().out
+def test_swapped_arguments_are_told_what_comes_first():
+    assert check(attend, "1.1").message == 'There is no such exercise: an id is text, as in "1.2".'
+
+
+def test_check_and_hint_find_the_exercise(monkeypatch):
+    monkeypatch.setitem(exercises.EXERCISES, "9.1", EXERCISE)
+    assert check("9.1", attend).status == "passed"
+    assert [repr(hint("9.1")).count("\n") for _ in range(4)] == [2, 3, 4, 4]
+    assert repr(hint("9.1")).endswith("3. Code.\nThat was the last one; solutions/ has the answer.")
+
+
+def test_every_draw_is_used():
+    seeds = []
+    counting = replace(EXERCISE, draw=lambda seed: seeds.append(seed) or draw(seed))
+    judge(counting, attend)
+    assert seeds == list(SEEDS)

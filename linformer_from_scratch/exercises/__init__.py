@@ -1,75 +1,75 @@
-"""Exercises that are checked on the spot: check, hint, quiz, progress."""
+"""Exercises, checked on the spot.
 
-import html
-from dataclasses import dataclass
-from typing import Any
+check("6.2", my_function) says in one sentence what is wrong, hint("6.2") opens one step more, quiz("06") asks what
+a chapter taught, progress() shows where you stand.
+"""
 
-from linformer_from_scratch.exercises import attention, multihead, start_here, store
-from linformer_from_scratch.exercises.engine import COLOURS, Exercise, Result, judge
+from difflib import get_close_matches
+from importlib import import_module
 
-CHAPTERS = {"00": start_here, "01": attention, "02": multihead}
-EXERCISES: dict[str, Exercise] = {e.id: e for chapter in CHAPTERS.values() for e in chapter.EXERCISES}
+from linformer_from_scratch.exercises.engine import Exercise, Hints, Result, described, judge
+from linformer_from_scratch.exercises.progress import Table, load, open_hint, record_pass
+from linformer_from_scratch.exercises.quiz import quiz_widget
 
-__all__ = ["EXERCISES", "check", "hint", "progress", "quiz"]
-
-
-@dataclass(frozen=True)
-class Note:
-    """Some lines that show themselves in a notebook."""
-
-    lines: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        return "\n".join(self.lines)
-
-    def _repr_html_(self) -> str:
-        style = f"border-left: 5px solid {COLOURS['hint']}; padding: 0.3em 0.8em; margin: 0; font-size: 1em"
-        return f'<pre style="{style}">{html.escape(repr(self))}</pre>'
+STEMS = ("start_here", "attention", "multihead")  # in the order of the chapters
+CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
+EXERCISES: dict[str, Exercise] = {
+    exercise.id: exercise for chapter in CHAPTERS.values() for exercise in chapter.EXERCISES
+}
 
 
-def check(exercise_id: str, attempt: Any) -> Result:
-    """Judge an attempt at an exercise and remember it if it passes. The Result shows itself."""
-    if exercise_id not in EXERCISES:
-        return Result(str(exercise_id), "failed", _unknown(exercise_id))
-    result = judge(EXERCISES[exercise_id], attempt)
+def check(id: str, attempt: object) -> Result:
+    """Check an attempt at an exercise: passed, failed with the one sentence that helps, or not yet attempted.
+
+    The attempt is a function; it is called on copies of several draws and compared with the reference. Global
+    settings and random states of Python, NumPy and PyTorch are left as they were.
+    """
+    if not _known(id, EXERCISES):
+        return _unknown_exercise(id)
+    result = judge(EXERCISES[id], attempt)
     if result.status == "passed":
-        store.note(exercise_id, passed=True)
+        record_pass(id)
     return result
 
 
-def hint(exercise_id: str) -> Note:
-    """The hints of an exercise, one more each time you ask."""
-    if exercise_id not in EXERCISES:
-        return Note((_unknown(exercise_id),))
-    hints = EXERCISES[exercise_id].hints
-    opened = min(store.load().get(exercise_id, {}).get("hints", 0) + 1, len(hints))
-    store.note(exercise_id, hints=opened)
-    steps = tuple(f"hint {i} of {len(hints)}: {text}" for i, text in enumerate(hints[:opened], 1))
-    return Note(steps)
+def hint(id: str) -> Hints | Result:
+    """Open the next hint for an exercise, and show all that are open."""
+    if not _known(id, EXERCISES):
+        return _unknown_exercise(id)
+    return Hints(EXERCISES[id], open_hint(id, len(EXERCISES[id].hints)))
 
 
 def quiz(chapter: str):
-    """The quiz of a chapter, such as quiz("01"): a widget that explains every choice."""
-    if chapter not in CHAPTERS:
-        return Note((f"there is no quiz {chapter!r}; there are {', '.join(CHAPTERS)}",))
-    from linformer_from_scratch.exercises.quiz_view import (
-        QuizView,
-    )  # loads ipywidgets, which check does not need
-
-    return QuizView(CHAPTERS[chapter].QUIZ)
+    """Ask a chapter's questions, as in quiz("06"): radio buttons, and an explanation for every option."""
+    if not _known(chapter, CHAPTERS):
+        return _unknown(chapter, "quiz", f'the chapters are {", ".join(CHAPTERS)}, as in quiz("00")')
+    return quiz_widget(chapter, CHAPTERS[chapter].QUIZ)
 
 
-def progress() -> Note:
-    """Your exercises by chapter: passed, of these with hints, and open."""
-    record = store.load()
-    lines = [f"{'chapter':<12}{'passed':>8}{'hinted':>8}{'open':>8}"]
-    for number, chapter in CHAPTERS.items():
-        entries = [record.get(exercise.id, {}) for exercise in chapter.EXERCISES]
-        passed = sum(entry.get("passed", False) for entry in entries)
-        hinted = sum(entry.get("hints", 0) > 0 for entry in entries)
-        lines.append(f"{number:<12}{passed:>8}{hinted:>8}{len(entries) - passed:>8}")
-    return Note(tuple(lines))
+def progress() -> Table:
+    """Show by chapter which exercises are passed, which have open hints, and which are open."""
+    rows = {
+        f"{number} {stem}": CHAPTERS[number].EXERCISES for number, stem in zip(CHAPTERS, STEMS, strict=True)
+    }
+    return Table(
+        {title: [exercise.id for exercise in exercises] for title, exercises in rows.items()}, load()
+    )
 
 
-def _unknown(exercise_id: Any) -> str:
-    return f"there is no exercise {exercise_id!r}; there are {', '.join(EXERCISES)}"
+def _known(key: object, keys: dict) -> bool:
+    return type(key) is str and key in keys  # type first: nothing is asked of an object that may raise
+
+
+def _unknown_exercise(id: object) -> Result:
+    if type(id) is not str:
+        return _unknown(id, "exercise", 'an id is text, as in "1.2"')
+    chapter = [known for known in EXERCISES if known.split(".")[0] == id.split(".")[0]]
+    near = chapter or get_close_matches(id, EXERCISES, cutoff=0)
+    return _unknown(
+        id, "exercise", f"{'this chapter has' if chapter else 'the closest are'} {', '.join(near)}"
+    )
+
+
+def _unknown(key: object, what: str, known: str) -> Result:
+    name = key if type(key) is str else described(key)
+    return Result(name, "failed", f"There is no such {what}: {known}.")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from linformer_from_scratch.attention import attention_entropy, attention_weights, causal_mask
 from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.questions import Option, Question
+from linformer_from_scratch.exercises.quiz import Option, Question
 
 BATCH, HEADS = 2, 3
 SIZES = ((5, 7, 4), (7, 5, 11), (1, 3, 2), (6, 6, 5))  # queries, keys, features of each draw

@@ -12,6 +12,7 @@ import math
 import os
 import random
 import traceback
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -89,7 +90,10 @@ class Hints:
         steps = self.exercise.hints
         shown = [f"{i}. {step}" for i, step in enumerate(steps[: self.opened], start=1)]
         left = len(steps) - self.opened
-        return [*shown, f"{left} more: run it again." if left else "That was the last one; solutions/ has the answer."]
+        return [
+            *shown,
+            f"{left} more: run it again." if left else "That was the last one; solutions/ has the answer.",
+        ]
 
     def __repr__(self) -> str:
         return f"Hints for {self.exercise.id}\n" + "\n".join(self.lines())
@@ -106,55 +110,302 @@ def boxed(colour: str, content: str) -> str:
 
 def judge(exercise: Exercise, attempt: object) -> Result:
     """Compare an attempt with the reference on every draw; whatever it does, the answer is one sentence."""
+    threads = torch.get_num_threads()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what an attempt warns of is not what its author needs to hear
+        torch.set_num_threads(1)  # draws are tiny: on a busy machine, waiting for a second core takes longer
         try:
-            return _judge(exercise, attempt)
+            status, message = verdict(exercise, attempt)
         except KeyboardInterrupt:
-            return Result(exercise.id, "failed", STOPPED)
-        except Exception as error:  # an object made to resist inspection, such as one whose metaclass raises
-            return Result(exercise.id, "failed", f"What it returns cannot be examined ({type(error).__name__}).")
+            status, message = "failed", STOPPED
+        except BaseException as error:  # an object made to resist inspection, whose very class raises
+            status, message = "failed", f"This attempt cannot be examined ({type(error).__name__})."
+        finally:
+            torch.set_num_threads(threads)
+    return Result(exercise.id, status, message)
 
 
-def _judge(exercise: Exercise, attempt: object) -> Result:
+def verdict(exercise: Exercise, attempt: object) -> tuple[str, str]:
+    """Status and message of an attempt."""
     if not callable(attempt):
-        message = f"check needs the function itself, got {described(attempt)}: name it without calling it."
-        return Result(exercise.id, "failed", message)
+        return "failed", f"check needs the function itself, got {described(attempt)}: do not call it."
     names = list(inspect.signature(exercise.reference).parameters)
     candidates, complaint = exercise.mistakes, None
     for seed in SEEDS:
         with isolated():
             draw = dict(zip(names, exercise.draw(seed), strict=False))
-        right = Observation.of(exercise.reference, draw)
+        right = observe(exercise.reference, draw)
         needs_grad = any(tensor.requires_grad for tensor in tensors(right.value))
-        seen = Observation.of(attempt, draw, needs_grad)
+        seen = observe(attempt, draw, needs_grad)
         if seen.error is KeyboardInterrupt:
-            return Result(exercise.id, "failed", STOPPED)
+            return "failed", STOPPED
         if seen.unattempted and seed == SEEDS[0]:
-            return Result(exercise.id, "open", f"{exercise.id} not yet attempted")
-        wrong_value = seen.complaint_about_value(right)
-        wrong = wrong_value or seen.complaint_about_inputs() or seen.complaint_about_gradients(right)
-        if wrong and complaint is None:
+            return "open", f"{exercise.id} not yet attempted"
+        wrong_value = complaint_about_value(seen, right)
+        wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right)
+        if wrong and not complaint:
             complaint = f"{wrong}, on inputs {', '.join(map(told, draw, draw.values()))}."
+        # Gradients tell two functions apart only where their values agree with the reference.
         candidates = [
             mistake
             for mistake in candidates
-            if seen.equals(Observation.of(mistake, draw, needs_grad), with_gradients=not wrong_value)
+            if alike(seen, observe(mistake, draw, needs_grad), gradients_too=not wrong_value)
         ]
-    if complaint is None:
-        return Result(exercise.id, "passed", f"{exercise.id} passed")
-    return Result(exercise.id, "failed", inspect.getdoc(candidates[0]) if candidates else complaint)
+    if not complaint:
+        return "passed", f"{exercise.id} passed"
+    return "failed", inspect.getdoc(candidates[0]) if candidates else complaint
+
+
+# What one call of a function did
 
 
 @dataclass
 class Observation:
-    """All that one call of a function did."""
+    """What came back or was raised, which arguments were changed, and what gradients are taken of."""
 
     value: object = None
-    error: str = ""
-    place: str = ""
+    error: type[BaseException] | None = None
+    said: str = ""  # the error's message
+    place: str = ""  # where in the attempt's own code it was raised
     unattempted: bool = False
     changed: list[str] = field(default_factory=list)
     leaves: dict[str, Tensor] = field(default_factory=dict)
 
 
+def observe(function: Callable, draw: dict[str, object], needs_grad: bool = True) -> Observation:
+    """Call a function on copies of the draw's arguments."""
+    seen = Observation()
+    arguments = {name: fresh(value, name, seen.leaves, needs_grad) for name, value in draw.items()}
+    with isolated():
+        try:
+            seen.value = function(*arguments.values())
+        except BaseException as error:  # SystemExit too: an attempt may not end the notebook
+            own = own_frames(function, error)
+            seen.error, seen.said = type(error), first_line(error)
+            seen.place = quoted(own) or f" when called with {len(draw)} arguments ({', '.join(draw)})"
+            seen.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
+    seen.changed = [name for name in draw if value_difference(arguments[name], draw[name], 0, 0)]
+    return seen
+
+
+def fresh(value: object, name: str, leaves: dict[str, Tensor], needs_grad: bool) -> object:
+    """A copy; of a floating tensor one that knows its leaf, so that changing it in place is noticed, not refused."""
+    if isinstance(value, list | tuple):
+        items = (fresh(item, f"{name}[{i}]", leaves, needs_grad) for i, item in enumerate(value))
+        return type(value)(items)
+    if not isinstance(value, Tensor):
+        return copy.deepcopy(value)
+    if not (needs_grad and value.is_floating_point()):
+        return value.clone()
+    leaves[name] = value.clone().requires_grad_()
+    return leaves[name].clone()
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Inside: PyTorch as it starts, seeds fixed. Afterwards: every global setting as it was before."""
+    python, array, dtype, device = (
+        random.getstate(),
+        numpy.random.get_state(),
+        torch.get_default_dtype(),
+        torch.get_default_device(),
+    )
+    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
+    with torch.random.fork_rng(devices=gpus), torch.inference_mode(False), torch.enable_grad():
+        random.seed(0)
+        numpy.random.seed(0)
+        torch.default_generator.manual_seed(0)  # the CPU's only: nothing waits for a GPU to start
+        torch.set_default_dtype(torch.float32)
+        use_device(torch.device("cpu"))
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            numpy.random.set_state(array)
+            torch.set_default_dtype(dtype)
+            use_device(device)
+
+
+def use_device(device: torch.device) -> None:
+    """Make it the default device, unless it is: PyTorch slows down where a default was set at all."""
+    if torch.get_default_device() != device:
+        torch.set_default_device(None if device.type == "cpu" else device)
+
+
+def tensors(value: object) -> list[Tensor]:
+    """All tensors in a value, in order."""
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in tensors(item)]
+    return [value] if isinstance(value, Tensor) else []
+
+
+def gradients(seen: Observation) -> dict[str, Tensor]:
+    """Gradients of a fixed random weighting of the outputs; zeros for an input that none of them depends on."""
+    weighted = []
+    for seed, output in enumerate(tensors(seen.value)):
+        if output.requires_grad:
+            generator = torch.Generator().manual_seed(seed)
+            weighted.append((output, torch.randn(output.shape, generator=generator, dtype=output.dtype)))
+    with isolated():
+        found = torch.autograd.grad(
+            [output for output, _ in weighted],
+            list(seen.leaves.values()),
+            [upstream for _, upstream in weighted],
+            retain_graph=True,
+            materialize_grads=True,
+            allow_unused=True,
+        )
+    return dict(zip(seen.leaves, found, strict=True))
+
+
+# What is wrong, in words
+
+
+def complaint_about_value(seen: Observation, right: Observation) -> str:
+    """What is wrong with the error or the value; empty where nothing is."""
+    if seen.error:
+        return f"Raised {seen.error.__name__}{': ' * bool(seen.said)}{seen.said}{seen.place}"
+    return value_difference(seen.value, right.value)
+
+
+def complaint_about_inputs(seen: Observation) -> str:
+    """Which argument was changed; empty where none was."""
+    return f"You changed argument {seen.changed[0]} in place: work on a copy" if seen.changed else ""
+
+
+def complaint_about_gradients(seen: Observation, right: Observation) -> str:
+    """Which gradients differ although the values are right; empty where none does, or where none are asked for."""
+    if not seen.leaves:
+        return ""
+    try:
+        found, expected = gradients(seen), gradients(right)
+    except Exception as error:
+        return f"The values are right, but the backward pass raised {first_line(error)}"
+    cut = [name for name in expected if expected[name].any() and not found[name].any()]
+    if cut:
+        reason = ".detach(), .data, .item(), torch.tensor() and no_grad cut it off"
+        return f"The values are right, but no gradient flows to {' and '.join(cut)}: {reason}"
+    for name in expected:
+        if difference := value_difference(found[name], expected[name]):
+            return f"The values are right, but the gradient of {name} is not: {difference}"
+    return ""
+
+
+def alike(seen: Observation, other: Observation, gradients_too: bool) -> bool:
+    """Did both calls do the same?"""
+    if seen.error or other.error:
+        return (seen.error, seen.said) == (other.error, other.said)
+    if value_difference(seen.value, other.value) or seen.changed != other.changed:
+        return False
+    return not (gradients_too and complaint_about_gradients(seen, other))
+
+
+def value_difference(got: object, expected: object, rtol: float = RTOL, atol: float = ATOL) -> str:
+    """Type, then shape, dtype, values: the first that differs, with both sides; empty where none does."""
+    if kind(got) is not kind(expected):
+        question = " (is the return line missing?)" if got is None else ""
+        return f"Returned {described(got)}{question}, expected {described(expected)}"
+    if kind(expected) is Tensor:
+        return tensor_difference(got.detach(), expected.detach(), rtol, atol)
+    if kind(expected) in (tuple, list):
+        return items_difference(got, expected, rtol, atol)
+    close = kind(expected) is float and (
+        math.isclose(got, expected, rel_tol=rtol, abs_tol=atol) or (math.isnan(got) and math.isnan(expected))
+    )
+    return "" if close or got == expected else f"Got {described(got)}, expected {described(expected)}"
+
+
+def items_difference(got: tuple | list, expected: tuple | list, rtol: float, atol: float) -> str:
+    """The first item that differs."""
+    if len(got) != len(expected):
+        return f"Returned {len(got)} values, expected {len(expected)}"
+    for i, pair in enumerate(zip(got, expected, strict=True), start=1):
+        if difference := value_difference(*pair, rtol, atol):
+            return f"Value {i} of {len(got)}: {difference}"
+    return ""
+
+
+def tensor_difference(got: Tensor, expected: Tensor, rtol: float, atol: float) -> str:
+    """Shape, then dtype, place and values."""
+    for name, ours, theirs in (
+        ("shape", tuple(got.shape), tuple(expected.shape)),
+        ("dtype", got.dtype, expected.dtype),
+        ("device", got.device, expected.device),
+        ("layout", got.layout, expected.layout),
+    ):
+        if ours != theirs:
+            return f"Got {name} {ours}, expected {theirs}"
+    close = torch.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True)
+    if close.all():
+        return ""
+    gap = (got.double() - expected.double()).abs().nan_to_num(nan=math.inf).masked_fill(close, -1)
+    index = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
+    here = f" at index {index}" if index else ""
+    pair = f"got {number(got[index].item())}, expected {number(expected[index].item())}"
+    if got[index].isnan():
+        return f"NaN{here}: {pair}"
+    return f"Largest difference {number(gap[index].item())}{here}: {pair}"
+
+
+def kind(value: object) -> type:
+    """The type that counts: exact, since a subclass may lie about everything."""
+    return Tensor if type(value) is nn.Parameter else type(value)
+
+
+def described(value: object) -> str:
+    """A value in a few words, whatever it is."""
+    if value is None:
+        return "None"
+    if kind(value) is Tensor:
+        return f"a tensor of shape {tuple(value.shape)}"
+    if kind(value) in (tuple, list):
+        return f"a {kind(value).__name__} of length {len(value)}"
+    if kind(value) in (bool, int, float):
+        return f"{number(value)} ({kind(value).__name__})"
+    return f"an object of type {type(value).__name__}"
+
+
+def number(value: float) -> str:
+    """A number that stays short."""
+    if type(value) is int:
+        return str(value) if value.bit_length() < 200 else f"a number of {value.bit_length()} bits"
+    return f"{value:.4g}" if type(value) is float else str(value)
+
+
+def told(name: str, value: object) -> str:
+    """An argument in a few words: a tensor's shape, a number's value."""
+    if isinstance(value, Tensor):
+        return f"{name} {tuple(value.shape)}"
+    return f"{name} of length {len(value)}" if isinstance(value, list | tuple) else f"{name}={value}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; empty where even that raises."""
+    try:
+        return str(error).strip().split("\n")[0][:LONG]
+    except BaseException:
+        return ""
+
+
+def own_frames(function: Callable, error: BaseException) -> list[tuple[types.FrameType, int]]:
+    """Frames and lines of the traceback that lie in the notebook, or in the module that defines the function."""
+    home = ("__main__", getattr(function, "__module__", "__main__"))
+    frames = traceback.walk_tb(error.__traceback__)
+    return [(frame, line) for frame, line in frames if frame.f_globals.get("__name__") in home]
+
+
+def quoted(own: list[tuple[types.FrameType, int]]) -> str:
+    """The deepest of these lines; empty where there is none, because the call itself failed."""
+    if not own:
+        return ""
+    frame, line = own[-1]
+    path = frame.f_code.co_filename
+    where = "your cell" if frame.f_globals.get("__name__") == "__main__" else os.path.basename(path)
+    return f" at line {line} of {where}: `{linecache.getline(path, line).strip()}`"
+
+
+def raised_in(own: list[tuple[types.FrameType, int]], error: BaseException) -> bool:
+    """Was it raised in the cell of the attempt itself, not in something that the attempt calls?"""
+    innermost, _ = list(traceback.walk_tb(error.__traceback__))[-1]
+    cells = {own[0][0].f_code.co_filename, own[-1][0].f_code.co_filename} if own else set()
+    return cells == {innermost.f_code.co_filename}

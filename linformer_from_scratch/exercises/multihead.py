@@ -9,7 +9,7 @@ from torch.nn import functional
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
 from linformer_from_scratch.exercises.attention import normal
 from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.questions import Option, Question
+from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.multihead import merge_heads, split_heads
 
 BATCH = 2

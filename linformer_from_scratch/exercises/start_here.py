@@ -63,7 +63,9 @@ QUIZ = (
     Question(
         "A text becomes three times as long. Its attention maps then hold …",
         (
-            Option("nine times as many numbers", "Yes: three times the rows, each three times as long.", True),
+            Option(
+                "nine times as many numbers", "Yes: three times the rows, each three times as long.", True
+            ),
             Option("three times as many numbers", "The rows are three times as many, but also as long."),
             Option("six times as many numbers", "Both sides grow, and their factors multiply: 3 · 3."),
             Option(
@@ -87,8 +89,13 @@ QUIZ = (
     Question(
         "After Linformer, a sentence of n tokens has …",
         (
-            Option("n outputs", "Yes: the queries are not compressed, so every token keeps its output.", True),
-            Option("k outputs", "Only keys and values become k; with k queries the sentence would lose its words."),
+            Option(
+                "n outputs", "Yes: the queries are not compressed, so every token keeps its output.", True
+            ),
+            Option(
+                "k outputs",
+                "Only keys and values become k; with k queries the sentence would lose its words.",
+            ),
             Option("n/k outputs", "Nothing is divided into groups: n queries go in, n outputs come out."),
         ),
     ),

@@ -22,6 +22,7 @@ from PIL import Image as Picture
 from linformer_from_scratch.widgets.canvas import DENSITY, Card, quick_png, small_png, wrap
 
 SIZE, LEADING, MARGIN = 16, 24, 16  # the line of numbers, CSS pixels
+COLUMN = 410  # width of a control: two stand side by side in a window of 1280 pixels
 
 
 class CannotDraw(Exception):
@@ -47,7 +48,7 @@ class Explorer(VBox):
             if not control.description:
                 raise ValueError(f"a {type(control).__name__} of {type(self).__name__} has no description")
             control.style.description_width = "7em"
-            control.layout.width = "470px"
+            control.layout.width = control.layout.width or f"{COLUMN}px"
             control.observe(self._moved, "value")
         super().__init__([Box(controls, layout={"flex_flow": "row wrap"}), self.picture, self.readout])
         self._moved()
@@ -87,7 +88,8 @@ class Explorer(VBox):
             self._drawing = False
 
     def _say(self, words: str) -> None:
-        self.readout.value = f'<div style="font-size: {SIZE}px; line-height: 1.5">{escape(words)}</div>'
+        style = f"font-size: {SIZE}px; line-height: {LEADING}px; padding: 0 {MARGIN}px"
+        self.readout.value = f'<div style="{style}">{escape(words)}</div>'
 
     def _repr_mimebundle_(self, **kwargs):
         bundle = super()._repr_mimebundle_(**kwargs)

@@ -71,9 +71,11 @@ class HeadGallery(SentenceExplorer):
         outline_row(card, x, y, SMALL, self.query.value, len(self.tokens), width=1.5)
 
     def _numbers(self) -> str:
-        head = self.head.value
+        layer, head, query = self.layer.value, self.head.value, self.query.value
+        strongest = int(self.map[query].argmax())
         shares = ", ".join(f"{share:.0%} to {where}" for where, share in self.shares.items())
         return (
-            f"Head {head} of layer {self.layer.value}: mean entropy {self.entropies[head - 1]:.2f} bits "
+            f"Layer {layer}, head {head}: “{self.tokens[query]}” reads “{self.tokens[strongest]}” most, "
+            f"weight {self.map[query, strongest]:.2f}. Mean entropy {self.entropies[head - 1]:.2f} bits "
             f"of at most {math.log2(len(self.tokens)):.2f}. On average a token gives {shares}."
         )

@@ -16,7 +16,7 @@ from linformer_from_scratch.pretrained import (
     tokenize,
 )
 from linformer_from_scratch.widgets.canvas import Card, shorten, text_width
-from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer
+from linformer_from_scratch.widgets.explorer import COLUMN, CannotDraw, Explorer
 
 MOST_TOKENS = 40  # more would be too small to read
 LAYER, HEAD = 4, 2  # a head in which pronouns read the noun they stand for
@@ -34,8 +34,9 @@ class SentenceExplorer(Explorer):
     """
 
     def __init__(self, sentence: str | None = None, controls: Sequence[Widget] = ()):
-        self.preset = Dropdown(options=[*SENTENCES, (OWN, None)], description="Preset")
-        self.sentence = Text(SENTENCES[0], description="Sentence", continuous_update=False)
+        wide = {"width": f"{2 * COLUMN + 4}px"}
+        self.preset = Dropdown(options=[*SENTENCES, (OWN, None)], description="Preset", layout=wide)
+        self.sentence = Text(SENTENCES[0], description="Sentence", layout=wide, continuous_update=False)
         self.query = SelectionSlider(options=[("", 0)], description="Query token")
         self.layer = IntSlider(LAYER, 1, NUM_LAYERS, description="Layer")
         self.head = IntSlider(HEAD, 1, NUM_HEADS, description="Head")

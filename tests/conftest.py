@@ -1,0 +1,46 @@
+"""Browser tests need a Chromium; reports are shown after the tests.
+
+A test marked `browser` gets the fixture `chromium`, the browser's path. Where there is none it is skipped,
+and one line at the end says so; with BROWSER_TESTS=required it fails.
+
+record_property("report", "a line") shows a measurement that no test judges.
+"""
+
+import os
+import shutil
+
+import pytest
+
+NO_CHROMIUM = "no Chromium found: set CHROMIUM to its path, or install it (Debian: apt install chromium)"
+
+
+def find_chromium() -> str | None:
+    """Path of a Chromium: the one named by CHROMIUM, or the first on the PATH."""
+    names = [os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"]
+    return next((path for path in map(shutil.which, filter(None, names)) if path), None)
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "browser: needs a Chromium")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("browser") and find_chromium() is None:
+        stop = pytest.fail if os.environ.get("BROWSER_TESTS") == "required" else pytest.skip
+        stop(NO_CHROMIUM)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    return find_chromium()
+
+
+def pytest_terminal_summary(terminalreporter):
+    reports = terminalreporter.stats
+    skipped = [report for report in reports.get("skipped", []) if "browser" in report.keywords]
+    if skipped:
+        terminalreporter.write_line(f"BROWSER TESTS SKIPPED ({len(skipped)}): {NO_CHROMIUM}", yellow=True)
+    for report in reports.get("passed", []):
+        for name, line in report.user_properties:
+            if name == "report":
+                terminalreporter.write_line(line)

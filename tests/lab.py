@@ -1,0 +1,217 @@
+"""Drives a real JupyterLab with a live kernel, through a real Chromium without a window."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).parents[1]
+LIMIT_S = 60  # for anything that is waited for: a loaded machine is slow, a broken one is caught all the same
+CHROMIUM_OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+LOCAL = ("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")
+SETTINGS = {
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"}
+}  # keep every cell in the page
+
+# Of the pixels, since the address of the bytes is withdrawn as soon as there is a newer picture.
+DIGEST = """async image => {
+    if (!image.complete || !image.naturalWidth) return null
+    const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight)
+    const context = canvas.getContext("2d")
+    context.drawImage(image, 0, 0)
+    const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data
+    return new Uint8Array(await crypto.subtle.digest("SHA-256", pixels)).join()
+}"""
+
+
+def wait_until(happens, what):
+    """Return what `happens` returns as soon as that is true."""
+    end = time.monotonic() + LIMIT_S
+    while not (result := happens()):
+        assert time.monotonic() < end, f"waited {LIMIT_S} s for: {what}"
+        time.sleep(0.05)
+    return result
+
+
+@contextmanager
+def open_page(chromium, width=1280, height=800):
+    """A page of a browser that reaches nothing but this machine.
+
+    `page.outside` collects what it asked for elsewhere, `page.complaints` its console errors and exceptions.
+    """
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_OPTIONS)
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.set_default_timeout(LIMIT_S * 1000)
+        page.outside, page.complaints = [], []
+
+        def guard(route):
+            if route.request.url.startswith(LOCAL):
+                route.continue_()
+            else:
+                page.outside.append(route.request.url)
+                route.abort()
+
+        page.route("**/*", guard)
+        page.on("websocket", lambda s: None if s.url.startswith(LOCAL) else page.outside.append(s.url))
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
+        yield page
+        browser.close()
+
+
+class Lab:
+    """JupyterLab in a folder, with settings of its own, seen through one page. Use it as a context manager.
+
+    Args:
+        folder: where its notebooks and settings are written.
+        page: from `open_page`.
+        settings: plugin -> settings, beyond those that the tests always need.
+    """
+
+    def __init__(self, folder, page, settings=None):
+        self.folder, self.page = folder, page
+        self._settings = SETTINGS | (settings or {})
+        self._token = secrets.token_hex(16)
+
+    def __enter__(self):
+        for plugin, settings in self._settings.items():
+            path = self.folder / "settings" / f"{plugin}.jupyterlab-settings"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(settings))
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self._port = free.getsockname()[1]
+        own = {
+            "JUPYTER_CONFIG_DIR": "config",
+            "JUPYTER_DATA_DIR": "data",
+            "JUPYTER_RUNTIME_DIR": "runtime",
+            "JUPYTERLAB_SETTINGS_DIR": "settings",
+            "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+            "IPYTHONDIR": "ipython",
+        }
+        command = [sys.executable, "-m", "jupyterlab", "--config", str(ROOT / "tools/jupyter_lab_config.py")]
+        command += ["--no-browser", f"--port={self._port}", f"--ServerApp.root_dir={self.folder}"]
+        self._log = (self.folder / "server.log").open("w+")
+        self._server = subprocess.Popen(
+            [*command, f"--IdentityProvider.token={self._token}"],
+            env=os.environ | {name: str(self.folder / path) for name, path in own.items()},
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+        wait_until(self._answers, "JupyterLab's server")
+        return self
+
+    def __exit__(self, *_):
+        self._server.terminate()
+        self._server.wait(LIMIT_S)
+        self._log.close()
+
+    def open(self, name, sources, slide_types=None):
+        """Write a notebook, open it and run it to its end; a source that begins with # is Markdown."""
+        slide_types = slide_types or [None] * len(sources)
+        cells = []
+        for source, slide_type in zip(sources, slide_types, strict=True):
+            new = nbformat.v4.new_markdown_cell if source.startswith("#") else nbformat.v4.new_code_cell
+            metadata = {"slideshow": {"slide_type": slide_type}} if slide_type else {}
+            cells.append(new(source, metadata=metadata))
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), self.folder / name)
+        self.page.goto(self._url(f"lab/tree/{name}") + "&reset", wait_until="domcontentloaded")
+        # The notebook's own indicator says idle too early: cells sent before the status bar does are lost.
+        status = self.page.locator("#jp-main-statusbar")
+        wait_until(lambda: "| Idle" in status.inner_text(), "the kernel")
+        self.page.get_by_role("menuitem", name="Run", exact=True).click()
+        self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+        last = self.page.locator(".jp-CodeCell .jp-InputPrompt").last
+        wait_until(lambda: last.inner_text().strip("[]: ").isdigit(), "the last cell")
+
+    def widget(self, i):
+        """The widget below code cell i."""
+        return Shown(self.page, self.page.locator(".jp-CodeCell").nth(i))
+
+    def _url(self, path):
+        return f"http://127.0.0.1:{self._port}/{path}?token={self._token}"
+
+    def _answers(self):
+        if self._server.poll() is not None:
+            self._log.seek(0)
+            raise AssertionError(f"JupyterLab's server ended: {self._log.read()[-2000:]}")
+        try:
+            return urllib.request.urlopen(self._url("api/status"), timeout=2).status == 200
+        except OSError:
+            return False
+
+
+class Shown:
+    """One Explorer in the page: its picture, its line of numbers, and its controls by their labels."""
+
+    def __init__(self, page, cell):
+        self.page, self.cell = page, cell
+        wait_until(lambda: self.image.count() and self.readout(), "a widget")
+
+    @property
+    def image(self):
+        """The live picture."""
+        return self.cell.locator("img.widget-image")
+
+    def picture(self):
+        """A digest of the picture's pixels."""
+        return wait_until(lambda: self.image.evaluate(DIGEST), "a loaded picture")
+
+    def readout(self):
+        """The line of numbers."""
+        return self.cell.locator(".widget-html-content").last.inner_text()
+
+    def state(self):
+        """Picture and numbers."""
+        return self.picture(), self.readout()
+
+    def control(self, label):
+        """The control with this label."""
+        return self.cell.locator(".widget-inline-hbox", has=self.page.get_by_text(label, exact=True))
+
+    def press(self, label, *keys):
+        """Focus a slider or a menu and press keys, one after another."""
+        self.control(label).locator(".noUi-handle, select").focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def click(self, label, where):
+        """Click a slider's track at a fraction of its length."""
+        track = self.control(label).locator(".noUi-target")
+        size = track.bounding_box()
+        track.click(position={"x": where * size["width"], "y": size["height"] / 2}, force=True)
+
+    def choose(self, label, option):
+        """Choose an option of a menu by its number."""
+        self.control(label).locator("select").select_option(index=option)
+
+    def type(self, label, words):
+        """Replace a field's text and press Enter."""
+        field = self.control(label).locator("input")
+        field.fill(words)
+        field.press("Enter")
+
+    def wait_for_change(self, before):
+        """The new picture and numbers, once both differ from what they were."""
+        return wait_until(
+            lambda: (now := self.state()) and now[0] != before[0] and now[1] != before[1] and now, "a change"
+        )

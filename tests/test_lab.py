@@ -1,0 +1,80 @@
+"""The widgets in a real JupyterLab with a live kernel: every control answers, and only its own widget."""
+
+import pytest
+from lab import Lab, open_page
+
+pytestmark = pytest.mark.browser
+
+NOTEBOOK = [
+    "from linformer_from_scratch.widgets import AttentionExplorer, HeadGallery",
+    "AttentionExplorer()",
+    "AttentionExplorer()",
+    "HeadGallery()",
+    "HeadGallery()",
+]
+SENTENCE = [
+    ("Preset", lambda widget, label: widget.press(label, "Space", "ArrowDown", "Enter")),
+    ("Preset", lambda widget, label: widget.choose(label, 5)),
+    ("Sentence", lambda widget, label: widget.type(label, "My dog sleeps because it is old.")),
+    ("Query token", lambda widget, label: widget.press(label, "ArrowLeft")),
+    ("Query token", lambda widget, label: widget.click(label, 0.3)),
+    ("Layer", lambda widget, label: widget.press(label, "ArrowRight")),
+    ("Layer", lambda widget, label: widget.click(label, 0.1)),
+    ("Head", lambda widget, label: widget.press(label, "ArrowRight")),
+    ("Head", lambda widget, label: widget.click(label, 0.8)),
+]
+TEMPERATURE = [
+    ("Temperature", lambda widget, label: widget.press(label, "ArrowRight")),
+    ("Temperature", lambda widget, label: widget.click(label, 0.1)),
+]
+
+
+@pytest.fixture(scope="module")
+def lab(chromium, tmp_path_factory):
+    with open_page(chromium) as page, Lab(tmp_path_factory.mktemp("lab"), page) as lab:
+        lab.open("widgets.ipynb", NOTEBOOK)
+        yield lab
+
+
+@pytest.mark.parametrize(("cell", "moves"), [(1, SENTENCE + TEMPERATURE), (3, SENTENCE)])
+def test_every_control_answers_and_the_twin_stays_as_it_was(lab, cell, moves):
+    moved, twin = lab.widget(cell), lab.widget(cell + 1)
+    assert moved.state() == twin.state()
+    before = untouched = twin.state()
+    for label, move in moves:
+        move(moved, label)
+        before = moved.wait_for_change(before)
+    assert twin.state() == untouched
+
+
+def test_a_sentence_that_cannot_be_shown_is_said_and_the_picture_stays(lab):
+    widget = lab.widget(2)
+    picture, _ = widget.state()
+    widget.type("Sentence", "")
+    widget.cell.get_by_text("The sentence is empty").wait_for()
+    assert widget.picture() == picture
+
+
+def test_the_page_asks_nothing_of_the_internet(lab):
+    assert lab.page.outside == []
+
+
+def test_the_console_is_clean(lab):
+    assert lab.page.complaints == []
+
+
+def test_a_slider_stays_live_in_a_deck(lab):
+    """Teaching with jupyterlab-slideshow: run all, select the first cell, press the deck button, go on."""
+    sources = ["# One", NOTEBOOK[0], "# Two", NOTEBOOK[1]]
+    lab.open("deck.ipynb", sources, ["slide", "skip", "slide", None])
+    page, widget = lab.page, lab.widget(1)
+    page.locator(".jp-MarkdownCell").first.click()
+    page.locator('.jp-NotebookPanel-toolbar [data-jp-item-name="deck"] jp-button').click()
+    page.locator("body[data-jp-deck-mode]").wait_for()
+    assert not widget.image.is_visible()
+    page.keyboard.press("Space")
+    widget.image.wait_for(state="visible")
+    before = widget.state()
+    widget.press("Head", "ArrowRight")
+    widget.wait_for_change(before)
+    assert page.outside == []

@@ -1,0 +1,50 @@
+"""The guard that every kernel and subprocess of the tests runs under."""
+
+import subprocess
+import sys
+
+import pytest
+
+LOOPBACK = """
+import socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=lambda: server.accept()[0].sendall(b"hello")).start()
+for host in ("127.0.0.1", "localhost"):
+    assert socket.getaddrinfo(host, server.getsockname()[1])
+print(socket.create_connection(server.getsockname()).recv(5))
+"""
+
+
+def python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "socket.create_connection(('192.0.2.1', 80), timeout=1)",
+        "socket.socket().connect(('192.0.2.1', 80))",
+        "socket.socket().connect_ex(('192.0.2.1', 80))",
+        "socket.socket(socket.AF_INET6).connect(('2001:db8::1', 80))",
+        "socket.socket(type=socket.SOCK_DGRAM).sendto(b'', ('192.0.2.1', 53))",
+        "socket.getaddrinfo('example.org', 443)",
+        "__import__('asyncio').run(__import__('asyncio').open_connection('192.0.2.1', 80))",
+    ],
+)
+def test_a_foreign_address_is_refused_by_name(code):
+    done = python(f"import socket; {code}")
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("OSError: the tests run offline:")
+    assert any(address in last for address in ("192.0.2.1", "2001:db8::1", "example.org"))
+
+
+def test_loopback_works():
+    assert python(LOOPBACK).stdout.strip() == "b'hello'"
+
+
+def test_unix_sockets_work(tmp_path):
+    done = python(
+        "import socket; a, b = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX);"
+        f"a.bind({str(tmp_path / 's')!r}); a.listen(); b.connect({str(tmp_path / 's')!r}); print('connected')"
+    )
+    assert done.stdout.strip() == "connected", done.stderr

@@ -1,0 +1,175 @@
+"""Decks from the chapters' own cells: python tools/slides.py [01 02 …]
+
+The notebooks' slideshow metadata says which cells a deck shows (CONTRIBUTING.md). build/slides/ receives a page
+for each deck, all that it needs beside it, so that it opens from disk without a network, and, where a Chromium
+is installed, a handout as PDF.
+"""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import jinja2
+import nbformat
+from nbconvert import SlidesExporter
+from nbformat import NotebookNode
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTERS = ROOT / "chapters"
+DECK = Path(__file__).resolve().parent / "deck"
+OUT = ROOT / "build" / "slides"
+LIVE = "http://localhost:8888/lab/tree/chapters/{}.ipynb"  # where `make course` serves a chapter
+WIDGET = "application/vnd.jupyter.widget-view+json"
+FOLDED = re.compile(r"<details><summary>(.*?)</summary>(.*)</details>", re.DOTALL)
+MINUTE = re.compile(r"For the teacher · minute (\d+)")
+LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # leads nowhere in a deck
+MEDIA = re.compile(r"""(?:!\[[^\]]*\]\(|src=["'])(?!https?:|data:)([^)"']+)""")
+NO_CHROMIUM = "no Chromium found, so handouts are left out (set CHROMIUM to its path, or install one)"
+
+
+class SlidesError(Exception):
+    """One sentence for the author of a deck."""
+
+
+def slides(notebook: NotebookNode) -> list[list[NotebookNode]]:
+    """The cells of each slide; skipped cells are left out. Empty if the notebook has no slides."""
+    found = []
+    for cell in notebook.cells:
+        kind = slide_type(cell)
+        if kind in ("slide", "subslide"):
+            found.append([])
+        if kind != "skip" and found:
+            found[-1].append(cell)
+    return found
+
+
+def slide_type(cell: NotebookNode) -> str:
+    """The cell's slideshow mark; empty if it continues what is before it."""
+    return cell.metadata.get("slideshow", {}).get("slide_type", "")
+
+
+def minutes(notebook: NotebookNode) -> list[int]:
+    """The minute marks of the teacher's notes, in order."""
+    notes = [cell.source for cell in notebook.cells if slide_type(cell) == "notes"]
+    return [int(mark) for note in notes for mark in MINUTE.findall(note)]
+
+
+def title(notebook: NotebookNode) -> str:
+    """The heading of the first cell, without its mark."""
+    return notebook.cells[0].source.splitlines()[0].lstrip("# ")
+
+
+def media(notebook: NotebookNode) -> set[str]:
+    """Paths of the clips and pictures that the deck's prose shows, relative to the notebook."""
+    prose = [cell.source for slide in slides(notebook) for cell in slide if cell.cell_type == "markdown"]
+    return {path for source in prose for path in MEDIA.findall(source)}
+
+
+def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
+    """The notebook as its deck shows it: slides only, notes unfolded, still pictures in place of widgets."""
+    deck = nbformat.from_dict(notebook)
+    deck.metadata = nbformat.from_dict({"title": title(notebook), "live": LIVE.format(stem)})
+    deck.cells = []
+    for first, *rest in slides(notebook):
+        notes = [cell for cell in rest if slide_type(cell) == "notes"]
+        # Notes stand before the fragments: inside one, the speaker's view would show them only with it.
+        deck.cells += [first, *notes, *(cell for cell in rest if cell not in notes)]
+    for cell in deck.cells:
+        if cell.cell_type == "markdown":
+            cell.source = _prose(cell.source)
+        if cell.cell_type == "code":
+            cell.metadata.output_only = "no-code" in cell.metadata.get("tags", [])
+            cell.metadata.live = any(WIDGET in output.get("data", {}) for output in cell.outputs)
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            for output in cell.outputs:
+                output.get("data", {}).pop(WIDGET, None)
+    return deck
+
+
+def _prose(source: str) -> str:
+    source = FOLDED.sub(r"**\1**\n\2", source)
+    source = LOCAL_LINK.sub(r"\1", source)
+    return source.replace("<video ", "<video data-autoplay ")
+
+
+def build(chapter: Path, out: Path) -> Path:
+    """Write the deck of a chapter, and what it needs, into a folder; return the deck's page.
+
+    Raises: SlidesError if the deck shows a clip or a picture that is not there.
+    """
+    notebook = nbformat.read(chapter, as_version=4)
+    for path in media(notebook):
+        if not (chapter.parent / path).exists():
+            raise SlidesError(f"{chapter.name} shows {path}, which does not exist")
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(chapter.parent / path, out / path)
+    shutil.copytree(DECK / "vendor", out / "vendor", dirs_exist_ok=True)
+    shutil.copy(DECK / "deck.css", out)
+    exporter = SlidesExporter(
+        template_name="deck", extra_template_basedirs=[str(DECK.parent)], exclude_anchor_links=True
+    )
+    page, _ = exporter.from_notebook_node(as_deck(notebook, chapter.stem))
+    deck = out / f"{chapter.stem}.html"
+    deck.write_text(page, encoding="utf-8")
+    deck.with_suffix(".pdf").unlink(missing_ok=True)  # it belonged to the deck before this one
+    return deck
+
+
+def write_index(chapters: list[Path], out: Path) -> None:
+    """Write index.html: the decks that lie in the folder, with minutes, slides and handouts."""
+    decks = []
+    for chapter in chapters:
+        if (out / f"{chapter.stem}.html").exists():
+            notebook = nbformat.read(chapter, as_version=4)
+            facts = {"title": title(notebook), "minutes": minutes(notebook)[-1], "slides": len(slides(notebook))}
+            decks.append({"stem": chapter.stem, "handout": (out / f"{chapter.stem}.pdf").exists(), **facts})
+    template = jinja2.Environment(autoescape=True).from_string((DECK / "decks.html.j2").read_text("utf-8"))
+    (out / "index.html").write_text(template.render(decks=decks), encoding="utf-8")
+
+
+def find_chromium() -> str | None:
+    """Path of a Chromium: the one named by CHROMIUM, or the first on the PATH."""
+    names = [os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"]
+    return next((path for path in map(shutil.which, filter(None, names)) if path), None)
+
+
+def write_handouts(decks: list[Path], chromium: str) -> None:
+    """Print each deck beside its page as PDF, every slide with its notes below."""
+    from playwright.sync_api import sync_playwright  # decks without handouts do not need it
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        for deck in decks:
+            page.goto(f"{deck.as_uri()}?print-pdf")
+            page.evaluate("MathJax.startup.promise")
+            page.wait_for_selector(".pdf-page")
+            page.pdf(path=deck.with_suffix(".pdf"), prefer_css_page_size=True, print_background=True)
+        browser.close()
+
+
+def main() -> None:
+    """Build the decks of the chapters named on the command line, or of all."""
+    wanted = sys.argv[1:]
+    paths = sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
+    chapters = [path for path in paths if slides(nbformat.read(path, as_version=4))]
+    chosen = [path for path in chapters if not wanted or path.name[:2] in wanted]
+    if not chosen:
+        sys.exit(f"no chapter with slides begins with {' or '.join(wanted)}; names look like 01_attention.ipynb")
+    try:
+        decks = [build(path, OUT) for path in chosen]
+    except SlidesError as error:
+        sys.exit(f"{error}.")
+    chromium = find_chromium()
+    if chromium is None:
+        print(NO_CHROMIUM)
+    else:
+        write_handouts(decks, chromium)
+    write_index(chapters, OUT)
+    print(f"{len(decks)} decks; open {OUT.relative_to(ROOT) / 'index.html'}")
+
+
+if __name__ == "__main__":
+    main()
