@@ -62,10 +62,10 @@ def steps(page: Page) -> Iterator[str]:
         yield where
         questions = page.locator("section.present details[name]")
         for i in range(questions.count()):
-            questions.nth(i).locator("> summary").click()
-            yield f"{where}, question {i + 1}"
-            questions.nth(i).locator("details > summary").click()
-            yield f"{where}, answer {i + 1}"
+            for name in ("question", "answer"):
+                questions.nth(i).locator("summary").nth(name == "answer").evaluate("(it) => it.click()")
+                yield f"{where}, {name} {i + 1}"
+            questions.nth(i).evaluate("(it) => it.open = false")
         if page.evaluate("Reveal.isLastSlide() && !Reveal.availableFragments().next"):
             return
         page.evaluate("Reveal.next()")

@@ -224,7 +224,7 @@ def test_what_is_wrong_is_said_with_both_sides(name):
     attempt, beginning = GENERIC[name]
     said = message(attempt)
     assert said.startswith(beginning)
-    assert said.endswith("on inputs q (2, 5, 3), k (2, 7, 3).")
+    assert said.endswith("; inputs: q (2, 5, 3), k (2, 7, 3).")
     assert "\n" not in said
 
 
@@ -317,8 +317,7 @@ async def coroutine(q, k):
 
 def resized(q, k):
     result = attend(q, k)
-    with torch.no_grad():
-        q.data.resize_(1)
+    q.resize_(1)
     return result
 
 
@@ -396,7 +395,7 @@ def test_an_interrupted_attempt_is_not_run_again():
 
 
 def test_one_odd_draw_is_enough_to_fail():
-    assert "on inputs q (2, 1, 2)" in message(lambda q, k: attend(q, k).squeeze(1))
+    assert "inputs: q (2, 1, 2)" in message(lambda q, k: attend(q, k).squeeze(1))
 
 
 def test_attempts_cannot_reach_the_inputs_of_the_reference():
@@ -414,7 +413,7 @@ def test_attempts_cannot_reach_the_inputs_of_the_reference():
 def test_numbers_and_truths_are_compared_by_type_and_value():
     count = exercise(lambda n, h: n * n * h, (7, 3), (1, 5))
     assert judge(count, lambda n, h: h * n**2).status == "passed"
-    assert message(lambda n, h: n * h, count) == "Got 21 (int), expected 147 (int), on inputs n=7, h=3."
+    assert message(lambda n, h: n * h, count) == "Got 21 (int), expected 147 (int); inputs: n=7, h=3."
     assert message(lambda n, h: n * n * h / 1, count).startswith("Returned 147 (float), expected 147 (int)")
     assert message(lambda n, h: torch.tensor(147), count).startswith("Returned a tensor of shape ()")
     ratio = exercise(lambda n: n / 3, (7,), (1,))
@@ -463,6 +462,12 @@ def test_where_the_reference_has_no_gradient_none_is_asked_for():
     assert judge(largest, lambda q: q.amax(-1)).status == "passed"
 
 
+def test_a_resized_input_is_noticed():
+    largest = exercise(torch.no_grad()(lambda q: q.amax(-1)), (torch.arange(6.0).view(2, 3),))
+    said = message(lambda q: (q.amax(-1), q.resize_(1))[0], largest)
+    assert said == "You changed argument q in place, work on a copy; inputs: q (2, 3)."
+
+
 def test_equal_nan_counts_as_equal():
     root = exercise(lambda q: q.sqrt(), (torch.tensor([-1.0, 4.0]),))
     assert judge(root, lambda q: q**0.5).status == "passed"
@@ -502,12 +507,19 @@ def test_global_state_stays_as_it_was(attempt):
 
 
 def test_the_learners_own_settings_change_no_verdict():
-    with torch.inference_mode(), torch.device("meta"):
+    try:
         torch.set_default_dtype(torch.float64)
-        try:
+        torch.set_default_device("meta")
+        with torch.inference_mode():
             assert judge(EXERCISE, attend).status == "passed"
-        finally:
-            torch.set_default_dtype(torch.float32)
+        with torch.device("meta"):
+            assert judge(EXERCISE, vandal).status == "failed"
+            assert judge(EXERCISE, attend).status == "passed"
+            assert torch.ones(1).device.type == "meta"
+        assert torch.ones(1).device.type == "meta" and torch.ones(1).dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_default_device(None)
 
 
 def test_a_random_attempt_gets_the_same_sentence_every_time():

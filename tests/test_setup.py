@@ -59,7 +59,7 @@ def needs(project, *dependencies):
 
 def offline():
     """The environment of a machine whose package index cannot be reached."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
     return own | {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
@@ -88,6 +88,12 @@ def test_a_half_made_environment_is_made_again(project):
     (project / ".venv/bin/python").write_text("not a Python")
     again = install(project)
     assert again.returncode == 0 and "half-made" in again.stdout
+
+
+def test_an_environment_of_your_own_is_kept(project):
+    subprocess.run([sys.executable, "-m", "venv", ".venv"], cwd=project, check=True)
+    (project / ".venv/mine.txt").touch()
+    assert install(project).returncode == 0 and (project / ".venv/mine.txt").exists()
 
 
 def test_a_killed_set_up_recovers(project):

@@ -15,7 +15,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "Scripts" if os.name == "nt" else "bin", "python")
-STAMP = os.path.join(VENV, "installed.txt")  # written last: without it the environment is half-made
+STAMP = os.path.join(VENV, "installed.txt")  # written last, when all is well
+MARK = os.path.join(VENV, "half-made.txt")  # written first, removed last
 LOG = os.path.join(ROOT, "build", "install.log")
 NEEDED = (3, 11)
 NEEDED_GB = 3
@@ -48,19 +49,22 @@ def install(extras):
     if installed is not None and installed[0] == fingerprint() and set(extras) <= set(installed[1]):
         return
     check_disk(shutil.disk_usage(ROOT).free)
-    if os.path.isdir(VENV):
-        if installed is None:
-            print("The .venv here is half-made: removing it and beginning again.")
-            shutil.rmtree(VENV)
-        else:
-            extras = sorted(set(extras) | set(installed[1]))
-            os.remove(STAMP)
+    if os.path.isdir(VENV) and (os.path.exists(MARK) or not works()):
+        print("The .venv here is half-made: removing it and beginning again.")
+        shutil.rmtree(VENV)
+    if installed is not None:
+        extras = sorted(set(extras) | set(installed[1]))
     if not os.path.isdir(os.path.dirname(LOG)):
         os.makedirs(os.path.dirname(LOG))
     with open(LOG, "w"):
         pass  # a fresh log
     print("Setting up .venv: about 2 GB, 2 to 6 minutes on a fast line, once. Details: build/install.log")
-    if not os.path.isdir(VENV):
+    new = not os.path.isdir(VENV)
+    if new:
+        os.makedirs(VENV)
+    with open(MARK, "w"):
+        pass
+    if new:
         run("making the environment", [sys.executable, "-m", "venv", VENV])
     project = ROOT + ("[%s]" % ",".join(extras) if extras else "")
     run("installing the course and what it needs", [PYTHON] + PIP + ["-c", "constraints.txt", "-e", project])
@@ -72,6 +76,7 @@ def install(extras):
         )
     with open(STAMP, "w") as stamp:
         stamp.write("\n".join([fingerprint()] + list(extras)))
+    os.remove(MARK)
     print("The course is set up.")
 
 
@@ -149,9 +154,18 @@ def fingerprint():
     return digest.hexdigest()
 
 
+def works():
+    """Does the environment have a Python that is new enough, and pip?"""
+    query = "import pip, sys; sys.exit(sys.version_info < %r)" % (NEEDED,)
+    try:
+        return subprocess.call([PYTHON, "-c", query], stderr=subprocess.DEVNULL) == 0
+    except OSError:
+        return False
+
+
 def read_stamp():
     """The fingerprint and the extras of a finished environment; None if there is none."""
-    if not os.path.exists(STAMP) or not os.path.exists(PYTHON + (".exe" if os.name == "nt" else "")):
+    if os.path.exists(MARK) or not os.path.exists(STAMP):
         return None
     with open(STAMP) as stamp:
         lines = stamp.read().splitlines()

@@ -15,7 +15,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy
@@ -128,7 +128,7 @@ def judge(exercise: Exercise, attempt: object) -> Result:
 def verdict(exercise: Exercise, attempt: object) -> tuple[str, str]:
     """Status and message of an attempt."""
     if not callable(attempt):
-        return "failed", f"check needs the function itself, got {described(attempt)}: do not call it."
+        return "failed", f"check needs the function itself, by its name without (…); got {described(attempt)}."
     names = list(inspect.signature(exercise.reference).parameters)
     candidates, complaint = exercise.mistakes, None
     for seed in SEEDS:
@@ -144,7 +144,7 @@ def verdict(exercise: Exercise, attempt: object) -> tuple[str, str]:
         wrong_value = complaint_about_value(seen, right)
         wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right)
         if wrong and not complaint:
-            complaint = f"{wrong}, on inputs {', '.join(map(told, draw, draw.values()))}."
+            complaint = f"{wrong}; inputs: {', '.join(map(told, draw, draw.values()))}."
         # Gradients tell two functions apart only where their values agree with the reference.
         candidates = [
             mistake
@@ -216,20 +216,15 @@ def isolated() -> Iterator[None]:
         numpy.random.seed(0)
         torch.default_generator.manual_seed(0)  # the CPU's only: nothing waits for a GPU to start
         torch.set_default_dtype(torch.float32)
-        use_device(torch.device("cpu"))
         try:
-            yield
+            with nullcontext() if device.type == "cpu" else torch.device("cpu"):
+                yield
         finally:
             random.setstate(python)
             numpy.random.set_state(array)
             torch.set_default_dtype(dtype)
-            use_device(device)
-
-
-def use_device(device: torch.device) -> None:
-    """Make it the default device, unless it is: PyTorch slows down where a default was set at all."""
-    if torch.get_default_device() != device:
-        torch.set_default_device(None if device.type == "cpu" else device)
+            if torch.get_default_device() != device:
+                torch.set_default_device(None if device.type == "cpu" else device)
 
 
 def tensors(value: object) -> list[Tensor]:
@@ -270,7 +265,7 @@ def complaint_about_value(seen: Observation, right: Observation) -> str:
 
 def complaint_about_inputs(seen: Observation) -> str:
     """Which argument was changed; empty where none was."""
-    return f"You changed argument {seen.changed[0]} in place: work on a copy" if seen.changed else ""
+    return f"You changed argument {seen.changed[0]} in place, work on a copy" if seen.changed else ""
 
 
 def complaint_about_gradients(seen: Observation, right: Observation) -> str:
@@ -338,13 +333,13 @@ def tensor_difference(got: Tensor, expected: Tensor, rtol: float, atol: float) -
     close = torch.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True)
     if close.all():
         return ""
-    gap = (got.double() - expected.double()).abs().nan_to_num(nan=math.inf).masked_fill(close, -1)
+    gap = (got.double() - expected.double()).abs().nan_to_num(math.inf, math.inf).masked_fill(close, -1)
     index = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
     here = f" at index {index}" if index else ""
-    pair = f"got {number(got[index].item())}, expected {number(expected[index].item())}"
+    ours, theirs, distance = (number(tensor[index].item()) for tensor in (got, expected, gap))
     if got[index].isnan():
-        return f"NaN{here}: {pair}"
-    return f"Largest difference {number(gap[index].item())}{here}: {pair}"
+        return f"NaN{here}, expected {theirs}"
+    return f"Largest difference {distance}{here}: got {ours}, expected {theirs}"
 
 
 def kind(value: object) -> type:
