@@ -44,7 +44,9 @@ def open_deck(chromium: str, deck: Path, query: str = "") -> Iterator[tuple[Page
         wrong = []
         page.on("request", lambda request: request.url.startswith(LOCAL) or wrong.append(request.url))
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
+        page.on(
+            "console", lambda message: message.type in ("error", "warning") and wrong.append(message.text)
+        )
         page.goto(deck.as_uri() + query)
         page.wait_for_function("window.Reveal && Reveal.isReady()")
         page.evaluate("MathJax.startup.promise")
@@ -63,7 +65,7 @@ def steps(page: Page) -> Iterator[str]:
         questions = page.locator("section.present details[name]")
         for i in range(questions.count()):
             for name in ("question", "answer"):
-                questions.nth(i).locator("summary").nth(name == "answer").evaluate("(it) => it.click()")
+                questions.nth(i).locator("summary").nth(int(name == "answer")).evaluate("(it) => it.click()")
                 yield f"{where}, {name} {i + 1}"
             questions.nth(i).evaluate("(it) => it.open = false")
         if page.evaluate("Reveal.isLastSlide() && !Reveal.availableFragments().next"):

@@ -28,8 +28,11 @@ CHROMIUM_OPTIONS = [
 ]
 LOCAL = ("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")
 SETTINGS = {
-    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"}
-}  # keep every cell in the page
+    "@jupyterlab/notebook-extension/tracker": {
+        "windowingMode": "none"
+    },  # cells out of sight stay in the page
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
 
 # Of the pixels, since the address of the bytes is withdrawn as soon as there is a newer picture.
 DIGEST = """async image => {

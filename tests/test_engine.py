@@ -512,10 +512,7 @@ def test_the_learners_own_settings_change_no_verdict():
         torch.set_default_device("meta")
         with torch.inference_mode():
             assert judge(EXERCISE, attend).status == "passed"
-        with torch.device("meta"):
-            assert judge(EXERCISE, vandal).status == "failed"
-            assert judge(EXERCISE, attend).status == "passed"
-            assert torch.ones(1).device.type == "meta"
+        assert judge(EXERCISE, vandal).status == "failed"
         assert torch.ones(1).device.type == "meta" and torch.ones(1).dtype == torch.float64
     finally:
         torch.set_default_dtype(torch.float32)

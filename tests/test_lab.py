@@ -70,7 +70,7 @@ def test_a_slider_stays_live_in_a_deck(lab):
     page, widget = lab.page, lab.widget(1)
     page.locator(".jp-MarkdownCell").first.click()
     page.locator('.jp-NotebookPanel-toolbar [data-jp-item-name="deck"] jp-button').click()
-    page.locator("body[data-jp-deck-mode]").wait_for()
+    page.locator("body[data-jp-deck-mode=presenting]").wait_for(state="attached")
     assert not widget.image.is_visible()
     page.keyboard.press("Space")
     widget.image.wait_for(state="visible")

@@ -1,50 +1,129 @@
-"""The quiz: clicking explains, and without a kernel everything can still be read."""
+"""quiz.py: an explanation for every option, by keyboard and mouse, on paper and without a kernel."""
 
 import subprocess
 import sys
 
+import nbformat
 import pytest
+from ipywidgets import HTML, Output, RadioButtons, VBox, Widget
+from nbclient import NotebookClient
+from nbconvert import HTMLExporter
 
-from linformer_from_scratch.exercises import CHAPTERS, quiz
+from linformer_from_scratch.exercises import quiz
+from linformer_from_scratch.exercises.quiz import Option, Question, as_html, as_text, quiz_widget
+
+QUESTIONS = (
+    Question(
+        "Which < is largest?",
+        (Option("1 & 1", "No: 2."), Option("3", "Yes: it is.", True), Option("2", "It is 2.")),
+    ),
+    Question("Rows?", (Option("sum to one", "Yes: softmax.", True), Option("sum to n", "No: to one."))),
+)
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_choice_opens_its_own_explanation(chapter):
-    view = quiz(chapter)
-    for box, question in zip(view.children, CHAPTERS[chapter].QUIZ, strict=True):
-        _, buttons, answer = box.children
-        assert buttons.value is None and answer.value == ""
+def parts(widget, kind):
+    """All widgets of a kind below this one."""
+    found = [widget] if type(widget) is kind else []
+    return found + [part for child in getattr(widget, "children", ()) for part in parts(child, kind)]
+
+
+def test_a_question_has_exactly_one_right_option():
+    for rights in (0, 2):
+        options = tuple(Option(str(i), "Why.", i < rights) for i in range(3))
+        with pytest.raises(ValueError, match=f"{rights} options are right, expected 1"):
+            Question("?", options)
+
+
+def test_every_option_shows_its_own_explanation():
+    widget = quiz_widget("07", QUESTIONS)
+    for question, choices, box in zip(QUESTIONS, parts(widget, RadioButtons), widget.children, strict=True):
+        answer = parts(box, HTML)[-1]
+        assert choices.value is None and answer.value == ""
         for option in question.options:
-            buttons.value = option
-            assert answer.value.startswith("Right." if option.right else "No.")
-            assert option.explanation.split("<")[0].split("'")[0][:20] in answer.value
+            choices.value = option
+            assert option.explanation in answer.value
+            assert ("✓" in answer.value) is option.right and ("✗" in answer.value) is not option.right
 
 
-def test_on_paper_and_as_html_every_option_can_be_read():
-    bundle = quiz("01")._repr_mimebundle_()
-    assert bundle == quiz("01")._repr_mimebundle_() | {
-        key: value for key, value in bundle.items() if "widget" in key
-    }
-    for question in CHAPTERS["01"].QUIZ:
-        assert question.text in bundle["text/plain"]
-        assert all(option.text in bundle["text/plain"] for option in question.options)
-    assert bundle["text/html"].count('<details name="quiz">') == len(CHAPTERS["01"].QUIZ)
-    assert bundle["text/plain"].splitlines()[-1].startswith("Answers: 1")
+def test_questions_do_not_disturb_one_another():
+    first, second = quiz_widget("07", QUESTIONS), quiz_widget("07", QUESTIONS)
+    parts(first, RadioButtons)[0].value = QUESTIONS[0].options[0]
+    assert parts(first, RadioButtons)[1].value is None and parts(second, RadioButtons)[0].value is None
 
 
-def test_two_quizzes_are_independent():
-    first, second = quiz("00"), quiz("00")
-    buttons = first.children[0].children[1]
-    buttons.value = buttons.options[0][1]
-    assert second.children[0].children[1].value is None
+def test_every_option_can_be_chosen_by_its_text():
+    for question, choices in zip(QUESTIONS, parts(quiz_widget("07", QUESTIONS), RadioButtons), strict=True):
+        assert sorted(choices._options_labels) == sorted(option.text for option in question.options)
 
 
-def test_an_unknown_chapter_is_answered_with_the_known_ones():
-    assert "no quiz '77'; there are 00, 01, 02" in repr(quiz("77"))
+def test_a_quiz_is_a_box_without_output_widgets():
+    widget = quiz_widget("07", QUESTIONS)
+    assert isinstance(widget, VBox) and not parts(widget, Output)
 
 
-def test_checking_does_not_load_ipywidgets():
-    code = "import sys, linformer_from_scratch.exercises; print('ipywidgets' in sys.modules)"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+def test_the_order_of_options_is_fixed_and_does_not_give_the_right_one_away():
+    questions = [
+        Question(str(i), (Option("right", "Yes.", True), Option("a", "No."), Option("b", "No.")))
+        for i in range(30)
+    ]
+    places = [[option.right for option in question.shuffled()].index(True) for question in questions]
+    assert places == [[option.right for option in question.shuffled()].index(True) for question in questions]
+    assert all(5 <= places.count(place) <= 15 for place in range(3))
+    assert [option.text for option in QUESTIONS[0].shuffled()] == ["2", "3", "1 & 1"], "in every process"
+
+
+def test_on_paper_the_answers_come_last():
+    assert as_text("07", QUESTIONS) == (
+        "Quiz 07\n\n"
+        "1. Which < is largest?\n   a) 2\n   b) 3\n   c) 1 & 1\n\n"
+        "2. Rows?\n   a) sum to one\n   b) sum to n\n\n"
+        "Answers\n1 b. Yes: it is.\n2 a. Yes: softmax."
     )
+
+
+def test_html_hides_every_explanation_behind_a_click():
+    page = as_html(QUESTIONS)
+    asked, hidden = page.split("<details>", 1)
+    assert "Which &lt; is largest?" in asked and "1 &amp; 1" in asked and "Yes: it is." not in asked
+    assert all(text in hidden for text in ("No: 2.", "Yes: it is.", "It is 2."))
+    assert page.count("<details>") == len(QUESTIONS) and page.count("✓") == len(QUESTIONS)
+
+
+def test_the_bundle_is_constant_but_for_the_live_view():
+    first, second = (quiz_widget("07", QUESTIONS)._repr_mimebundle_() for _ in range(2))
+    view = "application/vnd.jupyter.widget-view+json"
+    assert first.pop(view) != second.pop(view)
+    assert first == second == {"text/plain": as_text("07", QUESTIONS), "text/html": as_html(QUESTIONS)}
+
+
+def test_an_exported_page_shows_the_quiz_without_a_kernel():
+    code = "from linformer_from_scratch.exercises import quiz\nquiz('00')"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    NotebookClient(notebook, timeout=120, store_widget_state=False).execute()
+    page, _ = HTMLExporter().from_notebook_node(notebook)
+    assert as_html(quiz_questions("00")) in page
+
+
+def quiz_questions(chapter):
+    from linformer_from_scratch.exercises import CHAPTERS
+
+    return CHAPTERS[chapter].QUIZ
+
+
+@pytest.mark.parametrize("chapter", ["99", "", 0, None])
+def test_an_unknown_chapter_is_told_the_known_ones(chapter):
+    said = repr(quiz(chapter))
+    assert "There is no such quiz" in said and "00, 01" in said and "\n" not in said
+
+
+def test_widgets_are_loaded_only_where_a_quiz_is_shown():
+    code = "import sys, linformer_from_scratch.exercises as e; print('ipywidgets' in sys.modules);"
+    code += "e.quiz('00'); print('ipywidgets' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "True"]
+
+
+@pytest.fixture(autouse=True)
+def close_widgets():
+    yield
+    Widget.close_all()

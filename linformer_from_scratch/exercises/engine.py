@@ -15,7 +15,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy
@@ -128,7 +128,10 @@ def judge(exercise: Exercise, attempt: object) -> Result:
 def verdict(exercise: Exercise, attempt: object) -> tuple[str, str]:
     """Status and message of an attempt."""
     if not callable(attempt):
-        return "failed", f"check needs the function itself, by its name without (…); got {described(attempt)}."
+        return (
+            "failed",
+            f"check needs the function itself, by its name without (…); got {described(attempt)}.",
+        )
     names = list(inspect.signature(exercise.reference).parameters)
     candidates, complaint = exercise.mistakes, None
     for seed in SEEDS:
@@ -216,15 +219,20 @@ def isolated() -> Iterator[None]:
         numpy.random.seed(0)
         torch.default_generator.manual_seed(0)  # the CPU's only: nothing waits for a GPU to start
         torch.set_default_dtype(torch.float32)
+        use_device(torch.device("cpu"))
         try:
-            with nullcontext() if device.type == "cpu" else torch.device("cpu"):
-                yield
+            yield
         finally:
             random.setstate(python)
             numpy.random.set_state(array)
             torch.set_default_dtype(dtype)
-            if torch.get_default_device() != device:
-                torch.set_default_device(None if device.type == "cpu" else device)
+            use_device(device)
+
+
+def use_device(device: torch.device) -> None:
+    """Make it the default device, unless it is: PyTorch slows down where a default was set at all."""
+    if torch.get_default_device() != device:
+        torch.set_default_device(None if device.type == "cpu" else device)
 
 
 def tensors(value: object) -> list[Tensor]:

@@ -1,8 +1,8 @@
 """Quizzes: questions whose wrong options are real misconceptions, with an explanation for every option."""
 
 import html
-import random
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded only where a quiz is shown
@@ -36,8 +36,8 @@ class Question:
             raise ValueError(f"{right} options are right, expected 1: {self.text}")
 
     def shuffled(self) -> list[Option]:
-        """The options in an order that is always the same, so that authors may write the right one first."""
-        return random.Random(self.text).sample(self.options, len(self.options))
+        """The options in an order that only their words decide, so that authors may write the right one first."""
+        return sorted(self.options, key=lambda option: sha256((self.text + option.text).encode()).digest())
 
 
 def as_text(chapter: str, questions: tuple[Question, ...]) -> str:

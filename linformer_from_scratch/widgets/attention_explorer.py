@@ -8,10 +8,10 @@ from ipywidgets import FloatLogSlider
 from linformer_from_scratch.attention import attention_entropy
 from linformer_from_scratch.plots import INK, KEY, QUERY
 from linformer_from_scratch.widgets.canvas import Card, shorten, swing, text_width, tint
-from linformer_from_scratch.widgets.sentence import LABEL, SentenceExplorer, draw_map, token_size
+from linformer_from_scratch.widgets.sentence import LABEL, SentenceExplorer, cell_size, draw_map, token_size
 
-MAP = 390  # side of the map where the tokens leave it room
-TOP, BOTTOM = 116, 40  # above and below the map
+MAP = 364  # side of the map where the tokens leave it room
+TOP, BOTTOM = 108, 36  # above and below the map
 BARS, KEYS, LEFT = 60, 172, 562  # x of the end of a bar of weight 1, of the keys, of the map
 PRINTED = 0.05  # weights from here on have their number printed
 
@@ -47,7 +47,7 @@ class AttentionExplorer(SentenceExplorer):
         self.read_sentence()
         self.map = reheat(self.heads[self.head.value - 1], self.temperature.value)
         n = len(self.tokens)
-        pitch = min(max(MAP / n, 14), 40)
+        pitch = cell_size(n, MAP)
         card = Card(round(LEFT + n * pitch + 40), round(TOP + n * pitch + BOTTOM))
         card.text(16, 22, f"Layer {self.layer.value} · head {self.head.value}", 17, bold=True)
         card.text(16, 48, f"temperature {self.temperature.value:.2f}")

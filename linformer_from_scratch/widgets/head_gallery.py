@@ -5,14 +5,16 @@ import math
 import torch
 
 from linformer_from_scratch.attention import attention_entropy
-from linformer_from_scratch.plots import GREY, INK
+from linformer_from_scratch.plots import INK
+from linformer_from_scratch.pretrained import NUM_HEADS
 from linformer_from_scratch.widgets.canvas import Card
-from linformer_from_scratch.widgets.sentence import SentenceExplorer, draw_map, outline_row
+from linformer_from_scratch.widgets.sentence import EDGE, SentenceExplorer, cell_size, draw_map, outline_row
 
 COLUMNS, SMALL, STEP = 4, 112, (134, 148)  # small maps: how many in a row, side, distances
-MAP, LEFT, TOP, BOTTOM = 340, 664, 116, 40  # the large map: side, place, room below
+MAP, LEFT, TOP, BOTTOM = 350, 664, 108, 36  # the large map: side, place, room below
 SMALL_LEFT, SMALL_TOP = 18, 62
 RESTS = ("[CLS]", "[SEP]")
+CHOSEN = "#E9EDF3"  # behind the small map that is enlarged
 
 
 class HeadGallery(SentenceExplorer):
@@ -20,17 +22,15 @@ class HeadGallery(SentenceExplorer):
 
     Args:
         sentence: what it opens with; the first preset if None.
+
+    Attributes:
+        entropies: mean entropy of each head's rows in bits, 12 numbers.
     """
 
     @property
     def map(self) -> torch.Tensor:
         """The chosen head's map, (n, n)."""
         return self.heads[self.head.value - 1]
-
-    @property
-    def entropies(self) -> list[float]:
-        """Mean entropy of each head's rows in bits."""
-        return attention_entropy(self.heads).mean(dim=-1).tolist()
 
     @property
     def shares(self) -> dict[str, float]:
@@ -46,28 +46,27 @@ class HeadGallery(SentenceExplorer):
     def draw(self):
         """See `Explorer.draw`."""
         self.read_sentence()
+        self.entropies = attention_entropy(self.heads).mean(dim=-1).tolist()
         n = len(self.tokens)
-        pitch = min(max(MAP / n, 14), 40)
+        pitch = cell_size(n, MAP)
         bottom = max(TOP + n * pitch + BOTTOM, SMALL_TOP + 3 * STEP[1])
         card = Card(round(LEFT + n * pitch + 40), round(bottom))
-        card.text(SMALL_LEFT, 22, f"Layer {self.layer.value}, all heads", 17, INK, bold=True)
-        card.text(LEFT - 104, 22, f"Head {self.head.value}", 17, INK, bold=True)
-        for i, (weights, entropy) in enumerate(zip(self.heads, self.entropies, strict=True)):
+        card.text(SMALL_LEFT, 22, f"Layer {self.layer.value}, all heads", 17, bold=True)
+        card.text(LEFT - 104, 22, f"Head {self.head.value}", 17, bold=True)
+        for i in range(NUM_HEADS):
             row, column = divmod(i, COLUMNS)
-            self._draw_small(
-                card, SMALL_LEFT + column * STEP[0], SMALL_TOP + row * STEP[1], i + 1, weights, entropy
-            )
+            self._draw_small(card, SMALL_LEFT + column * STEP[0], SMALL_TOP + row * STEP[1], i)
         draw_map(card, LEFT, TOP, pitch, self.tokens, self.map, self.query.value)
         return card.image, self._numbers()
 
-    def _draw_small(self, card: Card, x: float, y: float, head: int, weights, entropy: float) -> None:
-        chosen = head == self.head.value
+    def _draw_small(self, card: Card, x: float, y: float, i: int) -> None:
+        chosen = i + 1 == self.head.value
         if chosen:
-            card.box((x - 8, y - 24, x + SMALL + 8, y + SMALL + 8), fill="#E9EDF3", outline=INK, width=2)
-        card.text(x, y - 11, f"head {head}", 14, INK, bold=chosen)
-        card.text(x + SMALL, y - 11, f"{entropy:.1f} bits", 13, INK if chosen else GREY, "rm")
-        card.heatmap((x, y, x + SMALL, y + SMALL), weights)
-        card.box((x, y, x + SMALL, y + SMALL), outline="#C9CED6")
+            card.box((x - 8, y - 24, x + SMALL + 8, y + SMALL + 8), fill=CHOSEN, outline=INK, width=2)
+        card.text(x, y - 11, f"head {i + 1}", 14, bold=chosen)
+        card.text(x + SMALL, y - 11, f"{self.entropies[i]:.1f} bits", 13, anchor="rm")
+        card.heatmap((x, y, x + SMALL, y + SMALL), self.heads[i])
+        card.box((x, y, x + SMALL, y + SMALL), outline=EDGE)
         outline_row(card, x, y, SMALL, self.query.value, len(self.tokens), width=1.5)
 
     def _numbers(self) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ipywidgets import Dropdown, IntSlider, SelectionSlider, Text, Widget
 from numpy.typing import ArrayLike
 
-from linformer_from_scratch.plots import GREY, INK, KEY, QUERY
+from linformer_from_scratch.plots import INK, KEY, QUERY
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
     NUM_LAYERS,
@@ -22,6 +22,7 @@ MOST_TOKENS = 40  # more would be too small to read
 LAYER, HEAD = 4, 2  # a head in which pronouns read the noun they stand for
 OPENING_WORDS = ("it", "he", "is", "two")  # of the presets: words that read something worth seeing
 OWN = "your own sentence"
+EDGE = "#C9CED6"  # a light grey, around maps
 LABEL = 96  # width kept for a token beside a map, CSS pixels
 
 
@@ -95,6 +96,11 @@ def opening_query(tokens: list[str], word: str | None) -> int:
     return next((tokens.index(w) for w in (word, *OPENING_WORDS) if w in tokens), len(tokens) // 2)
 
 
+def cell_size(n: int, side: float) -> float:
+    """Side of one cell of a map (n, n) about `side` wide, neither too small nor too large to read, CSS pixels."""
+    return min(max(side / n, 14), 40)
+
+
 def token_size(pitch: float) -> float:
     """Size of the letters of tokens that stand so far apart, CSS pixels."""
     return min(16, round(0.75 * pitch, 1))
@@ -107,7 +113,7 @@ def draw_map(
     n, size = len(tokens), token_size(pitch)
     side = n * pitch
     card.heatmap((x, y, x + side, y + side), weights)
-    card.box((x, y, x + side, y + side), outline="#C9CED6")
+    card.box((x, y, x + side, y + side), outline=EDGE)
     outline_row(card, x, y, side, query, n, width=2)
     for i, token in enumerate(tokens):
         chosen = i == query
@@ -134,7 +140,7 @@ def outline_row(card: Card, x: float, y: float, side: float, query: int, n: int,
 
 def draw_scale(card: Card, x: float, y: float) -> None:
     """What the shades of a map mean: white is 0, the darkest blue 1."""
-    card.text(x, y + 7, "0", 14, GREY)
+    card.text(x, y + 7, "0", 14)
     left = x + text_width("0", 14) + 5
     card.heatmap((left, y, left + 90, y + 14), [[i / 90 for i in range(91)]])
-    card.text(left + 95, y + 7, "1", 14, GREY)
+    card.text(left + 95, y + 7, "1", 14)

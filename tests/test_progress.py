@@ -1,0 +1,180 @@
+"""progress.py: one local file, written whole or not at all, never a traceback."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, check, hint, progress
+from linformer_from_scratch.exercises.progress import State, Table, load, open_hint, record_pass
+
+PASSED = EXERCISES["0.1"].reference
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    path = tmp_path / "kept.json"
+    monkeypatch.setenv("LINFORMER_PROGRESS", str(path))
+    return path
+
+
+def test_a_pass_is_kept_in_the_file_that_the_environment_names(file):
+    assert check("0.1", PASSED).status == "passed"
+    assert json.loads(file.read_text())["passed"] == ["0.1"]
+
+
+def test_without_a_name_the_file_lies_in_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.delenv("LINFORMER_PROGRESS")
+    monkeypatch.chdir(tmp_path)
+    check("0.1", PASSED)
+    assert [path.name for path in tmp_path.iterdir()] == [".progress.json"]
+
+
+def test_what_is_kept_survives_a_new_kernel(file):
+    check("0.1", PASSED), hint("1.1"), hint("1.1"), hint("1.2")
+    code = "from linformer_from_scratch.exercises import progress; print(progress())"
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    assert seen.stdout.strip() == repr(progress())
+    assert load() == State({"0.1"}, {"1.1": 2, "1.2": 1})
+
+
+def test_only_a_pass_is_a_pass(file):
+    def stub(n, num_heads):
+        raise NotImplementedError
+
+    assert check("0.1", stub).status == "open"
+    assert check("0.1", lambda n, num_heads: n).status == "failed"
+    assert not file.exists()
+    check("0.1", PASSED), check("0.1", stub)
+    assert load().passed == {"0.1"}, "passed once is passed"
+
+
+def test_hints_open_one_by_one_and_the_last_stays(file):
+    assert [open_hint("1.1", 3) for _ in range(5)] == [1, 2, 3, 3, 3]
+    assert [repr(hint("1.2")).count("\n") for _ in range(4)] == [2, 3, 4, 4]
+
+
+def test_the_table_sorts_by_chapter_into_passed_hinted_and_open():
+    chapters = {"00 start": ["0.1"], "01 next": ["1.1", "1.2", "1.3"], "02 last": []}
+    table = Table(chapters, State({"1.1", "1.2"}, {"1.2": 1, "1.3": 2}))
+    assert repr(table) == (
+        "chapter   passed   hinted  open\n"
+        "00 start  –        –       0.1\n"
+        "01 next   1.1 1.2  1.3     –\n"
+        "02 last   –        –       –\n"
+        "2 of 4 exercises passed"
+    )
+    page = table._repr_html_()
+    assert "<td>01 next</td><td>1.1 1.2</td><td>1.3</td><td>–</td>" in page and "2 of 4" in page
+
+
+def test_the_table_is_the_same_for_the_same_state(file):
+    hint("1.1")
+    assert repr(progress()) == repr(progress()) and progress()._repr_html_() == progress()._repr_html_()
+
+
+def test_every_exercise_stands_in_the_table(file):
+    for number in CHAPTERS:
+        assert f"\n{number} " in "\n" + repr(progress())
+    for id in EXERCISES:
+        assert f" {id}" in repr(progress())
+
+
+BAD = {
+    "empty": b"",
+    "cut off": b'{"format": "linformer-from-scratch progress 1", "passed": ["0.',
+    "binary": b"\xff\xfe\x00",
+    "foreign list": b"[1, 2]",
+    "foreign": b'{"passed": ["0.1"], "hints": {}}',
+    "deep": b"[" * 100_000,
+    "no ids": b'{"format": "linformer-from-scratch progress 1", "passed": [1], "hints": {}}',
+    "no list": b'{"format": "linformer-from-scratch progress 1", "passed": "0.1", "hints": {}}',
+    "no counts": b'{"format": "linformer-from-scratch progress 1", "passed": [], "hints": {"0.1": -1}}',
+    "no hints": b'{"format": "linformer-from-scratch progress 1", "passed": []}',
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_damaged_or_foreign_file_is_set_aside_with_a_word(file, capsys, name):
+    file.write_bytes(BAD[name])
+    assert load() == State()
+    assert capsys.readouterr().out == (
+        "kept.json is damaged or not a progress file; it was set aside as kept.json.set-aside-1.\n"
+    )
+    assert (file.parent / "kept.json.set-aside-1").read_bytes() == BAD[name]
+    record_pass("0.1")
+    assert load().passed == {"0.1"} and capsys.readouterr().out == ""
+
+
+def test_a_second_bad_file_overwrites_no_first(file):
+    for content in ("one", "two"):
+        file.write_text(content)
+        load()
+    assert sorted(path.read_text() for path in file.parent.iterdir()) == ["one", "two"]
+
+
+def no_folder(file):
+    return file.parent / "missing" / "kept.json"
+
+
+def a_folder(file):
+    file.mkdir()
+    return file
+
+
+def below_a_file(file):
+    file.write_text("")
+    return file / "kept.json"
+
+
+@pytest.mark.parametrize("place", [no_folder, a_folder, below_a_file])
+def test_where_nothing_can_be_written_one_line_says_so_and_checks_go_on(file, monkeypatch, capsys, place):
+    monkeypatch.setenv("LINFORMER_PROGRESS", str(place(file)))
+    assert check("0.1", PASSED).status == "passed"
+    said = capsys.readouterr().out
+    assert said.startswith("Progress is kept for this session only; kept.json cannot be written: ")
+    assert said.count("\n") == 1 and not said.endswith("None.\n")
+    assert [repr(hint("1.1")).count("\n") for _ in range(3)] == [2, 3, 4], "hints still open one by one"
+    assert "1 of " in repr(progress())
+
+
+def test_a_device_is_not_replaced_by_a_file(monkeypatch, capsys):
+    monkeypatch.setenv("LINFORMER_PROGRESS", os.devnull)
+    record_pass("0.1")
+    assert not os.path.isfile(os.devnull) and "not a regular file" in capsys.readouterr().out
+
+
+def test_a_working_directory_that_is_gone_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("LINFORMER_PROGRESS")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert check("0.1", PASSED).status == "passed"
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_an_unreadable_file_is_one_line(file, monkeypatch, capsys):
+    file.write_text("x")
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(file), "read_text", refuse)
+    assert load() == State()
+    assert capsys.readouterr().out == "Progress cannot be read from kept.json: Permission denied.\n"
+
+
+def test_a_kill_while_writing_leaves_the_old_file(file, monkeypatch, capsys):
+    record_pass("0.1")
+    before = file.read_bytes()
+
+    def fail(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(json, "dump", fail)
+    record_pass("1.1")
+    assert file.read_bytes() == before and [path.name for path in file.parent.iterdir()] == ["kept.json"]
+    assert "No space left on device" in capsys.readouterr().out
