@@ -1,78 +1,77 @@
-"""A deck in a real browser, opened from disk: every step of every slide, and what is wrong with what it shows."""
+"""A deck in a real browser, opened from disk: its page, every step of it, and what leaves the slide."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from lab import open_page
+from playwright.sync_api import Page
 
-WIDTH, HEIGHT, FOOT = 1280, 720, 50  # CSS pixels; the foot is for the slide's number
-LOCAL = ("file:", "data:", "blob:")
+WIDTH, HEIGHT, FOOT = 1280, 720, 50  # CSS pixels; the foot belongs to the slide's number
 
-# What is visible in the current slide and leaves the page, or is cut off inside its own box.
+# What the current slide shows beyond its edges or in its foot, and what is cut off inside its own box.
 OVERFLOW = """([width, height, foot]) => {
-  const slide = Reveal.getCurrentSlide(), found = [];
   const name = (element) => `<${element.tagName.toLowerCase()}> ${element.textContent.trim().slice(0, 40)}`;
-  const outside = (box, bottom) => box.width * box.height > 0 &&
-    (box.left < -0.5 || box.top < -0.5 || box.right > width + 0.5 || box.bottom > bottom + 0.5);
-  const drawn = (element) => element.checkVisibility({visibilityProperty: true, contentVisibilityAuto: true})
-    && !element.closest('aside, mjx-assistive-mml') && !element.parentElement.closest('svg');
-  for (const element of [...slide.querySelectorAll('*')].filter(drawn)) {
-    const bottom = element.matches('.frame, .live') ? height : height - foot;
-    const text = document.createRange();
+  const isDrawn = (element) => element.checkVisibility({visibilityProperty: true})
+    && !element.closest("aside, mjx-assistive-mml") && !element.parentElement.closest("svg");
+  const boxes = (element) => {
+    const text = document.createRange();  // text can stick out of the box of its own element
     text.selectNodeContents(element);
-    const boxes = [element.getBoundingClientRect()];
-    if ([...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim()))
-      boxes.push(...text.getClientRects());
-    if (boxes.some((box) => outside(box, bottom))) found.push(`${name(element)} leaves the slide`);
-    const style = getComputedStyle(element);
-    if (style.overflow !== 'visible' && style.textOverflow !== 'ellipsis' && !element.matches('img, video, svg')
-        && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1))
+    return [element.getBoundingClientRect(), ...text.getClientRects()].filter((box) => box.width * box.height);
+  };
+  const found = [];
+  for (const element of [...Reveal.getCurrentSlide().querySelectorAll("*")].filter(isDrawn)) {
+    const bottom = element.matches(".frame, .live") ? height : height - foot;
+    const edges = [...boxes(element)];
+    if (element.matches(".frame")) edges.length = 1;
+    if (edges.some((box) => box.left < -1 || box.top < -1 || box.right > width + 1 || box.bottom > bottom + 1))
+      found.push(`${name(element)} leaves the slide`);
+    const clips = getComputedStyle(element).overflow !== "visible" && !element.matches("img, video, svg");
+    if (clips && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1))
       found.push(`${name(element)} is cut off`);
+  }
+  return found;
+}"""
+
+# Formulas that stand in prose as dollars, outside code.
+UNTYPESET = """() => {
+  const texts = document.createTreeWalker(document.querySelector(".slides"), NodeFilter.SHOW_TEXT), found = [];
+  while (texts.nextNode()) {
+    const inCode = texts.currentNode.parentElement.closest("code, pre, mjx-container");
+    if (!inCode && /\\$[^$]+\\$/.test(texts.currentNode.data)) found.push(texts.currentNode.data.trim());
   }
   return found;
 }"""
 
 
 @contextmanager
-def open_deck(chromium: str, deck: Path, query: str = "") -> Iterator[tuple[Page, list[str]]]:
-    """The deck's page, typeset, and the list of what goes wrong: requests that leave, errors in the console."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        page.set_default_timeout(30_000)
-        wrong = []
-        page.on("request", lambda request: request.url.startswith(LOCAL) or wrong.append(request.url))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on(
-            "console", lambda message: message.type in ("error", "warning") and wrong.append(message.text)
-        )
+def open_deck(chromium: str, deck: Path, query: str = "") -> Iterator[Page]:
+    """The deck's page, typeset; `page.outside` and `page.complaints` collect what goes wrong from then on."""
+    with open_page(chromium, WIDTH, HEIGHT) as page:
         page.goto(deck.as_uri() + query)
         page.wait_for_function("window.Reveal && Reveal.isReady()")
         page.evaluate("MathJax.startup.promise")
-        yield page, wrong
-        browser.close()
+        yield page
 
 
 def steps(page: Page) -> Iterator[str]:
-    """Walk from the first slide to the last, stopping at every fragment and at every open question.
+    """Walk from the first slide to the last, stopping at every fragment, question and answer.
 
-    Yields the address of the step, such as "3" for the third slide or "3.1" after its first fragment.
+    Yields where the walk is: "3" is the third slide, "3.1" the same after its first fragment.
     """
     while True:
         where = page.evaluate("(({h, f}) => f >= 0 ? `${h + 1}.${f + 1}` : `${h + 1}`)(Reveal.getIndices())")
         yield where
-        questions = page.locator("section.present details[name]")
-        for i in range(questions.count()):
-            for name in ("question", "answer"):
-                questions.nth(i).locator("summary").nth(int(name == "answer")).evaluate("(it) => it.click()")
-                yield f"{where}, {name} {i + 1}"
-            questions.nth(i).evaluate("(it) => it.open = false")
+        for number, question in enumerate(page.locator("section.present details[name]").all(), 1):
+            for name, fold in zip(("question", "answer"), question.locator("summary").all(), strict=True):
+                fold.evaluate("(it) => it.click()")
+                yield f"{where}, {name} {number}"
+            question.evaluate("(it) => it.open = false")
         if page.evaluate("Reveal.isLastSlide() && !Reveal.availableFragments().next"):
             return
         page.evaluate("Reveal.next()")
 
 
 def overflow(page: Page) -> list[str]:
-    """What leaves the current slide or is cut off in it, in words."""
+    """What the current slide shows beyond its edges, in words."""
     return page.evaluate(OVERFLOW, [WIDTH, HEIGHT, FOOT])

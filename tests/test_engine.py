@@ -413,12 +413,12 @@ def test_attempts_cannot_reach_the_inputs_of_the_reference():
 def test_numbers_and_truths_are_compared_by_type_and_value():
     count = exercise(lambda n, h: n * n * h, (7, 3), (1, 5))
     assert judge(count, lambda n, h: h * n**2).status == "passed"
-    assert message(lambda n, h: n * h, count) == "Got 21 (int), expected 147 (int); inputs: n=7, h=3."
+    assert message(lambda n, h: n * h, count) == "Got 21, expected 147; inputs: n=7, h=3."
     assert message(lambda n, h: n * n * h / 1, count).startswith("Returned 147 (float), expected 147 (int)")
     assert message(lambda n, h: torch.tensor(147), count).startswith("Returned a tensor of shape ()")
     ratio = exercise(lambda n: n / 3, (7,), (1,))
     assert judge(ratio, lambda n: n * (1 / 3)).status == "passed"
-    assert message(lambda n: math.nan, ratio).startswith("Got nan (float), expected 2.333 (float)")
+    assert message(lambda n: math.nan, ratio).startswith("Got nan, expected 2.333")
     assert message(lambda n: numpy.float64(n) / 3, ratio).startswith("Returned an object of type float64")
     even = exercise(lambda n: n % 2 == 0, (1,), (4,))
     assert judge(even, lambda n: not n % 2).status == "passed"

@@ -1,8 +1,8 @@
 """Decks from the chapters' own cells: python tools/slides.py [01 02 …]
 
-The notebooks' slideshow metadata says which cells a deck shows (CONTRIBUTING.md). build/slides/ receives a page
-for each deck, all that it needs beside it, so that it opens from disk without a network, and, where a Chromium
-is installed, a handout as PDF.
+The notebooks' slideshow metadata says which cells a deck shows (see CONTRIBUTING.md). build/slides/ receives
+a page for each deck with all that it needs beside it, so that it opens from disk without a network, and, where
+a Chromium is installed, a handout as PDF.
 """
 
 import os
@@ -124,8 +124,15 @@ def write_index(chapters: list[Path], out: Path) -> None:
     for chapter in chapters:
         if (out / f"{chapter.stem}.html").exists():
             notebook = nbformat.read(chapter, as_version=4)
-            facts = {"title": title(notebook), "minutes": minutes(notebook)[-1], "slides": len(slides(notebook))}
-            decks.append({"stem": chapter.stem, "handout": (out / f"{chapter.stem}.pdf").exists(), **facts})
+            decks.append(
+                {
+                    "stem": chapter.stem,
+                    "title": title(notebook),
+                    "minutes": minutes(notebook)[-1],
+                    "slides": len(slides(notebook)),
+                    "handout": (out / f"{chapter.stem}.pdf").exists(),
+                }
+            )
     template = jinja2.Environment(autoescape=True).from_string((DECK / "decks.html.j2").read_text("utf-8"))
     (out / "index.html").write_text(template.render(decks=decks), encoding="utf-8")
 
@@ -158,7 +165,7 @@ def main() -> None:
     chapters = [path for path in paths if slides(nbformat.read(path, as_version=4))]
     chosen = [path for path in chapters if not wanted or path.name[:2] in wanted]
     if not chosen:
-        sys.exit(f"no chapter with slides begins with {' or '.join(wanted)}; names look like 01_attention.ipynb")
+        sys.exit(f"no chapter with slides begins with {' or '.join(wanted)}; names look like 01_attention")
     try:
         decks = [build(path, OUT) for path in chosen]
     except SlidesError as error:
@@ -169,7 +176,7 @@ def main() -> None:
     else:
         write_handouts(decks, chromium)
     write_index(chapters, OUT)
-    print(f"{len(decks)} decks; open {OUT.relative_to(ROOT) / 'index.html'}")
+    print(f"{len(decks)} deck{'s' * (len(decks) > 1)}: {(OUT / 'index.html').relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

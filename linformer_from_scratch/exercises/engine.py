@@ -315,7 +315,7 @@ def value_difference(got: object, expected: object, rtol: float = RTOL, atol: fl
     close = kind(expected) is float and (
         math.isclose(got, expected, rel_tol=rtol, abs_tol=atol) or (math.isnan(got) and math.isnan(expected))
     )
-    return "" if close or got == expected else f"Got {described(got)}, expected {described(expected)}"
+    return "" if close or got == expected else f"Got {number(got)}, expected {number(expected)}"
 
 
 def items_difference(got: tuple | list, expected: tuple | list, rtol: float, atol: float) -> str:

@@ -138,11 +138,16 @@ class Table:
         return "\n".join([*(line.rstrip() for line in lines), self.summary])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in COLUMNS)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in self.rows
-        )
-        return f"<table><tr>{head}</tr>{body}</table><p>{self.summary}</p>"
+        rows = _row("th", COLUMNS) + "".join(_row("td", row) for row in self.rows)
+        return f"<table>{rows}</table><p>{self.summary}</p>"
+
+
+def _row(tag: str, cells: tuple[str, ...]) -> str:
+    return (
+        "<tr>"
+        + "".join(f'<{tag} style="text-align: left">{html.escape(cell)}</{tag}>' for cell in cells)
+        + "</tr>"
+    )
 
 
 def sorted_out(ids: list[str], state: State) -> tuple[str, str, str]:

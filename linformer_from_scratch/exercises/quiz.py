@@ -1,6 +1,7 @@
 """Quizzes: questions whose wrong options are real misconceptions, with an explanation for every option."""
 
 import html
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -53,8 +54,8 @@ def as_text(chapter: str, questions: tuple[Question, ...]) -> str:
 
 
 def as_html(questions: tuple[Question, ...]) -> str:
-    """The quiz for places without a kernel: questions and options, explanations behind a click."""
-    return "<ol>" + "".join(map(_question_html, questions)) + "</ol>"
+    """The quiz for places without a kernel: questions that open, one at a time, and answers that open in turn."""
+    return '<div class="quiz">' + "".join(map(_question_html, questions)) + "</div>"
 
 
 def _question_html(question: Question) -> str:
@@ -62,8 +63,8 @@ def _question_html(question: Question) -> str:
     texts = "".join(f"<li>{html.escape(option.text)}</li>" for option in options)
     explanations = "".join(f"<li>{explained(option)}</li>" for option in options)
     return (
-        f'<li><p>{html.escape(question.text)}</p><ol type="a">{texts}</ol>'
-        f'<details><summary>Answer</summary><ol type="a">{explanations}</ol></details></li>'
+        f'<details name="quiz"><summary>{html.escape(question.text)}</summary><ol type="a">{texts}</ol>'
+        f'<details><summary>Answer</summary><ol type="a">{explanations}</ol></details></details>'
     )
 
 

@@ -37,6 +37,9 @@ class Explorer(VBox):
     Args:
         controls: what a learner can move, in reading order; each has a description.
 
+    Attributes:
+        words: the line beneath the picture: its numbers, or why it could not be drawn.
+
     Raises: ValueError if a control has no description.
     """
 
@@ -44,9 +47,10 @@ class Explorer(VBox):
         self.picture = Image(format="png", layout={"max_width": "100%"})
         self.readout = HTML()
         self._drawing = False
+        self._image = Card(2 * COLUMN, MARGIN).image  # until there is something to draw
         for control in controls:
             if not control.description:
-                raise ValueError(f"a {type(control).__name__} of {type(self).__name__} has no description")
+                raise ValueError(f"{type(control).__name__} of {type(self).__name__} has no description")
             control.style.description_width = "7em"
             control.layout.width = control.layout.width or f"{COLUMN}px"
             control.observe(self._moved, "value")
@@ -62,9 +66,9 @@ class Explorer(VBox):
         raise NotImplementedError
 
     def still(self) -> bytes:
-        """PNG of the present picture with its numbers beneath, for places without a kernel."""
+        """PNG of the present picture with its line of words beneath, for places without a kernel."""
         width = self._image.width // DENSITY
-        lines = wrap(self.numbers, SIZE, width - 2 * MARGIN)
+        lines = wrap(self.words, SIZE, width - 2 * MARGIN)
         strip = Card(width, LEADING * len(lines) + MARGIN)
         for i, line in enumerate(lines):
             strip.text(MARGIN, LEADING * (i + 0.5), line, SIZE)
@@ -78,16 +82,17 @@ class Explorer(VBox):
             return
         self._drawing = True
         try:
-            self._image, self.numbers = self.draw()
+            self._image, words = self.draw()
             self.picture.value = quick_png(self._image)
             self.picture.width = str(self._image.width // DENSITY)
-            self._say(self.numbers)
+            self._say(words)
         except CannotDraw as reason:
             self._say(str(reason))
         finally:
             self._drawing = False
 
     def _say(self, words: str) -> None:
+        self.words = words
         style = f"font-size: {SIZE}px; line-height: {LEADING}px; padding: 0 {MARGIN}px"
         self.readout.value = f'<div style="{style}">{escape(words)}</div>'
 
@@ -95,4 +100,4 @@ class Explorer(VBox):
         bundle = super()._repr_mimebundle_(**kwargs)
         bundle["text/plain"] = type(self).__name__  # constant, so that saved outputs can be compared
         bundle["image/png"] = self.still()
-        return bundle, {"image/png": {"width": self._image.width // DENSITY, "alt": self.numbers}}
+        return bundle, {"image/png": {"width": self._image.width // DENSITY, "alt": self.words}}

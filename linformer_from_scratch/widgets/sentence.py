@@ -97,7 +97,7 @@ def opening_query(tokens: list[str], word: str | None) -> int:
 
 
 def cell_size(n: int, side: float) -> float:
-    """Side of one cell of a map (n, n) about `side` wide, neither too small nor too large to read, CSS pixels."""
+    """Side of one of the n cells that fill `side`, but no smaller or larger than can be read; CSS pixels."""
     return min(max(side / n, 14), 40)
 
 
