@@ -11,31 +11,32 @@ WIDTH, HEIGHT, FOOT = 1280, 720, 50  # CSS pixels; the foot belongs to the slide
 
 # What the current slide shows beyond its edges or in its foot, and what is cut off inside its own box.
 OVERFLOW = """([width, height, foot]) => {
-  const name = (element) => `<${element.tagName.toLowerCase()}> ${element.textContent.trim().slice(0, 40)}`;
   const isDrawn = (element) => element.checkVisibility({visibilityProperty: true})
     && !element.closest("aside, mjx-assistive-mml") && !element.parentElement.closest("svg");
   const boxes = (element) => {
     const text = document.createRange();  // text can stick out of the box of its own element
     text.selectNodeContents(element);
-    return [element.getBoundingClientRect(), ...text.getClientRects()].filter((box) => box.width * box.height);
+    return [element.getBoundingClientRect(), ...text.getClientRects()].filter((box) => box.width && box.height);
   };
-  const found = [];
-  for (const element of [...Reveal.getCurrentSlide().querySelectorAll("*")].filter(isDrawn)) {
-    const bottom = element.matches(".frame, .live") ? height : height - foot;
-    const edges = [...boxes(element)];
-    if (element.matches(".frame")) edges.length = 1;
-    if (edges.some((box) => box.left < -1 || box.top < -1 || box.right > width + 1 || box.bottom > bottom + 1))
-      found.push(`${name(element)} leaves the slide`);
-    const clips = getComputedStyle(element).overflow !== "visible" && !element.matches("img, video, svg");
-    if (clips && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1))
-      found.push(`${name(element)} is cut off`);
-  }
-  return found;
+  const leaves = (element) => {
+    const bottom = height - (element.matches(".live") ? 0 : foot);
+    return boxes(element).some(
+      (box) => box.left < -1 || box.top < -1 || box.right > width + 1 || box.bottom > bottom + 1);
+  };
+  const isCut = (element) => getComputedStyle(element).overflow !== "visible"
+    && !element.matches("img, video, svg")
+    && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1);
+  const name = (element) => `<${element.tagName.toLowerCase()}> ${element.textContent.trim().slice(0, 40)}`;
+  return [...Reveal.getCurrentSlide().querySelectorAll(".frame *")].filter(isDrawn).flatMap((element) => [
+    ...(leaves(element) ? [`${name(element)} leaves the slide`] : []),
+    ...(isCut(element) ? [`${name(element)} is cut off`] : []),
+  ]);
 }"""
 
 # Formulas that stand in prose as dollars, outside code.
 UNTYPESET = """() => {
-  const texts = document.createTreeWalker(document.querySelector(".slides"), NodeFilter.SHOW_TEXT), found = [];
+  const texts = document.createTreeWalker(document.querySelector(".slides"), NodeFilter.SHOW_TEXT);
+  const found = [];
   while (texts.nextNode()) {
     const inCode = texts.currentNode.parentElement.closest("code, pre, mjx-container");
     if (!inCode && /\\$[^$]+\\$/.test(texts.currentNode.data)) found.push(texts.currentNode.data.trim());

@@ -429,7 +429,7 @@ def test_several_values_are_compared_one_by_one():
     both = exercise(lambda q: (q + 1, (2, True)), (torch.ones(3),))
     assert judge(both, lambda q: (1 + q, (2, True))).status == "passed"
     assert message(lambda q: (q + 1, (2, False)), both).startswith(
-        "Value 2 of 2: Value 2 of 2: Got False (bool)"
+        "Value 2 of 2: Value 2 of 2: Got False, expected True"
     )
     assert message(lambda q: (q + 1,), both).startswith("Returned 1 values, expected 2")
     assert message(lambda q: [q + 1, (2, True)], both).startswith(

@@ -1,8 +1,8 @@
 """Decks from the chapters' own cells: python tools/slides.py [01 02 …]
 
 The notebooks' slideshow metadata says which cells a deck shows (see CONTRIBUTING.md). build/slides/ receives
-a page for each deck with all that it needs beside it, so that it opens from disk without a network, and, where
-a Chromium is installed, a handout as PDF.
+a page for each deck with all that it needs beside it, so that it opens from disk without a network, and a
+handout as PDF where a Chromium is installed.
 """
 
 import os

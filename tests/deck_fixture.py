@@ -1,0 +1,144 @@
+"""A notebook with one slide for each thing that a chapter may show."""
+
+import base64
+import io
+import shutil
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
+
+CLIP = Path(__file__).parents[1] / "chapters" / "scenes" / "media" / "01_attention.mp4"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+def prose(source, kind=None):
+    """A markdown cell; kind is its slideshow mark."""
+    return _marked(new_markdown_cell(source.strip()), kind)
+
+
+def notes(minute, source):
+    """What only the teacher sees."""
+    head = f"<details><summary>For the teacher · minute {minute}</summary>"
+    return prose(f"{head}\n\n{source}\n\n</details>", "notes")
+
+
+def code(source, *outputs, kind=None, tags=()):
+    """A code cell that has been run."""
+    cell = _marked(new_code_cell(source, execution_count=1, outputs=list(outputs)), kind)
+    cell.metadata.tags = list(tags)
+    return cell
+
+
+def result(**data):
+    """What a cell returns, by type: text_plain, text_html, image_png."""
+    return new_output("execute_result", {key.replace("_", "/"): value for key, value in data.items()})
+
+
+def widget(**data):
+    """What a cell returns that shows a widget."""
+    output = result(text_plain="Explorer()", **data)
+    output.data[WIDGET] = {"model_id": "0", "version_major": 2, "version_minor": 0}
+    return output
+
+
+def png(width, height):
+    """A picture, as notebooks keep it."""
+    file = io.BytesIO()
+    Image.new("RGB", (width, height), "#2F6DB5").save(file, "png")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def write(folder, cells):
+    """The notebook of these cells, with a clip and its still beside it; returns its path."""
+    media = folder / "scenes" / "media"
+    media.mkdir(parents=True, exist_ok=True)
+    for suffix in (".mp4", ".png"):
+        shutil.copy(CLIP.with_suffix(suffix), media / f"clip{suffix}")
+    path = folder / "09_everything.ipynb"
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+def _marked(cell, kind):
+    if kind:
+        cell.metadata.slideshow = {"slide_type": kind}
+    return cell
+
+
+def _question(text):
+    options = "<li>a part of it</li>" * 4
+    verdicts = f"<li>No. {'Reasons take room on a slide. ' * 4}</li>" * 4
+    answer = f'<details><summary>Answer</summary><ol type="a">{verdicts}</ol></details>'
+    return f'<details name="quiz"><summary>{text}</summary><ol type="a">{options}</ol>{answer}</details>'
+
+
+TITLE = """
+# 09 · Everything
+
+**Does it show?** · 50 minutes
+
+- one thing;
+- another.
+"""
+ROLES = """
+## Queries meet keys: $QK^\\top$
+
+A <span class="query">query</span>, a <span class="key">key</span> and a <span class="value">value</span>.
+"""
+FORMULA = """
+$$\\mathrm{softmax}\\Big(\\frac{QK^\\top}{\\sqrt d}\\Big) V$$
+
+It costs `$5` in [chapter 02](02_multihead.ipynb#why), see [arXiv](https://arxiv.org/abs/2006.04768).
+"""
+NUMBERS = """
+| $n$ | map |
+| --- | --- |
+| 8 | 64 |
+"""
+FUNCTION = """def double(x):
+    return 2 * x  # twice
+
+
+print("a line as long as the house allows it to be, which is one hundred and ten columns", double(double(21)))"""
+TABLE = """<table class="dataframe"><thead><tr><th></th><th>n</th></tr></thead>
+<tbody><tr><th>0</th><td>8</td></tr></tbody></table>"""
+CLIP_CELL = """
+## A clip plays
+
+<video controls muted loop width="480" src="scenes/media/clip.mp4"></video>
+
+![The last moment of the clip](scenes/media/clip.png)
+"""
+QUIZ = f'<div class="quiz">{"".join(_question(f"{i}. How much of it?") for i in range(1, 6))}</div>'
+
+EVERYTHING = [
+    prose(TITLE, "slide"),
+    notes(0, "Say *hello*, and that $n = 8$."),
+    code("import secret_module", kind="skip"),
+    prose(ROLES, "slide"),
+    prose(FORMULA, "fragment"),
+    prose(NUMBERS, "fragment"),
+    notes(2, "Ask first."),
+    prose("## Code is read with what it prints", "slide"),
+    code(
+        FUNCTION,
+        new_output("stream", name="stdout", text="   n       n×n\n   8        64\n"),
+        new_output("stream", name="stderr", text="UserWarning: not for the room"),
+        result(text_plain="tensor([0.2500, 0.7500])"),
+    ),
+    code("table", result(text_html=TABLE, text_plain="   n\n0  8")),
+    notes(5, "Wrong answer to expect: 16."),
+    prose("## A picture takes the room that is left", "slide"),
+    code("plots.heatmaps(…)", result(image_png=png(1400, 1400), text_plain="a map")),
+    notes(8, "Look."),
+    prose("## A widget leaves its picture, and a way to the live one", "slide"),
+    code("explorer = Explorer()\nexplorer", widget(image_png=png(990, 580)), tags=["no-code"]),
+    notes(11, "Open it."),
+    prose(CLIP_CELL, "slide"),
+    notes(15, "Twice."),
+    prose("## Quiz", "slide"),
+    code('quiz("09")', widget(text_html=QUIZ), tags=["no-code"]),
+    notes(18, "Hands up."),
+]
