@@ -6,7 +6,7 @@ BIN := .venv/bin
 .PHONY: help course test lint slides scenes refresh python
 
 help: ## list what make can do
-	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 course: python ## set up once, then open JupyterLab on chapter 00
 	@$(PYTHON) tools/course.py install

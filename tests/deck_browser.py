@@ -14,9 +14,12 @@ OVERFLOW = """([width, height, foot]) => {
   const isDrawn = (element) => element.checkVisibility({visibilityProperty: true})
     && !element.closest("aside, mjx-assistive-mml") && !element.parentElement.closest("svg");
   const boxes = (element) => {
-    const text = document.createRange();  // text can stick out of the box of its own element
-    text.selectNodeContents(element);
-    return [element.getBoundingClientRect(), ...text.getClientRects()].filter((box) => box.width && box.height);
+    const texts = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).flatMap((node) => {
+      const text = document.createRange();  // text can stick out of the box of its own element
+      text.selectNodeContents(node);
+      return [...text.getClientRects()];
+    });
+    return [element.getBoundingClientRect(), ...texts].filter((box) => box.width && box.height);
   };
   const leaves = (element) => {
     const bottom = height - (element.matches(".live") ? 0 : foot);

@@ -101,7 +101,7 @@ FUNCTION = """def double(x):
     return 2 * x  # twice
 
 
-print("a line as long as the house allows it to be, which is one hundred and ten columns", double(double(21)))"""
+print("a line as long as the house allows it to be, one hundred and ten columns", double(double(21)))"""
 TABLE = """<table class="dataframe"><thead><tr><th></th><th>n</th></tr></thead>
 <tbody><tr><th>0</th><td>8</td></tr></tbody></table>"""
 CLIP_CELL = """

@@ -1,171 +1,224 @@
 """tools/course.py, run for real on a tiny project that installs without a network."""
 
-import importlib.util
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SPEC = importlib.util.spec_from_file_location("course", ROOT / "tools/course.py")
-course = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(course)
-
+ABSENT = "a-package-that-is-nowhere"
 PROJECT = """
 [build-system]
 requires = []
 build-backend = "backend"
 backend-path = ["."]
-
 [project]
 name = "tiny"
 version = "1"
-dependencies = [{dependencies}]
+dependencies = [{needs}]
+[dependency-groups]
+pretrained = ["tiny"]
 """
 BACKEND = """
-import pathlib, zipfile
+import time, zipfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FILES = {
+    "tiny.pth": str(HERE),
+    "tiny-1.dist-info/METADATA": "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1\\n{needs}",
+    "tiny-1.dist-info/WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    "tiny-1.dist-info/RECORD": "",
+}
 
 def build_editable(folder, settings=None, metadata=None):
-    name = "tiny-1-py3-none-any.whl"
-    info = "tiny-1.dist-info/"
-    needs = "".join(f"Requires-Dist: {n}\\n" for n in DEPENDENCIES)
-    with zipfile.ZipFile(pathlib.Path(folder) / name, "w") as wheel:
-        wheel.writestr(info + "METADATA", "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1\\n" + needs)
-        wheel.writestr(info + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-        wheel.writestr(info + "RECORD", "")
-    return name
+    if (HERE / "wait").exists():
+        (HERE / "waiting").touch()
+        while (HERE / "wait").exists():
+            time.sleep(0.02)
+    with zipfile.ZipFile(Path(folder) / "tiny-1-py3-none-any.whl", "w") as wheel:
+        for name, text in FILES.items():
+            wheel.writestr(name, text)
+    return "tiny-1-py3-none-any.whl"
 """
+OFFLINE = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHONPATH"))}
+OFFLINE |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "http://127.0.0.1:9/simple"}
+
+
+FULL_DISK = """
+import shutil, types
+shutil.disk_usage = lambda path: types.SimpleNamespace(free=7e8)
+"""
+
+
+def tiny(folder):
+    (folder / "tools").mkdir()
+    shutil.copy(ROOT / "tools/course.py", folder / "tools")
+    (folder / "constraints.txt").touch()
+    depend_on(folder)
+    return folder
 
 
 @pytest.fixture
 def project(tmp_path):
-    (tmp_path / "tools").mkdir()
-    shutil.copy(ROOT / "tools/course.py", tmp_path / "tools")
-    (tmp_path / "constraints.txt").touch()
-    needs(tmp_path)
-    return tmp_path
+    return tiny(tmp_path)
 
 
-def needs(project, *dependencies):
-    quoted = ", ".join(f'"{name}"' for name in dependencies)
-    (project / "pyproject.toml").write_text(PROJECT.format(dependencies=quoted))
-    (project / "backend.py").write_text(f"DEPENDENCIES = {list(dependencies)!r}\n{BACKEND}")
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A project that is set up; tests that change it take a copy."""
+    folder = tiny(tmp_path_factory.mktemp("finished"))
+    code, out, err = install(folder)
+    assert (code, err) == (0, "") and "about 2 GB" in out
+    return folder
 
 
-def offline():
-    """The environment of a machine whose package index cannot be reached."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
-    return own | {
-        "PIP_CONFIG_FILE": os.devnull,
-        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
-        "PIP_RETRIES": "0",
-    }
+@pytest.fixture
+def whole(finished, project):
+    """A project of its own that is set up: making each from nothing would take seconds."""
+    shutil.copytree(finished / ".venv", project / ".venv", symlinks=True)
+    stamp = project / ".venv/course.json"
+    stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"root": str(project)}))
+    return project
 
 
-def install(project, python=sys.executable):
-    command = [python, "tools/course.py", "install"]
-    return subprocess.run(command, cwd=project, env=offline(), capture_output=True, text=True, timeout=120)
+def depend_on(project, *names):
+    needs = "".join(f"Requires-Dist: {name}\\n" for name in names)
+    (project / "backend.py").write_text(BACKEND.replace("{needs}", needs))
+    (project / "pyproject.toml").write_text(PROJECT.format(needs=", ".join(f'"{name}"' for name in names)))
 
 
-def test_the_first_time_it_installs_and_the_second_time_there_is_nothing_to_do(project):
-    first = install(project)
-    assert first.returncode == 0 and "about 2 GB" in first.stdout, first.stderr
-    start = time.perf_counter()
-    second = install(project)
-    print(f"second set-up: {time.perf_counter() - start:.2f} s")
-    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
-    (project / "constraints.txt").write_text("# changed\n")
-    assert "making the environment" not in (third := install(project)).stdout and "is set up" in third.stdout
-
-
-def test_a_half_made_environment_is_made_again(project):
-    (project / ".venv/bin").mkdir(parents=True)
-    (project / ".venv/bin/python").write_text("not a Python")
-    again = install(project)
-    assert again.returncode == 0 and "half-made" in again.stdout
-
-
-def test_an_environment_of_your_own_is_kept(project):
-    subprocess.run([sys.executable, "-m", "venv", ".venv"], cwd=project, check=True)
-    (project / ".venv/mine.txt").touch()
-    assert install(project).returncode == 0 and (project / ".venv/mine.txt").exists()
-
-
-def test_a_killed_set_up_recovers(project):
-    process = subprocess.Popen(
-        [sys.executable, "tools/course.py", "install"], cwd=project, env=offline(), stdout=subprocess.DEVNULL
+def start(project, before="", python=sys.executable):
+    """Begin an install; `before` is Python that runs first, to stand in for another machine."""
+    run = f"{before}\nimport runpy; runpy.run_path('tools/course.py', run_name='__main__')"
+    command = [python, "-c", run, "install"] if before else [python, "tools/course.py", "install"]
+    return subprocess.Popen(
+        command, cwd=project, env=OFFLINE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    while not (project / ".venv").exists():
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    time.sleep(4)  # its child, still making the environment, ends
-    again = install(project)
-    assert again.returncode == 0 and "half-made" in again.stdout
 
 
-def test_no_network_is_one_sentence_and_the_next_try_recovers(project):
-    needs(project, "a-package-that-is-nowhere")
-    failed = install(project)
-    assert failed.returncode == 1
-    assert failed.stderr == "Set-up: no network: the packages could not be fetched; connect and try again.\n"
-    needs(project)
-    assert install(project).returncode == 0
+def install(project, before="", python=sys.executable):
+    """Exit code, printed text, and the failure's words of an install."""
+    with start(project, before, python) as process:
+        out, err = process.communicate(timeout=120)
+    assert "Traceback" not in err
+    return process.returncode, out, err
+
+
+def pause_install(project):
+    """An install, or the beginning of an update, stopped where pip builds the project."""
+    (project / "constraints.txt").write_text("# changed\n")
+    (project / "wait").touch()
+    process = start(project)
+    while not (project / "waiting").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    return process
+
+
+def test_the_second_time_there_is_nothing_to_do(finished):
+    begin = time.perf_counter()
+    assert install(finished) == (0, "", "")
+    print(f"second set-up: {time.perf_counter() - begin:.2f} s")
+
+
+def test_a_copied_folder_does_not_keep_the_venv_of_the_original(finished, tmp_path):
+    copy = shutil.copytree(finished, tmp_path / "copy", symlinks=True)
+    _, out, _ = install(copy, FULL_DISK)  # stops before the slow part
+    assert "its Python or folder has changed" in out and not (copy / ".venv").exists()
+
+
+def test_no_network_is_one_sentence_and_leaves_a_finished_venv_as_it_was(whole):
+    depend_on(whole, ABSENT)
+    code, out, err = install(whole)
+    assert code == 1 and "Bringing .venv up to date" in out
+    assert err.startswith("pip could not reach the package index: check the network") and err.count("\n") == 1
+    depend_on(whole)
+    assert install(whole) == (0, "", "")
+
+
+def test_after_no_network_the_first_time_the_next_try_begins_anew(project):
+    depend_on(project, ABSENT)
+    assert install(project)[0] == 1
+    _, out, _ = install(project, FULL_DISK)  # stops before the slow part
+    assert out.startswith(".venv is half-made") and not (project / ".venv").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
+def test_a_killed_set_up_recovers_once_what_it_left_running_has_ended(whole):
+    with pause_install(whole) as killed:
+        killed.kill()
+    with start(whole) as again:
+        assert "waiting for it to end" in again.stdout.readline()  # pip outlived the kill
+        (whole / "wait").unlink()
+        out, _ = again.communicate(timeout=120)
+    assert again.returncode == 0 and out.startswith(".venv is half-made")
+    assert install(whole) == (0, "", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT")
+def test_an_interrupted_set_up_is_one_sentence_and_leaves_no_stamp(whole):
+    with pause_install(whole) as process:
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and err.strip() == "Stopped. Run the same command again to begin anew."
+    assert (whole / ".venv").exists() and not (whole / ".venv/course.json").exists()
+
+
+def test_too_little_disk_is_one_sentence_with_both_sizes(project):
+    code, out, err = install(project, FULL_DISK)
+    assert (code, out) == (1, "") and "needs about 3 GB and 0.7 GB are free" in err and err.count("\n") == 1
+
+
+def test_a_disk_that_fills_up_is_one_sentence(whole):
+    (whole / "backend.py").write_text("raise OSError(28, 'No space left on device')")
+    (whole / "constraints.txt").write_text("# changed\n")
+    code, _, err = install(whole)
+    assert code == 1 and err.startswith("The disk is too full") and err.count("\n") == 1
+
+
+def test_a_python_without_venv_is_one_sentence(project):
+    code, out, err = install(project, "import sys; sys.modules['ensurepip'] = None")
+    assert (code, out) == (1, "") and "apt-get install python3-venv" in err and err.count("\n") == 1
+
+
+def test_any_other_failure_is_one_sentence_that_names_the_log(whole):
+    (whole / "constraints.txt").write_text("not a requirement\n")
+    code, _, err = install(whole)
+    log = whole / "build/install.log"
+    assert code == 1 and "ERROR: Invalid requirement" in err and str(log) in err and err.count("\n") == 1
+    assert "not a requirement" in log.read_text()
+
+
+def test_open_before_install_is_one_sentence(project):
+    command = [sys.executable, "tools/course.py", "open"]
+    opened = subprocess.run(command, cwd=project, capture_output=True, text=True)
+    assert opened.returncode == 1
+    assert opened.stderr == "The course is not set up: run `python tools/course.py install` first.\n"
 
 
 def older_pythons():
-    found = [shutil.which(f"python3.{minor}") for minor in range(6, 11)] + [shutil.which("python2")]
+    names = ["python2", *(f"python3.{minor}" for minor in range(6, 11))]
+    found = [shutil.which(name) for name in names]
     found += sorted(map(str, Path.home().glob(".pyenv/versions/[23].*/bin/python")))
-    works = [
-        path for path in found if path and subprocess.run([path, "-V"], capture_output=True).returncode == 0
-    ]
-    query = "import sys; print(sys.version_info < (3, 11))"
-    return [
-        path for path in works if subprocess.check_output([path, "-c", query], text=True).strip() == "True"
-    ]
+    old = "import sys; print(sys.version_info < (3, 11))"
+    runs = {p: subprocess.run([p, "-c", old], capture_output=True, text=True).stdout for p in found if p}
+    return [python for python, out in runs.items() if out == "True\n"]
 
 
 def test_a_wrong_python_is_one_sentence_with_both_versions(project):
-    with pytest.raises(course.SetUpError, match=r"needs Python 3.11 or newer, and /usr/bin/python3 is 3.9;"):
-        course.check_python((3, 9, 2), "/usr/bin/python3")
-    for python in older_pythons():
-        refused = install(project, python)
-        assert refused.returncode == 1 and refused.stdout == "", python
-        assert refused.stderr.startswith("Set-up: the course needs Python 3.11 or newer, and ")
-        assert refused.stderr.count("\n") == 1
-
-
-def test_a_full_disk_is_one_sentence_before_and_during():
-    with pytest.raises(course.SetUpError, match=r"0.7 GB are free and about 3 GB are needed"):
-        course.check_disk(0.7e9)
-    assert course.reason("ERROR: Could not install: [Errno 28] No space left on device").startswith(
-        "the disk is full"
-    )
-
-
-def test_a_python_without_venv_and_any_other_failure_are_one_sentence():
-    assert "python3-venv" in course.reason(
-        "The virtual environment was not created: ensurepip is not available."
-    )
-    sentence = course.reason("Collecting x\nERROR: No matching distribution found for x\n")
-    assert (
-        sentence
-        == "the set-up failed: ERROR: No matching distribution found for x; all of it is in build/install.log"
-    )
-
-
-def test_make_without_python_is_one_sentence():
-    if shutil.which("make") is None:
-        pytest.skip("no make here")
-    refused = subprocess.run(
-        ["make", "course", "PYTHON=no-such-python"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert (
-        refused.returncode == 2
-        and "there is no no-such-python; install Python 3.11 or newer" in refused.stdout
-    )
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = pyproject["project"]["requires-python"].removeprefix(">=")
+    sentence = rf"The course needs Python {needed} or newer, and \S+ is Python [23][\d.]+: .+\n"
+    fake = "import sys; sys.version_info = (3, 9, 2)"
+    refusals = [install(project, fake), *(install(project, python=python) for python in older_pythons())]
+    for code, out, err in refusals:
+        assert (code, out) == (1, "") and re.fullmatch(sentence, err)

@@ -121,9 +121,9 @@ def test_a_missing_clip_is_named_in_one_sentence(tmp_path):
 
 def test_a_fresh_deck_removes_the_handout_of_the_old_one(tmp_path):
     chapter = write(tmp_path, [prose("# 09 · A", "slide")])
-    old = slides.build(chapter, tmp_path).with_suffix(".pdf")
+    old = slides.build(chapter, tmp_path / "out").with_suffix(".pdf")
     old.touch()
-    slides.build(chapter, tmp_path)
+    slides.build(chapter, tmp_path / "out")
     assert not old.exists()
 
 
@@ -136,9 +136,10 @@ def test_the_deck_has_the_colours_of_the_pictures():
 def test_the_index_lists_the_decks_that_were_built(tmp_path):
     chapter = write(tmp_path, EVERYTHING)
     other = tmp_path / "10_unbuilt.ipynb"
-    slides.build(chapter, tmp_path).with_suffix(".pdf").touch()
-    slides.write_index([chapter, other], tmp_path)
-    index = (tmp_path / "index.html").read_text(encoding="utf-8")
+    out = tmp_path / "out"
+    slides.build(chapter, out).with_suffix(".pdf").touch()
+    slides.write_index([chapter, other], out)
+    index = (out / "index.html").read_text(encoding="utf-8")
     row = [re.sub(r"<[^>]+>", "", line) for line in index.splitlines() if line.startswith("<td>")]
     assert row == ["09 · Everything", "18", "7", "PDF"]
     assert 'href="09_everything.html"' in index and 'href="09_everything.pdf"' in index
@@ -223,10 +224,12 @@ def test_every_widget_leaves_a_picture_or_a_page(chapter):
 
 # In the browser.
 
-CLIPS_PLAY = """() => [...Reveal.getCurrentSlide().querySelectorAll("video")].every((clip) => clip.currentTime > 0.2)"""
+CLIPS_PLAY = (
+    """() => [...document.querySelectorAll("section.present video")].every((it) => it.currentTime > 0.2)"""
+)
 LOST_PICTURES = """() => [...document.images].filter((it) => !it.naturalWidth).map((it) => it.alt)"""
 # The lowest edge of what a page of the handout shows above its notes.
-LOWEST = """() => Math.max(...[...document.querySelectorAll(".pdf-page .frame :is(p, li, pre, img, table)")].map(
+LOWEST = """() => Math.max(...[...document.querySelectorAll(".frame :is(p, li, pre, img, table)")].map(
   (it) => it.getBoundingClientRect().bottom - it.closest(".pdf-page").getBoundingClientRect().top))"""
 CUT_NOTES = """() => [...document.querySelectorAll(".speaker-notes-pdf")]
   .filter((it) => it.scrollHeight > it.clientHeight).map((it) => it.textContent)"""
@@ -304,7 +307,7 @@ TOO_MUCH = {
 @pytest.mark.browser
 @pytest.mark.parametrize("cells", TOO_MUCH.values(), ids=TOO_MUCH)
 def test_what_does_not_fit_is_found(chromium, tmp_path, cells):
-    deck = slides.build(write(tmp_path, [FITS, *cells]), tmp_path)
+    deck = slides.build(write(tmp_path, [FITS, *cells]), tmp_path / "out")
     with open_deck(chromium, deck) as page:
         fits, *_, does_not_fit = [overflow(page) for _ in steps(page)]
     assert fits == [] and does_not_fit != []
@@ -313,7 +316,8 @@ def test_what_does_not_fit_is_found(chromium, tmp_path, cells):
 @pytest.mark.browser
 def test_what_a_slide_asks_from_elsewhere_is_found(chromium, tmp_path):
     picture = prose("## Out\n\n<img src='http://example.invalid/a.png' alt='a'>", "slide")
-    with open_deck(chromium, slides.build(write(tmp_path, [picture]), tmp_path)) as page:
+    deck = slides.build(write(tmp_path, [picture]), tmp_path / "out")
+    with open_deck(chromium, deck) as page:
         assert page.outside == ["http://example.invalid/a.png"]
 
 

