@@ -13,13 +13,15 @@ WIDTH, HEIGHT, FOOT = 1280, 720, 50  # CSS pixels; the foot belongs to the slide
 OVERFLOW = """([width, height, foot]) => {
   const isDrawn = (element) => element.checkVisibility({visibilityProperty: true})
     && !element.closest("aside, mjx-assistive-mml") && !element.parentElement.closest("svg");
+  const rows = (text) => {  // a line of text can stick out of the box of its own element
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    return [...range.getClientRects()];
+  };
   const boxes = (element) => {
-    const texts = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).flatMap((node) => {
-      const text = document.createRange();  // text can stick out of the box of its own element
-      text.selectNodeContents(node);
-      return [...text.getClientRects()];
-    });
-    return [element.getBoundingClientRect(), ...texts].filter((box) => box.width && box.height);
+    const texts = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE);
+    const all = [element.getBoundingClientRect(), ...texts.flatMap(rows)];
+    return all.filter((box) => box.width && box.height);
   };
   const leaves = (element) => {
     const bottom = height - (element.matches(".live") ? 0 : foot);

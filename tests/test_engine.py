@@ -165,12 +165,16 @@ GENERIC = {
         lambda q, k: attend(q, k).index_fill(1, torch.tensor(3), math.nan),
         "NaN at index (0, 3, 0)",
     ),
-    "infinite": (lambda q, k: attend(q, k) / 0, "Largest difference"),
+    "infinite": (lambda q, k: attend(q, k) / 0, "Largest difference inf at index (0, 0, 0): got "),
     "one entry": (
         lambda q, k: attend(q, k) + spike(q),
         "Largest difference 0.001 at index (1, 2, 0): got ",
     ),
     "in place": (lambda q, k: attend(q, k) + 0 * k.add_(1).sum(), "You changed argument k in place"),
+    "in place at the end": (
+        lambda q, k: (attend(q.clone(), k), q.add_(1))[0],
+        "You changed argument q in place",
+    ),
     "shape in place": (lambda q, k: (attend(q, k), q.unsqueeze_(0))[0], "You changed argument q in place"),
     "through data": (lambda q, k: (attend(q, k), q.data.zero_())[0], "You changed argument q in place"),
     "gradient cut": (
@@ -384,6 +388,18 @@ def test_an_attempt_may_be_wrong_in_any_way(i):
     assert said and "\n" not in said and len(said) < 600
 
 
+def test_an_attempt_cannot_end_the_notebook():
+    said = message(raising(SystemExit(3)))
+    assert said.startswith("Raised SystemExit: 3 at line ") and "`raise error`" in said
+
+
+def test_gradients_that_vanish_under_equal_weights_are_asked_for():
+    """The rows of a softmax sum to one, so a constant upstream gradient would see nothing."""
+    softmax = exercise(lambda scores: scores.softmax(-1), (torch.arange(6.0).view(2, 3),))
+    said = message(lambda scores: scores.softmax(-1).detach() + 0 * scores, softmax)
+    assert said.startswith("The values are right, but no gradient flows to scores")
+
+
 def test_an_interrupted_attempt_is_not_run_again():
     calls = []
 
@@ -471,6 +487,12 @@ def test_a_resized_input_is_noticed():
 def test_equal_nan_counts_as_equal():
     root = exercise(lambda q: q.sqrt(), (torch.tensor([-1.0, 4.0]),))
     assert judge(root, lambda q: q**0.5).status == "passed"
+    assert "0.5 at index (1,): got 2.5, expected 2" in message(lambda q: q**0.5 + 0.5, root)
+
+
+def test_a_parameter_is_a_tensor():
+    more = exercise(torch.no_grad()(lambda q: q + 1), (torch.ones(3),))
+    assert judge(more, lambda q: nn.Parameter(q + 1)).status == "passed"
 
 
 def global_state():
@@ -500,10 +522,13 @@ def vandal(q, k):
 
 @pytest.mark.parametrize("attempt", [attend, vandal, unscaled, lambda q, k: torch.rand(2) * random.random()])
 def test_global_state_stays_as_it_was(attempt):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
     torch.manual_seed(3), numpy.random.seed(3), random.seed(3)
     before = global_state()
     judge(EXERCISE, attempt)
     assert global_state() == before
+    torch.set_num_threads(threads)
 
 
 def test_the_learners_own_settings_change_no_verdict():
@@ -511,6 +536,9 @@ def test_the_learners_own_settings_change_no_verdict():
         torch.set_default_dtype(torch.float64)
         torch.set_default_device("meta")
         with torch.inference_mode():
+            assert judge(EXERCISE, attend).status == "passed"
+            assert judge(EXERCISE, lambda q, k: attend(q, k).detach()).status == "failed"
+        with torch.no_grad():
             assert judge(EXERCISE, attend).status == "passed"
         assert judge(EXERCISE, vandal).status == "failed"
         assert torch.ones(1).device.type == "meta" and torch.ones(1).dtype == torch.float64
@@ -523,7 +551,10 @@ def test_a_random_attempt_gets_the_same_sentence_every_time():
     def attempt(q, k):
         return torch.rand_like(q) + random.random() + numpy.random.rand()
 
-    assert message(attempt) == message(attempt)
+    torch.manual_seed(1), numpy.random.seed(1), random.seed(1)
+    first = message(attempt)
+    torch.manual_seed(2), numpy.random.seed(2), random.seed(2)
+    assert message(attempt) == first
 
 
 def test_isolation_ends_with_an_error_inside():

@@ -111,7 +111,7 @@ def boxed(colour: str, content: str) -> str:
 def judge(exercise: Exercise, attempt: object) -> Result:
     """Compare an attempt with the reference on every draw; whatever it does, the answer is one sentence."""
     threads = torch.get_num_threads()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), isolated():
         warnings.simplefilter("ignore")  # what an attempt warns of is not what its author needs to hear
         torch.set_num_threads(1)  # draws are tiny: on a busy machine, waiting for a second core takes longer
         try:
@@ -135,8 +135,7 @@ def verdict(exercise: Exercise, attempt: object) -> tuple[str, str]:
     names = list(inspect.signature(exercise.reference).parameters)
     candidates, complaint = exercise.mistakes, None
     for seed in SEEDS:
-        with isolated():
-            draw = dict(zip(names, exercise.draw(seed), strict=False))
+        draw = dict(zip(names, exercise.draw(seed), strict=False))
         right = observe(exercise.reference, draw)
         needs_grad = any(tensor.requires_grad for tensor in tensors(right.value))
         seen = observe(attempt, draw, needs_grad)
@@ -214,7 +213,7 @@ def isolated() -> Iterator[None]:
         torch.get_default_device(),
     )
     gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with torch.random.fork_rng(devices=gpus), torch.inference_mode(False), torch.enable_grad():
+    with torch.random.fork_rng(devices=gpus), torch.inference_mode(False):  # False: gradients are on
         random.seed(0)
         numpy.random.seed(0)
         torch.default_generator.manual_seed(0)  # the CPU's only: nothing waits for a GPU to start

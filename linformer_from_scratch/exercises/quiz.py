@@ -1,7 +1,6 @@
 """Quizzes: questions whose wrong options are real misconceptions, with an explanation for every option."""
 
 import html
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
