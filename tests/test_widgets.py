@@ -213,7 +213,7 @@ def test_a_learners_own_sentence_is_read_by_the_model(widget_class):
     widget = widget_class(OWN)
     tokens, maps = attention_maps(OWN)
     assert widget.tokens == tokens
-    assert widget.preset.value is None
+    assert widget.preset.label == "your own sentence"
     assert tokens[widget.query.value] == "it"  # the word looked at before
     assert_close(widget.map, maps[3, 1])
 
@@ -223,7 +223,7 @@ def test_a_preset_fills_the_field_and_typing_a_preset_selects_it():
     explorer.preset.value = SENTENCES[2]
     assert explorer.sentence.value == SENTENCES[2]
     explorer.sentence.value = OWN
-    assert explorer.preset.value is None
+    assert explorer.preset.label == "your own sentence"
     explorer.sentence.value = SENTENCES[1]
     assert explorer.preset.value == SENTENCES[1]
 
@@ -231,7 +231,7 @@ def test_a_preset_fills_the_field_and_typing_a_preset_selects_it():
 @BOTH
 @pytest.mark.parametrize(
     ("words", "said"),
-    [("", "at least one word"), ("  ", "at least one word"), (LONG, "59 tokens; up to 40 can")],
+    [("", "sentence is empty"), ("  ", "sentence is empty"), (LONG, "59 tokens; up to 40 can")],
 )
 def test_an_empty_or_long_sentence_is_refused_in_a_sentence_and_the_picture_stays(widget_class, words, said):
     widget = widget_class()

@@ -83,9 +83,6 @@ def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
             cell.source = cell.source.replace("\n\n\n", "\n\n")  # a slide has no room for two empty lines
             cell.metadata.output_only = "no-code" in cell.metadata.get("tags", [])
             cell.metadata.live = any(WIDGET in output.get("data", {}) for output in cell.outputs)
-            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
-            for output in cell.outputs:
-                output.get("data", {}).pop(WIDGET, None)
     return deck
 
 

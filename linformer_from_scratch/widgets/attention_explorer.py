@@ -29,7 +29,9 @@ class AttentionExplorer(SentenceExplorer):
     """
 
     def __init__(self, sentence: str | None = None):
-        self.temperature = FloatLogSlider(1, min=-1, max=1, step=0.05, description="Temperature")
+        self.temperature = FloatLogSlider(
+            1, min=-1, max=1, step=0.05, description="Temperature", readout_format=".2f"
+        )
         super().__init__(sentence, [self.temperature])
 
     @property

@@ -36,7 +36,7 @@ class SentenceExplorer(Explorer):
 
     def __init__(self, sentence: str | None = None, controls: Sequence[Widget] = ()):
         wide = {"width": f"{2 * COLUMN + 4}px"}
-        self.preset = Dropdown(options=[*SENTENCES, (OWN, None)], description="Preset", layout=wide)
+        self.preset = Dropdown(options=[*SENTENCES, (OWN, "")], description="Preset", layout=wide)
         self.sentence = Text(SENTENCES[0], description="Sentence", layout=wide, continuous_update=False)
         self.query = SelectionSlider(options=[("", 0)], description="Query token")
         self.layer = IntSlider(LAYER, 1, NUM_LAYERS, description="Layer")
@@ -58,7 +58,7 @@ class SentenceExplorer(Explorer):
         sentence = self.sentence.value
         if sentence == self._sentence_read:
             return
-        self.preset.value = sentence if sentence in SENTENCES else None
+        self.preset.value = sentence if sentence in SENTENCES else ""
         tokens, self._maps = read_maps(sentence)
         word = self.tokens[self.query.value] if self.tokens else None
         self.query.options = [(token, i) for i, token in enumerate(tokens)]
@@ -66,7 +66,7 @@ class SentenceExplorer(Explorer):
         self.tokens, self._sentence_read = tokens, sentence
 
     def _take_preset(self, change) -> None:
-        if change.new is not None:
+        if change.new:
             self.sentence.value = change.new
 
 
