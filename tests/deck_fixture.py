@@ -126,7 +126,7 @@ EVERYTHING = [
         FUNCTION,
         new_output("stream", name="stdout", text="   n       n×n\n   8        64\n"),
         new_output("stream", name="stderr", text="UserWarning: not for the room"),
-        result(text_plain="tensor([0.2500, 0.7500])"),
+        result(text_plain=f"[{'0.25, ' * 24}0.75]"),
     ),
     code("table", result(text_html=TABLE, text_plain="   n\n0  8")),
     notes(5, "Wrong answer to expect: 16."),

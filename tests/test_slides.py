@@ -333,10 +333,18 @@ def test_the_speaker_sees_the_notes(chromium, deck):
 
 
 @pytest.mark.browser
-def test_the_handout_shows_stills_for_clips_and_all_notes(chromium, deck):
+def test_the_room_sees_the_clip_and_not_its_still(chromium, deck):
+    with open_deck(chromium, deck, "#/5") as page:
+        assert page.locator("video").is_visible()
+        assert page.get_by_alt_text("The last moment of the clip").is_hidden()
+
+
+@pytest.mark.browser
+def test_the_handout_shows_stills_for_clips_all_options_and_all_notes(chromium, deck):
     assert_printable(chromium, deck)
     with open_deck(chromium, deck, "?print-pdf") as page:
         page.wait_for_selector(".pdf-page")
         assert page.locator("video").is_hidden()
         assert page.get_by_alt_text("The last moment of the clip").is_visible()
+        assert page.locator("summary + ol:visible").count() == 5, "the options of each question, no answers"
         assert page.locator(".speaker-notes-pdf").count() == 7

@@ -213,10 +213,10 @@ def stable_softmax(scores: Tensor) -> Tensor:
 
 
 def draw_large_scores(seed: int) -> tuple[Tensor]:
-    """Rows far apart, each with one score far above its mean; exp overflows beyond 88 in float32."""
+    """Rows far apart, each with two scores far above its mean; exp overflows beyond 88 in float32."""
     rows, n, _ = SIZES[seed % len(SIZES)]
     (scores,) = normal(seed, (rows + 1, n + 1))
-    scores[:, 0] += 400
+    scores[:, :2] += 400
     return (scores + torch.linspace(-5000, 5000, rows + 1)[:, None],)
 
 
