@@ -176,6 +176,10 @@ GENERIC = {
         "You changed argument q in place",
     ),
     "shape in place": (lambda q, k: (attend(q, k), q.unsqueeze_(0))[0], "You changed argument q in place"),
+    "a little in place": (
+        lambda q, k: (attend(q.clone(), k), q.mul_(1 + 1e-6))[0],
+        "You changed argument q in place",
+    ),
     "through data": (lambda q, k: (attend(q, k), q.data.zero_())[0], "You changed argument q in place"),
     "gradient cut": (
         lambda q, k: attend(q, k.detach()),
@@ -242,6 +246,11 @@ def test_the_line_that_raised_is_quoted():
         f"Raised ZeroDivisionError: integer division or modulo by zero at line {line} of test_engine.py: "
     )
     assert message(attempt).startswith(expected + "`return q / (1 // zero)`")
+
+
+def test_the_deepest_line_of_the_learner_is_quoted():
+    said = message(lambda q, k: raising(ValueError())(q, k))
+    assert "`raise error`" in said and "lambda" not in said
 
 
 def test_the_line_is_the_learners_own_where_pytorch_raises():
@@ -378,7 +387,10 @@ ANY_WAY = [
         raising,
         [Mute(), SystemExit(1), GeneratorExit(), MemoryError(), BaseException("base"), StopIteration()],
     ),
-    raising(ExceptionGroup("many", [ValueError(1)])),
+    *map(
+        raising,
+        [ExceptionGroup("many", [ValueError(1)]), ValueError("two\nlines"), ValueError("long" * 1000)],
+    ),
 ]
 
 
@@ -434,6 +446,7 @@ def test_numbers_and_truths_are_compared_by_type_and_value():
     assert message(lambda n, h: torch.tensor(147), count).startswith("Returned a tensor of shape ()")
     ratio = exercise(lambda n: n / 3, (7,), (1,))
     assert judge(ratio, lambda n: n * (1 / 3)).status == "passed"
+    assert message(lambda n, h: 10**5000, count).startswith("Got a number of 16610 bits, expected 147")
     assert message(lambda n: math.nan, ratio).startswith("Got nan, expected 2.333")
     assert message(lambda n: numpy.float64(n) / 3, ratio).startswith("Returned an object of type float64")
     even = exercise(lambda n: n % 2 == 0, (1,), (4,))
@@ -594,6 +607,11 @@ def test_an_unknown_id_is_told_the_known_ones(id, names):
 
 def test_swapped_arguments_are_told_what_comes_first():
     assert check(attend, "1.1").message == 'There is no such exercise: an id is text, as in "1.2".'
+
+
+def test_what_cannot_be_an_id_is_no_traceback():
+    for id in ([], None, {}):
+        assert "an id is text" in check(id, attend).message
 
 
 def test_check_and_hint_find_the_exercise(monkeypatch):

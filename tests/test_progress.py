@@ -140,10 +140,23 @@ def test_where_nothing_can_be_written_one_line_says_so_and_checks_go_on(file, mo
     assert "1 of " in repr(progress())
 
 
-def test_a_device_is_not_replaced_by_a_file(monkeypatch, capsys):
-    monkeypatch.setenv("LINFORMER_PROGRESS", os.devnull)
+def test_what_could_not_be_written_is_written_with_the_next_pass(file, monkeypatch, capsys):
+    folder = file.parent / "later"
+    monkeypatch.setenv("LINFORMER_PROGRESS", str(folder / "kept.json"))
     record_pass("0.1")
-    assert not os.path.isfile(os.devnull) and "not a regular file" in capsys.readouterr().out
+    folder.mkdir()
+    record_pass("1.1")
+    assert json.loads((folder / "kept.json").read_text())["passed"] == ["0.1", "1.1"]
+    (folder / "kept.json").unlink()
+    assert load() == State(), "from here on the file is the truth again"
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_what_is_no_regular_file_is_neither_read_nor_replaced(file, capsys):
+    os.mkfifo(file)
+    record_pass("0.1")
+    assert file.is_fifo() and "cannot be written: not a regular file" in capsys.readouterr().out
 
 
 def test_a_working_directory_that_is_gone_is_one_line(tmp_path, monkeypatch, capsys):

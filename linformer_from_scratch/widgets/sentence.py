@@ -36,7 +36,8 @@ class SentenceExplorer(Explorer):
 
     def __init__(self, sentence: str | None = None, controls: Sequence[Widget] = ()):
         wide = {"width": f"{2 * COLUMN + 4}px"}
-        self.preset = Dropdown(options=[*SENTENCES, (OWN, "")], description="Preset", layout=wide)
+        options = [*zip(SENTENCES, SENTENCES, strict=True), (OWN, "")]  # (what is shown, value)
+        self.preset = Dropdown(options=options, description="Preset", layout=wide)
         self.sentence = Text(SENTENCES[0], description="Sentence", layout=wide, continuous_update=False)
         self.query = SelectionSlider(options=[("", 0)], description="Query token")
         self.layer = IntSlider(LAYER, 1, NUM_LAYERS, description="Layer")
