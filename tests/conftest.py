@@ -7,17 +7,11 @@ record_property("report", "a line") shows a measurement that no test judges.
 """
 
 import os
-import shutil
 
 import pytest
+from chromium import find_chromium
 
 NO_CHROMIUM = "no Chromium found: set CHROMIUM to its path, or install it (Debian: apt install chromium)"
-
-
-def find_chromium() -> str | None:
-    """Path of a Chromium: the one named by CHROMIUM, or the first on the PATH."""
-    names = [os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"]
-    return next((path for path in map(shutil.which, filter(None, names)) if path), None)
 
 
 def pytest_configure(config):

@@ -5,7 +5,6 @@ a page for each deck with all that it needs beside it, so that it opens from dis
 handout as PDF where a Chromium is installed.
 """
 
-import os
 import re
 import shutil
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import jinja2
 import nbformat
+from chromium import find_chromium
 from nbconvert import SlidesExporter
 from nbformat import NotebookNode
 
@@ -132,12 +132,6 @@ def write_index(chapters: list[Path], out: Path) -> None:
             )
     template = jinja2.Environment(autoescape=True).from_string((DECK / "decks.html.j2").read_text("utf-8"))
     (out / "index.html").write_text(template.render(decks=decks), encoding="utf-8")
-
-
-def find_chromium() -> str | None:
-    """Path of a Chromium: the one named by CHROMIUM, or the first on the PATH."""
-    names = [os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"]
-    return next((path for path in map(shutil.which, filter(None, names)) if path), None)
 
 
 def write_handouts(decks: list[Path], chromium: str) -> None:
