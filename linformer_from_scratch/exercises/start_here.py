@@ -63,9 +63,7 @@ QUIZ = (
     Question(
         "A text becomes three times as long. Its attention maps then hold …",
         (
-            Option(
-                "nine times as many numbers", "Yes: three times the rows, each three times as long.", True
-            ),
+            Option("nine times as many numbers", "Three times the rows, each three times as long.", True),
             Option("three times as many numbers", "The rows are three times as many, but also as long."),
             Option("six times as many numbers", "Both sides grow, and their factors multiply: 3 · 3."),
             Option(
@@ -77,7 +75,7 @@ QUIZ = (
     Question(
         "In Linformer, a token reads …",
         (
-            Option("k summaries, each mixed from all tokens", "Yes: E and F mix all n tokens into k.", True),
+            Option("k summaries, each mixed from all tokens", "E and F mix all n tokens into k.", True),
             Option("the k most important tokens", "That is sparse attention; nothing is picked out here."),
             Option("its k nearest neighbours", "That is local attention; a summary reaches the whole text."),
             Option(
@@ -89,9 +87,7 @@ QUIZ = (
     Question(
         "After Linformer, a sentence of n tokens has …",
         (
-            Option(
-                "n outputs", "Yes: the queries are not compressed, so every token keeps its output.", True
-            ),
+            Option("n outputs", "The queries are not compressed, so every token keeps its output.", True),
             Option(
                 "k outputs",
                 "Only keys and values become k; with k queries the sentence would lose its words.",
@@ -102,7 +98,7 @@ QUIZ = (
     Question(
         "Linformer's cost is called linear because …",
         (
-            Option("at fixed k, twice the tokens cost twice as much", "Yes: the strip is n×k.", True),
+            Option("at fixed k, twice the tokens cost twice as much", "The strip is n×k.", True),
             Option(
                 "it does not depend on n",
                 "Every token still has to be read; the cost is proportional to n, not constant.",
