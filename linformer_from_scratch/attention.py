@@ -25,8 +25,8 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
     if mask is None:
         return scores.softmax(dim=-1)
     _check_mask(mask, scores)
-    nobody = ~mask.any(dim=-1, keepdim=True)  # rows with no key to attend to
-    scores = scores.masked_fill(~mask & ~nobody, -math.inf)  # exp(-inf) = 0
+    scores = scores.masked_fill(~mask, -math.inf)  # exp(-inf) = 0
+    nobody = ~mask.any(dim=-1, keepdim=True)  # rows with no key to attend to: 0/0 there, and zero instead
     return scores.softmax(dim=-1).masked_fill(nobody, 0.0)
 
 

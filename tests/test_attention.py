@@ -8,6 +8,7 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import (
+    attention_entropy,
     attention_weights,
     causal_mask,
     padding_mask,
@@ -76,6 +77,11 @@ def test_a_query_with_nobody_to_attend_to_reads_zeros_and_has_finite_gradients(q
 def test_scores_of_ten_thousand_do_not_overflow():
     q = torch.tensor([[10_000.0]])
     assert_close(attention_weights(q, torch.tensor([[1.0], [-1.0]])), torch.tensor([[1.0, 0.0]]))
+
+
+def test_entropy_by_hand():
+    weights = torch.tensor([[0.25, 0.25, 0.25, 0.25], [0.0, 1.0, 0.0, 0.0], [0.5, 0.25, 0.25, 0.0]])
+    assert_close(attention_entropy(weights), torch.tensor([2.0, 0.0, 1.5]))
 
 
 def test_causal_mask_by_hand():
