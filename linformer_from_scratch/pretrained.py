@@ -88,26 +88,42 @@ def stored_maps() -> dict[str, AttentionMaps]:
 
 
 @torch.no_grad()
-def encode(ids: Tensor) -> Encoding:
-    """Run the encoder. Shape: ids (n,) of integers -> hidden (n, 384), weights (layers, heads, n, n)."""
-    w = model_weights()
+def encode(ids: Tensor, weights: dict[str, Tensor] | None = None) -> Encoding:
+    """Run the encoder, with the pretrained weights or with others of the same names.
+
+    Shape: ids (n,) of integers -> hidden (n, 384), weights (layers, heads, n, n)
+    """
+    w = model_weights() if weights is None else weights
     x = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][: len(ids)]
-    x = _layer_norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
+    x = _layer_norm(x + w["embeddings.token_type_embeddings.weight"][0], w, "embeddings.LayerNorm")
     maps = []
     for layer in range(NUM_LAYERS):
         name = f"encoder.layer.{layer}"
         q, k, v = (
-            split_heads(_linear(x, f"{name}.attention.self.{role}")[None], NUM_HEADS)
+            split_heads(_linear(x, w, f"{name}.attention.self.{role}")[None], NUM_HEADS)
             for role in ("query", "key", "value")
         )
         maps.append(attention_weights(q, k)[0])  # the function of chapter 01, on trained queries and keys
-        heads = merge_heads(maps[-1] @ v)[0]
-        x = _layer_norm(
-            x + _linear(heads, f"{name}.attention.output.dense"), f"{name}.attention.output.LayerNorm"
-        )
-        wide = functional.gelu(_linear(x, f"{name}.intermediate.dense"))
-        x = _layer_norm(x + _linear(wide, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+        heads = _linear(merge_heads(maps[-1] @ v)[0], w, f"{name}.attention.output.dense")
+        x = _layer_norm(x + heads, w, f"{name}.attention.output.LayerNorm")
+        wide = functional.gelu(_linear(x, w, f"{name}.intermediate.dense"))
+        x = _layer_norm(x + _linear(wide, w, f"{name}.output.dense"), w, f"{name}.output.LayerNorm")
     return Encoding(x, torch.stack(maps))
+
+
+def random_weights(seed: int) -> dict[str, Tensor]:
+    """Weights of the same network before training, drawn as BERT draws them: N(0, 0.02²), biases 0, scales 1.
+
+    Raises: as model_weights.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    drawn = {}
+    for name, w in model_weights().items():
+        if "LayerNorm" in name or name.endswith("bias"):
+            drawn[name] = torch.full(w.shape, float(name.endswith("LayerNorm.weight")))
+        elif w.is_floating_point():
+            drawn[name] = 0.02 * torch.randn(w.shape, generator=generator)
+    return drawn
 
 
 def tokenize(text: str, max_tokens: int = MAX_TOKENS) -> Tensor:
@@ -165,12 +181,11 @@ def _checked(name: str, expected: str) -> Path:
     return folder / name
 
 
-def _linear(x: Tensor, name: str) -> Tensor:
-    return functional.linear(x, model_weights()[f"{name}.weight"], model_weights()[f"{name}.bias"])
+def _linear(x: Tensor, w: dict[str, Tensor], name: str) -> Tensor:
+    return functional.linear(x, w[f"{name}.weight"], w[f"{name}.bias"])
 
 
-def _layer_norm(x: Tensor, name: str) -> Tensor:
-    w = model_weights()
+def _layer_norm(x: Tensor, w: dict[str, Tensor], name: str) -> Tensor:
     return functional.layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], LAYER_NORM_EPSILON)
 
 

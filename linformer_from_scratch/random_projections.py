@@ -1,0 +1,113 @@
+"""Random projections, the Johnson-Lindenstrauss lemma, and Linformer's two theorems (chapter 05).
+
+R is (proj_dim, n) with independent entries N(0, 1/proj_dim). For any fixed x and 0 < ε < 1,
+
+    Pr(|‖Rx‖² − ‖x‖²| ≥ ε‖x‖²) ≤ 2 exp(−(ε² − ε³) proj_dim / 4)          Arriaga and Vempala 1999
+
+The dimension n of x is not in it. In the paper's letters proj_dim is k.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def gaussian_projection(
+    proj_dim: int, n: int, generator: torch.Generator | None = None, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """R: independent entries of mean 0 and variance 1 / proj_dim, so that E[RᵀR] = I.
+
+    Shape: (proj_dim, n)
+    Raises: ValueError if a size is below 1.
+    """
+    if proj_dim < 1 or n < 1:
+        raise ValueError(f"got proj_dim={proj_dim} and n={n}, expected at least 1 of each")
+    return torch.randn(proj_dim, n, generator=generator, dtype=dtype) / math.sqrt(proj_dim)
+
+
+def distortion(x: Tensor, R: Tensor) -> Tensor:
+    """‖Rx‖² / ‖x‖² − 1 of each row x: 0 where the projection keeps the length.
+
+    Shape: x (..., n), R (proj_dim, n) -> (...)
+    Raises: ValueError if x has another n than R, or a row is zero.
+    """
+    _check_length(x.size(-1), R)
+    squared = x.square().sum(dim=-1)
+    if not squared.all():
+        raise ValueError("a row of x is zero; its length cannot be distorted, expected a norm above 0")
+    return (x @ R.mT).square().sum(dim=-1) / squared - 1
+
+
+def failure_bound(proj_dim: int, epsilon: float, vectors: int = 1) -> float:
+    """2 · vectors · exp(−(ε² − ε³) proj_dim / 4): the lemma, and the union bound over several vectors.
+
+    Above 1 it says nothing.
+
+    Raises: ValueError if ε does not lie in (0, 1), or a number is below 1.
+    """
+    _check_epsilon(epsilon)
+    if proj_dim < 1 or vectors < 1:
+        raise ValueError(f"got proj_dim={proj_dim} and vectors={vectors}, expected at least 1 of each")
+    return 2 * vectors * math.exp(-(epsilon**2 - epsilon**3) * proj_dim / 4)
+
+
+def theorem_1_dim(n: int, epsilon: float) -> int:
+    """5 ln n / (ε² − ε³), rounded up: the k of theorem 1, for which the bound on failure is 2 n^(−1/4).
+
+    Raises: ValueError if n < 2, or ε does not lie in (0, 1), where ε² − ε³ vanishes or turns negative.
+    """
+    _check_epsilon(epsilon)
+    if n < 2:
+        raise ValueError(f"n is {n}, expected at least 2")
+    return math.ceil(5 * math.log(n) / (epsilon**2 - epsilon**3))
+
+
+def theorem_2_dims(n: int, d: int, epsilon: float) -> tuple[float, float]:
+    """9 d ln d / ε² and 5 ln n / ε²: theorem 2 takes the smaller. Its Θ hides constants; here they are 1.
+
+    Raises: ValueError if n or d is below 2, or ε does not lie in (0, 1).
+    """
+    _check_epsilon(epsilon)
+    if n < 2 or d < 2:
+        raise ValueError(f"got n={n} and d={d}, expected at least 2 of each")
+    return 9 * d * math.log(d) / epsilon**2, 5 * math.log(n) / epsilon**2
+
+
+def theorem_1_map(P: Tensor, R: Tensor) -> Tensor:
+    """P̃ = P RᵀR, of rank at most proj_dim (Wang et al. 2020, theorem 1).
+
+    Shape: P (..., n, n), R (proj_dim, n) -> as P
+    Raises: ValueError if P has another n than R.
+    """
+    _check_length(P.size(-1), R)
+    return P @ R.mT @ R
+
+
+def theorem_2_projections(R: Tensor, delta: float) -> tuple[Tensor, Tensor]:
+    """E = δR and F = e^(−δ)R (Wang et al. 2020, theorem 2).
+
+    Shape: R (proj_dim, n) -> (proj_dim, n) twice
+    Raises: ValueError if δ is not a finite number above 0.
+    """
+    if not (math.isfinite(delta) and delta > 0):
+        raise ValueError(f"delta is {delta}, expected a finite number above 0")
+    return delta * R, math.exp(-delta) * R
+
+
+def relative_error(approximate: Tensor, exact: Tensor) -> Tensor:
+    """‖approximate − exact‖ / ‖exact‖ over the last axis.
+
+    Shape: (..., n) twice -> (...)
+    """
+    return (approximate - exact).norm(dim=-1) / exact.norm(dim=-1)
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not 0 < epsilon < 1:
+        raise ValueError(f"epsilon is {epsilon}, expected a number between 0 and 1")
+
+
+def _check_length(n: int, R: Tensor) -> None:
+    if n != R.size(-1):
+        raise ValueError(f"got {n} tokens; R was drawn for n={R.size(-1)}")
