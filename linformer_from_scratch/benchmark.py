@@ -31,13 +31,13 @@ def median_seconds(calls: Mapping[str, Callable[[], object]], rounds: int = 7) -
     return {name: statistics.median(times) for name, times in seconds.items()}
 
 
-def peak_bytes(call: Callable[[], object]) -> int:
-    """Bytes that PyTorch held at most during a call on the CPU, beyond what it held before."""
+def peak_bytes(call: Callable, *arguments: object) -> int:
+    """Bytes that PyTorch held at most during call(*arguments) on the CPU, beyond what it held before."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes to the terminal
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
-        result = call()
-    events = recorded.profiler.kineto_results.events()  # del result only now: its memory counts
-    del result
+        result = call(*arguments)
+    del result  # only now, so that its bytes count
+    events = recorded.profiler.kineto_results.events()
     changes = [(event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"]
     held = peak = 0
     for _, change in sorted(changes, key=lambda moment: moment[0]):

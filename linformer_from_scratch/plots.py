@@ -18,14 +18,14 @@ VALUE = "#2E8B57"  # green: what it hands over
 INK = "#222222"
 GREY = "#8A8A8A"
 WEIGHTS = "Blues"  # colour map of attention weights; white is zero
-LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY)
+LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY, "#C2417C", "#B8860B", INK)
 
 STYLE = {
     "font.size": 12,
     "axes.titlesize": 13,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": plt.cycler(color=LINES, linestyle=["-", "--", "-.", ":", "-"]),
+    "axes.prop_cycle": plt.cycler(color=LINES, linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"]),
     "figure.constrained_layout.use": True,
     "figure.dpi": 110,
 }
@@ -47,12 +47,15 @@ def heatmaps(
     queries: Sequence[str] | None = None,
     keys: Sequence[str] | None = None,
     numbers: str | None = None,
+    rows: str = "query",
+    columns: str = "key",
 ) -> Figure:
     """Maps side by side on one colour scale that begins at zero; white is zero.
 
     Args:
         maps: title -> array (n, m) of non-negative numbers; n queries go down, m keys across.
         queries, keys: labels of the rows and of the columns.
+        rows, columns: what goes down and across.
         numbers: a format such as ".2f" prints every entry in its cell.
     """
     with plt.rc_context(STYLE):
@@ -61,11 +64,13 @@ def heatmaps(
         figure, axes = _figure(len(arrays), width=3.9, height=3.9)
         for axis, (title, array) in zip(axes, arrays.items(), strict=True):
             axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest")
-            axis.set(title=title, xlabel="key", ylabel="query")
+            axis.set(title=title, xlabel=columns, ylabel=rows)
             _tick_labels(axis, queries, keys)
             if numbers:
                 _print_numbers(axis, array, numbers, largest)
-        return _finish(figure, f"Heat maps, queries down, keys across: {'; '.join(arrays)}.")
+        return _finish(
+            figure, f"Heat maps, {_plural(rows)} down, {_plural(columns)} across: {'; '.join(arrays)}."
+        )
 
 
 def curves(
@@ -173,6 +178,10 @@ def wall(lengths: Sequence[int], proj_dim: int, title: str) -> Figure:
         return _finish(
             figure, f"{title}. Squares n×n for n = {sizes} to scale, each with an n×{proj_dim} strip."
         )
+
+
+def _plural(name: str) -> str:
+    return f"{name[:-1]}ies" if name.endswith("y") and name != "key" else f"{name}s"
 
 
 def _figure(columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:

@@ -100,7 +100,7 @@ CHANGES = {
     "an axis more, which broadcasts": lambda value: value[None],
     "another dtype": lambda value: value.to(torch.float64),
     "a little more": lambda value: value + 1e-3 if value.is_floating_point() else ~value,
-    "turned round": lambda value: value.flip(-1),
+    "turned round": lambda value: value.flip(-1) if value.dim() else -value,
 }
 
 

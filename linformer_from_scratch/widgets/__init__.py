@@ -2,5 +2,7 @@
 
 from linformer_from_scratch.widgets.attention_explorer import AttentionExplorer
 from linformer_from_scratch.widgets.head_gallery import HeadGallery
+from linformer_from_scratch.widgets.head_picker import HeadPicker
+from linformer_from_scratch.widgets.rank_slider import RankSlider
 
-__all__ = ["AttentionExplorer", "HeadGallery"]
+__all__ = ["AttentionExplorer", "HeadGallery", "HeadPicker", "RankSlider"]

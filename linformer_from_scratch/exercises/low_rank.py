@@ -1,0 +1,339 @@
+"""Chapter 04: exercises and quiz."""
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.engine import Exercise
+from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.low_rank import (
+    best_rank,
+    cumulative_spectrum,
+    entropy_rank,
+    frobenius_error,
+    rank_at,
+    stable_rank,
+)
+
+SIZES = ((2, 5, 7), (3, 7, 5), (2, 4, 11), (4, 6, 3))  # heads, rows, columns of each draw
+
+
+def draw_spectra(seed: int) -> tuple[Tensor]:
+    """Positive numbers, largest first, of several heads."""
+    heads, rows, columns = SIZES[seed % len(SIZES)]
+    (x,) = normal(seed, (heads, rows + columns))
+    return (x.abs().sort(dim=-1, descending=True).values + 0.1,)
+
+
+# 4.1: the best map of rank r
+
+
+def draw_maps(seed: int) -> tuple[Tensor, int]:
+    """Maps of several heads, and a rank."""
+    return *normal(seed, SIZES[seed % len(SIZES)]), (2, 1, 3, 2)[seed % 4]
+
+
+def smallest_kept(maps, rank):
+    """You kept the smallest singular values; they stand last, and the largest are the ones that matter."""
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return (u[..., -rank:] * s[..., None, -rank:]) @ vt[..., -rank:, :]
+
+
+def values_forgotten(maps, rank):
+    """The singular values are missing: without them every kept direction is equally strong."""
+    u, _, vt = torch.linalg.svd(maps, full_matrices=False)
+    return u[..., :rank] @ vt[..., :rank, :]
+
+
+def values_squared(maps, rank):
+    """The singular values went in twice, once with U and once with Vᵀ; they belong in once."""
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return (u[..., :rank] * s[..., None, :rank].square()) @ vt[..., :rank, :]
+
+
+def one_too_many(maps, rank):
+    """That is rank r + 1: :rank is exactly the first r."""
+    return best_rank(maps, rank + 1)
+
+
+def columns_kept(maps, rank):
+    """You kept the first r columns of the map itself; the best rank-r map keeps directions, not columns."""
+    kept = maps.clone()
+    kept[..., rank:] = 0
+    return kept
+
+
+# 4.2: its error, from the singular values alone
+
+
+def draw_error(seed: int) -> tuple[Tensor, int]:
+    """Spectra, and a rank."""
+    return *draw_spectra(seed), (3, 1, 5, 2)[seed % 4]
+
+
+def squares_not_rooted(sigma, rank):
+    """That is the squared error; take its root."""
+    return frobenius_error(sigma, rank).square()
+
+
+def kept_not_lost(sigma, rank):
+    """That is the size of what was kept; the error is made of what was lost, σ_{r+1} and on."""
+    return sigma[..., :rank].norm(dim=-1)
+
+
+def lost_too_much(sigma, rank):
+    """You count σ_r as lost, but rank r keeps it: in Python σ_{r+1} stands at index r."""
+    return sigma[..., rank - 1 :].norm(dim=-1)
+
+
+def plain_sum(sigma, rank):
+    """You add the lost values; in the Frobenius norm their squares add up, and the root is taken at the end."""
+    return sigma[..., rank:].sum(dim=-1)
+
+
+def first_lost_only(sigma, rank):
+    """σ_{r+1} alone is the error in the spectral norm; the Frobenius norm counts all that are lost."""
+    return sigma[..., rank]
+
+
+# 4.3: the curve of figure 1
+
+
+def cumulative_squares(sigma):
+    """You sum squares, the share of energy; the paper's figure sums the singular values themselves."""
+    squared = sigma.square()
+    return squared.cumsum(-1) / squared.sum(-1, keepdim=True)
+
+
+def not_normalised(sigma):
+    """Divide by the sum of all, so that the curve ends at 1 and heads can be compared."""
+    return sigma.cumsum(-1)
+
+
+def by_the_largest(sigma):
+    """You divide by σ₁; divide by the sum of all."""
+    return sigma.cumsum(-1) / sigma[..., :1]
+
+
+def across_heads(sigma):
+    """You add across heads; each head has its own curve along the last axis."""
+    return sigma.cumsum(0) / sigma.sum(0, keepdim=True)
+
+
+def from_the_end(sigma):
+    """You begin with the smallest; begin with the largest."""
+    return sigma.flip(-1).cumsum(-1) / sigma.sum(-1, keepdim=True)
+
+
+# 4.4: the stable rank
+
+
+def sum_by_largest(sigma):
+    """Without squares this is another measure: both the sum and σ₁ are squared."""
+    return sigma.sum(-1) / sigma[..., 0]
+
+
+def only_below_squared(sigma):
+    """σ₁ is squared, the others are not."""
+    return sigma.sum(-1) / sigma[..., 0].square()
+
+
+def rooted(sigma):
+    """You took the root; the stable rank is a ratio of squares, so that the identity has rank n."""
+    return stable_rank(sigma).sqrt()
+
+
+def count_of_nonzero(sigma):
+    """That is the ordinary rank; a tiny singular value counts as much as a large one there."""
+    return (sigma > 0).sum(-1).to(sigma.dtype)
+
+
+def entropy_instead(sigma):
+    """That is the entropy rank; the stable rank needs only Σσ² and σ₁²."""
+    return entropy_rank(sigma)
+
+
+# 4.5: how many for a share
+
+
+def draw_share(seed: int) -> tuple[Tensor, float]:
+    """Spectra, in one draw with a sum that reaches the share exactly, and a share."""
+    if seed % 4 == 1:
+        return torch.tensor([[2.0, 1.0, 1.0], [4.0, 3.0, 1.0], [8.0, 0.0, 0.0]]), 0.5
+    return *draw_spectra(seed), (0.9, 0.5, 0.75, 0.6)[seed % 4]
+
+
+def index_not_count(sigma, share):
+    """That is the index, which begins at 0; the number of values is one more."""
+    return rank_at(sigma, share) - 1
+
+
+def more_than_the_share(sigma, share):
+    """Where the sum reaches the share exactly you ask for one more; "at least" is enough."""
+    return (1 + (cumulative_spectrum(sigma) <= share).sum(-1)).clamp(max=sigma.size(-1))
+
+
+def share_of_energy(sigma, share):
+    """You sum squares; here the values themselves make up the share."""
+    return rank_at(sigma.square(), share)
+
+
+def larger_than_a_share_of_the_first(sigma, share):
+    """You count values above a share of σ₁; add them up instead, until the share of their sum is reached."""
+    return (sigma >= share * sigma[..., :1]).sum(-1)
+
+
+def share_of_the_count(sigma, share):
+    """That is a share of the number of values, whatever their size."""
+    return torch.full(sigma.shape[:-1], -int(-share * sigma.size(-1) // 1))
+
+
+EXERCISES = (
+    Exercise(
+        id="4.1",
+        question="Return the closest maps of rank r, by the singular value decomposition; maps are (..., n, m).",
+        difficulty=2,
+        minutes=8,
+        trains="what a rank-r map keeps",
+        reference=best_rank,
+        draw=draw_maps,
+        mistakes=(
+            smallest_kept,
+            values_forgotten,
+            values_squared,
+            one_too_many,
+            columns_kept,
+        ),
+        hints=(
+            "Decompose, keep the first r of everything, multiply.",
+            "torch.linalg.svd(maps, full_matrices=False) gives (..., n, p), (..., p), (..., p, m).",
+            "(u[..., :rank] * s[..., None, :rank]) @ …",
+        ),
+    ),
+    Exercise(
+        id="4.2",
+        question="How far away is the best map of rank r, in the Frobenius norm? Use the singular values only.",
+        difficulty=1,
+        minutes=4,
+        trains="the theorem of Eckart and Young",
+        reference=frobenius_error,
+        draw=draw_error,
+        mistakes=(squares_not_rooted, kept_not_lost, lost_too_much, plain_sum, first_lost_only),
+        hints=(
+            "What is lost is made of the singular values that were not kept.",
+            "The first r of (..., p) are kept; the others stand from index r on.",
+            "sigma[..., rank:]…  squares, their sum, its root",
+        ),
+    ),
+    Exercise(
+        id="4.3",
+        question="Return the normalised cumulative singular values of each head; sigma is (..., p).",
+        difficulty=1,
+        minutes=4,
+        trains="reading figure 1",
+        reference=cumulative_spectrum,
+        draw=draw_spectra,
+        mistakes=(cumulative_squares, not_normalised, by_the_largest, across_heads, from_the_end),
+        hints=(
+            "Entry r is the sum of the first r, divided by the sum of all.",
+            "(..., p) -> (..., p); the divisor is (..., 1).",
+            "sigma.cumsum(dim=-1) / …",
+        ),
+    ),
+    Exercise(
+        id="4.4",
+        question="Return the stable rank Σσ² / σ₁² of each head; sigma is (..., p), largest first.",
+        difficulty=1,
+        minutes=4,
+        trains="a rank that noise does not move",
+        reference=stable_rank,
+        draw=draw_spectra,
+        mistakes=(sum_by_largest, only_below_squared, rooted, count_of_nonzero, entropy_instead),
+        hints=(
+            "How many values as large as the first would give the same sum of squares?",
+            "(..., p) -> (...): sum over the last axis; the largest is the first.",
+            "sigma.square().sum(dim=-1) / …",
+        ),
+    ),
+    Exercise(
+        id="4.5",
+        question="How many singular values make up at least this share of their sum? Integers, (..., p) -> (...).",
+        difficulty=2,
+        minutes=6,
+        trains="a number for each head",
+        reference=rank_at,
+        draw=draw_share,
+        mistakes=(
+            index_not_count,
+            more_than_the_share,
+            share_of_energy,
+            larger_than_a_share_of_the_first,
+            share_of_the_count,
+        ),
+        hints=(
+            "Count how often the cumulative sum is still too small; one more is enough.",
+            "4.3 gives (..., p), rising to 1; comparing gives booleans, and they can be summed.",
+            "1 + (cumulative < share)…",
+        ),
+    ),
+)
+
+QUIZ = (
+    Question(
+        "Q and K are 512×64. The map P = softmax(QKᵀ/√64) has rank …",
+        (
+            Option("up to 512", "The softmax is not linear: it lifts the rank.", True),
+            Option("at most 64", "That is the rank of QKᵀ, before the softmax."),
+            Option("exactly 64", "QKᵀ has rank 64; exp of its entries does not keep it."),
+            Option("1, since rows sum to one", "That all rows sum to one fixes one direction, not all."),
+        ),
+    ),
+    Question(
+        "The best rank-8 map misses P by a Frobenius error of 0.7. Another map of rank 8, found by training, can have …",
+        (
+            Option("0.7 or more", "No map of rank 8 comes closer: Eckart and Young.", True),
+            Option(
+                "0.5, if it is trained well", "The bound holds for every map of rank 8, however it was found."
+            ),
+            Option("0, if it has E and F", "E and F make a map of rank at most k as well."),
+            Option(
+                "any error, it depends on the data", "For a given P the smallest error is a fixed number."
+            ),
+        ),
+    ),
+    Question(
+        "A network with random weights has a cumulative spectrum above that of the trained one. So figure 1 …",
+        (
+            Option(
+                "does not show that training makes attention low rank",
+                "The untrained maps are nearly uniform, and those have rank close to one.",
+                True,
+            ),
+            Option("is wrong", "Its curves can be measured again; what they prove is the question."),
+            Option("shows that attention is full rank", "High mass at n/4 says neither."),
+            Option("holds only for untrained networks", "The trained ones show it too, a little less."),
+        ),
+    ),
+    Question(
+        "Which map is hardest to compress to rank 16?",
+        (
+            Option(
+                "each token reads only the one before it",
+                "A shifted identity: all singular values are 1.",
+                True,
+            ),
+            Option("every token reads all alike", "All rows are the same: rank 1."),
+            Option("every token reads the first one", "All rows are the same: rank 1."),
+            Option("half of the tokens read the first, half the last", "Two different rows: rank 2."),
+        ),
+    ),
+    Question(
+        "For 90 % of the singular values' sum, the heads of our model need 147 of 512 on average. At n = 64 they need …",
+        (
+            Option("about an eighth of that", "The rank grew in proportion to n where we measured it.", True),
+            Option("147 as well", "There are only 64 singular values at n = 64."),
+            Option("about log 64", "That is what theorem 1 may suggest; the measurement says otherwise."),
+            Option("64", "That would be all; the share of n stays about the same."),
+        ),
+    ),
+)
