@@ -96,14 +96,24 @@ def curves(
         return _finish(figure, f"{title}. {y_label} against {x_label}: {', '.join(lines)}.")
 
 
-def bars(groups: Mapping[str, ArrayLike], labels: Sequence[str], y_label: str, title: str) -> Figure:
-    """Bars over the same labels, one colour a group, its number on each bar."""
+def bars(
+    groups: Mapping[str, ArrayLike],
+    labels: Sequence[str],
+    y_label: str,
+    title: str,
+    spreads: Mapping[str, ArrayLike] | None = None,
+) -> Figure:
+    """Bars over the same labels, one colour a group, a number on each; spreads are drawn as error bars."""
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=6.5, height=3.4)
         width = 0.8 / len(groups)
         for i, (name, heights) in enumerate(groups.items()):
             left = np.arange(len(labels)) + (i - (len(groups) - 1) / 2) * width
-            drawn = axis.bar(left, heights, width * 0.92, label=name, color=LINES[i])
+            spread = spreads[name] if spreads else None
+            style = {"ecolor": INK, "capsize": 4}
+            drawn = axis.bar(
+                left, heights, width * 0.92, label=name, color=LINES[i], yerr=spread, error_kw=style
+            )
             axis.bar_label(drawn, fmt="%.2f", fontsize=10)
         axis.set_xticks(range(len(labels)), labels)
         axis.set(ylabel=y_label, title=title)

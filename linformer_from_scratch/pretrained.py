@@ -57,10 +57,18 @@ class AttentionMaps(NamedTuple):
 
 
 class Encoding(NamedTuple):
-    """One pass through the encoder: hidden (n, 384) after the last layer, weights (layers, heads, n, n)."""
+    """One pass through the encoder.
+
+    hidden: (n, 384), after the last layer.
+    weights: (layers, heads, n, n), every row sums to one.
+    q, k, v: (layers, heads, n, 32), what the weights are made of and what they mix.
+    """
 
     hidden: Tensor
     weights: Tensor
+    q: Tensor
+    k: Tensor
+    v: Tensor
 
 
 def attention_maps(text: str, max_tokens: int = MAX_TOKENS) -> AttentionMaps:
@@ -91,12 +99,12 @@ def stored_maps() -> dict[str, AttentionMaps]:
 def encode(ids: Tensor, weights: dict[str, Tensor] | None = None) -> Encoding:
     """Run the encoder, with the pretrained weights or with others of the same names.
 
-    Shape: ids (n,) of integers -> hidden (n, 384), weights (layers, heads, n, n)
+    Shape: ids (n,) of integers -> as Encoding says
     """
     w = model_weights() if weights is None else weights
     x = w["embeddings.word_embeddings.weight"][ids] + w["embeddings.position_embeddings.weight"][: len(ids)]
     x = _layer_norm(x + w["embeddings.token_type_embeddings.weight"][0], w, "embeddings.LayerNorm")
-    maps = []
+    maps, projected = [], []
     for layer in range(NUM_LAYERS):
         name = f"encoder.layer.{layer}"
         q, k, v = (
@@ -104,11 +112,12 @@ def encode(ids: Tensor, weights: dict[str, Tensor] | None = None) -> Encoding:
             for role in ("query", "key", "value")
         )
         maps.append(attention_weights(q, k)[0])  # the function of chapter 01, on trained queries and keys
+        projected.append(torch.cat([q, k, v]))  # (3, heads, n, d_head)
         heads = _linear(merge_heads(maps[-1] @ v)[0], w, f"{name}.attention.output.dense")
         x = _layer_norm(x + heads, w, f"{name}.attention.output.LayerNorm")
         wide = functional.gelu(_linear(x, w, f"{name}.intermediate.dense"))
         x = _layer_norm(x + _linear(wide, w, f"{name}.output.dense"), w, f"{name}.output.LayerNorm")
-    return Encoding(x, torch.stack(maps))
+    return Encoding(x, torch.stack(maps), *torch.stack(projected, dim=1))
 
 
 def random_weights(seed: int) -> dict[str, Tensor]:

@@ -77,7 +77,7 @@ def theorem_2_dims(n: int, d: int, epsilon: float) -> tuple[float, float]:
 def theorem_1_map(P: Tensor, R: Tensor) -> Tensor:
     """P̃ = P RᵀR, of rank at most proj_dim (Wang et al. 2020, theorem 1).
 
-    Shape: P (..., n, n), R (proj_dim, n) -> as P
+    Shape: P (..., m, n), R (proj_dim, n) -> as P
     Raises: ValueError if P has another n than R.
     """
     _check_length(P.size(-1), R)

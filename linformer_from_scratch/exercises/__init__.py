@@ -11,7 +11,14 @@ from linformer_from_scratch.exercises.engine import Exercise, Hints, Result, des
 from linformer_from_scratch.exercises.progress import Table, load, open_hint, record_pass
 from linformer_from_scratch.exercises.quiz import quiz_widget
 
-STEMS = ("start_here", "attention", "multihead", "cost", "low_rank")  # in the order of the chapters
+STEMS = (
+    "start_here",
+    "attention",
+    "multihead",
+    "cost",
+    "low_rank",
+    "random_projections",
+)  # in the order of the chapters
 CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
 EXERCISES: dict[str, Exercise] = {
     exercise.id: exercise for chapter in CHAPTERS.values() for exercise in chapter.EXERCISES
