@@ -1,0 +1,180 @@
+"""Widgets 3 and 4 moved from Python: their numbers are those of low_rank.py, the picture follows."""
+
+import statistics
+import time
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch import pretrained
+from linformer_from_scratch.data import documents
+from linformer_from_scratch.low_rank import cumulative_spectrum, rank_at, singular_values
+from linformer_from_scratch.pretrained import attention_maps
+from linformer_from_scratch.widgets import HeadPicker, RankSlider, head_picker, rank_slider
+from linformer_from_scratch.widgets.canvas import Card
+from linformer_from_scratch.widgets.rank_slider import PERIOD, PRESETS, REAL, preset_scores
+
+BOTH = pytest.mark.parametrize("widget_class", [RankSlider, HeadPicker])
+N = rank_slider.N
+
+
+def state(widget):
+    return widget.picture.value, widget.words
+
+
+@BOTH
+def test_every_control_changes_its_own_picture_and_numbers_only(widget_class):
+    widget, twin = widget_class(), widget_class()
+    untouched = state(twin)
+    assert state(widget) == untouched
+    moves = {"layer": 4, "head": 2}
+    if widget_class is RankSlider:
+        moves |= {"rank": 3, "temperature": 0.5, "preset": PRESETS[1]}
+    else:
+        moves |= {"share": 0.75, "text": widget.text.options[3]}
+    assert len(moves) == len(widget.children[0].children)
+    for name, value in moves.items():
+        before = state(widget)
+        getattr(widget, name).value = value
+        picture, words = state(widget)
+        assert picture != before[0], name
+        assert words != before[1], name
+    assert state(twin) == untouched
+
+
+@BOTH
+def test_a_control_moved_back_shows_what_it_showed(widget_class):
+    widget = widget_class()
+    before = state(widget)
+    widget.head.value, old = 7, widget.head.value
+    widget.head.value = old
+    assert state(widget) == before
+
+
+@BOTH
+def test_without_the_pretrained_model_one_sentence_says_so(widget_class, monkeypatch):
+    monkeypatch.setattr(pretrained, "model_folder", lambda: None)
+    pretrained.model_weights.cache_clear()
+    pretrained.vocabulary.cache_clear()
+    pretrained.token_ids.cache_clear()
+    rank_slider.real_maps.cache_clear()
+    head_picker.analysed.cache_clear()
+    assert "needs the pretrained model" in widget_class().words
+
+
+def test_without_the_pretrained_model_the_other_maps_still_show(monkeypatch):
+    monkeypatch.setattr(rank_slider, "real_maps", rank_slider.real_maps.__wrapped__)
+    monkeypatch.setattr(rank_slider, "attention_maps", raise_missing)
+    slider = RankSlider()
+    assert "needs the pretrained model" in slider.words
+    slider.preset.value = PRESETS[2]
+    assert "Rank 8 of 128" in slider.words
+
+
+def raise_missing(*_):
+    raise pretrained.PretrainedMissing("not installed")
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("rank", [1, 17, N])
+def test_the_measured_errors_are_those_of_eckart_young_and_mirsky(preset, rank):
+    slider = RankSlider()
+    slider.preset.value, slider.rank.value = preset, rank
+    sigma = torch.linalg.svdvals(slider.P)
+    frobenius = sigma[rank:].square().sum().sqrt()
+    spectral = sigma[rank] if rank < N else torch.tensor(0.0)
+    assert slider.error == pytest.approx((frobenius.item(), spectral.item()), abs=1e-4)
+    assert torch.linalg.matrix_rank(slider.rebuilt, rtol=1e-5) <= rank
+    assert f"Frobenius error {slider.error[0]:.4f}" in slider.words
+
+
+def test_the_slider_opens_on_a_real_head_and_layer_and_head_choose_the_models_map():
+    slider = RankSlider()
+    assert slider.preset.value == REAL
+    text = next(text for text in documents().values() if len(text) > 8 * N)
+    slider.layer.value, slider.head.value = 2, 9
+    assert_close(slider.P, attention_maps(text, N).weights[1, 8], atol=1e-5, rtol=0)
+
+
+def test_the_presets_are_what_they_are_called():
+    local = preset_scores(PRESETS[2], 0, 0).softmax(dim=-1)
+    assert (local.argmax(dim=-1) == torch.arange(N)).all()
+    assert local[60, 57:64].sum() > 0.8
+    induction = preset_scores(PRESETS[3], 0, 0).softmax(dim=-1)
+    late = torch.arange(PERIOD, N)
+    assert (induction.argmax(dim=-1)[late] == late - PERIOD + 1).all()
+    assert induction[0].max() == pytest.approx(1 / N)  # nothing to repeat yet
+
+
+def test_cold_maps_of_a_random_softmax_are_of_higher_rank_than_hot_ones():
+    slider = RankSlider()
+    slider.preset.value = PRESETS[1]
+    ranks = []
+    for temperature in (10, 1, 0.3):
+        slider.temperature.value = temperature
+        ranks.append((slider.sigma.square().sum() / slider.sigma[0] ** 2).item())
+    assert ranks == sorted(ranks)
+    assert ranks[0] < 1.1 < 10 < ranks[-1]
+
+
+def test_the_decomposition_is_done_once_a_map(monkeypatch):
+    slider = RankSlider()
+    monkeypatch.setattr(rank_slider, "decompose", pytest.fail)
+    slider.rank.value = 30
+    assert "Rank 30 of 128" in slider.words
+
+
+def test_the_picker_shows_the_models_ranks():
+    picker = HeadPicker()
+    text = head_picker.long_documents()[picker.text.value]
+    maps = attention_maps(text, head_picker.N).weights
+    assert maps.size(-1) == head_picker.N
+    sigma = singular_values(maps)
+    assert torch.equal(picker.ranks, rank_at(sigma, 0.9))
+    picker.share.value = 0.6
+    assert torch.equal(picker.ranks, rank_at(sigma, 0.6))
+    picker.layer.value, picker.head.value = 5, 3
+    assert_close(picker.map, maps[4, 2])
+    assert_close(picker.spectra["this head"], cumulative_spectrum(sigma[4, 2]))
+    assert f"Layer 5, head 3: {picker.ranks[4, 2]} of {head_picker.N}" in picker.words
+
+
+def test_every_text_of_the_picker_fills_its_length():
+    assert len(HeadPicker().text.options) == head_picker.TEXTS
+    for text in head_picker.long_documents().values():
+        assert len(pretrained.tokenize(text)) > head_picker.N
+
+
+def test_the_baselines_of_the_picker_are_what_they_are_called():
+    spectra = HeadPicker().spectra
+    assert list(spectra) == ["this head", "untrained", "random softmax", "identity"]
+    assert_close(spectra["identity"], torch.linspace(1 / 256, 1, 256))
+    assert spectra["untrained"][32] > 0.9  # small scores: rank 1 + d_head, nearly
+    assert all(spectrum[-1] == pytest.approx(1, abs=1e-4) for spectrum in spectra.values())
+
+
+def test_the_numbers_of_all_heads_are_written_in_the_table(monkeypatch):
+    written = []
+    text = Card.text
+    monkeypatch.setattr(
+        Card,
+        "text",
+        lambda self, x, y, words, *a, **k: written.append(words) or text(self, x, y, words, *a, **k),
+    )
+    picker = HeadPicker()
+    numbers = [words for words in written if words.isdigit()]
+    assert all(str(rank) in numbers for rank in picker.ranks.flatten().tolist())
+    assert len(numbers) >= 72
+
+
+@BOTH
+def test_report_of_milliseconds_a_move(widget_class, record_property):
+    widget, times = widget_class(), []
+    for value in [*range(2, 13), *range(11, 0, -1)]:
+        start = time.perf_counter()
+        widget.head.value = value
+        times.append(1e3 * (time.perf_counter() - start))
+    middle = statistics.median(times)
+    record_property("report", f"{widget_class.__name__}: {middle:.0f} ms a move (largest {max(times):.0f})")
+    assert len(set(times)) > 1
