@@ -61,7 +61,8 @@ def heatmaps(
     with plt.rc_context(STYLE):
         arrays = {title: np.asarray(array, dtype=float) for title, array in maps.items()}
         largest = max(array.max() for array in arrays.values())
-        figure, axes = _figure(len(arrays), width=3.9, height=3.9)
+        widest = max(array.shape[1] for array in arrays.values()) if numbers else 0
+        figure, axes = _figure(len(arrays), width=max(3.9, 0.6 * widest), height=3.9)
         for axis, (title, array) in zip(axes, arrays.items(), strict=True):
             axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest")
             axis.set(title=title, xlabel=columns, ylabel=rows)

@@ -6,27 +6,47 @@ from lab import Lab, open_page
 pytestmark = pytest.mark.browser
 
 NOTEBOOK = [
-    "from linformer_from_scratch.widgets import AttentionExplorer, HeadGallery",
+    "from linformer_from_scratch.widgets import AttentionExplorer, HeadGallery, HeadPicker, RankSlider",
     "AttentionExplorer()",
     "AttentionExplorer()",
     "HeadGallery()",
     "HeadGallery()",
+    "RankSlider()",
+    "RankSlider()",
+    "HeadPicker()",
+    "HeadPicker()",
 ]
+
+
+def slider(label, where):
+    """Move a slider by key, then by a click on its track."""
+    return [
+        (label, lambda widget, label: widget.press(label, "ArrowRight")),
+        (label, lambda widget, label: widget.click(label, where)),
+    ]
+
+
+def menu(label, option):
+    """Choose from a menu by key, then by number."""
+    return [
+        (label, lambda widget, label: widget.press(label, "Space", "ArrowDown", "Enter")),
+        (label, lambda widget, label: widget.choose(label, option)),
+    ]
+
+
+HEADS = [*slider("Layer", 0.1), *slider("Head", 0.8)]
 SENTENCE = [
-    ("Preset", lambda widget, label: widget.press(label, "Space", "ArrowDown", "Enter")),
-    ("Preset", lambda widget, label: widget.choose(label, 5)),
+    *menu("Preset", 5),
     ("Sentence", lambda widget, label: widget.type(label, "My dog sleeps because it is old.")),
-    ("Query token", lambda widget, label: widget.press(label, "ArrowLeft")),
-    ("Query token", lambda widget, label: widget.click(label, 0.3)),
-    ("Layer", lambda widget, label: widget.press(label, "ArrowRight")),
-    ("Layer", lambda widget, label: widget.click(label, 0.1)),
-    ("Head", lambda widget, label: widget.press(label, "ArrowRight")),
-    ("Head", lambda widget, label: widget.click(label, 0.8)),
+    *slider("Query token", 0.3),
+    *HEADS,
 ]
-TEMPERATURE = [
-    ("Temperature", lambda widget, label: widget.press(label, "ArrowRight")),
-    ("Temperature", lambda widget, label: widget.click(label, 0.1)),
-]
+MOVES = {  # the cell of the first of two twins -> what is moved
+    1: SENTENCE + slider("Temperature", 0.1),
+    3: SENTENCE,
+    5: [*slider("Rank r", 0.5), *slider("Temperature", 0.2), *HEADS, *menu("Map", 3)],
+    7: [*HEADS, *slider("Threshold", 0.3), *menu("Text", 4)],
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +56,7 @@ def lab(chromium, tmp_path_factory):
         yield lab
 
 
-@pytest.mark.parametrize(("cell", "moves"), [(1, SENTENCE + TEMPERATURE), (3, SENTENCE)])
+@pytest.mark.parametrize(("cell", "moves"), MOVES.items())
 def test_every_control_answers_and_the_twin_stays_as_it_was(lab, cell, moves):
     moved, twin = lab.widget(cell), lab.widget(cell + 1)
     assert moved.state() == twin.state()
