@@ -323,7 +323,7 @@ QUIZ = (
                 True,
             ),
             Option("every token reads all alike", "All rows are the same: rank 1."),
-            Option("every token reads the first one", "All rows are the same: rank 1."),
+            Option("every token reads the first one", "Each row is the same choice: rank 1 again."),
             Option("half of the tokens read the first, half the last", "Two different rows: rank 2."),
         ),
     ),
