@@ -91,6 +91,7 @@ def curves(
             axis.set_xscale("log", base=2)
             axis.set_yscale("log", base=2)
             axis.set_xticks(x, [f"{value:,}" for value in np.asarray(x)])
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
             axis.minorticks_off()
         axis.set(xlabel=x_label, ylabel=y_label, title=title)
         axis.legend(frameon=False)

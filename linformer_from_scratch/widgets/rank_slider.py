@@ -26,8 +26,8 @@ N = 128  # tokens: one decomposition takes some 15 ms
 PERIOD = 32  # after how many tokens the text of the induction map repeats itself
 REAL = "a head of a real model"
 PRESETS = (REAL, "random softmax", "local: reads its neighbours", "induction: reads what followed last time")
-SIDE, LEFT, TOP, STEP = 270, 24, 62, 300  # of the three maps, CSS pixels
-PLOT_TOP, PLOT_HEIGHT = 404, 130
+SIDE, LEFT, TOP, STEP = 240, 24, 58, 300  # of the three maps, CSS pixels
+PLOT_TOP, PLOT_HEIGHT = 354, 90
 SMALLEST = 1e-12  # a weight of zero counts as this
 
 
@@ -57,7 +57,7 @@ class RankSlider(Explorer):
         self.rebuilt = rebuild(self._u, self.sigma, self._vt, rank)
         difference = self.P - self.rebuilt
         self.error = difference.norm().item(), torch.linalg.matrix_norm(difference, 2).item()
-        card = Card(LEFT + 3 * STEP, PLOT_TOP + PLOT_HEIGHT + 46)
+        card = Card(LEFT + 3 * STEP, PLOT_TOP + PLOT_HEIGHT + 44)
         strongest = max(0.05, self.P.quantile(0.999).item())  # a few outliers may be darker
         self._draw_map(card, 0, f"P: {N} × {N} tokens", self.P, (0, strongest))
         self._draw_map(card, 1, f"its best map of rank {rank}", self.rebuilt, (0, strongest))
