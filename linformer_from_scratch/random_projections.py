@@ -18,12 +18,13 @@ def gaussian_projection(
 ) -> Tensor:
     """R: independent entries of mean 0 and variance 1 / proj_dim, so that E[RᵀR] = I.
 
-    Shape: (proj_dim, n)
+    Shape: (proj_dim, n), on the device of the generator
     Raises: ValueError if a size is below 1.
     """
     if proj_dim < 1 or n < 1:
         raise ValueError(f"got proj_dim={proj_dim} and n={n}, expected at least 1 of each")
-    return torch.randn(proj_dim, n, generator=generator, dtype=dtype) / math.sqrt(proj_dim)
+    device = generator.device if generator else None
+    return torch.randn(proj_dim, n, generator=generator, dtype=dtype, device=device) / math.sqrt(proj_dim)
 
 
 def distortion(x: Tensor, R: Tensor) -> Tensor:

@@ -1,0 +1,63 @@
+"""plots.py: what the pictures say about themselves, and that they show the numbers they were given."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from linformer_from_scratch import plots
+
+
+def texts(axis):
+    return [text.get_text() for text in axis.texts]
+
+
+def test_a_picture_is_one_png_with_alternative_text_and_is_closed():
+    figure = plots.curves([1, 2], {"a line": [3, 4]}, "x", "y", "A title")
+    bundle, metadata = figure._repr_mimebundle_()
+    assert bundle["image/png"].startswith(b"\x89PNG")
+    assert metadata["image/png"]["alt"] == "A title. y against x: a line."
+    assert plt.get_fignums() == []
+
+
+def test_heat_maps_share_one_scale_that_begins_at_zero():
+    figure = plots.heatmaps({"small": np.full((2, 3), 0.25), "large": np.full((2, 3), 4.0)})
+    assert [axis.images[0].get_clim() for axis in figure.axes] == [(0, 4.0)] * 2
+
+
+def test_a_heat_map_names_its_axes_and_prints_its_numbers():
+    figure = plots.heatmaps({"t": [[0.123, 0.5]]}, ["1"], ["a", "b"], ".2f", rows="layer", columns="head")
+    (axis,) = figure.axes
+    assert (axis.get_ylabel(), axis.get_xlabel()) == ("layer", "head")
+    assert texts(axis) == ["0.12", "0.50"]
+    assert figure.alt == "Heat maps, layers down, heads across: t."
+
+
+def test_a_wide_heat_map_with_numbers_is_wide_enough_for_them():
+    narrow, wide = (plots.heatmaps({"t": np.ones((2, n))}, numbers=".2f") for n in (3, 12))
+    assert wide.get_size_inches()[0] > 1.5 * narrow.get_size_inches()[0]
+
+
+def test_queries_and_keys_have_their_plurals():
+    assert plots.heatmaps({"t": [[1.0]]}).alt == "Heat maps, queries down, keys across: t."
+
+
+def test_every_line_of_eight_looks_different():
+    figure = plots.curves([1, 2], {str(i): [i, i] for i in range(8)}, "x", "y", "t")
+    looks = {(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines}
+    assert len(looks) == 8
+
+
+@pytest.mark.parametrize(("value", "label"), [(1024, "1,024"), (0.25, "0.25")])
+def test_logarithmic_axes_show_plain_numbers(value, label):
+    figure = plots.curves([256, 1024], {"a": [0.25, 1024]}, "n", "ms", "t", log=True)
+    (axis,) = figure.axes
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["256", "1,024"]
+    assert axis.yaxis.get_major_formatter()(value, 0) == label
+
+
+def test_bars_carry_their_numbers_and_their_spreads():
+    figure = plots.bars({"a": [1.5, 2.25]}, ["x", "y"], "error", "t", {"a": [0.5, 0.25]})
+    (axis,) = figure.axes
+    assert texts(axis) == ["1.50", "2.25"]
+    (segments,) = [lines.get_segments() for lines in axis.collections]
+    assert [segment[:, 1].tolist() for segment in segments] == [[1.0, 2.0], [2.0, 2.5]]
