@@ -53,6 +53,19 @@ def failure_bound(proj_dim: int, epsilon: float, vectors: int = 1) -> float:
     return 2 * vectors * math.exp(-(epsilon**2 - epsilon**3) * proj_dim / 4)
 
 
+def needed_dim(vectors: int, epsilon: float, failure: float = 0.5) -> int:
+    """Smallest proj_dim whose failure_bound for that many vectors is at most `failure`.
+
+    Raises: ValueError if ε or failure does not lie in (0, 1), or vectors is below 1.
+    """
+    _check_epsilon(epsilon)
+    if not 0 < failure < 1 or vectors < 1:
+        raise ValueError(
+            f"got failure={failure} and vectors={vectors}, expected 0 < failure < 1 and vectors >= 1"
+        )
+    return math.ceil(4 * math.log(2 * vectors / failure) / (epsilon**2 - epsilon**3))
+
+
 def theorem_1_dim(n: int, epsilon: float) -> int:
     """5 ln n / (ε² − ε³), rounded up: the k of theorem 1, for which the bound on failure is 2 n^(−1/4).
 

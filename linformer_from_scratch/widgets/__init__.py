@@ -1,8 +1,10 @@
 """Widgets: controls → arrays → picture, one a file."""
 
 from linformer_from_scratch.widgets.attention_explorer import AttentionExplorer
+from linformer_from_scratch.widgets.cost_model import CostModel
 from linformer_from_scratch.widgets.head_gallery import HeadGallery
 from linformer_from_scratch.widgets.head_picker import HeadPicker
+from linformer_from_scratch.widgets.jl_explorer import JLExplorer
 from linformer_from_scratch.widgets.rank_slider import RankSlider
 
-__all__ = ["AttentionExplorer", "HeadGallery", "HeadPicker", "RankSlider"]
+__all__ = ["AttentionExplorer", "CostModel", "HeadGallery", "HeadPicker", "JLExplorer", "RankSlider"]

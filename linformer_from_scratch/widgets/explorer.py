@@ -16,7 +16,7 @@ A widget makes its controls, hands them to `Explorer`, and says in `draw` what t
 from collections.abc import Sequence
 from html import escape
 
-from ipywidgets import HTML, Box, Image, VBox, Widget
+from ipywidgets import HTML, Box, Image, SelectionSlider, VBox, Widget
 from PIL import Image as Picture
 
 from linformer_from_scratch.widgets.canvas import DENSITY, Card, quick_png, small_png, wrap
@@ -101,3 +101,9 @@ class Explorer(VBox):
         bundle["text/plain"] = type(self).__name__  # constant, so that saved outputs can be compared
         bundle["image/png"] = self.still()
         return bundle, {"image/png": {"width": self._image.width // DENSITY, "alt": self.words}}
+
+
+def powers_of_two(description: str, first: int, last: int, value: int) -> SelectionSlider:
+    """A slider over 2^first … 2^last."""
+    options = [(f"{2**i:,}", 2**i) for i in range(first, last + 1)]
+    return SelectionSlider(options=options, value=value, description=description)
