@@ -6,7 +6,7 @@ from lab import Lab, open_page
 pytestmark = pytest.mark.browser
 
 NOTEBOOK = [
-    "from linformer_from_scratch.widgets import AttentionExplorer, HeadGallery, HeadPicker, RankSlider",
+    "from linformer_from_scratch.widgets import *",
     "AttentionExplorer()",
     "AttentionExplorer()",
     "HeadGallery()",
@@ -15,6 +15,10 @@ NOTEBOOK = [
     "RankSlider()",
     "HeadPicker()",
     "HeadPicker()",
+    "CostModel(show='floor of the time')",
+    "CostModel(show='floor of the time')",
+    "JLExplorer()",
+    "JLExplorer()",
 ]
 
 
@@ -46,6 +50,24 @@ MOVES = {  # the cell of the first of two twins -> what is moved
     3: SENTENCE,
     5: [*slider("Rank r", 0.5), *slider("Temperature", 0.2), *HEADS, *menu("Map", 3)],
     7: [*HEADS, *slider("Threshold", 0.3), *menu("Text", 4)],
+    9: [
+        *slider("Tokens n", 0.2),
+        *slider("Slots k", 0.2),
+        *slider("d_model", 0.8),
+        *slider("Heads", 0.2),
+        *slider("Batch", 0.8),
+        *menu("Linformer", 2),
+        *menu("Numbers", 0),
+        *menu("Device", 3),
+        *menu("Show", 0),
+    ],
+    11: [
+        *slider("Keep k", 0.9),
+        *slider("Dimension n", 0.2),
+        *slider("ε", 0.7),
+        *slider("Vectors N", 0.2),
+        *slider("Dice", 0.7),
+    ],
 }
 
 

@@ -11,12 +11,15 @@ import torch
 from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
+from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.data import SHIPPED, read_text
 from linformer_from_scratch.pretrained import (
     SENTENCES,
     PretrainedMissing,
     attention_maps,
     encode,
+    model_weights,
+    random_weights,
     stored_maps,
     tokenize,
 )
@@ -39,7 +42,7 @@ def test_tokens_maps_and_output_equal_those_of_transformers(name):
     text = expected["text"] or read_text(SHIPPED)[:4000]
     ids = tokenize(text)
     assert ids.tolist() == expected["ids"]
-    hidden, weights = encode(ids)
+    hidden, weights, *_ = encode(ids)
     middle = len(ids) // 2
     rows = torch.stack([weights[layer, head, middle, :8] for layer, head in ((0, 2), (2, 7), (5, 11))])
     assert_close(rows, torch.tensor(expected["map_rows"]), atol=1e-5, rtol=0)
@@ -106,3 +109,40 @@ def test_errors_say_what_came():
         attention_maps(7)
     with pytest.raises(ValueError, match="max_tokens is 513, expected 3 … 512"):
         attention_maps("one", max_tokens=513)
+
+
+def test_one_pass_gives_the_queries_keys_and_values_that_its_maps_are_made_of():
+    found = encode(tokenize(SENTENCES[0]))
+    assert found.q.shape == found.k.shape == found.v.shape == (6, 12, 14, 32)
+    assert_close(attention_weights(found.q, found.k), found.weights)
+    assert_close(found.weights, attention_maps(SENTENCES[0]).weights)
+    same = dict(model_weights())
+    for role in ("key", "value"):  # both hand the layer's input on as it is
+        same[f"encoder.layer.0.attention.self.{role}.weight"] = torch.eye(384)
+        same[f"encoder.layer.0.attention.self.{role}.bias"] = torch.zeros(384)
+    changed = encode(tokenize(SENTENCES[0]), same)
+    assert_close(changed.v[0], changed.k[0])
+    assert_close(changed.q[0], found.q[0])
+
+
+def test_random_weights_are_those_of_the_network_before_training():
+    drawn, trained = random_weights(0), model_weights()
+    assert set(drawn) == {name for name, w in trained.items() if w.is_floating_point()}
+    for name, w in drawn.items():
+        assert w.shape == trained[name].shape
+        if name.endswith("LayerNorm.weight"):
+            assert (w == 1).all()
+        elif name.endswith("bias"):
+            assert (w == 0).all()
+        else:
+            assert w.std() == pytest.approx(0.02, rel=0.05) and w.mean().abs() < 1e-3
+    assert torch.equal(drawn["pooler.dense.weight"], random_weights(0)["pooler.dense.weight"])
+    assert not torch.equal(drawn["pooler.dense.weight"], random_weights(1)["pooler.dense.weight"])
+
+
+def test_the_network_runs_on_weights_it_is_given():
+    ids, drawn = tokenize(SENTENCES[0]), random_weights(0)
+    found = encode(ids, drawn)
+    assert_close(found.weights.sum(dim=-1), torch.ones(6, 12, 14))
+    assert not torch.allclose(found.weights, encode(ids).weights, atol=0.01)
+    assert_close(encode(ids, model_weights()).hidden, encode(ids).hidden)

@@ -101,11 +101,12 @@ class JLExplorer(Explorer):
         bound = f"{self.bound:.2%}" if self.bound <= 1 else f"{self.bound:.0%}, which says nothing"
         n, N = self.n.value, self.vectors.value
         verdict = "fewer than" if self.needed < n else "not fewer than"
-        spread, formula = self.distortions.std(), math.sqrt(2 / self.proj_dim.value)
+        k, epsilon = self.proj_dim.value, self.epsilon.value
+        spread, formula = self.distortions.std(), math.sqrt(2 / k)
         return (
-            f"k = {self.proj_dim.value} of n = {n:,}: {self.outside:.1%} are off by {self.epsilon.value:.2f} or "
-            f"more; the lemma's bound for one vector is {bound}. Spread {spread:.3f}, √(2/k) = {formula:.3f}. "
-            f"For {N:,} vectors at once the bound asks for k = {self.needed:,}: {verdict} the n = {n:,} there are."
+            f"k = {k} of n = {n:,}: {self.outside:.1%} are off by {epsilon:.2f} or more; the lemma's bound "
+            f"for one vector is {bound}. Spread {spread:.3f}, √(2/k) = {formula:.3f}. For {N:,} vectors at "
+            f"once the bound asks for k = {self.needed:,}: {verdict} the n = {n:,} there are."
         )
 
 

@@ -1,0 +1,218 @@
+"""cost.py, against PyTorch's own counter and allocator, and numbers by hand."""
+
+import math
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.benchmark import peak_bytes
+from linformer_from_scratch.cost import (
+    DEVICES,
+    LAYERS,
+    Device,
+    Sizes,
+    Step,
+    compress_keys,
+    compress_tokens,
+    crossover,
+    fit_exponent,
+    floor_seconds,
+    flops,
+    full_attention,
+    linear_attention,
+    moved_bytes,
+    stored_bytes,
+    tiled_attention,
+)
+from linformer_from_scratch.multihead import MultiHeadAttention, merge_heads, split_heads
+
+BATCH, N, HEADS, D_HEAD, K = 3, 11, 5, 7, 2
+D = HEADS * D_HEAD
+SIZES = Sizes(N, D, HEADS, K, BATCH)
+
+
+def counted(call):
+    with FlopCounterMode(display=False) as counter:
+        call()
+    return counter.get_total_flops()
+
+
+def attend_by_hand(q, k, v):
+    return merge_heads((q @ k.mT).softmax(dim=-1) @ v)
+
+
+@pytest.fixture
+def tensors():
+    """Tokens, four weights, two projections of the sequence."""
+    x, *weights = (torch.randn(size) for size in ((BATCH, N, D), *[(D, D)] * 4))
+    return x, weights, torch.randn(K, N), torch.randn(K, N)
+
+
+def test_full_attention_has_the_operations_that_pytorch_counts():
+    layer = MultiHeadAttention(D, HEADS)
+    assert flops(full_attention(SIZES)) == counted(lambda: layer.definition(torch.randn(BATCH, N, D)))
+
+
+def test_linformer_in_the_papers_order_has_the_operations_that_pytorch_counts(tensors):
+    x, (wq, wk, wv, wo), E, F = tensors
+
+    def layer():
+        q, k, v = (
+            split_heads(x @ wq, HEADS),
+            split_heads(E @ (x @ wk), HEADS),
+            split_heads(F @ (x @ wv), HEADS),
+        )
+        return attend_by_hand(q, k, v) @ wo
+
+    assert flops(compress_keys(SIZES)) == counted(layer)
+    assert flops(compress_keys(SIZES, fused=True)) == flops(compress_keys(SIZES))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_linformer_in_the_cheap_order_has_the_operations_that_pytorch_counts(tensors, shared):
+    x, (wq, wk, wv, wo), E, F = tensors
+
+    def layer():
+        EX = E @ x
+        FX = EX if shared else F @ x
+        q, k, v = (split_heads(y, HEADS) for y in (x @ wq, EX @ wk, FX @ wv))
+        return attend_by_hand(q, k, v) @ wo
+
+    assert flops(compress_tokens(SIZES, shared=shared)) == counted(layer)
+
+
+def test_linear_attention_has_the_operations_that_pytorch_counts(tensors):
+    x, (wq, wk, wv, wo), _, _ = tensors
+
+    def layer():
+        q, k, v = (split_heads(x @ w, HEADS) for w in (wq, wk, wv))
+        mixed, divisors = q @ (k.mT @ v), q @ k.sum(dim=-2)[..., None]
+        return merge_heads(mixed / divisors) @ wo
+
+    assert flops(linear_attention(SIZES)) == counted(layer)
+
+
+@pytest.mark.parametrize(
+    ("layer", "formula"),
+    [
+        (full_attention, lambda n, d, k: 8 * n * d**2 + 4 * n**2 * d),
+        (tiled_attention, lambda n, d, k: 8 * n * d**2 + 4 * n**2 * d),
+        (compress_keys, lambda n, d, k: 8 * n * d**2 + 8 * n * k * d),
+        (compress_tokens, lambda n, d, k: 4 * n * d**2 + 4 * k * d**2 + 8 * n * k * d),
+    ],
+)
+@pytest.mark.parametrize("num_heads", [1, 4, 16])
+def test_the_closed_forms_hold_whatever_the_number_of_heads(layer, formula, num_heads):
+    assert flops(layer(Sizes(1000, 64, num_heads, 37, batch=3))) == 3 * formula(1000, 64, 37)
+
+
+def test_linformer_and_full_attention_meet_at_twice_k():
+    for k in (1, 64, 300):
+        at = [flops(layer(Sizes(2 * k, 64, 4, k))) for layer in (full_attention, compress_keys)]
+        assert at[0] == at[1]
+        first = crossover(
+            lambda n, k=k: flops(compress_keys(Sizes(n, 64, 4, k))),
+            lambda n, k=k: flops(full_attention(Sizes(n, 64, 4, k))),
+        )
+        assert first == 2 * k + 1
+
+
+def test_a_crossover_that_never_comes_is_none():
+    assert crossover(lambda n: n + 1, lambda n: n, longest=1000) is None
+    assert crossover(lambda n: n, lambda n: n + 1) == 1
+
+
+def test_bytes_of_a_step_by_hand():
+    scores = full_attention(Sizes(5, 6, 2, batch=3, bytes_per_number=2))[1]
+    queries_and_keys, maps = 2 * 3 * 5 * 6, 3 * 2 * 5 * 5
+    assert scores == Step("scores", 2 * maps * 3, 2 * (queries_and_keys + maps), 2 * maps)
+
+
+def test_bytes_of_the_compression_by_hand():
+    compress = compress_keys(Sizes(7, 6, 2, 3, batch=5))[1]
+    read, written = 2 * 5 * 7 * 6 + 2 * 3 * 7, 2 * 5 * 3 * 6
+    assert (compress.moved, compress.result) == (4 * (read + written), 4 * written)
+    separate, shared = (compress_tokens(Sizes(7, 6, 2, 3, batch=5), shared=same)[1] for same in (False, True))
+    assert separate.moved == 4 * (5 * 7 * 6 + 2 * 3 * 7 + 2 * 5 * 3 * 6)  # tokens, E and F, both results
+    assert shared.moved == 4 * (5 * 7 * 6 + 3 * 7 + 5 * 3 * 6)
+
+
+def test_a_softmax_reads_and_writes_its_maps():
+    softmax = full_attention(SIZES)[2]
+    maps = 4 * BATCH * HEADS * N * N
+    assert softmax == Step("softmax", 0, 2 * maps, maps)
+
+
+def test_a_tiled_layer_stores_no_map():
+    full, tiled = full_attention(SIZES), tiled_attention(SIZES)
+    assert stored_bytes(full) - stored_bytes(tiled) == 2 * 4 * BATCH * HEADS * N * N  # scores and weights
+    fused = compress_keys(SIZES, fused=True)
+    assert stored_bytes(compress_keys(SIZES)) - stored_bytes(fused) == 2 * 4 * BATCH * HEADS * N * K
+
+
+@pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
+def test_16_bit_halves_all_bytes_and_a_batch_multiplies_all_operations(layer):
+    assert 2 * moved_bytes(layer(Sizes(64, bytes_per_number=2))) == moved_bytes(layer(Sizes(64)))
+    assert 2 * stored_bytes(layer(Sizes(64, bytes_per_number=2))) == stored_bytes(layer(Sizes(64)))
+    assert flops(layer(Sizes(64, batch=5))) == 5 * flops(layer(Sizes(64)))
+
+
+def test_the_measured_peak_is_that_of_the_formula():
+    q, k, v = torch.randn(3, BATCH, HEADS, 101, D_HEAD)
+    sizes = Sizes(101, D, HEADS, batch=BATCH)
+    scores, weights = full_attention(sizes)[1:3]
+    peak = peak_bytes(scaled_dot_product_attention, q, k, v)
+    assert scores.result + weights.result <= peak < 1.01 * (scores.result + weights.result)
+
+
+def test_the_floor_is_the_longer_of_two_times_step_by_step():
+    device = Device("toy", {4: 100.0}, 10.0)
+    computing, moving = Step("a", 1000, 20, 0), Step("b", 100, 70, 0)
+    assert floor_seconds([computing], device) == 10
+    assert floor_seconds([moving], device) == 7
+    assert floor_seconds([computing, moving], device) == 17
+    with pytest.raises(ValueError, match="toy has ceilings for 4 bytes a number, got 2"):
+        floor_seconds([computing], device, 2)
+
+
+def test_every_device_has_both_precisions_and_16_bit_is_faster():
+    for device in DEVICES:
+        assert device.flops_per_s[2] > device.flops_per_s[4] > 10 * device.bytes_per_s
+
+
+@pytest.mark.parametrize("power", [0.5, 1, 2])
+def test_the_exponent_of_a_power_is_found(power):
+    lengths = [3, 7, 20, 100]
+    assert fit_exponent(lengths, [5 * n**power for n in lengths]) == pytest.approx(power)
+
+
+def test_the_exponent_is_a_least_squares_fit_over_all_points():
+    xs, ys = [0.0, 1.0, 2.0], [0.0, 0.0, 3.0]  # slope by hand: (−1·−1 + 0 + 1·2) / 2
+    assert fit_exponent([math.exp(x) for x in xs], [math.exp(y) for y in ys]) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "costs", "said"),
+    [
+        ([1], [1], "1 lengths and 1 costs"),
+        ([1, 2], [1, 2, 3], "2 lengths and 3 costs"),
+        ([1, 2], [1, 0], "smallest value is 0"),
+        ([1, 2], [1, math.inf], "finite numbers above 0"),
+    ],
+)
+def test_points_that_have_no_exponent_are_refused(lengths, costs, said):
+    with pytest.raises(ValueError, match=said):
+        fit_exponent(lengths, costs)
+
+
+def test_wrong_sizes_are_refused():
+    with pytest.raises(ValueError, match=r"n is 0, expected an integer of at least 1"):
+        Sizes(0)
+    with pytest.raises(ValueError, match=r"proj_dim is 2\.5"):
+        Sizes(8, proj_dim=2.5)
+    with pytest.raises(ValueError, match="3 heads do not divide d_model=64"):
+        Sizes(8, 64, 3)
+    with pytest.raises(ValueError, match="longest is 0"):
+        crossover(lambda n: n, lambda n: n, longest=0)

@@ -1,0 +1,180 @@
+"""low_rank.py, against its theorems in float64 and spectra known by hand."""
+
+import math
+import time
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch.low_rank import (
+    BASELINES,
+    best_rank,
+    cumulative_spectrum,
+    decompose,
+    entropy_rank,
+    frobenius_error,
+    rank_at,
+    rebuild,
+    singular_values,
+    softmax_map,
+    spectral_error,
+    stable_rank,
+)
+
+HEADS, N, M = 3, 7, 5
+BY_HAND = torch.tensor([3.0, 2.0, 1.0, 0.0])
+
+
+@pytest.fixture
+def maps():
+    return torch.randn(HEADS, N, M, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+@pytest.mark.parametrize("rank", range(M + 1))
+def test_the_errors_of_the_best_map_are_those_of_the_theorem(maps, rank):
+    difference, sigma = maps - best_rank(maps, rank), singular_values(maps)
+    assert_close(difference.flatten(-2).norm(dim=-1), frobenius_error(sigma, rank), atol=1e-12, rtol=0)
+    assert_close(torch.linalg.matrix_norm(difference, 2), spectral_error(sigma, rank), atol=1e-12, rtol=0)
+    assert (torch.linalg.matrix_rank(best_rank(maps, rank)) == rank).all()
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_no_other_map_of_that_rank_is_closer(maps, rank):
+    generator, sigma = torch.Generator().manual_seed(1), singular_values(maps)
+    u, s, vt = decompose(maps)
+    for step in (1e-3, 1e-1, 1, 10):
+        for _ in range(20):
+            a, b = (
+                side + step * torch.randn(side.shape, generator=generator, dtype=side.dtype)
+                for side in (u[..., :rank] * s[..., None, :rank], vt[..., :rank, :])
+            )
+            other = maps - a @ b
+            assert (other.flatten(-2).norm(dim=-1) > frobenius_error(sigma, rank)).all()
+            assert (torch.linalg.matrix_norm(other, 2) >= spectral_error(sigma, rank) - 1e-12).all()
+
+
+def test_all_pieces_make_the_map_and_none_makes_zero(maps):
+    assert_close(best_rank(maps, M), maps)
+    assert torch.equal(best_rank(maps, 0), torch.zeros_like(maps))
+    assert_close(rebuild(*decompose(maps), 2), best_rank(maps, 2))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda maps: best_rank(maps, 2),
+        singular_values,
+        lambda maps: frobenius_error(singular_values(maps), 2),
+        lambda maps: spectral_error(singular_values(maps), 2),
+        lambda maps: cumulative_spectrum(singular_values(maps)),
+        lambda maps: rank_at(singular_values(maps), 0.7),
+        lambda maps: stable_rank(singular_values(maps)),
+        lambda maps: entropy_rank(singular_values(maps)),
+    ],
+)
+def test_many_maps_at_once_are_each_treated_alone(maps, function):
+    before = maps.clone()
+    together = function(maps[None])  # layers, heads
+    assert_close(together[0], torch.stack([function(one) for one in maps]))
+    assert torch.equal(maps, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_precision_is_kept(maps, dtype):
+    maps = maps.to(dtype)
+    sigma = singular_values(maps)
+    for result in (
+        sigma,
+        best_rank(maps, 2),
+        stable_rank(sigma),
+        entropy_rank(sigma),
+        spectral_error(sigma, 1),
+    ):
+        assert result.dtype == dtype
+
+
+def test_errors_by_hand():
+    assert frobenius_error(BY_HAND, 1) == pytest.approx(math.sqrt(5))
+    assert [spectral_error(BY_HAND, rank).item() for rank in range(5)] == [3, 2, 1, 0, 0]
+    assert frobenius_error(BY_HAND, 4) == 0
+
+
+def test_ranks_by_hand():
+    assert cumulative_spectrum(BY_HAND).tolist() == pytest.approx([3 / 6, 5 / 6, 1, 1])
+    assert [rank_at(BY_HAND, share).item() for share in (0.1, 0.5, 0.51, 0.84, 1)] == [1, 1, 2, 3, 3]
+    assert stable_rank(BY_HAND) == pytest.approx(14 / 9)
+    entropy = math.log(2) / 2 + math.log(3) / 3 + math.log(6) / 6
+    assert entropy_rank(BY_HAND) == pytest.approx(math.exp(entropy))
+
+
+def test_the_identity_needs_all_and_the_even_map_one():
+    for n in (2, 11):
+        even, identity = singular_values(torch.full((n, n), 1 / n)), singular_values(torch.eye(n))
+        for rank in (stable_rank, entropy_rank):
+            assert rank(identity) == pytest.approx(n, rel=1e-5)
+            assert rank(even) == pytest.approx(1, abs=1e-4)
+        assert rank_at(even) == 1
+        assert rank_at(identity, 1) == n
+
+
+def test_a_share_of_all_is_reached_in_spite_of_rounding():
+    sigma = (
+        torch.rand(50, 301, generator=torch.Generator().manual_seed(2)).sort(descending=True).values + 1e-3
+    )
+    assert (sigma.cumsum(-1) / sigma.sum(-1, keepdim=True) < 1).all(dim=-1).any()  # rounded below one
+    assert rank_at(sigma, 1.0).max() <= 301
+
+
+def test_72_maps_of_256_tokens_take_less_than_10_seconds():
+    maps = torch.rand(6, 12, 256, 256).softmax(dim=-1)
+    start = time.perf_counter()
+    u, sigma, vt = decompose(maps)
+    assert time.perf_counter() - start < 10
+    assert (u.shape, sigma.shape, vt.shape) == ((6, 12, 256, 256), (6, 12, 256), (6, 12, 256, 256))
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines_are_square_and_follow_their_generator(name):
+    first, same, other = (BASELINES[name](13, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    assert first.shape == (13, 13) and torch.equal(first, same)
+    assert torch.equal(first, other) is (name == "identity")
+    if name != "Gaussian":
+        assert_close(first.sum(dim=-1), torch.ones(13))
+        assert first.min() >= 0
+
+
+def test_a_random_softmax_sharpens_with_the_spread_of_its_scores():
+    even, sharp = (softmax_map(50, torch.Generator().manual_seed(0), std) for std in (0.01, 10))
+    assert even.max() < 1.1 / 50 and sharp.max(dim=-1).values.mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("maps", "said"),
+    [
+        (torch.ones(3), r"torch\.float32 \(3,\), expected a floating-point tensor \(\.\.\., n, m\)"),
+        (torch.ones(3, 3, dtype=torch.int64), r"torch\.int64 \(3, 3\)"),
+        ([[1.0]], "maps are list"),
+        (torch.ones(0, 3), r"\(0, 3\), expected at least 1 row"),
+        (torch.tensor([[1.0, math.nan], [math.inf, 1.0]]), "2 numbers that are NaN or infinite, expected 0"),
+    ],
+)
+@pytest.mark.parametrize("function", [singular_values, decompose, lambda maps: best_rank(maps, 1)])
+def test_what_is_no_matrix_is_refused(function, maps, said):
+    with pytest.raises(ValueError, match=said):
+        function(maps)
+
+
+@pytest.mark.parametrize("rank", [-1, M + 1, 1.0, True])
+def test_a_rank_out_of_range_is_refused(maps, rank):
+    for call in (best_rank, lambda maps, rank: frobenius_error(singular_values(maps), rank)):
+        with pytest.raises(ValueError, match=f"rank is {rank}, expected an integer in 0 … {M}"):
+            call(maps, rank)
+    with pytest.raises(ValueError, match=f"in 0 … {M}"):
+        spectral_error(singular_values(maps), rank)
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.01, math.nan])
+def test_a_share_out_of_range_is_refused(share):
+    with pytest.raises(ValueError, match=r"share is .*, expected a number in"):
+        rank_at(BY_HAND, share)

@@ -1,0 +1,170 @@
+"""random_projections.py, against the lemma's statements and the theorems' arithmetic."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch.random_projections import (
+    distortion,
+    failure_bound,
+    gaussian_projection,
+    needed_dim,
+    relative_error,
+    theorem_1_dim,
+    theorem_1_map,
+    theorem_2_dims,
+    theorem_2_projections,
+)
+
+D = torch.float64
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_entries_are_normal_with_variance_one_over_k():
+    R = gaussian_projection(50, 4000, generator(), D)
+    assert R.mean().abs() < 4 / math.sqrt(50 * R.numel())  # four standard errors
+    assert R.var() == pytest.approx(1 / 50, rel=4 * math.sqrt(2 / R.numel()))
+    kurtosis = (R * math.sqrt(50)).pow(4).mean()
+    assert kurtosis == pytest.approx(3, abs=4 * math.sqrt(96 / R.numel()))
+
+
+def test_there_and_back_is_the_identity_on_average():
+    mean = torch.stack(
+        [R.mT @ R for R in (gaussian_projection(3, 5, generator(i), D) for i in range(4000))]
+    ).mean(0)
+    assert_close(mean, torch.eye(5, dtype=D), atol=4 * math.sqrt(2 / 3 / 4000), rtol=0)
+
+
+def test_shape_precision_and_seed_of_a_projection():
+    R = gaussian_projection(3, 7, generator())
+    assert (R.shape, R.dtype, R.device) == ((3, 7), torch.float32, torch.device("cpu"))
+    assert torch.equal(R, gaussian_projection(3, 7, generator()))
+    assert not torch.equal(R, gaussian_projection(3, 7, generator(1)))
+    assert gaussian_projection(3, 7, dtype=D).dtype == D
+
+
+def test_distortion_by_hand():
+    R = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    x = torch.tensor([[1.0, 0.0], [0.0, 1.0], [3.0, 4.0]])
+    assert distortion(x, R).tolist() == pytest.approx([0, 3, (9 + 64) / 25 - 1])
+
+
+@pytest.mark.parametrize("n", [40, 1500])
+@pytest.mark.parametrize(("proj_dim", "epsilon"), [(50, 0.5), (200, 0.3), (400, 0.2)])
+def test_lengths_fail_no_more_often_than_the_bound_and_n_does_not_matter(n, proj_dim, epsilon):
+    x = torch.randn(3000, n, generator=generator(), dtype=D)
+    off = distortion(x, gaussian_projection(proj_dim, n, generator(1), D))
+    assert (off.abs() >= epsilon).double().mean() <= failure_bound(proj_dim, epsilon)
+    if n > proj_dim:
+        assert off.std() == pytest.approx(math.sqrt(2 / proj_dim), rel=0.15)
+
+
+def test_inner_products_are_kept_relative_to_the_lengths():
+    k, epsilon = 100, 0.5
+    x, y = torch.randn(2, 500, 300, generator=generator(), dtype=D)
+    R = gaussian_projection(k, 300, generator(1), D)
+    error = ((x @ R.mT) * (y @ R.mT)).sum(-1) - (x * y).sum(-1)
+    failed = (error.abs() > epsilon * x.norm(dim=-1) * y.norm(dim=-1)).double().mean()
+    assert failed <= failure_bound(k, epsilon, vectors=2)
+
+
+def test_the_bound_by_hand():
+    assert failure_bound(100, 0.5) == pytest.approx(2 * math.exp(-0.125 * 25))
+    assert failure_bound(100, 0.5, vectors=7) == pytest.approx(7 * failure_bound(100, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("vectors", "epsilon", "failure"), [(1, 0.5, 0.5), (1000, 0.3, 0.01), (10**6, 0.1, 0.5)]
+)
+def test_the_needed_k_is_the_smallest_that_the_bound_allows(vectors, epsilon, failure):
+    k = needed_dim(vectors, epsilon, failure)
+    assert failure_bound(k, epsilon, vectors) <= failure < failure_bound(k - 1, epsilon, vectors)
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"), [(512, [3466, 975, 250]), (4096, [4621, 1300, 333]), (65536, [6162, 1733, 444])]
+)
+def test_the_k_of_theorem_1(n, expected):
+    assert [theorem_1_dim(n, epsilon) for epsilon in (0.1, 0.2, 0.5)] == expected
+    for epsilon, k in zip((0.1, 0.2, 0.5), expected, strict=True):
+        bound = 2 * n**-0.25
+        assert failure_bound(k, epsilon, n) <= bound < failure_bound(k - 1, epsilon, n)
+
+
+@pytest.mark.parametrize(("epsilon", "first"), [(0.1, 4699), (0.2, 1095), (0.5, 217)])
+def test_theorem_1_compresses_from_here_on(epsilon, first):
+    assert theorem_1_dim(first, epsilon) < first
+    assert all(theorem_1_dim(n, epsilon) >= n for n in range(2, first))
+
+
+def test_the_branches_of_theorem_2_by_hand():
+    without_n, with_n = theorem_2_dims(1000, 16, 0.5)
+    assert without_n == pytest.approx(9 * 16 * math.log(16) * 4)
+    assert with_n == pytest.approx(5 * math.log(1000) * 4)
+    even = math.exp(9 * 3 * math.log(3) / 5)  # where they meet for d = 3: n = 376
+    assert 376 < even < 378
+    assert theorem_2_dims(376, 3, 0.5)[0] > theorem_2_dims(376, 3, 0.5)[1]
+    assert theorem_2_dims(378, 3, 0.5)[0] < theorem_2_dims(378, 3, 0.5)[1]
+
+
+def test_theorem_1s_map_is_of_rank_k_and_right_on_average():
+    P = torch.randn(4, 6, 5, generator=generator(), dtype=D).softmax(dim=-1)
+    R = gaussian_projection(2, 5, generator(), D)
+    assert_close(theorem_1_map(P, R), torch.einsum("hmn,kn,kj->hmj", P, R, R))
+    assert (torch.linalg.matrix_rank(theorem_1_map(P, R)) == 2).all()
+
+
+def test_theorem_2s_projections_by_hand():
+    R = gaussian_projection(3, 5, generator())
+    E, F = theorem_2_projections(R, 0.5)
+    assert_close(E, 0.5 * R)
+    assert_close(F, 0.6065307 * R)
+
+
+def test_relative_error_by_hand():
+    exact = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
+    assert relative_error(exact + torch.tensor([0.0, 1.0]), exact).tolist() == pytest.approx([0.2, 0.5])
+
+
+@pytest.mark.parametrize("epsilon", [0, 1, -0.5, 1.5, math.nan])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda epsilon: failure_bound(10, epsilon),
+        lambda epsilon: needed_dim(10, epsilon),
+        lambda epsilon: theorem_1_dim(10, epsilon),
+        lambda epsilon: theorem_2_dims(10, 10, epsilon),
+    ],
+)
+def test_an_epsilon_where_the_formula_breaks_is_refused(call, epsilon):
+    with pytest.raises(ValueError, match=f"epsilon is {epsilon}, expected a number between 0 and 1"):
+        call(epsilon)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: gaussian_projection(0, 5), "proj_dim=0 and n=5"),
+        (lambda: gaussian_projection(5, 0), "proj_dim=5 and n=0"),
+        (lambda: failure_bound(0, 0.5), "proj_dim=0 and vectors=1"),
+        (lambda: failure_bound(5, 0.5, 0), "proj_dim=5 and vectors=0"),
+        (lambda: needed_dim(0, 0.5), "failure=0.5 and vectors=0"),
+        (lambda: needed_dim(5, 0.5, 1), "failure=1 and vectors=5"),
+        (lambda: theorem_1_dim(1, 0.5), "n is 1, expected at least 2"),
+        (lambda: theorem_2_dims(1, 5, 0.5), "n=1 and d=5"),
+        (lambda: theorem_2_dims(5, 1, 0.5), "n=5 and d=1"),
+        (lambda: theorem_2_projections(torch.ones(2, 3), 0), "delta is 0"),
+        (lambda: theorem_2_projections(torch.ones(2, 3), math.inf), "delta is inf"),
+        (lambda: distortion(torch.ones(2, 4), torch.ones(2, 3)), "got 4 tokens; R was drawn for n=3"),
+        (lambda: theorem_1_map(torch.ones(4, 4), torch.ones(2, 3)), "got 4 tokens; R was drawn for n=3"),
+        (lambda: distortion(torch.zeros(2, 3), torch.ones(2, 3)), "a row of x is zero"),
+    ],
+)
+def test_wrong_arguments_get_one_sentence(call, said):
+    with pytest.raises(ValueError, match=said):
+        call()
