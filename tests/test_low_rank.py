@@ -58,6 +58,7 @@ def test_all_pieces_make_the_map_and_none_makes_zero(maps):
     assert_close(best_rank(maps, M), maps)
     assert torch.equal(best_rank(maps, 0), torch.zeros_like(maps))
     assert_close(rebuild(*decompose(maps), 2), best_rank(maps, 2))
+    assert [part.shape for part in decompose(maps)] == [(HEADS, N, M), (HEADS, M), (HEADS, M, M)]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +143,8 @@ def test_baselines_are_square_and_follow_their_generator(name):
     if name != "Gaussian":
         assert_close(first.sum(dim=-1), torch.ones(13))
         assert first.min() >= 0
+    else:
+        assert first.mean().abs() < 4 / 13 and first.std() == pytest.approx(1, rel=0.2)
 
 
 def test_a_random_softmax_sharpens_with_the_spread_of_its_scores():
@@ -156,6 +159,7 @@ def test_a_random_softmax_sharpens_with_the_spread_of_its_scores():
         (torch.ones(3, 3, dtype=torch.int64), r"torch\.int64 \(3, 3\)"),
         ([[1.0]], "maps are list"),
         (torch.ones(0, 3), r"\(0, 3\), expected at least 1 row"),
+        (torch.tensor([[1.0, math.inf]]), "1 numbers that are NaN or infinite, expected 0"),
         (torch.tensor([[1.0, math.nan], [math.inf, 1.0]]), "2 numbers that are NaN or infinite, expected 0"),
     ],
 )
