@@ -39,6 +39,8 @@ def test_the_numbers_are_those_of_the_formulas():
         floor = floor_seconds(steps, DEVICES[0], 2)
         assert model.numbers[name] == (flops(steps), floor, stored_bytes(steps))
         assert quantity(floor, SECONDS) in model.words
+    fused = compress_tokens(sizes, fused=True, shared=True)
+    assert model.numbers["Linformer, tiled"][2] == stored_bytes(fused) < model.numbers["Linformer"][2]
 
 
 def test_it_opens_at_the_crossover_of_operations_just_above_twice_k():

@@ -24,6 +24,8 @@ def test_the_distortions_are_those_of_a_gaussian_projection():
     explorer.proj_dim.value = 16
     by_hand = squares(explorer.n.value, 0)[:, :16].mean(dim=-1) - 1
     assert torch.equal(explorer.distortions, by_hand)
+    outside = (by_hand <= -explorer.epsilon.value) | (by_hand >= explorer.epsilon.value)
+    assert explorer.outside == pytest.approx(outside.double().mean().item())
 
 
 def test_the_bound_and_the_needed_k_are_those_of_the_lemma():
