@@ -5,6 +5,7 @@ Every Figure shows itself as one PNG with alternative text, made of its title an
 
 from collections.abc import Mapping, Sequence
 from io import BytesIO
+from itertools import combinations
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -93,6 +94,8 @@ def curves(
             axis.set_xticks(x, [f"{value:,}" for value in np.asarray(x)])
             axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
             axis.minorticks_off()
+        elif min(np.min(line) for line in lines.values()) >= 0:
+            axis.set_ylim(bottom=0)
         axis.set(xlabel=x_label, ylabel=y_label, title=title)
         axis.legend(frameon=False)
         return _finish(figure, f"{title}. {y_label} against {x_label}: {', '.join(lines)}.")
@@ -149,11 +152,15 @@ def mixture(
 ) -> Figure:
     """Points in a plane and the point they mix to; a line to each value is as thick as its weight.
 
+    Thin lines between the points enclose the polygon that mixtures cannot leave.
+
     Shape: values (n, 2), weights (n,), mixed (2,).
     """
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=4.8, height=4.2)
         mixed = np.asarray(mixed, dtype=float)
+        for one, other in combinations(np.asarray(values), 2):
+            axis.plot(*zip(one, other, strict=True), color=GREY, linestyle="-", lw=0.6, alpha=0.5)
         for value, weight, label in zip(np.asarray(values), np.asarray(weights), labels, strict=True):
             axis.plot(
                 *zip(value, mixed, strict=True), color=VALUE, linestyle="-", lw=0.5 + 9 * weight, alpha=0.45
@@ -162,7 +169,7 @@ def mixture(
             axis.annotate(f"{label} {weight:.2f}", value, (0, 10), textcoords="offset points", ha="center")
         axis.plot(*mixed, "*", color=QUERY, ms=18, label="mixture")
         _plane(axis, values, title)
-        axis.legend(frameon=False, loc="lower left")
+        figure.legend(frameon=False, loc="outside lower center")
         return _finish(figure, f"{title}. Values as points, their mixture a star: {', '.join(labels)}.")
 
 

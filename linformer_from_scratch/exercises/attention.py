@@ -5,7 +5,12 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.attention import attention_entropy, attention_weights, causal_mask
+from linformer_from_scratch.attention import (
+    attention_entropy,
+    attention_weights,
+    causal_mask,
+    scaled_dot_product_attention,
+)
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 
@@ -89,7 +94,7 @@ def keys_not_transposed(q, k):
 
 
 def all_axes_transposed(q, k):
-    """k.T turns all four axes round, batch and heads too; .mT turns only the last two."""
+    """Only the last two axes swap places: k.mT. k.T turns all four round, k.transpose(1, 2) heads and tokens."""
     return (q @ k.permute(3, 2, 1, 0) / math.sqrt(q.size(-1))).softmax(-1)
 
 
@@ -101,6 +106,16 @@ def keys_ask(q, k):
 def scaled_by_all_heads(q, k):
     """√d counts the features of one head, q.size(-1), not those of all heads together."""
     return (q @ k.mT / math.sqrt(q.size(-1) * q.size(1))).softmax(-1)
+
+
+def scaled_by_tokens(q, k):
+    """You divide by the root of the number of queries; d is the number of features, q.size(-1)."""
+    return (q @ k.mT / math.sqrt(q.size(-2))).softmax(-1)
+
+
+def scaled_by_heads(q, k):
+    """You divide by the root of the number of heads; d is the number of features, q.size(-1)."""
+    return (q @ k.mT / math.sqrt(q.size(1))).softmax(-1)
 
 
 def unscaled(q, k):
@@ -150,18 +165,21 @@ def entropy_over_queries(weights):
     return torch.special.entr(weights).sum(-2) / math.log(2)
 
 
-# 1.4: causal weights
+# 1.4: causal attention
 
 
-def causal_weights(q: Tensor, k: Tensor) -> Tensor:
-    """Weights in which token i reads tokens 0 … i. Shape: q, k (…, n, d) -> (…, n, n)."""
-    return attention_weights(q, k, causal_mask(q.size(-2)))
+def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Token i reads tokens 0 … i. Shape: q, k, v (…, n, d) -> (…, n, d)."""
+    return scaled_dot_product_attention(q, k, v, causal_mask(q.size(-2)))
 
 
-def draw_tokens(seed: int) -> tuple[Tensor, Tensor]:
-    """As many queries as keys."""
+def draw_tokens(seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """As many queries as keys; in every second draw the first token's own score lies far below zero."""
     n, _, d = SIZES[seed % len(SIZES)]
-    return normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, n, d))
+    q, k, v = normal(seed, *3 * [(BATCH, HEADS, n, d)])
+    if seed % 2:
+        k[..., 0, :] -= 300 * q[..., 0, :] / q[..., 0, :].square().sum(-1, keepdim=True)
+    return q, k, v
 
 
 def scores_of(q, k):
@@ -169,39 +187,63 @@ def scores_of(q, k):
     return q @ k.mT / math.sqrt(q.size(-1)), causal_mask(q.size(-2))
 
 
-def product_with_the_mask(q, k):
+def product_with_the_mask(q, k, v):
     """Multiplying by 0 makes a score 0, and exp 0 = 1: hidden keys still get weight. Set them to −∞."""
     scores, mask = scores_of(q, k)
-    return (scores * mask).softmax(-1)
+    return (scores * mask).softmax(-1) @ v
 
 
-def zeroed_after_softmax(q, k):
+def zero_times_infinity(q, k, v):
+    """0 · −∞ is NaN, so a factor cannot switch −∞ off; fill the hidden scores: scores.masked_fill(~mask, -math.inf)."""
+    scores, mask = scores_of(q, k)
+    return (scores + (1 - mask.float()) * -math.inf).softmax(-1) @ v
+
+
+def filled_with_a_number(q, k, v):
+    """−100 is no −∞: where the visible scores lie lower still, the hidden keys win. Fill with -math.inf."""
+    scores, mask = scores_of(q, k)
+    return scores.masked_fill(~mask, -100).softmax(-1) @ v
+
+
+def zeroed_after_softmax(q, k, v):
     """Zeroing after the softmax leaves rows that sum to less than one; hide the scores before it."""
     scores, mask = scores_of(q, k)
-    return scores.softmax(-1) * mask
+    return scores.softmax(-1) * mask @ v
 
 
-def only_the_future(q, k):
+def only_the_future(q, k, v):
     """The mask is upside down: token i must read the past, columns 0 … i, not the future."""
     scores, mask = scores_of(q, k)
-    return scores.masked_fill(~mask.mT, -math.inf).softmax(-1)
+    return scores.masked_fill(~mask.mT, -math.inf).softmax(-1) @ v
 
 
-def without_itself(q, k):
+def without_itself(q, k, v):
     """A token may read itself: keep the diagonal, or the first row has nobody to attend to and becomes NaN."""
     scores, mask = scores_of(q, k)
-    return scores.masked_fill(~mask.tril(-1), -math.inf).softmax(-1)
+    return scores.masked_fill(~mask.tril(-1), -math.inf).softmax(-1) @ v
 
 
-def hidden_kept(q, k):
+def hidden_kept(q, k, v):
     """masked_fill fills where the mask is True; ours is True where a token may be read, so fill ~mask."""
     scores, mask = scores_of(q, k)
-    return scores.masked_fill(mask, -math.inf).softmax(-1)
+    return scores.masked_fill(mask, -math.inf).softmax(-1) @ v
 
 
-def no_mask(q, k):
+def no_mask(q, k, v):
     """Every token still reads the future; apply causal_mask(n) to the scores."""
-    return scores_of(q, k)[0].softmax(-1)
+    return scaled_dot_product_attention(q, k, v)
+
+
+def causal_unscaled(q, k, v):
+    """The mask is right, but the scores are not divided by √d."""
+    scores, mask = scores_of(q, k)
+    return (scores * math.sqrt(q.size(-1))).masked_fill(~mask, -math.inf).softmax(-1) @ v
+
+
+def causal_weights_only(q, k, v):
+    """These are the weights, (…, n, n); one product is missing: let them mix the values."""
+    scores, mask = scores_of(q, k)
+    return scores.masked_fill(~mask, -math.inf).softmax(-1)
 
 
 # 1.5: a softmax that does not overflow
@@ -290,6 +332,8 @@ EXERCISES = (
             all_axes_transposed,
             keys_ask,
             scaled_by_all_heads,
+            scaled_by_tokens,
+            scaled_by_heads,
             unscaled,
         ),
         hints=(
@@ -315,24 +359,28 @@ EXERCISES = (
     ),
     Exercise(
         id="1.4",
-        question="Write causal weights: token i reads tokens 0 … i. q and k are (batch, heads, n, d).",
+        question="Write causal attention: token i reads tokens 0 … i. q, k and v are (batch, heads, n, d).",
         difficulty=2,
-        minutes=8,
+        minutes=10,
         trains="masks before the softmax, not inside and not after",
-        reference=causal_weights,
+        reference=causal_attention,
         draw=draw_tokens,
         mistakes=(
             product_with_the_mask,
+            zero_times_infinity,
+            filled_with_a_number,
             zeroed_after_softmax,
             only_the_future,
             without_itself,
             hidden_kept,
             no_mask,
+            causal_unscaled,
+            causal_weights_only,
         ),
         hints=(
             "Which number, put in place of a score, has exp equal to zero?",
             "causal_mask(n) is (n, n) and True where a token may be read; scores are (batch, heads, n, n).",
-            "scores.masked_fill(~causal_mask(q.size(-2)), -math.inf), and then the softmax over keys.",
+            "scores.masked_fill(~causal_mask(q.size(-2)), -math.inf), then the softmax over keys, then … @ v",
         ),
     ),
     Exercise(
@@ -381,7 +429,7 @@ QUIZ = (
         "Without the division by √d, at d = 256 and standard normal q and k, …",
         (
             Option(
-                "the softmax is nearly one-hot and its gradients nearly vanish",
+                "the softmax is nearly one-hot: most rows hardly answer a change, and a few answer violently",
                 "The scores' standard deviation is 16, and one key takes almost everything.",
                 True,
             ),
