@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.cost import Sizes, compress_keys, flops, full_attention
+from linformer_from_scratch.cost import Sizes, compress_keys, flops
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 
@@ -45,42 +45,42 @@ def doubled_without_columns(rows, inner, columns):
     return 2 * rows * inner
 
 
-# 3.2: operations of a full layer
+# 3.2: where the n² term reaches a share
 
 
-def full_layer_flops(n: int, d_model: int) -> int:
-    """8nd² + 4n²d."""
-    return flops(full_attention(Sizes(n, d_model, num_heads=1)))
+def tokens_for_share(d_model: int, share: float) -> float:
+    """The n at which 4n²d is this share of 8nd² + 4n²d."""
+    return 2 * d_model * share / (1 - share)
 
 
-def draw_layer(seed: int) -> tuple[int, int]:
-    """n, d_model."""
-    return ((1024, 512), (7, 64), (1, 3), (333, 96))[seed % 4]
+def draw_share(seed: int) -> tuple[int, float]:
+    """d_model, share."""
+    return ((512, 0.8), (64, 0.25), (3, 0.9), (96, 0.6))[seed % 4]
 
 
-def without_output(n, d_model):
-    """The output projection W_O is missing: there are four products with d × d weights, not three."""
-    return 6 * n * d_model**2 + 4 * n**2 * d_model
+def share_of_the_weights(d_model, share):
+    """That is where the weights make up the share; asked is the n² term's."""
+    return 2 * d_model * (1 - share) / share
 
 
-def without_mixing(n, d_model):
-    """Scores are counted, mixing the values is not: P V costs as much as Q Kᵀ."""
-    return 8 * n * d_model**2 + 2 * n**2 * d_model
+def ratio_of_the_terms(d_model, share):
+    """There 4n²d is that many times 8nd²; asked is its share of both together."""
+    return 2 * d_model * share
 
 
-def only_the_maps(n, d_model):
-    """The projections are missing: Q, K, V and the output are four products with d × d weights."""
-    return 4 * n**2 * d_model
+def where_they_are_equal(d_model, share):
+    """That is where the two terms are equal, a share of one half; here it is another share."""
+    return 2.0 * d_model
 
 
-def multiply_adds(n, d_model):
-    """These are multiply-adds; each counts as two operations."""
-    return 4 * n * d_model**2 + 2 * n**2 * d_model
+def without_factor_two(d_model, share):
+    """A factor of two is lost: 4n²d / 8nd² is n / 2d."""
+    return d_model * share / (1 - share)
 
 
-def one_projection(n, d_model):
-    """That is one projection; queries, keys, values and the output have one each."""
-    return 2 * n * d_model**2 + 4 * n**2 * d_model
+def share_as_of_weights(d_model, share):
+    """You divide by 1 + share; the weights keep 1 − share of the whole."""
+    return 2 * d_model * share / (1 + share)
 
 
 # 3.3: the floor of a step's time
@@ -233,17 +233,23 @@ EXERCISES = (
     ),
     Exercise(
         id="3.2",
-        question="Count the operations of a full attention layer with n tokens of d_model features.",
-        difficulty=1,
+        question="From which n does the n² term make up a given share of a full layer's operations?",
+        difficulty=2,
         minutes=5,
         trains="which part grows with n, which with n²",
-        reference=full_layer_flops,
-        draw=draw_layer,
-        mistakes=(without_output, without_mixing, only_the_maps, multiply_adds, one_projection),
+        reference=tokens_for_share,
+        draw=draw_share,
+        mistakes=(
+            share_of_the_weights,
+            ratio_of_the_terms,
+            where_they_are_equal,
+            without_factor_two,
+            share_as_of_weights,
+        ),
         hints=(
-            "Four products have weights, two have none.",
-            "Weights: (n, d) @ (d, d). Scores: (n, d) @ (d, n). Mixing: (n, n) @ (n, d).",
-            "4 * 2 * n * d_model**2 + 2 * 2 * …",
+            "Write the share as a fraction: 4n²d over 8nd² + 4n²d. What cancels?",
+            "It is n / (2d + n); set it equal to the share and solve for n, a number that need not be whole.",
+            "n = 2 * d_model * share / (1 - …)",
         ),
     ),
     Exercise(
@@ -350,7 +356,7 @@ QUIZ = (
     Question(
         "Linformer in the paper's order has fewer operations than full attention from …",
         (
-            Option("n = 2k on", "8nkd against 4n²d: equal at n = 2k.", True),
+            Option("beyond n = 2k", "8nkd against 4n²d: equal at n = 2k.", True),
             Option("n = k on", "Compressing keys and values costs as much again as reading k slots."),
             Option("n = d on", "d multiplies both sides and drops out."),
             Option("any n on", "Below n = 2k the compression costs more than it saves."),
@@ -367,7 +373,7 @@ QUIZ = (
             Option("needs less, since k < n", "Less than n² is still more than no map."),
             Option("needs the same", "One stores n×k maps, the other none."),
             Option(
-                "needs less from n = 2k on",
+                "needs less beyond n = 2k",
                 "n = 2k is where operations are equal; it says nothing of memory.",
             ),
         ),

@@ -138,6 +138,12 @@ def draw_padded(seed: int) -> tuple:
     return *qkv, torch.arange(n) < lengths[:, None]
 
 
+def padded_queries_hidden_too(q, k, v, padding_mask):
+    """Padded queries may attend as usual, since what they read is thrown away; hide padding as keys only."""
+    real = padding_mask[:, None, None, :]
+    return scaled_dot_product_attention(q, k, v, real & real.mT)
+
+
 def queries_hidden(q, k, v, padding_mask):
     """You hid the padded queries; what must not be read are the padded keys: the mask goes on the last axis."""
     return scaled_dot_product_attention(q, k, v, padding_mask[:, None, :, None])
@@ -304,7 +310,14 @@ EXERCISES = (
         trains="masks with axes for heads and queries",
         reference=attend_padded,
         draw=draw_padded,
-        mistakes=(queries_hidden, mask_inverted, mask_forgotten, padding_zeroed, zeroed_afterwards),
+        mistakes=(
+            padded_queries_hidden_too,
+            queries_hidden,
+            mask_inverted,
+            mask_forgotten,
+            padding_zeroed,
+            zeroed_afterwards,
+        ),
         hints=(
             "Which tokens must not be read: padded queries or padded keys?",
             "Scores are (batch, heads, n queries, n keys); the mask (batch, n) needs two axes of size 1.",

@@ -46,6 +46,7 @@ COLOURS = {
 UNITS = ("operations", "seconds", "bytes")
 OPPONENTS = ("full", "tiled exact")
 LEFT, TOP, RIGHT, BOTTOM = 92, 66, 640, 356  # of the plot, CSS pixels
+WIDE, NARROW = 5, 2  # a narrow line lies on a wide one where two layers cost the same
 
 
 class CostModel(Explorer):
@@ -144,8 +145,8 @@ class CostModel(Explorer):
             ([(x(n), TOP), (x(n), BOTTOM)], colour, 1.2) for n, colour in [*crossed, (self.n.value, INK)]
         ]
         lines = [
-            ([(x(n), y(v)) for n, v in zip(LENGTHS, line, strict=True)], COLOURS[name], 2.5)
-            for name, line in values.items()
+            ([(x(n), y(v)) for n, v in zip(LENGTHS, line, strict=True)], COLOURS[name], width)
+            for (name, line), width in zip(values.items(), (WIDE, NARROW, WIDE, NARROW, NARROW), strict=True)
         ]
         card.lines((LEFT, TOP, RIGHT, BOTTOM + 1), grid + marks + lines)
         for name, pairs in points.items():
@@ -172,7 +173,7 @@ class CostModel(Explorer):
             for name, n in self.crossings.items()
         )
         return (
-            f"At n = {self.n.value:,} on {device.name}: {'; '.join(parts)}. "
+            f"At n = {self.n.value:,} on {device.name}, {self.number.label}: {'; '.join(parts)}. "
             f"Linformer takes fewer {UNITS[self._shown]} {crossings}."
         )
 
