@@ -94,7 +94,7 @@ def curves(
             axis.set_xticks(x, [f"{value:,}" for value in np.asarray(x)])
             axis.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
             axis.minorticks_off()
-        elif min(np.min(line) for line in lines.values()) >= 0:
+        elif axis.dataLim.ymin >= 0:
             axis.set_ylim(bottom=0)
         axis.set(xlabel=x_label, ylabel=y_label, title=title)
         axis.legend(frameon=False)

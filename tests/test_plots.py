@@ -61,3 +61,9 @@ def test_bars_carry_their_numbers_and_their_spreads():
     assert texts(axis) == ["1.50", "2.25"]
     (segments,) = [lines.get_segments() for lines in axis.collections]
     assert [segment[:, 1].tolist() for segment in segments] == [[1.0, 2.0], [2.0, 2.5]]
+
+
+def test_axis_of_curves_begins_at_zero_unless_something_lies_below():
+    above, below = (plots.curves([1, 2], {"a": [low, 2.0]}, "x", "y", "t") for low in (0.5, -0.5))
+    assert above.axes[0].get_ylim()[0] == 0
+    assert below.axes[0].get_ylim()[0] <= -0.5
