@@ -128,10 +128,12 @@ def test_a_share_of_all_is_reached_in_spite_of_rounding():
 
 
 def test_72_maps_of_256_tokens_take_less_than_10_seconds():
-    maps = torch.rand(6, 12, 256, 256).softmax(dim=-1)
-    start = time.perf_counter()
+    maps, threads = torch.rand(6, 12, 256, 256).softmax(dim=-1), torch.get_num_threads()
+    torch.set_num_threads(1)  # and count this process's time, whatever else the machine is doing
+    start = time.process_time()
     u, sigma, vt = decompose(maps)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
+    torch.set_num_threads(threads)
     assert (u.shape, sigma.shape, vt.shape) == ((6, 12, 256, 256), (6, 12, 256), (6, 12, 256, 256))
 
 
