@@ -122,8 +122,8 @@ def bars(
             axis.bar_label(drawn, fmt="%.2f", fontsize=10)
         axis.set_xticks(range(len(labels)), labels)
         axis.set(ylabel=y_label, title=title)
-        if len(groups) > 1:
-            axis.legend(frameon=False)
+        if len(groups) > 1:  # beneath, where no bar can be
+            axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=len(groups))
         return _finish(figure, f"{title}. Bars of {y_label} for {', '.join(labels)}: {', '.join(groups)}.")
 
 

@@ -126,6 +126,11 @@ def sign_lost(proj_dim, epsilon, vectors):
     return 2 * vectors * math.exp((epsilon**2 - epsilon**3) * proj_dim / 4)
 
 
+def clamped(proj_dim, epsilon, vectors):
+    """You cut the bound off at 1. Above 1 it says nothing, but return what the formula gives."""
+    return min(1, failure_bound(proj_dim, epsilon, vectors))
+
+
 # 5.4: the k of theorem 1
 
 
@@ -137,6 +142,11 @@ def draw_theorem(seed: int) -> tuple[int, float]:
 def logarithm_to_base_2(n, epsilon):
     """The logarithm is the natural one: it comes from exp in the bound."""
     return math.ceil(5 * math.log2(n) / (epsilon**2 - epsilon**3))
+
+
+def logarithm_to_base_10(n, epsilon):
+    """The logarithm is the natural one, not the decimal: math.log, not math.log10."""
+    return math.ceil(5 * math.log10(n) / (epsilon**2 - epsilon**3))
 
 
 def rounded_down(n, epsilon):
@@ -238,13 +248,13 @@ EXERCISES = (
     ),
     Exercise(
         id="5.3",
-        question="Bound the chance that any of several vectors is off by ε: the lemma and the union bound.",
+        question="Bound the chance that any of several vectors is off by ε: the lemma and the union bound, as a float.",
         difficulty=2,
         minutes=5,
         trains="the union bound",
         reference=failure_bound,
         draw=draw_bound,
-        mistakes=(one_side_only, one_vector_only, powers, without_the_quarter, sign_lost),
+        mistakes=(one_side_only, one_vector_only, powers, without_the_quarter, sign_lost, clamped),
         hints=(
             "Pr(A or B) ≤ Pr(A) + Pr(B), whatever A and B have to do with each other.",
             "One vector: 2 exp(−(ε² − ε³) k / 4), with k = proj_dim.",
@@ -253,13 +263,20 @@ EXERCISES = (
     ),
     Exercise(
         id="5.4",
-        question="Which k does theorem 1 ask for: 5 ln n / (ε² − ε³), rounded up?",
+        question="Which k does theorem 1 ask for: 5 ln n / (ε² − ε³), rounded up to an int?",
         difficulty=1,
         minutes=3,
         trains="putting numbers into a theorem",
         reference=theorem_1_dim,
         draw=draw_theorem,
-        mistakes=(logarithm_to_base_2, rounded_down, without_the_cube, cube_added, for_one_vector),
+        mistakes=(
+            logarithm_to_base_2,
+            logarithm_to_base_10,
+            rounded_down,
+            without_the_cube,
+            cube_added,
+            for_one_vector,
+        ),
         hints=(
             "Only arithmetic; Python's math module has all of it.",
             "math.log is the natural logarithm; the result is an integer.",

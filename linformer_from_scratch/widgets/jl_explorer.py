@@ -77,7 +77,7 @@ class JLExplorer(Explorer):
     def _draw_needed(self, card: Card) -> None:
         left, top, right, bottom = NEEDED
         card.text(left - 46, 22, "Slots the bound asks for", 17, bold=True)
-        card.text(left - 46, 46, "N vectors within ε, with a chance of ½", 14, GREY)
+        card.text(left - 46, 46, "for N vectors within ε, with a chance of ½ at least", 14, GREY)
 
         def point(vectors: float, slots: float) -> tuple[float, float]:
             x = left + math.log10(vectors) / DECADES * (right - left)
@@ -85,7 +85,8 @@ class JLExplorer(Explorer):
 
         numbers = [10**i for i in range(DECADES + 1)]
         lines = [([point(1, 10**i), point(10**DECADES, 10**i)], EDGE, 1) for i in range(DECADES + 1)]
-        lines.append(([point(1, 1), point(10**DECADES, 10**DECADES)], GREY, 2))
+        n = self.n.value
+        lines.append(([point(1, n), point(10**DECADES, n)], GREY, 2))
         lines.append(([point(N, needed_dim(N, self.epsilon.value)) for N in numbers], KEY, 2.5))
         card.lines((left, top, right, bottom + 1), lines)
         x, y = point(self.vectors.value, self.needed)
@@ -93,7 +94,7 @@ class JLExplorer(Explorer):
         for i in range(0, DECADES + 1, 2):
             card.text(left - 8, point(1, 10**i)[1], f"{10**i:,}", 14, anchor="rm")
             card.text(point(10**i, 1)[0], bottom + 16, f"{10**i:,}", 14, anchor="mm")
-        card.text(*point(10**3.6, 10**4.6), "k = N", 14, GREY, "rm", bold=True)
+        card.text(*point(10**DECADES, 1.6 * n), f"k = n = {n:,}", 14, GREY, "rm", bold=True)
         card.text(*point(10**DECADES, 10**1.5), "asked for", 14, KEY, "rm", bold=True)
         card.text((left + right) / 2, bottom + 38, "vectors N", 14, GREY, "mm")
 
