@@ -17,7 +17,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     Shape: x (batch, n, d_model) -> (batch, num_heads, n, d_model // num_heads)
     Raises: ValueError if num_heads does not divide d_model.
     """
-    _check_divides(num_heads, x.size(-1), "d_model")
+    check_divides(num_heads, x.size(-1), "d_model")
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
@@ -50,8 +50,8 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, num_heads: int, num_kv_heads: int | None = None, causal: bool = False):
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        _check_divides(num_heads, d_model, "d_model")
-        _check_divides(num_kv_heads, num_heads, "num_heads")
+        check_divides(num_heads, d_model, "d_model")
+        check_divides(num_kv_heads, num_heads, "num_heads")
         d_kv = d_model // num_heads * num_kv_heads
         self.num_heads, self.num_kv_heads, self.causal = num_heads, num_kv_heads, causal
         self.query = nn.Linear(d_model, d_model, bias=False)
@@ -61,6 +61,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Attend with PyTorch's fused kernel, which never stores the n×n maps."""
+        check_inputs(x, padding_mask, self.query.in_features)
         q, k, v = self.project(x)
         only_causal = self.causal and padding_mask is None  # the kernel needs no stored mask for this
         mask = None if only_causal else self.mask(x, padding_mask)
@@ -72,6 +73,7 @@ class MultiHeadAttention(nn.Module):
 
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """The same output, one head after another as in the paper: slow, and easy to check by eye."""
+        check_inputs(x, padding_mask, self.query.in_features)
         q, k, v = self.project(x)
         mask = self.mask(x, padding_mask)
         group = self.num_heads // self.num_kv_heads  # query heads that share one key/value head
@@ -83,8 +85,6 @@ class MultiHeadAttention(nn.Module):
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (batch, num_heads, n, d_head), keys and values (batch, num_kv_heads, n, d_head)."""
-        if x.dim() != 3 or x.size(-1) != self.query.in_features:
-            raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, n, {self.query.in_features})")
         q = split_heads(self.query(x), self.num_heads)
         k = split_heads(self.key(x), self.num_kv_heads)
         v = split_heads(self.value(x), self.num_kv_heads)
@@ -95,15 +95,22 @@ class MultiHeadAttention(nn.Module):
         causal = causal_mask(x.size(1)).to(x.device) if self.causal else None
         if padding_mask is None:
             return causal
-        if padding_mask.shape != x.shape[:2] or padding_mask.dtype != torch.bool:
-            raise ValueError(
-                f"padding_mask is {padding_mask.dtype} {tuple(padding_mask.shape)}, "
-                f"expected torch.bool {tuple(x.shape[:2])}"
-            )
         keys = padding_mask[:, None, None, :]  # nobody may attend to a padded key
         return keys if causal is None else keys & causal
 
 
-def _check_divides(parts: int, whole: int, name: str) -> None:
+def check_divides(parts: int, whole: int, name: str) -> None:
+    """Raise ValueError if that many heads do not divide the features."""
     if parts < 1 or whole % parts:
         raise ValueError(f"{parts} heads do not divide {name}={whole}")
+
+
+def check_inputs(x: Tensor, padding_mask: Tensor | None, d_model: int) -> None:
+    """Raise ValueError if x is not (batch, n, d_model), or padding_mask not boolean and (batch, n)."""
+    if x.dim() != 3 or x.size(-1) != d_model:
+        raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, n, {d_model})")
+    if padding_mask is not None and (padding_mask.shape != x.shape[:2] or padding_mask.dtype != torch.bool):
+        raise ValueError(
+            f"padding_mask is {padding_mask.dtype} {tuple(padding_mask.shape)}, "
+            f"expected torch.bool {tuple(x.shape[:2])}"
+        )

@@ -1,0 +1,95 @@
+"""Linformer: attention whose keys and values are compressed along the sequence (chapter 06).
+
+P̄ = softmax(Q (E K)ᵀ / √d), Linformer(Q, K, V) = P̄ (F V)          Wang et al. 2020, section 4
+
+E and F are (proj_dim, n): n tokens become proj_dim slots, and P̄ is (n, proj_dim) instead of (n, n).
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.multihead import check_divides, check_inputs, merge_heads, split_heads
+from linformer_from_scratch.projections import Projection, project
+
+
+def linformer_attention(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor) -> Tensor:
+    """softmax(q (E k)ᵀ / √d) (F v); fewer than seq_len keys use the first columns of E and F.
+
+    Wang et al. 2020, section 4, equation 7.
+
+    Shape: q (..., n, d), k and v (..., m, d), E and F (proj_dim, seq_len) or one per head
+        (num_heads, proj_dim, seq_len) -> (..., n, d)
+    Raises: ValueError if there are more than seq_len keys.
+    """
+    return scaled_dot_product_attention(q, project(k, E), project(v, F))
+
+
+class LinformerAttention(nn.Module):
+    """Multi-head self-attention in O(n · proj_dim) time and memory, not O(n²).
+
+    head_i = softmax(Q_i (E K_i)ᵀ / √d_head) F V_i          Wang et al. 2020, section 4
+
+    Args:
+        d_model: features per token, a multiple of num_heads.
+        num_heads: heads of d_model // num_heads features each.
+        E, F: projections of the sequence axis to proj_dim slots, one of `projections`. Pass the same object
+            as E and F to share it (key-value sharing), the same to every layer to share it there (layerwise).
+
+    Shape: x (batch, n, d_model) with n <= seq_len, padding_mask (batch, n) with True = a real token
+        -> (batch, n, d_model)
+    Raises: ValueError if num_heads does not divide d_model, if E and F differ in their sizes, if x or
+        padding_mask have another shape, or if x has more than seq_len tokens.
+    Not causal: every slot mixes the whole sequence, the future included.
+    Padded tokens are zeros to E and F: what they hold, and how many they are, changes no real token's output.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, E: Projection, F: Projection):
+        super().__init__()
+        check_divides(num_heads, d_model, "d_model")
+        if (E.seq_len, E.proj_dim) != (F.seq_len, F.proj_dim):
+            raise ValueError(
+                f"E takes {E.seq_len} tokens to {E.proj_dim} slots, F {F.seq_len} to {F.proj_dim}; "
+                "expected the same sizes"
+            )
+        self.num_heads, self.E, self.F = num_heads, E, F
+        self.query = nn.Linear(d_model, d_model, bias=False)
+        self.key = nn.Linear(d_model, d_model, bias=False)
+        self.value = nn.Linear(d_model, d_model, bias=False)
+        self.output = nn.Linear(d_model, d_model)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Compress in the cheaper order, then attend with PyTorch's fused kernel."""
+        x = self.real_tokens(x, padding_mask)
+        keys, values = self.slots(x)
+        heads = functional.scaled_dot_product_attention(self.split(self.query(x)), keys, values)
+        return self.output(merge_heads(heads))
+
+    def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """The same output in the paper's order, one head after another: slow, and easy to check by eye."""
+        x = self.real_tokens(x, padding_mask)
+        q, k, v = (self.split(project(x)) for project in (self.query, self.key, self.value))
+        keys, values = self.E(k), self.F(v)  # (batch, num_heads, n, d_head) -> (.., proj_dim, d_head)
+        heads = [
+            scaled_dot_product_attention(q[:, [i]], keys[:, [i]], values[:, [i]])
+            for i in range(self.num_heads)
+        ]
+        return self.output(merge_heads(torch.cat(heads, dim=1)))
+
+    def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Compressed keys and values, (batch, num_heads, proj_dim, d_head) each."""
+        if not (self.E.commutes and self.F.commutes):
+            return self.E(self.split(self.key(x))), self.F(self.split(self.value(x)))  # E (X W)
+        for_keys = self.E(x)
+        for_values = for_keys if self.F is self.E else self.F(x)
+        return self.split(self.key(for_keys)), self.split(self.value(for_values))  # (E X) W
+
+    def split(self, x: Tensor) -> Tensor:
+        """Shape: (batch, n, d_model) -> (batch, num_heads, n, d_head)."""
+        return split_heads(x, self.num_heads)
+
+    def real_tokens(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """X with zeros in place of padding, so that E and F add nothing of it. Shape: as x."""
+        check_inputs(x, padding_mask, self.query.in_features)
+        return x if padding_mask is None else x.masked_fill(~padding_mask[..., None], 0.0)

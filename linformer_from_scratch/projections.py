@@ -1,0 +1,182 @@
+"""What may stand in for Linformer's E and F: modules that compress the sequence axis (chapters 06 and 07).
+
+Each takes (..., n, d) to (..., proj_dim, d), for every n up to seq_len; missing tokens count as zeros. Its
+attribute `commutes` says whether (E X) W = E (X W) for every matrix W of features: then a layer may compress
+first, which is cheaper. Sharing is passing the same object twice.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+def project(x: Tensor, E: Tensor) -> Tensor:
+    """E x: every slot is a weighted sum of the tokens; n tokens use the first n columns of E.
+
+    Shape: x (..., n, d), E (proj_dim, seq_len) or one per head (num_heads, proj_dim, seq_len)
+        -> (..., proj_dim, d)
+    Raises: ValueError if x has more than seq_len tokens.
+    """
+    n = _check_length(x, E.size(-1))
+    first = E.index_select(-1, torch.arange(n, device=E.device))  # a slice would not export for every n
+    if E.dim() == 2:
+        # not E @ x, for which PyTorch copies x to fold its batch away
+        return first.expand(*x.shape[:-2], -1, -1) @ x
+    if x.shape[-3:-2] != E.shape[:-2]:
+        raise ValueError(f"x is {tuple(x.shape)}; E has a matrix for each of {E.size(0)} heads")
+    # not E @ x, for which PyTorch copies E for each sample
+    return torch.einsum("hkn,...hnd->...hkd", first, x)
+
+
+class Projection(nn.Module):
+    """What every projection knows of itself. A projection of your own inherits this and adds forward.
+
+    Args:
+        seq_len: longest input, in tokens.
+        proj_dim: slots, the paper's k.
+
+    Raises: ValueError if one is not a positive integer.
+    """
+
+    commutes = False  # whether (E X) W = E (X W) for every W
+
+    def __init__(self, seq_len: int, proj_dim: int):
+        super().__init__()
+        for name, size in (("seq_len", seq_len), ("proj_dim", proj_dim)):
+            if type(size) is not int or size < 1:
+                raise ValueError(f"{name} is {size!r}, expected an integer of at least 1")
+        self.seq_len, self.proj_dim = seq_len, proj_dim
+
+
+class LearnedProjection(Projection):
+    """E as a matrix of parameters, the paper's choice (Wang et al. 2020, section 4).
+
+    Starts as N(0, 1 / seq_len), so that slots vary as much as tokens do.
+
+    Args:
+        seq_len: longest input, in tokens.
+        proj_dim: slots, the paper's k.
+        num_heads: one matrix for each head; by default all heads share one (headwise sharing).
+
+    Shape: (..., n, d) -> (..., proj_dim, d), or (..., num_heads, n, d) -> (..., num_heads, proj_dim, d)
+    Raises: ValueError if a size is not a positive integer, or x has more than seq_len tokens.
+    Linear. Commutes with W where the heads share one matrix; with one for each head it does not.
+    """
+
+    def __init__(self, seq_len: int, proj_dim: int, num_heads: int | None = None):
+        super().__init__(seq_len, proj_dim)
+        sizes = (proj_dim, seq_len) if num_heads is None else (num_heads, proj_dim, seq_len)
+        self.commutes = num_heads is None
+        self.weight = nn.Parameter(torch.randn(sizes) / math.sqrt(seq_len))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape: (..., n, d) -> (..., proj_dim, d)."""
+        return project(x, self.weight)
+
+
+class GaussianProjection(Projection):
+    """E drawn once from N(0, 1 / seq_len) and never trained: the theorems' random matrix, up to a factor.
+
+    Args:
+        seq_len, proj_dim: as LearnedProjection.
+        seed: which draw; the matrix is saved with the model, so the seed is not needed to load it.
+
+    Shape: (..., n, d) -> (..., proj_dim, d)
+    Raises: as LearnedProjection.
+    Linear, shared by the heads: commutes with W.
+    """
+
+    commutes = True
+
+    def __init__(self, seq_len: int, proj_dim: int, seed: int = 0):
+        super().__init__(seq_len, proj_dim)
+        drawn = torch.randn(proj_dim, seq_len, generator=torch.Generator().manual_seed(seed))
+        self.register_buffer("weight", drawn / math.sqrt(seq_len))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape: (..., n, d) -> (..., proj_dim, d)."""
+        return project(x, self.weight)
+
+
+class MeanPooling(Projection):
+    """Slot i is the mean of window i, tokens ⌊i seq_len / proj_dim⌋ to ⌈(i + 1) seq_len / proj_dim⌉ - 1.
+
+    Suggested in Wang et al. 2020, section 4. No parameters. Neighbouring windows share a token where proj_dim
+    does not divide seq_len.
+
+    Args: seq_len, proj_dim: as LearnedProjection.
+    Shape: (..., n, d) -> (..., proj_dim, d)
+    Raises: as LearnedProjection.
+    Linear, shared by the heads: commutes with W.
+    """
+
+    commutes = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape: (..., n, d) -> (..., proj_dim, d)."""
+        return _along_tokens(functional.adaptive_avg_pool1d, _extend(x, self.seq_len), self.proj_dim)
+
+
+class MaxPooling(Projection):
+    """Slot i holds the largest number of each feature in window i; windows as in MeanPooling.
+
+    Suggested in Wang et al. 2020, section 4. No parameters.
+
+    Args: seq_len, proj_dim: as LearnedProjection.
+    Shape: (..., n, d) -> (..., proj_dim, d)
+    Raises: as LearnedProjection.
+    Not linear: max(X) W is not max(X W), so it does not commute with W.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape: (..., n, d) -> (..., proj_dim, d)."""
+        return _along_tokens(functional.adaptive_max_pool1d, _extend(x, self.seq_len), self.proj_dim)
+
+
+class StridedConvolution(Projection):
+    """A convolution whose kernel and stride are both ⌈seq_len / proj_dim⌉ tokens.
+
+    Suggested in Wang et al. 2020, section 4. Where proj_dim does not divide seq_len, the last windows reach
+    past the end and read zeros.
+
+    Args:
+        seq_len, proj_dim: as LearnedProjection.
+        d_head: features of a head, which the kernel mixes.
+
+    Shape: (..., n, d_head) -> (..., proj_dim, d_head)
+    Raises: as LearnedProjection.
+    Linear, shared by the heads, but it mixes features: it does not commute with W.
+    """
+
+    def __init__(self, seq_len: int, proj_dim: int, d_head: int):
+        super().__init__(seq_len, proj_dim)
+        width = math.ceil(seq_len / proj_dim)
+        self.convolution = nn.Conv1d(d_head, d_head, width, stride=width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape: (..., n, d_head) -> (..., proj_dim, d_head)."""
+        _check_length(x, self.seq_len)
+        if x.size(-1) != self.convolution.in_channels:
+            raise ValueError(f"x has {x.size(-1)} features, expected d_head={self.convolution.in_channels}")
+        reach = self.proj_dim * self.convolution.stride[0]  # tokens that proj_dim windows cover
+        return _along_tokens(self.convolution, _extend(x, reach))
+
+
+def _extend(x: Tensor, length: int) -> Tensor:
+    """Append zeros up to this length."""
+    return functional.pad(x, (0, 0, 0, length - _check_length(x, length)))
+
+
+def _along_tokens(operation, x: Tensor, *arguments) -> Tensor:
+    """Apply an operation of (batch, features, length) to (..., length, features)."""
+    slots = operation(x.reshape(-1, *x.shape[-2:]).mT, *arguments)
+    return slots.mT.reshape(*x.shape[:-2], -1, x.size(-1))
+
+
+def _check_length(x: Tensor, seq_len: int) -> int:
+    n = x.size(-2)
+    if n > seq_len:
+        raise ValueError(f"input has {n} tokens; E and F were built for seq_len={seq_len}")
+    return n

@@ -1,0 +1,356 @@
+"""linformer.py, against its definition, against full attention, and against the package people install."""
+
+import copy
+import io
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
+from linformer_from_scratch.attention import padding_mask, scaled_dot_product_attention
+from linformer_from_scratch.cost import Sizes, compress_tokens, flops
+from linformer_from_scratch.linformer import LinformerAttention, linformer_attention
+from linformer_from_scratch.projections import (
+    GaussianProjection,
+    LearnedProjection,
+    MaxPooling,
+    MeanPooling,
+    StridedConvolution,
+)
+
+BATCH, SEQ_LEN, SLOTS, HEADS, D_HEAD = 2, 11, 5, 3, 7
+D_MODEL = HEADS * D_HEAD
+KINDS = {
+    "learned, shared by heads": lambda: LearnedProjection(SEQ_LEN, SLOTS),
+    "learned, one per head": lambda: LearnedProjection(SEQ_LEN, SLOTS, HEADS),
+    "Gaussian": lambda: GaussianProjection(SEQ_LEN, SLOTS, seed=3),
+    "mean pooling": lambda: MeanPooling(SEQ_LEN, SLOTS),
+    "max pooling": lambda: MaxPooling(SEQ_LEN, SLOTS),
+    "strided convolution": lambda: StridedConvolution(SEQ_LEN, SLOTS, D_HEAD),
+}
+LENGTHS = torch.tensor([11, 4])
+every_kind = pytest.mark.parametrize("kind", KINDS)
+shared_or_not = pytest.mark.parametrize("shared", [False, True], ids=["E and F", "E = F"])
+
+
+def make_layer(kind="learned, shared by heads", shared=False):
+    torch.manual_seed(0)
+    E = KINDS[kind]()
+    return LinformerAttention(D_MODEL, HEADS, E, E if shared else KINDS[kind]())
+
+
+def make_x(n=SEQ_LEN, batch=BATCH):
+    return torch.randn(batch, n, D_MODEL, generator=torch.Generator().manual_seed(1))
+
+
+def qkv(n=SEQ_LEN):
+    return torch.randn(3, BATCH, HEADS, n, D_HEAD, generator=torch.Generator().manual_seed(2)).double()
+
+
+def gradients(output, inputs):
+    upstream = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
+    return torch.autograd.grad(output, inputs, upstream)
+
+
+def written_out(layer, x, mask=None):
+    """The paper's formula with plain loops over samples and heads, softmax(Q_i (E K_i)ᵀ / √d_head) F V_i."""
+    samples = []
+    for i in range(len(x)):
+        tokens = x[i] if mask is None else torch.where(mask[i, :, None], x[i], 0.0)
+        q, k, v = (tokens @ W.weight.T for W in (layer.query, layer.key, layer.value))
+        heads = []
+        for h in range(HEADS):
+            mine = slice(h * D_HEAD, (h + 1) * D_HEAD)
+            keys, values = slots_of(layer.E, k[:, mine], h), slots_of(layer.F, v[:, mine], h)
+            heads.append((q[:, mine] @ keys.T / D_HEAD**0.5).softmax(-1) @ values)
+        samples.append(torch.cat(heads, dim=-1) @ layer.output.weight.T + layer.output.bias)
+    return torch.stack(samples)
+
+
+def slots_of(projection, x, head):
+    """What a projection makes of one head's (n, d_head), slot by slot; missing tokens are zeros."""
+    full = torch.cat([x, x.new_zeros(SEQ_LEN - len(x), D_HEAD)])
+    if hasattr(projection, "weight"):
+        weight = projection.weight if projection.weight.dim() == 2 else projection.weight[head]
+        return weight @ full
+    if isinstance(projection, StridedConvolution):  # ⌈11 / 5⌉ = 3 tokens a window
+        full = torch.cat([full, full.new_zeros(SLOTS * 3 - SEQ_LEN, D_HEAD)])
+        kernel = projection.convolution.weight  # (out, in, width)
+        return torch.stack([torch.einsum("oiw,wi->o", kernel, full[3 * s : 3 * s + 3]) for s in range(SLOTS)])
+    windows = [full[s * SEQ_LEN // SLOTS : -(-(s + 1) * SEQ_LEN // SLOTS)] for s in range(SLOTS)]
+    pool = torch.Tensor.amax if isinstance(projection, MaxPooling) else torch.Tensor.mean
+    return torch.stack([pool(window, 0) for window in windows])
+
+
+@every_kind
+@shared_or_not
+@pytest.mark.parametrize("n", [SEQ_LEN, 8, 1])
+@pytest.mark.parametrize("padded", [False, True])
+def test_equals_the_formula_written_out_head_by_head(kind, shared, n, padded):
+    layer, x = make_layer(kind, shared).double(), make_x(n).double().requires_grad_()
+    mask = padding_mask(LENGTHS.clamp(max=n), n) if padded else None
+    inputs = [x, *layer.parameters()]
+    theirs = written_out(layer, x, mask)
+    their_gradients = gradients(theirs, inputs)
+    for ours in (layer(x, mask), layer.definition(x, mask)):
+        assert_close(ours, theirs, atol=1e-12, rtol=0)
+        assert_close(gradients(ours, inputs), their_gradients, atol=1e-11, rtol=0)
+
+
+def test_E_and_F_of_two_kinds_equal_the_formula():
+    """Only one of them commutes with its weights, so neither may be compressed first."""
+    torch.manual_seed(0)
+    linear, largest = KINDS["learned, shared by heads"](), KINDS["max pooling"]()
+    for E, F in ((linear, largest), (largest, linear)):
+        layer, x = LinformerAttention(D_MODEL, HEADS, E, F).double(), make_x().double()
+        assert_close(layer(x), written_out(layer, x))
+
+
+@shared_or_not
+def test_the_operations_are_those_of_the_cheap_order(shared):
+    layer, x = make_layer(shared=shared), make_x()
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        layer(x)
+    sizes = Sizes(SEQ_LEN, D_MODEL, HEADS, SLOTS, BATCH)
+    assert counter.get_total_flops() == flops(compress_tokens(sizes, shared=shared))
+
+
+def test_function_equals_the_formula_with_one_pair_or_one_per_head():
+    q, k, v = qkv()
+    for sizes in ((SLOTS, SEQ_LEN), (HEADS, SLOTS, SEQ_LEN)):
+        E, F = torch.randn(2, *sizes, generator=torch.Generator().manual_seed(4)).double()
+        theirs = (q @ (E @ k).mT / D_HEAD**0.5).softmax(-1) @ (F @ v)
+        assert_close(linformer_attention(q, k, v, E, F), theirs)
+
+
+def test_function_uses_the_first_columns_for_fewer_keys():
+    q, k, v = qkv(n=4)
+    E, F = torch.randn(2, SLOTS, SEQ_LEN).double()
+    assert_close(linformer_attention(q, k, v, E, F), linformer_attention(q, k, v, E[:, :4], F[:, :4]))
+
+
+def test_permutation_recovers_full_attention():
+    q, k, v = qkv()
+    P = torch.eye(SEQ_LEN)[torch.randperm(SEQ_LEN, generator=torch.Generator().manual_seed(5))].double()
+    full = scaled_dot_product_attention(q, k, v)
+    assert_close(linformer_attention(q, k, v, P, P), full)
+    identity = torch.eye(SEQ_LEN).double()
+    assert_close(linformer_attention(q, k, v, identity, identity), full)
+
+
+def test_orthogonal_matrix_does_not_recover_full_attention():
+    q, k, v = qkv()
+    rotation, _ = torch.linalg.qr(torch.randn(SEQ_LEN, SEQ_LEN, generator=torch.Generator().manual_seed(6)))
+    off = linformer_attention(q, k, v, rotation.double(), rotation.double()) - scaled_dot_product_attention(
+        q, k, v
+    )
+    assert off.norm() > 0.1 * scaled_dot_product_attention(q, k, v).norm()
+
+
+def test_layer_with_a_permutation_equals_full_attention():
+    layer = make_layer()
+    layer.E = layer.F = LearnedProjection(SEQ_LEN, SEQ_LEN)
+    with torch.no_grad():
+        layer.E.weight.copy_(torch.eye(SEQ_LEN).flip(0))
+    q, k, v = (layer.split(W(make_x())) for W in (layer.query, layer.key, layer.value))
+    full = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2)
+    assert_close(layer(make_x()), layer.output(full), atol=1e-6, rtol=0)
+
+
+@every_kind
+def test_samples_of_a_batch_do_not_touch_one_another(kind):
+    layer, x = make_layer(kind), make_x(batch=3)
+    together = layer(x)
+    assert_close(together, torch.cat([layer(sample[None]) for sample in x]), atol=1e-6, rtol=0)
+    x[1] = 1e3
+    assert_close(layer(x)[[0, 2]], together[[0, 2]], atol=1e-6, rtol=0)
+
+
+@every_kind
+@pytest.mark.parametrize("content", [1e3, float("nan"), float("inf")])
+def test_content_of_padding_never_reaches_a_real_token(kind, content):
+    layer, mask = make_layer(kind), padding_mask(LENGTHS, SEQ_LEN)
+    x = make_x()
+    filled = x.masked_fill(~mask[..., None], content).requires_grad_()
+    output = layer(filled, mask)
+    assert torch.equal(output, layer(x, mask))
+    (gradient,) = gradients(output, [filled])
+    assert (gradient[~mask] == 0).all() and gradient[mask].isfinite().all() and (gradient[mask] != 0).any()
+
+
+@every_kind
+def test_how_much_padding_there_is_changes_nothing(kind):
+    layer, x = make_layer(kind), make_x(n=4)
+    for n in (4, 7, SEQ_LEN):
+        padded = torch.cat([x, torch.ones(BATCH, n - 4, D_MODEL)], dim=1)
+        output = layer(padded, padding_mask(torch.tensor([4, 4]), n))
+        assert_close(output[:, :4], layer(x), atol=1e-6, rtol=0)
+
+
+@every_kind
+def test_wholly_padded_sample_is_finite_and_disturbs_nobody(kind):
+    layer, x, mask = make_layer(kind), make_x(), padding_mask(torch.tensor([7, 0]), SEQ_LEN)
+    x = x.requires_grad_()
+    output = layer(x, mask)
+    assert output.isfinite().all()
+    assert_close(output[:1], layer(x[:1], mask[:1]), atol=1e-6, rtol=0)
+    found = gradients(output, [x, *layer.parameters()])
+    assert all(gradient.isfinite().all() for gradient in found) and (found[0][1] == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["learned, shared by heads", "learned, one per head"])
+def test_E_and_F_learn_and_unused_columns_do_not(kind):
+    layer = make_layer(kind)
+    for gradient in gradients(layer(make_x(n=8)), [layer.E.weight, layer.F.weight]):
+        assert (gradient[..., :8].abs().sum(dim=(-1, -2)) > 0).all() and (gradient[..., 8:] == 0).all()
+
+
+@every_kind
+def test_more_tokens_than_seq_len_are_refused_with_both_numbers(kind):
+    with pytest.raises(ValueError, match="input has 12 tokens; E and F were built for seq_len=11"):
+        make_layer(kind)(make_x(n=12))
+
+
+@pytest.mark.parametrize(
+    ("x", "mask", "message"),
+    [
+        (torch.zeros(2, 5, 20), None, r"x has shape \(2, 5, 20\), expected \(batch, n, 21\)"),
+        (torch.zeros(5, 21), None, r"x has shape \(5, 21\), expected \(batch, n, 21\)"),
+        (
+            torch.zeros(2, 5, 21),
+            torch.ones(2, 6).bool(),
+            r"padding_mask is torch.bool \(2, 6\), expected .* \(2, 5\)",
+        ),
+        (torch.zeros(2, 5, 21), torch.ones(5, 5).bool(), r"padding_mask is torch.bool \(5, 5\)"),
+        (
+            torch.zeros(2, 5, 21),
+            torch.ones(2, 5),
+            r"padding_mask is torch.float32 \(2, 5\), expected torch.bool",
+        ),
+    ],
+)
+def test_wrong_shapes_are_refused_in_one_sentence(x, mask, message):
+    with pytest.raises(ValueError, match=message):
+        make_layer()(x, mask)
+
+
+def test_wrong_sizes_and_unknown_keywords_are_refused():
+    E = LearnedProjection(SEQ_LEN, SLOTS)
+    with pytest.raises(ValueError, match="4 heads do not divide d_model=21"):
+        LinformerAttention(D_MODEL, 4, E, E)
+    for n, slots in ((SEQ_LEN, 6), (12, SLOTS)):
+        message = f"E takes 11 tokens to 5 slots, F {n} to {slots}; expected the same sizes"
+        with pytest.raises(ValueError, match=message):
+            LinformerAttention(D_MODEL, HEADS, E, LearnedProjection(n, slots))
+    per_head = LearnedProjection(SEQ_LEN, SLOTS, num_heads=2)
+    with pytest.raises(ValueError, match="2 heads"):
+        LinformerAttention(D_MODEL, HEADS, per_head, per_head)(make_x())
+    with pytest.raises(TypeError, match="causal"):
+        LinformerAttention(D_MODEL, HEADS, E, E, causal=True)
+    with pytest.raises(TypeError, match="mask"):
+        LinformerAttention(D_MODEL, HEADS, E, E)(make_x(), mask=None)
+
+
+@every_kind
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_stays_close(kind, dtype):
+    layer, x, mask = make_layer(kind), make_x(), padding_mask(LENGTHS, SEQ_LEN)
+    half = copy.deepcopy(layer).to(dtype)(x.to(dtype), mask)
+    assert half.dtype == dtype
+    assert_close(half.float(), layer(x, mask), atol=0.02, rtol=0)
+
+
+@every_kind
+def test_autocast_stays_close_and_has_gradients(kind):
+    layer, x, mask = make_layer(kind), make_x(), padding_mask(LENGTHS, SEQ_LEN)
+    with torch.autocast("cpu", torch.bfloat16):
+        output = layer(x, mask)
+    assert output.dtype == torch.bfloat16
+    assert_close(output.float(), layer(x, mask), atol=0.02, rtol=0)
+    assert all(gradient.isfinite().all() for gradient in gradients(output, [*layer.parameters()]))
+
+
+@every_kind
+def test_inputs_are_left_as_they_were(kind):
+    x, mask = make_x(), padding_mask(LENGTHS, SEQ_LEN)
+    before = x.clone(), mask.clone()
+    make_layer(kind)(x, mask)
+    assert torch.equal(x, before[0]) and torch.equal(mask, before[1])
+
+
+@every_kind
+def test_compiles_as_one_graph(kind):
+    layer, x, mask = make_layer(kind), make_x(n=8), padding_mask(LENGTHS.clamp(max=8), 8)
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    assert_close(compiled(x, mask), layer(x, mask), atol=1e-6, rtol=0)
+
+
+@every_kind
+def test_exports_with_every_length_up_to_seq_len(kind):
+    layer = make_layer(kind)
+    n = torch.export.Dim("n", min=2, max=SEQ_LEN)
+    exported = torch.export.export(layer, (make_x(n=8),), dynamic_shapes={"x": {1: n}}).module()
+    for length in (2, 5, SEQ_LEN):
+        assert_close(exported(make_x(length)), layer(make_x(length)), atol=1e-6, rtol=0)
+
+
+@every_kind
+@shared_or_not
+def test_state_dict_brings_the_output_back(kind, shared):
+    layer, other = make_layer(kind, shared), make_layer(kind, shared)
+    for tensor in other.state_dict().values():
+        tensor.add_(1.0)
+    assert not torch.allclose(other(make_x()), layer(make_x()))
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(other(make_x()), layer(make_x()))
+    assert (other.E is other.F) == shared
+
+
+@every_kind
+def test_sharing_survives_deepcopy_and_saving(kind):
+    layer = make_layer(kind, shared=True)
+    copied = copy.deepcopy(layer)
+    file = io.BytesIO()
+    torch.save(layer, file)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=False)
+    for twin in (copied, loaded):
+        assert twin.E is twin.F and twin.E is not layer.E
+        assert torch.equal(twin(make_x()), layer(make_x()))
+
+
+def test_a_token_edit_changes_the_past():
+    layer, x = make_layer(), make_x()
+    edited = x.clone()
+    edited[:, -1] += 1
+    assert ((layer(edited) - layer(x))[:, 0].abs() > 1e-4).any()
+
+
+@pytest.mark.parametrize("n", [SEQ_LEN, 6])
+def test_weights_of_the_package_linformer_give_its_output(n):
+    LinformerSelfAttention = pytest.importorskip("linformer").LinformerSelfAttention
+    for share_kv in (False, True):
+        torch.manual_seed(0)
+        theirs = LinformerSelfAttention(D_MODEL, SEQ_LEN, k=SLOTS, heads=HEADS, share_kv=share_kv)
+        ours = make_layer(shared=share_kv)
+        pairs = [(ours.query, theirs.to_q), (ours.key, theirs.to_k), (ours.output, theirs.to_out)]
+        pairs.append((ours.value, theirs.to_k if share_kv else theirs.to_v))  # it shares W as well
+        for mine, its in pairs:
+            mine.load_state_dict(its.state_dict())
+        with torch.no_grad():
+            ours.E.weight.copy_(theirs.proj_k.T)
+            ours.F.weight.copy_((theirs.proj_k if share_kv else theirs.proj_v).T)
+        assert_close(ours(make_x(n)), theirs(make_x(n)), atol=1e-6, rtol=0)
+
+
+def test_never_stores_a_map_of_n_times_n():
+    n = 16384
+    E = LearnedProjection(n, 16)
+    layer = LinformerAttention(8, 2, E, E)
+    assert layer(torch.randn(1, n, 8)).shape == (1, n, 8)  # n × n in float32 would be 1 GiB a head

@@ -1,0 +1,149 @@
+"""projections.py: slot by slot, and what each kind promises."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from linformer_from_scratch.projections import (
+    GaussianProjection,
+    LearnedProjection,
+    MaxPooling,
+    MeanPooling,
+    Projection,
+    StridedConvolution,
+    project,
+)
+
+D = 3
+KINDS = {
+    "learned": LearnedProjection,
+    "Gaussian": GaussianProjection,
+    "mean": MeanPooling,
+    "max": MaxPooling,
+    "convolution": lambda seq_len, proj_dim: StridedConvolution(seq_len, proj_dim, D),
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def tokens(*sizes):
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(0))
+
+
+@every_kind
+@pytest.mark.parametrize(("seq_len", "proj_dim"), [(12, 4), (11, 5), (7, 7), (13, 1), (5, 11)])
+def test_gives_exactly_proj_dim_slots_whatever_the_axes_before(kind, seq_len, proj_dim):
+    projection = KINDS[kind](seq_len, proj_dim)
+    for leading in ((), (2,), (2, 5), (1, 2, 3)):
+        for n in {1, seq_len // 2 + 1, seq_len}:
+            x = tokens(*leading, n, D)
+            slots = projection(x)
+            assert slots.shape == (*leading, proj_dim, D)
+            extended = torch.cat([x, torch.zeros(*leading, seq_len - n, D)], dim=-2)
+            assert_close(slots, projection(extended))  # missing tokens count as zeros
+
+
+def test_project_multiplies_and_uses_the_first_columns():
+    E = tokens(5, 11)
+    assert_close(project(tokens(2, 7, D), E), E[:, :7] @ tokens(2, 7, D))
+    per_head = tokens(4, 5, 11)
+    assert_close(
+        project(tokens(2, 4, 7, D), per_head),
+        torch.stack([per_head[h, :, :7] @ tokens(2, 4, 7, D)[:, h] for h in range(4)], dim=1),
+    )
+
+
+@pytest.mark.parametrize("x", [torch.zeros(2, 3, 7, D), torch.zeros(7, D), torch.zeros(1, 7, D)])
+def test_matrices_per_head_need_as_many_heads(x):
+    with pytest.raises(ValueError, match=rf"x is \({x.size(0)}, .*each of 4 heads"):
+        project(x, torch.zeros(4, 5, 11))
+
+
+@every_kind
+def test_too_many_tokens_are_refused_with_both_numbers(kind):
+    with pytest.raises(ValueError, match="input has 12 tokens; E and F were built for seq_len=11"):
+        KINDS[kind](11, 4)(tokens(12, D))
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [((0, 4), "seq_len is 0"), ((8, -1), "proj_dim is -1"), ((8, 2.0), "proj_dim is 2.0")],
+)
+def test_wrong_sizes_are_refused(kind, sizes, message):
+    with pytest.raises(ValueError, match=f"{message}, expected an integer of at least 1"):
+        KINDS[kind](*sizes)
+
+
+def test_mean_and_max_pool_windows_of_the_sequence():
+    x = torch.tensor([[1.0], [-2.0], [3.0], [4.0], [-5.0], [-6.0]])
+    assert MeanPooling(6, 3)(x).flatten().tolist() == [-0.5, 3.5, -5.5]
+    assert MaxPooling(6, 3)(x).flatten().tolist() == [1, 4, -5]
+    assert MeanPooling(6, 4)(x).flatten().tolist() == [-0.5, 0.5, -0.5, -5.5]  # 0-1, 1-2, 3-4, 4-5
+
+
+def test_convolution_mixes_features_within_a_window():
+    layer = StridedConvolution(seq_len=5, proj_dim=2, d_head=D)  # windows of 3; the last reaches past the end
+    x = tokens(5, D)
+    padded = torch.cat([x, torch.zeros(1, D)])
+    kernel = layer.convolution.weight  # (out, in, 3)
+    expected = [torch.einsum("oiw,wi->o", kernel, padded[start : start + 3]) for start in (0, 3)]
+    assert_close(layer(x), torch.stack(expected))
+    with pytest.raises(ValueError, match="x has 4 features, expected d_head=3"):
+        layer(tokens(5, 4))
+
+
+@every_kind
+def test_commutes_says_whether_features_may_be_mixed_afterwards(kind):
+    projection, W = KINDS[kind](11, 4), tokens(D, D)
+    same = torch.allclose(projection(tokens(2, 11, D)) @ W, projection(tokens(2, 11, D) @ W), atol=1e-5)
+    assert same == projection.commutes
+
+
+def test_one_matrix_per_head_does_not_commute():
+    assert LearnedProjection(11, 4).commutes and not LearnedProjection(11, 4, num_heads=2).commutes
+
+
+def test_learned_and_gaussian_keep_the_spread_of_the_tokens():
+    for projection in (LearnedProjection(4096, 256), GaussianProjection(4096, 256)):
+        assert abs(projection(tokens(4096, 64)).std() - 1) < 0.05
+
+
+def test_gaussian_is_fixed_seeded_and_saved():
+    projection = GaussianProjection(11, 4, seed=5)
+    assert torch.equal(projection.weight, GaussianProjection(11, 4, seed=5).weight)
+    other = GaussianProjection(11, 4, seed=6)
+    assert not torch.equal(projection.weight, other.weight)
+    assert [*projection.parameters()] == [] and [*projection.state_dict()] == ["weight"]
+    other.load_state_dict(projection.state_dict())
+    assert torch.equal(projection.weight, other.weight)
+
+
+def test_pooling_has_nothing_to_learn():
+    assert MeanPooling(11, 4).state_dict() == MaxPooling(11, 4).state_dict() == {}
+
+
+def test_a_projection_of_your_own_needs_only_forward():
+    class LastTokens(Projection):
+        def forward(self, x):
+            return x[..., -self.proj_dim :, :]
+
+    projection = LastTokens(11, 4)
+    assert projection.seq_len == 11 and projection(tokens(2, 9, D)).shape == (2, 4, D)
+    assert not projection.commutes
+
+
+@pytest.mark.parametrize(
+    ("share", "matrices"), [("none", 288), ("headwise", 24), ("key-value", 12), ("layerwise", 1)]
+)
+def test_sharing_is_passing_the_same_object(share, matrices):
+    one = LearnedProjection(7, 2)
+    layers = nn.ModuleList()
+    for _ in range(12):
+        E = one if share == "layerwise" else LearnedProjection(7, 2, 12 if share == "none" else None)
+        F = E if share in ("key-value", "layerwise") else copy.deepcopy(E)
+        layers.append(nn.ModuleList([E, F]))
+    numbers = sum(parameter.numel() for parameter in layers.parameters())
+    assert numbers == matrices * 7 * 2
