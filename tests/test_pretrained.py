@@ -11,8 +11,8 @@ import torch
 from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
-from linformer_from_scratch.attention import attention_weights
-from linformer_from_scratch.data import SHIPPED, read_text
+from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
+from linformer_from_scratch.data import SHIPPED, documents, read_text
 from linformer_from_scratch.pretrained import (
     SENTENCES,
     PretrainedMissing,
@@ -20,6 +20,7 @@ from linformer_from_scratch.pretrained import (
     encode,
     model_weights,
     random_weights,
+    stored_heads,
     stored_maps,
     tokenize,
 )
@@ -67,6 +68,26 @@ def test_stored_maps_are_the_live_ones_in_half_precision(sentence):
     assert stored.tokens == live.tokens
     assert_close(stored.weights, live.weights, atol=2e-3, rtol=0)
     assert_close(stored.weights.sum(-1), torch.ones(stored.weights.shape[:-1]))
+
+
+def test_stored_heads_are_the_live_ones_in_half_precision():
+    text = documents()["assignment"]
+    found = encode(tokenize(text, 128))
+    for (layer, head), stored in stored_heads().items():
+        for role in ("q", "k", "v"):
+            live = getattr(found, role)[layer - 1, head - 1]
+            assert_close(getattr(stored, role), live, atol=1e-3, rtol=1e-3)
+
+
+def test_stored_projections_were_fitted_to_their_heads():
+    for head in stored_heads().values():
+        exact = scaled_dot_product_attention(head.q, head.k, head.v)
+        errors = [
+            (scaled_dot_product_attention(head.q, E @ head.k, F @ head.v) - exact).norm() / exact.norm()
+            for E, F in head.learned.values()
+        ]
+        assert errors == sorted(errors, reverse=True) and errors[0] < 1 and errors[-1] < 0.6
+        assert all(E.shape == F.shape == (size, 128) for size, (E, F) in head.learned.items())
 
 
 def test_without_the_package_stored_sentences_show_and_others_say_what_to_type(without_the_package):
