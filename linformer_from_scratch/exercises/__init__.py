@@ -18,6 +18,8 @@ STEMS = (
     "cost",
     "low_rank",
     "random_projections",
+    "linformer",
+    "projections",
 )  # in the order of the chapters
 CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
 EXERCISES: dict[str, Exercise] = {

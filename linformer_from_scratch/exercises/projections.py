@@ -1,0 +1,387 @@
+"""Chapter 07: exercises and quiz."""
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.engine import Exercise
+from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.linformer import linformer_attention
+
+BATCH = 2
+POOLS = ((12, 4, 5), (10, 5, 3), (7, 1, 4), (18, 3, 7))  # tokens, slots, features, for each draw
+
+
+# 7.1: pool
+
+
+def mean_pool(x: Tensor, proj_dim: int) -> Tensor:
+    """Slot i is the mean of the i-th window of n / proj_dim tokens. Shape: (batch, n, d) -> (batch, proj_dim, d)."""
+    return x.unflatten(1, (proj_dim, -1)).mean(dim=2)
+
+
+def draw_pool(seed: int) -> tuple[Tensor, int]:
+    """A batch of tokens, and a number of slots that divides theirs."""
+    n, slots, d = POOLS[seed % len(POOLS)]
+    return *normal(seed, (BATCH, n, d)), slots
+
+
+def every_kth_token(x, proj_dim):
+    """Your slot i averages every proj_dim-th token, all over the text; a window is neighbours: (proj_dim, -1), in this order."""
+    return x.unflatten(1, (-1, proj_dim)).mean(dim=1)
+
+
+def picked_not_averaged(x, proj_dim):
+    """You pick the first token of each window; average all of them."""
+    return x.unflatten(1, (proj_dim, -1))[:, :, 0]
+
+
+def summed_windows(x, proj_dim):
+    """You sum the windows; a mean keeps the slots as large as tokens are, whatever the window."""
+    return x.unflatten(1, (proj_dim, -1)).sum(dim=2)
+
+
+def pooled_by_max(x, proj_dim):
+    """That is max pooling, which is not linear; take the mean."""
+    return x.unflatten(1, (proj_dim, -1)).amax(dim=2)
+
+
+def windows_of_k(x, proj_dim):
+    """Your windows have proj_dim tokens; there should be proj_dim windows, of n / proj_dim tokens each."""
+    return x.unflatten(1, (-1, proj_dim)).mean(dim=2)
+
+
+# 7.2: pooling as a matrix
+
+
+def pooling_matrix(n: int, proj_dim: int) -> Tensor:
+    """The E of mean pooling. Shape: (proj_dim, n)."""
+    return torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1) * proj_dim / n
+
+
+def draw_sizes(seed: int) -> tuple[int, int]:
+    """Tokens, and a number of slots that divides theirs."""
+    return POOLS[seed % len(POOLS)][:2]
+
+
+def matrix_transposed(n, proj_dim):
+    """That is n × proj_dim; E has a row for each slot and a column for each token."""
+    return pooling_matrix(n, proj_dim).mT.clone()
+
+
+def matrix_of_sums(n, proj_dim):
+    """Your rows sum to n / proj_dim, so slots are sums; the rows of a mean sum to one."""
+    return torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1)
+
+
+def matrix_interleaved(n, proj_dim):
+    """Slot i takes every proj_dim-th token; its tokens should be neighbours: repeat_interleave, not repeat."""
+    return torch.eye(proj_dim).repeat(1, n // proj_dim) * proj_dim / n
+
+
+def matrix_that_picks(n, proj_dim):
+    """Each row picks a single token; a mean spreads its 1 over the window."""
+    return torch.eye(n)[:: n // proj_dim].clone()
+
+
+def matrix_of_everything(n, proj_dim):
+    """Every slot averages the whole text, so all slots are the same; slot i averages window i."""
+    return torch.full((proj_dim, n), 1 / n)
+
+
+# 7.3: one step of learning
+
+
+def step_of_E(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor, rate: float) -> Tensor:
+    """E after one step down the gradient of the mean squared distance to full attention. Shape: as E."""
+    E = E.detach().requires_grad_()
+    difference = linformer_attention(q.detach(), k.detach(), v.detach(), E, F.detach())
+    difference = difference - scaled_dot_product_attention(q, k, v).detach()
+    return (E - rate * torch.autograd.grad(difference.square().mean(), E)[0]).detach()
+
+
+def draw_step(seed: int) -> tuple:
+    """A batch of heads, E, F and a learning rate."""
+    n, slots, d = ((7, 4, 5), (5, 3, 4), (6, 2, 3), (9, 5, 4))[seed % 4]
+    return *normal(seed, *3 * [(BATCH, n, d)], *2 * [(slots, n)]), (5.0, 3.0, 7.0, 2.0)[seed % 4]
+
+
+def gradient_of_E(q, k, v, E, F, mean=True, target=True):
+    """The gradient, of the mean or of the sum, of the squared distance to full attention or to zero."""
+    E = E.detach().requires_grad_()
+    difference = linformer_attention(q.detach(), k.detach(), v.detach(), E, F.detach())
+    if target:
+        difference = difference - scaled_dot_product_attention(q, k, v).detach()
+    loss = difference.square()
+    return torch.autograd.grad(loss.mean() if mean else loss.sum(), E)[0]
+
+
+def step_uphill(q, k, v, E, F, rate):
+    """You walk uphill: the gradient points to more error, so subtract it."""
+    return (E + rate * gradient_of_E(q, k, v, E, F)).detach()
+
+
+def step_without_rate(q, k, v, E, F, rate):
+    """The learning rate is missing: E - rate · gradient."""
+    return (E - gradient_of_E(q, k, v, E, F)).detach()
+
+
+def step_of_the_sum(q, k, v, E, F, rate):
+    """You sum the squared differences; the mean keeps the step from growing with the batch."""
+    return (E - rate * gradient_of_E(q, k, v, E, F, mean=False)).detach()
+
+
+def step_without_target(q, k, v, E, F, rate):
+    """This makes Linformer's output small, not close to full attention: subtract full attention before you square."""
+    return (E - rate * gradient_of_E(q, k, v, E, F, target=False)).detach()
+
+
+def the_gradient_alone(q, k, v, E, F, rate):
+    """That is the gradient; the new E is the old one minus rate times it."""
+    return gradient_of_E(q, k, v, E, F)
+
+
+# 7.4: how many parameters
+
+
+def projection_parameters(
+    layers: int, heads: int, seq_len: int, proj_dim: int, per_head: bool, per_role: bool, per_layer: bool
+) -> int:
+    """Numbers in all E and F of a model: one pair for each head, each role (E, F) and each layer, unless shared."""
+    matrices = (heads if per_head else 1) * (2 if per_role else 1) * (layers if per_layer else 1)
+    return matrices * seq_len * proj_dim
+
+
+def draw_sharing(seed: int) -> tuple[int, int, int, int, bool, bool, bool]:
+    """A model's sizes, and what is not shared."""
+    sizes = ((12, 7, 512, 128), (6, 5, 99, 16), (3, 8, 65, 32), (24, 16, 1024, 255))[seed % 4]
+    unshared = ((True, True, True), (False, True, True), (False, False, False), (False, False, True))[
+        seed % 4
+    ]
+    return *sizes, *unshared
+
+
+def without_F(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """F is missing where it is not shared with E: two matrices, not one."""
+    return projection_parameters(layers, heads, seq_len, proj_dim, per_head, False, per_layer)
+
+
+def heads_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """Heads that share one matrix count once; multiply by heads only where per_head is True."""
+    return projection_parameters(layers, heads, seq_len, proj_dim, True, per_role, per_layer)
+
+
+def layers_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """Layers that share one matrix count once; multiply by layers only where per_layer is True."""
+    return projection_parameters(layers, heads, seq_len, proj_dim, per_head, per_role, True)
+
+
+def matrices_only(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """That is the number of matrices; each holds seq_len · proj_dim numbers."""
+    return projection_parameters(layers, heads, 1, 1, per_head, per_role, per_layer)
+
+
+def square_matrices(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """A matrix has seq_len · proj_dim numbers, not seq_len²: it leads from tokens to slots."""
+    return projection_parameters(layers, heads, seq_len, seq_len, per_head, per_role, per_layer)
+
+
+# 7.5: where to spend slots
+
+
+def slots_per_layer(sigma: Tensor, budget: int) -> Tensor:
+    """Slots of each layer, so that the singular values kept in all layers have the largest Σσ². Shape: (layers, p) -> (layers,)."""
+    chosen = sigma.flatten().topk(budget).indices
+    return torch.bincount(chosen // sigma.size(1), minlength=len(sigma))
+
+
+def draw_spectra(seed: int) -> tuple[Tensor, int]:
+    """Spectra of layers that fall at different speeds, and slots to share out."""
+    layers, p = ((3, 7), (5, 8), (2, 9), (4, 11))[seed % 4]
+    rates = torch.linspace(0.15, 1.2, layers)[
+        torch.randperm(layers, generator=torch.Generator().manual_seed(seed))
+    ]
+    scale = torch.linspace(0.5, 2, layers)
+    return scale[:, None] * torch.exp(-rates[:, None] * torch.arange(p)), (11, 13, 7, 17)[seed % 4]
+
+
+def shared_alike(sigma, budget):
+    """Every layer gets the same, as in a uniform k; look which layers have singular values left that matter."""
+    return torch.tensor([budget // len(sigma) + (i < budget % len(sigma)) for i in range(len(sigma))])
+
+
+def smallest_first(sigma, budget):
+    """You keep the smallest singular values; what is kept should be as large as possible."""
+    chosen = sigma.flatten().topk(budget, largest=False).indices
+    return torch.bincount(chosen // sigma.size(1), minlength=len(sigma))
+
+
+def index_within_the_layer(sigma, budget):
+    """After flatten, index // p is the layer and index % p the place within it; you counted places."""
+    chosen = sigma.flatten().topk(budget).indices
+    return torch.bincount(chosen % sigma.size(1), minlength=len(sigma))
+
+
+def by_share_of_the_layer(sigma, budget):
+    """You compare shares within each layer; what is lost adds up over layers, so compare the values themselves."""
+    return slots_per_layer(sigma / sigma.sum(dim=-1, keepdim=True), budget)
+
+
+def one_winner(sigma, budget):
+    """All slots went to the layer with the largest sum; give each slot to the largest value that is not kept yet."""
+    return torch.zeros(len(sigma), dtype=torch.long).index_fill(0, sigma.sum(-1).argmax(), budget)
+
+
+EXERCISES = (
+    Exercise(
+        id="7.1",
+        question="Pool x (batch, n, d) to (batch, proj_dim, d): slot i is the mean of window i; proj_dim divides n.",
+        difficulty=1,
+        minutes=5,
+        trains="a compression without parameters",
+        reference=mean_pool,
+        draw=draw_pool,
+        mistakes=(every_kth_token, picked_not_averaged, summed_windows, pooled_by_max, windows_of_k),
+        hints=(
+            "Cut the tokens into windows of neighbours, then average inside each.",
+            "x.unflatten(1, (…, …)) makes two axes of one: (batch, proj_dim, n / proj_dim, d).",
+            "x.unflatten(1, (proj_dim, -1)).mean(dim=…)",
+        ),
+    ),
+    Exercise(
+        id="7.2",
+        question="Write mean pooling as a matrix E, (proj_dim, n), so that E @ x pools; proj_dim divides n.",
+        difficulty=2,
+        minutes=6,
+        trains="pooling is a projection with fixed numbers",
+        reference=pooling_matrix,
+        draw=draw_sizes,
+        mistakes=(
+            matrix_transposed,
+            matrix_of_sums,
+            matrix_interleaved,
+            matrix_that_picks,
+            matrix_of_everything,
+        ),
+        hints=(
+            "Row i has equal numbers at the tokens of window i, zeros elsewhere, and sums to one.",
+            "The identity of proj_dim rows, every column repeated n / proj_dim times, has the right pattern.",
+            "torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1), times what makes rows sum to one: …",
+        ),
+    ),
+    Exercise(
+        id="7.3",
+        question="Return E after one gradient step on the mean squared distance to full attention.",
+        difficulty=3,
+        minutes=10,
+        trains="learning E from an attention that is there",
+        reference=step_of_E,
+        draw=draw_step,
+        mistakes=(
+            step_uphill,
+            step_without_rate,
+            step_of_the_sum,
+            step_without_target,
+            the_gradient_alone,
+        ),
+        hints=(
+            "The loss is ((linformer_attention(…) - scaled_dot_product_attention(…)) ** 2).mean().",
+            "Work on E.detach().requires_grad_(); torch.autograd.grad(loss, E) returns a tuple of one.",
+            "(gradient,) = torch.autograd.grad(loss, E); return (E - rate * …).detach()",
+        ),
+    ),
+    Exercise(
+        id="7.4",
+        question="Count the numbers in all E and F of a model; True says that heads, roles or layers do not share.",
+        difficulty=1,
+        minutes=5,
+        trains="what sharing saves",
+        reference=projection_parameters,
+        draw=draw_sharing,
+        mistakes=(without_F, heads_always, layers_always, matrices_only, square_matrices),
+        hints=(
+            "Count matrices first, then numbers in one matrix.",
+            "per_role is about E and F: two matrices where it is True, one where they are the same object.",
+            "matrices = (heads if per_head else 1) * (2 if … else 1) * …; each has seq_len * proj_dim numbers.",
+        ),
+    ),
+    Exercise(
+        id="7.5",
+        question="Share `budget` slots among layers so that Σσ² of all kept singular values is largest.",
+        difficulty=2,
+        minutes=8,
+        trains="why k may differ by layer",
+        reference=slots_per_layer,
+        draw=draw_spectra,
+        mistakes=(
+            shared_alike,
+            smallest_first,
+            index_within_the_layer,
+            by_share_of_the_layer,
+            one_winner,
+        ),
+        hints=(
+            "Every slot keeps one singular value of one layer. Which ones would you keep, of all layers together?",
+            "sigma is (layers, p), largest first in each row; sigma.flatten().topk(budget) finds the largest of all.",
+            "chosen // p is the layer of each; torch.bincount(…, minlength=layers) counts them.",
+        ),
+    ),
+)
+
+QUIZ = (
+    Question(
+        "In the paper's trained models, E and F are …",
+        (
+            Option("learned, like any other weight", "Random matrices stand only in the proofs.", True),
+            Option(
+                "fixed random matrices", "The theorems use such; the experiments do not. Here they did worst."
+            ),
+            Option(
+                "computed from the text",
+                "That is Nyström or landmarks (chapter 09); E is the same for every text.",
+            ),
+            Option("singular vectors of P", "Those need the whole n × n map, which is what should be saved."),
+        ),
+    ),
+    Question(
+        "A layer has 12 heads, E is shared by the heads, F as well, and E is not F. How many matrices in 12 layers?",
+        (
+            Option("24", "Two a layer: headwise sharing.", True),
+            Option("288", "That is one for each head: nothing shared."),
+            Option("12", "That is key-value sharing, E = F."),
+            Option("1", "That is layerwise sharing."),
+        ),
+    ),
+    Question(
+        "Which of these commutes with W, so that compressing first gives the same keys?",
+        (
+            Option("mean pooling", "It is a matrix on the token axis, the same for every feature.", True),
+            Option("max pooling", "The largest of a mixture is not the mixture of the largest."),
+            Option("a convolution that mixes features", "It multiplies features before W would."),
+            Option("one learned matrix for each head", "Then each head needs its own E X."),
+        ),
+    ),
+    Question(
+        "Halving the error of a random Gaussian E by more slots alone takes, by the 1/√k law, …",
+        (
+            Option("four times as many slots", "Error falls like 1/√k.", True),
+            Option("twice as many", "That would be 1/k."),
+            Option("one more slot for each head", "Heads share the same slots here."),
+            Option("as many slots as tokens", "k = n with a random E is still not full attention."),
+        ),
+    ),
+    Question(
+        "At n = 131,072 and k = 256, E and F of one layer hold …",
+        (
+            Option(
+                "67 million numbers, sixteen times as many as its four weight matrices at d_model = 1,024",
+                "2 · n · k = 67,108,864; 4 · d² = 4,194,304.",
+                True,
+            ),
+            Option("few numbers, since k is small", "They grow with n: 2 · n · k."),
+            Option("as many as the attention map", "The map n × n would be 17 billion."),
+            Option("none, they are activations", "Learned E and F are parameters, kept and trained."),
+        ),
+    ),
+)
