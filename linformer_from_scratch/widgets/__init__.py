@@ -5,6 +5,19 @@ from linformer_from_scratch.widgets.cost_model import CostModel
 from linformer_from_scratch.widgets.head_gallery import HeadGallery
 from linformer_from_scratch.widgets.head_picker import HeadPicker
 from linformer_from_scratch.widgets.jl_explorer import JLExplorer
+from linformer_from_scratch.widgets.length_explorer import LengthExplorer
+from linformer_from_scratch.widgets.projection_explorer import ProjectionExplorer
+from linformer_from_scratch.widgets.projection_race import ProjectionRace
 from linformer_from_scratch.widgets.rank_slider import RankSlider
 
-__all__ = ["AttentionExplorer", "CostModel", "HeadGallery", "HeadPicker", "JLExplorer", "RankSlider"]
+__all__ = [
+    "AttentionExplorer",
+    "CostModel",
+    "HeadGallery",
+    "HeadPicker",
+    "JLExplorer",
+    "LengthExplorer",
+    "ProjectionExplorer",
+    "ProjectionRace",
+    "RankSlider",
+]
