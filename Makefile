@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help course test lint slides scenes refresh python
+.PHONY: help course test lint slides scenes benchmark refresh python
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,10 @@ slides: python ## decks and handouts into build/slides
 scenes: python ## render the animations whose source has changed
 	@$(PYTHON) tools/course.py install --with scenes
 	@$(BIN)/python tools/scenes.py $(ONLY)
+
+benchmark: python ## time and memory of the layer beside full attention and the package linformer, some minutes
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python tools/benchmark.py
 
 refresh: python ## run the notebooks again and keep their outputs; ONLY=01 for one chapter
 	@$(PYTHON) tools/course.py install --with test
