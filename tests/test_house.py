@@ -8,8 +8,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "linformer_from_scratch"
 NAME = PACKAGE.name
 # Whatever is not named here is the ground floor, which imports nothing of ours.
-FLOORS = {"multihead": 1, "linformer": 1, "efficient": 1, "distributed": 1, "pretrained": 2, "start_here": 3}
-ROOF = {"widgets": 3, "exercises": 3}  # packages: their own modules may import one another
+FLOORS = {"multihead": 1, "linformer": 2, "efficient": 2, "distributed": 3, "pretrained": 2, "start_here": 3}
+ROOF = {"widgets": 4, "exercises": 4}  # packages: their own modules may import one another
 
 
 def room(module):

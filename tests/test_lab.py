@@ -19,6 +19,12 @@ NOTEBOOK = [
     "CostModel(show='floor of the time')",
     "JLExplorer()",
     "JLExplorer()",
+    "ProjectionExplorer()",
+    "ProjectionExplorer()",
+    "ProjectionRace()",
+    "ProjectionRace()",
+    "LengthExplorer()",
+    "LengthExplorer()",
 ]
 
 
@@ -68,6 +74,9 @@ MOVES = {  # the cell of the first of two twins -> what is moved
         *slider("Vectors N", 0.2),
         *slider("Dice", 0.7),
     ],
+    13: [*menu("Map", 3), *menu("E and F", 3), *slider("Slots k", 0.1)],
+    15: [*menu("Map", 2), *slider("Seeds", 0.2)],
+    17: [*slider("Edit token", 0.1), *slider("Tokens n", 0.3)],
 }
 
 
