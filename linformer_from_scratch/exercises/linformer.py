@@ -105,6 +105,16 @@ def first_tokens(keep, n):
     return torch.eye(n)[: len(keep)]
 
 
+def in_the_order_of_the_text(keep, n):
+    """Attention would not notice, but slot i should hold token keep[i]; yours stand in the order of the text."""
+    return torch.eye(n)[keep.sort().values]
+
+
+def shared_out(keep, n):
+    """Each row picks a whole token, so its one entry is 1, not 1/m: a smaller key has smaller scores."""
+    return torch.eye(n)[keep] / len(keep)
+
+
 def dropped_instead(keep, n):
     """These are the tokens to drop; keep the others."""
     return torch.eye(n)[[i for i in range(n) if i not in keep.tolist()]]
@@ -206,6 +216,11 @@ def queries_compressed_too(x, w_query, w_key, w_value, w_output, E, F, num_heads
     return merge_heads(linformer_attention(E @ q, k, v, E, F)) @ w_output
 
 
+def E_in_both_places(x, w_query, w_key, w_value, w_output, E, F, num_heads):
+    """Your values are compressed by E as well; F is theirs."""
+    return multi_head_linformer(x, w_query, w_key, w_value, w_output, E, E, num_heads)
+
+
 def scaled_by_the_model(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     """√d counts the features of one head, d_head, not all d_model of them."""
     return multi_head_linformer(x, w_query / math.sqrt(num_heads), w_key, w_value, w_output, E, F, num_heads)
@@ -214,40 +229,41 @@ def scaled_by_the_model(x, w_query, w_key, w_value, w_output, E, F, num_heads):
 # 6.5: a bias in the cheap order
 
 
-def keys_with_bias(x: Tensor, weight: Tensor, bias: Tensor, E: Tensor) -> Tensor:
-    """E (X W + 1 bᵀ), compressing first. Shape: x (batch, n, d), weight (d, m), E (proj_dim, n) -> (…, proj_dim, m)."""
-    return (E @ x) @ weight + E.sum(-1, keepdim=True) * bias
+def keys_with_bias(slots: Tensor, weight: Tensor, bias: Tensor, E: Tensor) -> Tensor:
+    """E (X W + 1 bᵀ) from slots = E X. Shape: slots (batch, proj_dim, d), weight (d, m), E (proj_dim, n) -> (…, proj_dim, m)."""
+    return slots @ weight + E.sum(-1, keepdim=True) * bias
 
 
 def draw_bias(seed: int) -> tuple[Tensor, ...]:
-    """Tokens, a weight, a bias, and E."""
+    """Compressed tokens, a weight, a bias, and the E that compressed them."""
     n, slots, d = SIZES[seed % len(SIZES)]
-    return normal(seed, (BATCH, n, d), (d, d + 1), (d + 1,), (slots, n))
+    x, weight, bias, E = normal(seed, (BATCH, n, d), (d, d + 1), (d + 1,), (slots, n))
+    return E @ x, weight, bias, E
 
 
-def bias_as_it_is(x, weight, bias, E):
+def bias_as_it_is(slots, weight, bias, E):
     """(EX)W + b is what you get by compressing first and changing nothing; E mixes the biases too, and its rows do not sum to one."""
-    return (E @ x) @ weight + bias
+    return slots @ weight + bias
 
 
-def bias_forgotten(x, weight, bias, E):
+def bias_forgotten(slots, weight, bias, E):
     """The bias is missing: E (X W + 1 bᵀ) = (E X) W + (E 1) bᵀ."""
-    return (E @ x) @ weight
+    return slots @ weight
 
 
-def bias_times_tokens(x, weight, bias, E):
+def bias_times_tokens(slots, weight, bias, E):
     """n · b would be right if every entry of E were 1; slot i gets the sum of row i of E times b."""
-    return (E @ x) @ weight + E.size(-1) * bias
+    return slots @ weight + E.size(-1) * bias
 
 
-def bias_summed_over_all(x, weight, bias, E):
+def bias_summed_over_all(slots, weight, bias, E):
     """You sum all of E; every slot has a factor of its own, the sum of its row."""
-    return (E @ x) @ weight + E.sum() * bias
+    return slots @ weight + E.sum() * bias
 
 
-def bias_before_weight(x, weight, bias, E):
+def bias_before_weight(slots, weight, bias, E):
     """You add the mixed bias where the weight is yet to come; b belongs behind W, after (E X) W."""
-    return (E @ x + E.sum(-1, keepdim=True)) @ weight * bias
+    return (slots + E.sum(-1, keepdim=True)) @ weight * bias
 
 
 # 6.6: padding
@@ -259,11 +275,11 @@ def padded_slots(x: Tensor, mask: Tensor, E: Tensor) -> Tensor:
 
 
 def draw_padded(seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """A batch whose padding holds infinities; the last sample is padding throughout in one draw."""
+    """A batch whose padding holds infinities: at the left of one sample, at the right of the other."""
     n, slots, d = SIZES[seed % len(SIZES)]
     x, E = normal(seed, (BATCH, n, d), (slots, n))
-    lengths = torch.tensor([n, n // 2])
-    mask = torch.arange(n) < lengths[:, None]
+    tokens = torch.arange(n)
+    mask = torch.stack([tokens >= n // 3, tokens < n // 2])  # nothing is real in the second where n = 1
     return x.masked_fill(~mask[..., None], math.inf), mask, E
 
 
@@ -275,6 +291,12 @@ def padding_kept(x, mask, E):
 def multiplied_by_the_mask(x, mask, E):
     """0 · ∞ and 0 · NaN are NaN: a product lets bad padding through. Put zeros in its place with masked_fill."""
     return E @ (x * mask[..., None])
+
+
+def first_tokens_taken(x, mask, E):
+    """You count the real tokens and take as many from the left; they may stand anywhere, so fill where ~mask."""
+    first = torch.arange(x.size(1)) < mask.sum(-1, keepdim=True)
+    return E @ torch.where(first[..., None], x, 0.0)
 
 
 def real_tokens_zeroed(x, mask, E):
@@ -328,7 +350,15 @@ EXERCISES = (
         trains="E as a matrix: rows are slots, columns are tokens",
         reference=keep_tokens,
         draw=draw_tokens_to_keep,
-        mistakes=(kept_columns, zeros_on_the_diagonal, all_in_every_slot, first_tokens, dropped_instead),
+        mistakes=(
+            kept_columns,
+            zeros_on_the_diagonal,
+            all_in_every_slot,
+            first_tokens,
+            in_the_order_of_the_text,
+            shared_out,
+            dropped_instead,
+        ),
         hints=(
             "Row i of E says which tokens slot i is made of. Here it is made of a single one.",
             "keep is (m,), E is (m, n): one 1 in each row, in column keep[i].",
@@ -364,6 +394,7 @@ EXERCISES = (
             weights_from_the_left,
             merged_by_reshape,
             queries_compressed_too,
+            E_in_both_places,
             scaled_by_the_model,
         ),
         hints=(
@@ -374,7 +405,7 @@ EXERCISES = (
     ),
     Exercise(
         id="6.5",
-        question="Write E (X W + 1 bᵀ), but compress first: E x before W.",
+        question="Write E (X W + 1 bᵀ), given slots = E X: no token is left to add the bias to.",
         difficulty=3,
         minutes=8,
         trains="the cheap order, and its trap",
@@ -390,7 +421,7 @@ EXERCISES = (
         hints=(
             "Multiply the bracket out: E X W, and E times a matrix whose rows are all b.",
             "E times a column of ones is the sum of each row of E, (proj_dim, 1).",
-            "(E @ x) @ weight + E.sum(dim=-1, keepdim=True) * …",
+            "slots @ weight + E.sum(dim=-1, keepdim=True) * …",
         ),
     ),
     Exercise(
@@ -404,6 +435,7 @@ EXERCISES = (
         mistakes=(
             padding_kept,
             multiplied_by_the_mask,
+            first_tokens_taken,
             real_tokens_zeroed,
             averaged_over_real_tokens,
             slots_zeroed,
@@ -500,19 +532,19 @@ QUIZ = (
         ),
     ),
     Question(
-        "Can a mask on the n × k scores make Linformer causal?",
+        "E is learned and every slot mixes the whole text. Which mask on the n × k scores makes this causal?",
         (
             Option(
-                "no: every slot already holds the future",
+                "none: every slot already holds the future",
                 "Hiding a slot hides past and future together.",
                 True,
             ),
-            Option("yes, the lower triangle of n × k", "Slot j is not token j; it mixes all of them."),
+            Option("the lower triangle of n × k", "Slot j is not token j; it mixes all of them."),
             Option(
-                "yes, if E is lower triangular",
-                "E is k × n and the same for all queries; slot k - 1 still mixes late tokens that early queries read.",
+                "one that hides the last slots from early tokens",
+                "The first slots hold the last tokens as well; only an E with zeros there would change that.",
             ),
-            Option("it is causal already", "Change the last token, and the first output moves."),
+            Option("it needs none", "Change the last token, and the first output moves."),
         ),
     ),
 )
