@@ -1,8 +1,8 @@
 """What may stand in for Linformer's E and F: modules that compress the sequence axis (chapters 06 and 07).
 
 Each takes (..., n, d) to (..., proj_dim, d), for every n up to seq_len; missing tokens count as zeros. Its
-attribute `commutes` says whether (E X) W = E (X W) for every matrix W of features: then a layer may compress
-first, which is cheaper. Sharing is passing the same object twice.
+attribute `commutes` says whether (E X) W = E (X W) for every matrix W of features, with one E X for all
+heads: then a layer compresses first, which is cheaper. Sharing is passing the same object twice.
 """
 
 import math
@@ -62,7 +62,8 @@ class LearnedProjection(Projection):
 
     Shape: (..., n, d) -> (..., proj_dim, d), or (..., num_heads, n, d) -> (..., num_heads, proj_dim, d)
     Raises: ValueError if a size is not a positive integer, or x has more than seq_len tokens.
-    Linear. Commutes with W where the heads share one matrix; with one for each head it does not.
+    Linear. Commutes with W where the heads share one matrix; with one for each, X would have to be compressed
+    for every head, so the layer takes the paper's order.
     """
 
     def __init__(self, seq_len: int, proj_dim: int, num_heads: int | None = None):
@@ -136,10 +137,10 @@ class MaxPooling(Projection):
 
 
 class StridedConvolution(Projection):
-    """A convolution whose kernel and stride are both ⌈seq_len / proj_dim⌉ tokens.
+    """A convolution with a kernel of ⌈seq_len / proj_dim⌉ tokens; window i begins at ⌊i seq_len / proj_dim⌋.
 
-    Suggested in Wang et al. 2020, section 4. Where proj_dim does not divide seq_len, the last windows reach
-    past the end and read zeros.
+    Suggested in Wang et al. 2020, section 4, with seq_len / proj_dim as kernel and stride. Where proj_dim
+    does not divide seq_len, some neighbouring windows share a token; none is empty.
 
     Args:
         seq_len, proj_dim: as LearnedProjection.
@@ -154,14 +155,15 @@ class StridedConvolution(Projection):
         super().__init__(seq_len, proj_dim)
         width = math.ceil(seq_len / proj_dim)
         self.convolution = nn.Conv1d(d_head, d_head, width, stride=width, bias=False)
+        starts = torch.arange(proj_dim) * seq_len // proj_dim
+        windows = starts[:, None] + torch.arange(width)  # (proj_dim, width), indices of tokens
+        self.register_buffer("windows", windows.flatten(), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d_head) -> (..., proj_dim, d_head)."""
-        _check_length(x, self.seq_len)
         if x.size(-1) != self.convolution.in_channels:
             raise ValueError(f"x has {x.size(-1)} features, expected d_head={self.convolution.in_channels}")
-        reach = self.proj_dim * self.convolution.stride[0]  # tokens that proj_dim windows cover
-        return _along_tokens(self.convolution, _extend(x, reach))
+        return _along_tokens(self.convolution, _extend(x, self.seq_len).index_select(-2, self.windows))
 
 
 def _extend(x: Tensor, length: int) -> Tensor:

@@ -76,11 +76,11 @@ def slots_of(projection, x, head):
     if hasattr(projection, "weight"):
         weight = projection.weight if projection.weight.dim() == 2 else projection.weight[head]
         return weight @ full
+    starts = [s * SEQ_LEN // SLOTS for s in range(SLOTS)]
     if isinstance(projection, StridedConvolution):  # ⌈11 / 5⌉ = 3 tokens a window
-        full = torch.cat([full, full.new_zeros(SLOTS * 3 - SEQ_LEN, D_HEAD)])
         kernel = projection.convolution.weight  # (out, in, width)
-        return torch.stack([torch.einsum("oiw,wi->o", kernel, full[3 * s : 3 * s + 3]) for s in range(SLOTS)])
-    windows = [full[s * SEQ_LEN // SLOTS : -(-(s + 1) * SEQ_LEN // SLOTS)] for s in range(SLOTS)]
+        return torch.stack([torch.einsum("oiw,wi->o", kernel, full[start : start + 3]) for start in starts])
+    windows = [full[start : -(-(s + 1) * SEQ_LEN // SLOTS)] for s, start in enumerate(starts)]
     pool = torch.Tensor.amax if isinstance(projection, MaxPooling) else torch.Tensor.mean
     return torch.stack([pool(window, 0) for window in windows])
 

@@ -85,14 +85,24 @@ def test_mean_and_max_pool_windows_of_the_sequence():
 
 
 def test_convolution_mixes_features_within_a_window():
-    layer = StridedConvolution(seq_len=5, proj_dim=2, d_head=D)  # windows of 3; the last reaches past the end
+    layer = StridedConvolution(seq_len=5, proj_dim=2, d_head=D)  # windows of 3, which share a token
     x = tokens(5, D)
-    padded = torch.cat([x, torch.zeros(1, D)])
     kernel = layer.convolution.weight  # (out, in, 3)
-    expected = [torch.einsum("oiw,wi->o", kernel, padded[start : start + 3]) for start in (0, 3)]
+    expected = [torch.einsum("oiw,wi->o", kernel, x[start : start + 3]) for start in (0, 2)]
     assert_close(layer(x), torch.stack(expected))
     with pytest.raises(ValueError, match="x has 4 features, expected d_head=3"):
         layer(tokens(5, 4))
+
+
+@every_kind
+@pytest.mark.parametrize(("seq_len", "proj_dim"), [(12, 5), (11, 5), (5, 4), (5, 11)])
+def test_every_slot_reads_something_and_every_token_is_read(kind, seq_len, proj_dim):
+    projection = KINDS[kind](seq_len, proj_dim)
+    x = tokens(seq_len, D).requires_grad_()
+    reads = [torch.autograd.grad(slot.sum(), x, retain_graph=True)[0].abs().sum(-1) for slot in projection(x)]
+    reads = torch.stack(reads) > 0  # (proj_dim, seq_len)
+    assert reads.any(dim=1).all()
+    assert reads.any(dim=0).all() or kind == "max"  # the largest numbers may all lie elsewhere
 
 
 @every_kind

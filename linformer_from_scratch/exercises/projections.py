@@ -75,6 +75,11 @@ def matrix_of_sums(n, proj_dim):
     return torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1)
 
 
+def matrix_over_slots(n, proj_dim):
+    """A window has n / proj_dim tokens, and that is what a mean divides by; you divide by proj_dim, the number of windows."""
+    return torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1) / proj_dim
+
+
 def matrix_interleaved(n, proj_dim):
     """Slot i takes every proj_dim-th token; its tokens should be neighbours: repeat_interleave, not repeat."""
     return torch.eye(proj_dim).repeat(1, n // proj_dim) * proj_dim / n
@@ -107,14 +112,13 @@ def draw_step(seed: int) -> tuple:
     return *normal(seed, *3 * [(BATCH, n, d)], *2 * [(slots, n)]), (5.0, 3.0, 7.0, 2.0)[seed % 4]
 
 
-def gradient_of_E(q, k, v, E, F, mean=True, target=True):
-    """The gradient, of the mean or of the sum, of the squared distance to full attention or to zero."""
+def gradient_of_E(q, k, v, E, F, reduce=Tensor.mean, target=True):
+    """The gradient of the mean, or of something else, of the squared distance to full attention or to zero."""
     E = E.detach().requires_grad_()
     difference = linformer_attention(q.detach(), k.detach(), v.detach(), E, F.detach())
     if target:
         difference = difference - scaled_dot_product_attention(q, k, v).detach()
-    loss = difference.square()
-    return torch.autograd.grad(loss.mean() if mean else loss.sum(), E)[0]
+    return torch.autograd.grad(reduce(difference.square()), E)[0]
 
 
 def step_uphill(q, k, v, E, F, rate):
@@ -129,7 +133,20 @@ def step_without_rate(q, k, v, E, F, rate):
 
 def step_of_the_sum(q, k, v, E, F, rate):
     """You sum the squared differences; the mean keeps the step from growing with the batch."""
-    return (E - rate * gradient_of_E(q, k, v, E, F, mean=False)).detach()
+    return (E - rate * gradient_of_E(q, k, v, E, F, Tensor.sum)).detach()
+
+
+def step_of_the_relative_loss(q, k, v, E, F, rate):
+    """You divide by the size of full attention, as the fit above does; here it is the plain mean of the squares."""
+    exact = scaled_dot_product_attention(q, k, v).detach()
+    return (
+        E - rate * gradient_of_E(q, k, v, E, F, lambda squares: squares.sum() / exact.square().sum())
+    ).detach()
+
+
+def step_of_the_mean_over_tokens(q, k, v, E, F, rate):
+    """You sum over the features and average over tokens only; take the mean of all squares."""
+    return (E - rate * gradient_of_E(q, k, v, E, F, lambda squares: squares.sum(dim=-1).mean())).detach()
 
 
 def step_without_target(q, k, v, E, F, rate):
@@ -167,6 +184,16 @@ def without_F(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
     return projection_parameters(layers, heads, seq_len, proj_dim, per_head, False, per_layer)
 
 
+def both_roles_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """E and F count twice only where per_role is True; else they are one object."""
+    return projection_parameters(layers, heads, seq_len, proj_dim, per_head, True, per_layer)
+
+
+def flags_turned_round(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """True says that each head, role or layer has its own; you multiply where they share."""
+    return projection_parameters(layers, heads, seq_len, proj_dim, not per_head, not per_role, not per_layer)
+
+
 def heads_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
     """Heads that share one matrix count once; multiply by heads only where per_head is True."""
     return projection_parameters(layers, heads, seq_len, proj_dim, True, per_role, per_layer)
@@ -197,12 +224,14 @@ def slots_per_layer(sigma: Tensor, budget: int) -> Tensor:
 
 
 def draw_spectra(seed: int) -> tuple[Tensor, int]:
-    """Spectra of layers that fall at different speeds, and slots to share out."""
+    """Spectra of layers that fall at different speeds, and slots to share out; once none is left for the last."""
     layers, p = ((3, 7), (5, 8), (2, 9), (4, 11))[seed % 4]
     rates = torch.linspace(0.15, 1.2, layers)[
         torch.randperm(layers, generator=torch.Generator().manual_seed(seed))
     ]
     scale = torch.linspace(0.5, 2, layers)
+    if seed % 4 == 0:
+        scale[-1] = 1e-4
     return scale[:, None] * torch.exp(-rates[:, None] * torch.arange(p)), (11, 13, 7, 17)[seed % 4]
 
 
@@ -226,6 +255,11 @@ def index_within_the_layer(sigma, budget):
 def by_share_of_the_layer(sigma, budget):
     """You compare shares within each layer; what is lost adds up over layers, so compare the values themselves."""
     return slots_per_layer(sigma / sigma.sum(dim=-1, keepdim=True), budget)
+
+
+def last_layers_missing(sigma, budget):
+    """A layer without a slot still has its number, 0: tell bincount how many there are, minlength=len(sigma)."""
+    return torch.bincount(sigma.flatten().topk(budget).indices // sigma.size(1))
 
 
 def one_winner(sigma, budget):
@@ -260,6 +294,7 @@ EXERCISES = (
         mistakes=(
             matrix_transposed,
             matrix_of_sums,
+            matrix_over_slots,
             matrix_interleaved,
             matrix_that_picks,
             matrix_of_everything,
@@ -282,6 +317,8 @@ EXERCISES = (
             step_uphill,
             step_without_rate,
             step_of_the_sum,
+            step_of_the_relative_loss,
+            step_of_the_mean_over_tokens,
             step_without_target,
             the_gradient_alone,
         ),
@@ -299,7 +336,15 @@ EXERCISES = (
         trains="what sharing saves",
         reference=projection_parameters,
         draw=draw_sharing,
-        mistakes=(without_F, heads_always, layers_always, matrices_only, square_matrices),
+        mistakes=(
+            without_F,
+            both_roles_always,
+            flags_turned_round,
+            heads_always,
+            layers_always,
+            matrices_only,
+            square_matrices,
+        ),
         hints=(
             "Count matrices first, then numbers in one matrix.",
             "per_role is about E and F: two matrices where it is True, one where they are the same object.",
@@ -319,6 +364,7 @@ EXERCISES = (
             smallest_first,
             index_within_the_layer,
             by_share_of_the_layer,
+            last_layers_missing,
             one_winner,
         ),
         hints=(
@@ -335,7 +381,8 @@ QUIZ = (
         (
             Option("learned, like any other weight", "Random matrices stand only in the proofs.", True),
             Option(
-                "fixed random matrices", "The theorems use such; the experiments do not. Here they did worst."
+                "fixed random matrices",
+                "The theorems use such; the experiments do not. Here they answered worse than zero.",
             ),
             Option(
                 "computed from the text",
@@ -354,20 +401,23 @@ QUIZ = (
         ),
     ),
     Question(
-        "Which of these commutes with W, so that compressing first gives the same keys?",
+        "With which of these does a layer compress X first, and only then apply W?",
         (
-            Option("mean pooling", "It is a matrix on the token axis, the same for every feature.", True),
+            Option("mean pooling", "It is a matrix on the token axis, the same for every head.", True),
             Option("max pooling", "The largest of a mixture is not the mixture of the largest."),
             Option("a convolution that mixes features", "It multiplies features before W would."),
-            Option("one learned matrix for each head", "Then each head needs its own E X."),
+            Option(
+                "one learned matrix for each head",
+                "The result would be the same, but X would have to be compressed once for every head.",
+            ),
         ),
     ),
     Question(
-        "Halving the error of a random Gaussian E by more slots alone takes, by the 1/√k law, …",
+        "Halving the error of theorem 1's random construction by more slots alone takes, by its 1/√k, …",
         (
             Option("four times as many slots", "Error falls like 1/√k.", True),
             Option("twice as many", "That would be 1/k."),
-            Option("one more slot for each head", "Heads share the same slots here."),
+            Option("one more slot for each head", "Then the error would barely move."),
             Option("as many slots as tokens", "k = n with a random E is still not full attention."),
         ),
     ),
