@@ -1,4 +1,4 @@
-"""What holds for every test and for every notebook run as one: its own progress file, and no network."""
+"""What holds for every test and every notebook run as one: own progress, a share of the cores, no network."""
 
 import itertools
 import os
@@ -15,6 +15,9 @@ NUMBERS = itertools.count()
 def pytest_configure(config):
     """Set what every kernel and subprocess inherits."""
     config.progress_folder = tempfile.mkdtemp(prefix="progress-")
+    # Each worker gets its share of the cores: threads that outnumber them wait for each other.
+    workers = config.getoption("numprocesses", default=None) or 1
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, os.cpu_count() // workers)))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(OFFLINE), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
