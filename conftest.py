@@ -15,9 +15,9 @@ NUMBERS = itertools.count()
 def pytest_configure(config):
     """Set what every kernel and subprocess inherits."""
     config.progress_folder = tempfile.mkdtemp(prefix="progress-")
-    # Each worker gets its share of the cores: threads that outnumber them wait for each other.
-    workers = config.getoption("numprocesses", default=None) or 1
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, os.cpu_count() // workers)))
+    if workers := config.getoption("numprocesses", default=None):
+        # Each its share of the cores: threads that outnumber the cores wait for each other.
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, os.cpu_count() // workers)))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(OFFLINE), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 

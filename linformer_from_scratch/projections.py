@@ -163,7 +163,8 @@ class StridedConvolution(Projection):
         """Shape: (..., n, d_head) -> (..., proj_dim, d_head)."""
         if x.size(-1) != self.convolution.in_channels:
             raise ValueError(f"x has {x.size(-1)} features, expected d_head={self.convolution.in_channels}")
-        return _along_tokens(self.convolution, _extend(x, self.seq_len).index_select(-2, self.windows))
+        one_after_another = _extend(x, self.seq_len).index_select(-2, self.windows)
+        return _along_tokens(self.convolution, one_after_another)
 
 
 def _extend(x: Tensor, length: int) -> Tensor:

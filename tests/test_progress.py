@@ -134,7 +134,7 @@ def test_where_nothing_can_be_written_one_line_says_so_and_checks_go_on(file, mo
     monkeypatch.setenv("LINFORMER_PROGRESS", str(place(file)))
     assert check("0.1", PASSED).status == "passed"
     said = capsys.readouterr().out
-    assert said.startswith("Progress is kept for this session only; kept.json cannot be written: ")
+    assert said.startswith("Progress is kept in memory only; kept.json cannot be written: ")
     assert said.count("\n") == 1 and not said.endswith("None.\n")
     assert [repr(hint("1.1")).count("\n") for _ in range(3)] == [2, 3, 4], "hints still open one by one"
     assert "1 of " in repr(progress())

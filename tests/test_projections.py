@@ -85,10 +85,10 @@ def test_mean_and_max_pool_windows_of_the_sequence():
 
 
 def test_convolution_mixes_features_within_a_window():
-    layer = StridedConvolution(seq_len=5, proj_dim=2, d_head=D)  # windows of 3, which share a token
-    x = tokens(5, D)
+    layer = StridedConvolution(seq_len=7, proj_dim=3, d_head=D)  # windows of 3, which share a token
+    x = tokens(7, D)
     kernel = layer.convolution.weight  # (out, in, 3)
-    expected = [torch.einsum("oiw,wi->o", kernel, x[start : start + 3]) for start in (0, 2)]
+    expected = [torch.einsum("oiw,wi->o", kernel, x[start : start + 3]) for start in (0, 2, 4)]
     assert_close(layer(x), torch.stack(expected))
     with pytest.raises(ValueError, match="x has 4 features, expected d_head=3"):
         layer(tokens(5, 4))

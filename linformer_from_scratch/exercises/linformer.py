@@ -479,7 +479,7 @@ QUIZ = (
                 "Rows of the output are rows of Q.",
                 True,
             ),
-            Option("it would save nothing", "It would save as much again; but the output would have k rows."),
+            Option("it would save nothing", "It would save more still; but the output would have k rows."),
             Option("queries have full rank", "Their rank is at most d_head, like that of the keys."),
             Option("it would break the softmax", "The softmax would run as before, over fewer rows."),
         ),

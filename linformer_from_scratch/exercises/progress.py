@@ -22,7 +22,7 @@ class State:
     hints: dict[str, int] = field(default_factory=dict)
 
 
-_unsaved: dict[Path, State] = {}  # what could not be written, so that hints go on opening in this session
+_unsaved: dict[Path, State] = {}  # what could not be written, so that hints go on opening
 
 
 def path() -> Path:
@@ -95,7 +95,7 @@ def save(state: State) -> None:
         _unsaved.pop(file, None)
     except OSError as error:
         _unsaved[file] = state
-        print(f"Progress is kept for this session only; {file.name} cannot be written: {error.strerror}.")
+        print(f"Progress is kept in memory only; {file.name} cannot be written: {error.strerror}.")
 
 
 def record_pass(id: str) -> None:

@@ -138,15 +138,15 @@ def step_of_the_sum(q, k, v, E, F, rate):
 
 def step_of_the_relative_loss(q, k, v, E, F, rate):
     """You divide by the size of full attention, as the fit above does; here it is the plain mean of the squares."""
-    exact = scaled_dot_product_attention(q, k, v).detach()
-    return (
-        E - rate * gradient_of_E(q, k, v, E, F, lambda squares: squares.sum() / exact.square().sum())
-    ).detach()
+    size = scaled_dot_product_attention(q, k, v).detach().square().sum()
+    gradient = gradient_of_E(q, k, v, E, F, lambda squares: squares.sum() / size)
+    return (E - rate * gradient).detach()
 
 
 def step_of_the_mean_over_tokens(q, k, v, E, F, rate):
     """You sum over the features and average over tokens only; take the mean of all squares."""
-    return (E - rate * gradient_of_E(q, k, v, E, F, lambda squares: squares.sum(dim=-1).mean())).detach()
+    gradient = gradient_of_E(q, k, v, E, F, lambda squares: squares.sum(dim=-1).mean())
+    return (E - rate * gradient).detach()
 
 
 def step_without_target(q, k, v, E, F, rate):
@@ -418,7 +418,7 @@ QUIZ = (
             Option("four times as many slots", "Error falls like 1/√k.", True),
             Option("twice as many", "That would be 1/k."),
             Option("one more slot for each head", "Then the error would barely move."),
-            Option("as many slots as tokens", "k = n with a random E is still not full attention."),
+            Option("as many slots as tokens", "RᵀR of a random R is not the identity, not even for k = n."),
         ),
     ),
     Question(

@@ -77,7 +77,8 @@ class ProjectionRace(Explorer):
             lines.append((self._path(errors.median(dim=0).values.tolist()), COLOURS[kind], 3))
         card.lines((left, top, right, bottom + 1), lines)
         for tick in ticks:
-            card.text(left - 8, self._at(self.dims[0], tick)[1], f"{tick:.0%}", 14, anchor="rm")
+            label = f"≤ {tick:.0%}" if tick == LOW else f"{tick:.0%}"
+            card.text(left - 8, self._at(self.dims[0], tick)[1], label, 14, anchor="rm")
         for k in self.dims:
             card.text(self._at(k, 1)[0], bottom + 16, str(k), 14, anchor="mm")
         card.text((left + right) / 2, bottom + 38, "slots k", 14, GREY, "mm")
