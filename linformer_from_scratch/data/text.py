@@ -1,13 +1,16 @@
-"""Real text: what the course ships, and your own files and folders."""
+"""Real text as documents: what the course ships, and your own files and folders."""
 
 import hashlib
 import json
 import os
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
-DATA = Path(__file__).parents[1] / "chapters" / "data"
+DATA = Path(__file__).parents[2] / "chapters" / "data"
 SHIPPED = DATA / "python_reference.txt"
+DOCSTRINGS = DATA / "python_docstrings.txt"
+PARTS = 10  # of a text that is one document
 TEXT_ENDINGS = (".md", ".py", ".rst", ".txt")  # what is read of a folder
 
 
@@ -17,19 +20,43 @@ def shipped_text() -> str:
 
     Raises: FileNotFoundError if the file is gone, ValueError if it is not the one that was shipped.
     """
-    text = read_text(SHIPPED)
-    expected = json.loads(SHIPPED.with_suffix(".json").read_text(encoding="utf-8"))["sha256"]
-    found = hashlib.sha256(text.encode()).hexdigest()
-    if found != expected:
-        raise ValueError(f"{SHIPPED.name} has SHA-256 {found}, expected {expected}; restore the file")
-    return text
+    return _checked(SHIPPED)
 
 
 @cache
 def documents() -> dict[str, str]:
-    """The shipped text cut into its documents: title -> text."""
-    blocks = shipped_text().split("\f")[1:]  # a form feed stands before each title
-    return dict(block.split("\n", 1) for block in blocks)
+    """The language reference cut into its documents: title -> text."""
+    return _cut(shipped_text())
+
+
+@cache
+def docstrings() -> dict[str, str]:
+    """Docstrings of Python's standard library, about 1.6 MB of English: module -> text (PSF licence).
+
+    Raises: as shipped_text.
+    """
+    return _cut(_checked(DOCSTRINGS))
+
+
+def read_documents(path: str | Path) -> dict[str, str]:
+    """Documents of your own, title -> text: a folder's files, or a file's parts between form feeds.
+
+    A file without form feeds is cut into ten parts of about equal length, at ends of lines.
+
+    Raises: as read_text.
+    """
+    path = Path(path).expanduser()
+    if path.is_dir():
+        read_text(path)  # raises, with its sentence, unless every file can be read
+        texts = {str(file.relative_to(path)): _read_file(file) for file in _text_files(path)}
+        return {title: text for title, text in texts.items() if text.strip()}
+    text = read_text(path)
+    if "\f" in text:
+        return _cut(text if text.startswith("\f") else "\f" + text)
+    lines = text.splitlines(keepends=True)
+    cuts = [len(lines) * i // PARTS for i in range(PARTS + 1)]
+    parts = ["".join(lines[start:stop]) for start, stop in pairwise(cuts)]
+    return {f"{path.name}, part {i} of {PARTS}": part for i, part in enumerate(parts, 1) if part.strip()}
 
 
 def read_text(path: str | Path) -> str:
@@ -53,6 +80,20 @@ def read_text(path: str | Path) -> str:
     if not text.strip():
         raise ValueError(f"{path} is empty, expected text")
     return text
+
+
+def _checked(path: Path) -> str:
+    text = read_text(path)
+    expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["sha256"]
+    found = hashlib.sha256(text.encode()).hexdigest()
+    if found != expected:
+        raise ValueError(f"{path.name} has SHA-256 {found}, expected {expected}; restore the file")
+    return text
+
+
+def _cut(text: str) -> dict[str, str]:
+    blocks = text.split("\f")[1:]  # a form feed stands before each title
+    return dict(block.split("\n", 1) for block in blocks)
 
 
 def _text_files(folder: Path) -> list[Path]:

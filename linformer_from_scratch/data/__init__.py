@@ -1,0 +1,46 @@
+"""Real text to batches: documents, a vocabulary, what is held out, what is masked (chapter 08).
+
+text: what the course ships, and your own files and folders · public: larger corpora by name ·
+vocabulary: text to token ids · batches: token ids to deterministic batches.
+"""
+
+from linformer_from_scratch.data.batches import (
+    IGNORE,
+    LabelledBatches,
+    MaskedBatches,
+    held_out,
+    mask_tokens,
+    pad,
+    stream,
+)
+from linformer_from_scratch.data.public import public_documents, public_reviews
+from linformer_from_scratch.data.text import (
+    docstrings,
+    documents,
+    read_documents,
+    read_text,
+    shipped_text,
+)
+from linformer_from_scratch.data.vocabulary import END, MASK, PAD, ByteVocabulary, SubwordVocabulary
+
+__all__ = [
+    "END",
+    "IGNORE",
+    "MASK",
+    "PAD",
+    "ByteVocabulary",
+    "LabelledBatches",
+    "MaskedBatches",
+    "SubwordVocabulary",
+    "docstrings",
+    "documents",
+    "held_out",
+    "mask_tokens",
+    "pad",
+    "public_documents",
+    "public_reviews",
+    "read_documents",
+    "read_text",
+    "shipped_text",
+    "stream",
+]

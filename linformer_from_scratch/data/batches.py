@@ -1,0 +1,119 @@
+"""Token ids to batches. A batch is a function of a seed and a step: asked again, it is the same again."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.data.vocabulary import END, MASK, PAD, SPECIAL
+
+IGNORE = -100  # a target that no loss counts, as in PyTorch's cross entropy
+MASKED, REPLACED = 0.15, (0.8, 0.9)  # Devlin et al. 2019, section 3.1: 15 %; below .8 mask, below .9 random
+
+
+def held_out(titles: Iterable[str], share: float = 0.2) -> list[str]:
+    """Titles of the documents to keep for validation: drawn by their names, so the same on every machine.
+
+    Raises: ValueError if none is left on one of the two sides.
+    """
+    titles = list(titles)
+    drawn = [t for t in titles if int(hashlib.sha256(t.encode()).hexdigest()[:8], 16) < share * 2**32]
+    if not 0 < len(drawn) < len(titles):
+        raise ValueError(
+            f"{len(drawn)} of {len(titles)} documents are held out at share={share}; "
+            "expected at least one on either side"
+        )
+    return drawn
+
+
+def stream(texts: Iterable[str], vocabulary) -> Tensor:
+    """All texts as one row of token ids, END after each. Shape: (tokens,)."""
+    return torch.tensor([i for text in texts for i in (*vocabulary.encode(text), END)])
+
+
+def mask_tokens(ids: Tensor, vocab_size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Hide 15 % of every row: (inputs, targets) for masked-language modelling.
+
+    Devlin et al. 2019, section 3.1: of the chosen tokens 80 % become MASK, 10 % a random token, 10 % stay.
+    Targets are the tokens at chosen places, IGNORE elsewhere. Every row has round(0.15 n) chosen places.
+
+    Shape: ids (batch, n) -> two of (batch, n)
+    """
+    order = torch.rand(ids.shape, generator=generator).argsort(dim=-1)  # a permutation of 0 … n-1 a row
+    chosen = order < round(MASKED * ids.size(-1))
+    fate = torch.rand(ids.shape, generator=generator)
+    random = torch.randint(len(SPECIAL), vocab_size, ids.shape, generator=generator)
+    replaced = torch.where(fate < REPLACED[0], MASK, torch.where(fate < REPLACED[1], random, ids))
+    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+
+
+class MaskedBatches:
+    """Windows of a stream, drawn at random and masked.
+
+    Args:
+        ids: a stream of tokens.
+        seq_len: tokens in a window, n.
+        batch_size: windows in a batch.
+        vocab_size: for the random tokens.
+        seed: another seed, other windows and masks.
+
+    Raises: ValueError if the stream is shorter than a window.
+    """
+
+    def __init__(self, ids: Tensor, seq_len: int, batch_size: int, vocab_size: int, seed: int = 0):
+        if len(ids) < seq_len:
+            raise ValueError(f"the text has {len(ids)} tokens, expected at least seq_len={seq_len}")
+        self.windows = ids.unfold(0, seq_len, 1)  # (tokens - seq_len + 1, seq_len), a view
+        self.batch_size, self.vocab_size, self.seed = batch_size, vocab_size, seed
+
+    def __call__(self, step: int) -> tuple[Tensor, Tensor]:
+        """Inputs and targets of a step. Shape: two of (batch_size, seq_len)."""
+        generator = _generator(self.seed, step)
+        some = torch.randint(len(self.windows), (self.batch_size,), generator=generator)
+        return mask_tokens(self.windows[some], self.vocab_size, generator)
+
+
+class LabelledBatches:
+    """Labelled texts, shuffled anew in every epoch.
+
+    Args:
+        ids: token ids of every text, padded with PAD to one length.
+        labels: the class of every text.
+        batch_size: texts in a batch; the last batch of an epoch may hold fewer.
+        seed: another seed, another order.
+
+    Shape: ids (texts, n), labels (texts,)
+    Raises: ValueError if there is not one label for each text, or no text.
+    """
+
+    def __init__(self, ids: Tensor, labels: Tensor, batch_size: int, seed: int = 0):
+        if not 0 < len(ids) == len(labels):
+            raise ValueError(f"{len(ids)} texts and {len(labels)} labels, expected as many of both, and some")
+        self.ids, self.labels, self.batch_size, self.seed = ids, labels, batch_size, seed
+
+    def __len__(self) -> int:
+        return -(-len(self.ids) // self.batch_size)  # batches in an epoch
+
+    def __call__(self, step: int) -> tuple[Tensor, Tensor]:
+        """Inputs and labels of a step. Shape: (batch_size, n), (batch_size,)."""
+        epoch, i = divmod(step, len(self))
+        order = torch.randperm(len(self.ids), generator=_generator(self.seed, epoch))
+        some = order[i * self.batch_size : (i + 1) * self.batch_size]
+        return self.ids[some], self.labels[some]
+
+
+def pad(rows: Sequence[Sequence[int]], seq_len: int) -> Tensor:
+    """Rows as one tensor: PAD after the shorter ones, the longer cut. Shape: (rows, seq_len)."""
+    ids = torch.full((len(rows), seq_len), PAD)
+    for row, found in zip(ids, rows, strict=True):
+        cut = torch.tensor(found[:seq_len])
+        row[: len(cut)] = cut
+    return ids
+
+
+def _generator(seed: int, step: int) -> torch.Generator:
+    """One for each pair: PyTorch's generator reads 32 bits of a seed, so both are mixed into these."""
+    (mixed,) = np.random.SeedSequence((seed, step)).generate_state(1)
+    return torch.Generator().manual_seed(int(mixed))

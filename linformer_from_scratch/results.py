@@ -1,0 +1,100 @@
+"""Measured results: JSON files of rows with their provenance."""
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+
+import torch
+
+from linformer_from_scratch.files import write_whole
+
+RESULTS = Path(__file__).parents[1] / "chapters" / "results"
+FIELDS = ("command", "date", "machine", "versions", "rows")
+
+
+def provenance(command: str) -> dict:
+    """What a result file says of its origin: command, date, machine, versions."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {
+        "command": command,
+        "date": date.today().isoformat(),
+        "machine": {
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "gpu": gpu,
+        },
+        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+class Results:
+    """A file of rows that grows while they are measured: an interrupted run keeps what it had.
+
+    Args:
+        path: the JSON file.
+        command: what measures it, for the provenance of a new file.
+
+    Raises: ValueError, with the file's name, if it is no such file.
+    """
+
+    def __init__(self, path: Path, command: str):
+        self.path = path
+        self.content = read(path) if path.exists() else provenance(command) | {"rows": []}
+
+    def measure(self, what: dict, call: Callable[[], dict]) -> None:
+        """Add the row {**what, **call()}, unless a row with all of `what` stands there already."""
+        if not select(self.content["rows"], **what):
+            self.content["rows"].append(what | call())
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self.path, _layout(self.content))
+
+
+def read(path: Path) -> dict:
+    """Content of a result file: command, date, machine, versions, rows.
+
+    Raises: ValueError, with the file's name, if it is not JSON or lacks one of them.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path.name} is no result file: {error}") from None
+    missing = [field for field in FIELDS if field not in content]
+    if missing:
+        raise ValueError(f"{path.name} is no result file: it has no {missing[0]}")
+    return content
+
+
+def rows(name: str) -> list[dict]:
+    """Rows of a recorded file of the course, such as rows("08_training")."""
+    return read(RESULTS / f"{name}.json")["rows"]
+
+
+def select(rows: Sequence[dict], **wanted: object) -> list[dict]:
+    """The rows in which every named field has the wanted value."""
+    return [row for row in rows if all(row.get(field) == value for field, value in wanted.items())]
+
+
+def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation (of a sample); the spread of one value is nan."""
+    spread = statistics.stdev(values) if len(values) > 1 else float("nan")
+    return statistics.fmean(values), spread
+
+
+def _layout(content: dict) -> str:
+    """JSON with one row a line."""
+    head = json.dumps({field: value for field, value in content.items() if field != "rows"}, indent=1)
+    body = ",\n".join(json.dumps(row) for row in content["rows"])
+    return head.rstrip("}\n") + f',\n "rows": [\n{body}\n]\n}}\n'

@@ -1,0 +1,9 @@
+"""A small trainer for any model: loss, loop, metrics, checkpoints that survive a kill (chapter 08).
+
+`python -m linformer_from_scratch.training --help` trains, resumes and evaluates from the command line.
+"""
+
+from linformer_from_scratch.training.loss import classification_loss, masked_loss
+from linformer_from_scratch.training.trainer import Config, Trainer, learning_rate
+
+__all__ = ["Config", "Trainer", "classification_loss", "learning_rate", "masked_loss"]

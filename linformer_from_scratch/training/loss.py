@@ -1,0 +1,23 @@
+"""What is minimised: the mean negative log-probability of the right answer, in nats."""
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linformer_from_scratch.data import IGNORE, PAD
+
+
+def masked_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
+    """Of the tokens to be guessed; the model scores the vocabulary only there. In nats per token.
+
+    Shape: ids and targets (batch, n), targets IGNORE where nothing is to be guessed -> ()
+    """
+    chosen = targets != IGNORE
+    return functional.cross_entropy(model(ids, where=chosen), targets[chosen])
+
+
+def classification_loss(model: nn.Module, ids: Tensor, labels: Tensor) -> Tensor:
+    """Of the classes; tokens that are PAD are padding. In nats per text.
+
+    Shape: ids (batch, n), labels (batch,) -> ()
+    """
+    return functional.cross_entropy(model(ids, ids != PAD), labels)

@@ -1,0 +1,114 @@
+"""Models and data by their settings: what the command line and the recorded runs have in common."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVocabulary, held_out, stream
+from linformer_from_scratch.encoder import Encoder, NoAttention
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.projections import GaussianProjection, LearnedProjection, MeanPooling, Projection
+
+KINDS = {"learned": LearnedProjection, "gaussian": GaussianProjection, "mean": MeanPooling}
+SHARING = ("none", "headwise", "key-value", "layerwise")
+JUDGED, JUDGED_SEED = 32, 1_000_000  # validation batches, and the seed of their windows and masks
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Settings of an encoder.
+
+    Args:
+        attention: "full", "linformer" or "none".
+        seq_len, d_model, num_heads: sizes, as in Encoder.
+        num_layers: how many blocks.
+        proj_dim: slots of Linformer, the paper's k.
+        sharing: "none" (E and F for every head), "headwise", "key-value" or "layerwise".
+        projection: "learned", "gaussian" (drawn once, fixed) or "mean" pooling.
+        neighbours: as in Encoder.
+
+    Raises: ValueError if a word is not one of these.
+    """
+
+    attention: str = "linformer"
+    seq_len: int = 128
+    d_model: int = 64
+    num_heads: int = 4
+    num_layers: int = 2
+    proj_dim: int = 32
+    sharing: str = "layerwise"
+    projection: str = "learned"
+    neighbours: int = 1
+
+    def __post_init__(self):
+        known = {"attention": ("full", "linformer", "none"), "sharing": SHARING, "projection": tuple(KINDS)}
+        for name, words in known.items():
+            if getattr(self, name) not in words:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected one of {', '.join(words)}")
+        if self.sharing == "none" and self.projection != "learned" and self.attention == "linformer":
+            raise ValueError(
+                f"{self.projection} projections have no matrix for each head, expected 'learned'"
+            )
+
+
+def encoder(recipe: Recipe, vocab_size: int) -> Encoder:
+    """A fresh encoder; its weights come from torch's random state."""
+    sizes = recipe.d_model, recipe.num_heads
+    if recipe.attention == "full":
+        layers = [MultiHeadAttention(*sizes) for _ in range(recipe.num_layers)]
+    elif recipe.attention == "none":
+        layers = [NoAttention() for _ in range(recipe.num_layers)]
+    else:
+        layers = [LinformerAttention(*sizes, E, F) for E, F in _projections(recipe)]
+    return Encoder(vocab_size, recipe.seq_len, recipe.d_model, layers, recipe.neighbours)
+
+
+def _projections(recipe: Recipe) -> Sequence[tuple[Projection, Projection]]:
+    """E and F of each layer, shared by being the same object."""
+    make = _maker(recipe)
+    if recipe.sharing == "layerwise":
+        return [(make(),) * 2] * recipe.num_layers
+    if recipe.sharing == "key-value":
+        return [(make(),) * 2 for _ in range(recipe.num_layers)]
+    return [(make(), make()) for _ in range(recipe.num_layers)]
+
+
+def _maker(recipe: Recipe) -> Callable[[], Projection]:
+    drawn = iter(range(2 * recipe.num_layers))  # another seed for each fixed matrix
+    more = {"num_heads": recipe.num_heads} if recipe.sharing == "none" else {}
+    return lambda: KINDS[recipe.projection](
+        recipe.seq_len,
+        recipe.proj_dim,
+        **more,
+        **({"seed": next(drawn)} if recipe.projection == "gaussian" else {}),
+    )
+
+
+def vocabulary_for(documents: dict[str, str], size: int) -> SubwordVocabulary | ByteVocabulary:
+    """Subwords of the training documents; bytes for a size of 259."""
+    if size == ByteVocabulary.size:
+        return ByteVocabulary()
+    hidden = set(held_out(documents))
+    return SubwordVocabulary([text for title, text in documents.items() if title not in hidden], size)
+
+
+def streams(documents: dict[str, str], vocabulary) -> tuple[Tensor, Tensor]:
+    """Tokens of the training documents, and of those held out. Shape: (tokens,) each."""
+    hidden = set(held_out(documents))
+    sides = [
+        [text for title, text in documents.items() if (title in hidden) is side] for side in (False, True)
+    ]
+    return stream(sides[0], vocabulary), stream(sides[1], vocabulary)
+
+
+def judged(ids: Tensor, seq_len: int, batch_size: int, vocab_size: int) -> list[tuple[Tensor, Tensor]]:
+    """The fixed batches by which every model is judged."""
+    batches = MaskedBatches(ids, seq_len, batch_size, vocab_size, JUDGED_SEED)
+    return [batches(i) for i in range(JUDGED)]
+
+
+def parameters(model: nn.Module) -> int:
+    """How many numbers are trained."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)

@@ -1,0 +1,269 @@
+"""The loop: one update after another, each written down, so that a killed run goes on where it was."""
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from linformer_from_scratch.files import write_whole
+from linformer_from_scratch.training import checkpoints
+
+CLIP = 1.0  # largest norm of all gradients together
+BETAS = (0.9, 0.98)  # of AdamW; Liu et al. 2019 (RoBERTa), section 2.4
+Batch = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a run is made of, beside its model and its data.
+
+    Args:
+        steps: updates of the weights.
+        learning_rate: the highest of the run.
+        warmup: steps in which it rises from 0.
+        weight_decay: of the weight matrices and embeddings (Loshchilov and Hutter 2019).
+        accumulation: batches whose gradients are added up for one update, as if they were one.
+        evaluate_every: steps between validations; each also writes a checkpoint.
+        seed: of dropout.
+
+    Raises: ValueError if a number is out of its range.
+    """
+
+    steps: int = 2000
+    learning_rate: float = 4e-3
+    warmup: int = 100
+    weight_decay: float = 0.01
+    accumulation: int = 1
+    evaluate_every: int = 100
+    seed: int = 0
+
+    def __post_init__(self):
+        least = {
+            "steps": 1,
+            "warmup": 0,
+            "weight_decay": 0,
+            "accumulation": 1,
+            "evaluate_every": 1,
+            "seed": 0,
+        }
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected at least {bound}")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate is {self.learning_rate}, expected more than 0")
+
+
+def learning_rate(step: int, config: Config) -> float:
+    """Of update `step`, counted from 0: a straight rise over the warm-up, then half a cosine down to 0.
+
+    Loshchilov and Hutter 2017 (arXiv 1608.03983), without restarts.
+    """
+    if step < config.warmup:
+        return config.learning_rate * (step + 1) / config.warmup
+    done = (step - config.warmup) / max(1, config.steps - config.warmup)
+    return config.learning_rate * (1 + math.cos(math.pi * done)) / 2
+
+
+class Trainer:
+    """Trains a model; with a folder, writes metrics and checkpoints there and goes on from what lies there.
+
+    Args:
+        model: any module.
+        loss: loss(model, *batch) -> a scalar.
+        batches: batches(i) -> the i-th batch, a tuple of tensors; asked again, it must be the same again.
+        config: see Config.
+        validation: batches whose mean loss is the validation loss.
+        folder: for `metrics.jsonl`, a line each update, and the newest two checkpoints. None keeps nothing.
+        device: where to train; a GPU if there is one.
+        autocast: compute in bfloat16 where PyTorch holds that safe; by default on GPUs made for it.
+        compile: compile the model first (torch.compile): slow to start, faster after.
+        progress: show a bar with loss and tokens per second.
+
+    Raises: ValueError if the folder holds a run with another configuration, or only checkpoints that cannot
+        be read. FloatingPointError at a step whose loss or gradient is not finite; the weights before it are
+        untouched. OSError if the disk is full; what was written before is kept.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Callable[..., Tensor],
+        batches: Callable[[int], Batch],
+        config: Config,
+        validation: Sequence[Batch] = (),
+        folder: str | Path | None = None,
+        device: str | None = None,
+        autocast: bool | None = None,
+        compile: bool = False,
+        progress: bool = False,
+    ):
+        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        on_gpu = self.device.type == "cuda"
+        self.autocast = on_gpu and torch.cuda.is_bf16_supported() if autocast is None else autocast
+        self.model, self.loss, self.batches = model.to(self.device), loss, batches
+        self.config, self.validation, self.progress = config, validation, progress
+        self.optimizer = _optimizer(self.model, config)
+        self.step, self.history = 0, []
+        torch.manual_seed(config.seed)
+        self.folder = Path(folder) if folder else None
+        if self.folder:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._resume()
+        if compile:
+            self.model.compile()
+
+    def train(self, until: int | None = None) -> list[dict]:
+        """Go on to the last step, or to step `until`; return the history, one record for each update."""
+        until = min(until or self.config.steps, self.config.steps)
+        with tqdm(total=until, initial=self.step, disable=not self.progress, unit="step") as bar:
+            while self.step < until:
+                record = self._update()
+                evaluate = record["step"] % self.config.evaluate_every == 0
+                if evaluate or record["step"] == self.config.steps:
+                    record["validation_loss"] = self.evaluate(self.validation)
+                self._keep(record, checkpoint="validation_loss" in record)
+                bar.update()
+                bar.set_postfix(loss=f"{record['loss']:.2f}", tokens_per_s=f"{record['tokens_per_s']:,}")
+        return self.history
+
+    @torch.no_grad()
+    def evaluate(self, batches: Sequence[Batch]) -> float:
+        """Mean loss of some batches, without dropout."""
+        self.model.eval()
+        losses = [self._loss(batch).item() for batch in batches]
+        return sum(losses) / len(losses) if losses else math.nan
+
+    def _update(self) -> dict:
+        """One step: gradients of `accumulation` batches, clipped, then AdamW."""
+        start, tokens, total = time.perf_counter(), 0, 0.0
+        accumulation = self.config.accumulation
+        self.model.train()
+        self.optimizer.zero_grad()
+        for i in range(accumulation):
+            batch = self.batches(self.step * accumulation + i)
+            loss = self._loss(batch) / accumulation
+            loss.backward()
+            total, tokens = total + loss.item(), tokens + batch[0].numel()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
+        rate = learning_rate(self.step, self.config)
+        self._check_finite(total, norm, rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.step += 1
+        speed = round(tokens / (time.perf_counter() - start))
+        return {"step": self.step, "loss": total, "learning_rate": rate, "tokens_per_s": speed}
+
+    def _loss(self, batch: Batch) -> Tensor:
+        batch = [tensor.to(self.device, non_blocking=True) for tensor in batch]
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
+            return self.loss(self.model, *batch)
+
+    def _check_finite(self, loss: float, norm: Tensor, rate: float) -> None:
+        if not math.isfinite(loss) or not math.isfinite(norm):
+            what = "loss" if not math.isfinite(loss) else "gradient"
+            raise FloatingPointError(
+                f"the {what} is not finite at step {self.step + 1}, learning rate {rate:g}; "
+                f"the weights are still those of step {self.step}; try a lower learning rate, a longer "
+                "warm-up, or float32"
+            )
+
+    def _keep(self, record: dict, checkpoint: bool) -> None:
+        """Add to the history; first the line, then the checkpoint, so that no checkpoint lacks its lines."""
+        self.history.append(record)
+        if self.folder:
+            _append(self.folder / "metrics.jsonl", record)
+            if checkpoint:
+                checkpoints.write(self.folder, self.step, self._state(), {"config": asdict(self.config)})
+
+    def _state(self) -> dict[str, Tensor]:
+        """Weights, what AdamW remembers, and where the random numbers stand."""
+        state = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        for i, memory in self.optimizer.state_dict()["state"].items():
+            state |= {f"optimizer.{i}.{name}": tensor for name, tensor in memory.items()}
+        state["random.cpu"] = torch.get_rng_state()
+        if self.device.type == "cuda":
+            state["random.cuda"] = torch.cuda.get_rng_state(self.device)
+        return state
+
+    def _resume(self) -> None:
+        """Load the newest checkpoint that can be read, and the history up to it."""
+        shapes = {f"model.{name}": tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}
+        refusals = []
+        for found in checkpoints.readable(self.folder, shapes):
+            if isinstance(found, ValueError):
+                refusals.append(str(found))
+                continue
+            tensors, record = found
+            _check_same(self.config, record["config"], self.folder)
+            if refusals:
+                warnings.warn(f"{'; '.join(refusals)}; going on from step {record['step']}", stacklevel=3)
+            self._load(tensors, record["step"])
+            return
+        if refusals:
+            raise ValueError(
+                f"{'; '.join(refusals)}; there is no other in {self.folder}: remove it to start anew"
+            )
+        (self.folder / "metrics.jsonl").unlink(missing_ok=True)  # of a run killed before its first checkpoint
+
+    def _load(self, tensors: dict[str, Tensor], step: int) -> None:
+        self.model.load_state_dict(_under("model.", tensors))
+        memory: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in _under("optimizer.", tensors).items():
+            number, _, what = name.partition(".")
+            memory.setdefault(int(number), {})[what] = tensor
+        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": memory})
+        torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors and self.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
+        self.step, self.history = step, _read_metrics(self.folder / "metrics.jsonl", step)
+
+
+def _optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    vectors = [p for p in model.parameters() if p.dim() < 2]  # biases and norms do not decay
+    groups = [
+        {"params": matrices, "weight_decay": config.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=BETAS)
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _check_same(config: Config, found: dict, folder: Path) -> None:
+    for name, value in asdict(config).items():
+        if found.get(name) != value:
+            raise ValueError(
+                f"the run in {folder} has {name}={found.get(name)}, this one {name}={value}; "
+                "choose another folder or the same configuration"
+            )
+
+
+def _append(path: Path, record: dict) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{path.name} cannot be written: {error.strerror}; "
+            "the checkpoints are kept, free space and start again",
+        ) from None
+
+
+def _read_metrics(path: Path, step: int) -> list[dict]:
+    """The lines up to a step; the file is cut there, since what came after is computed again."""
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []  # the last may be half
+    history = [record for record in map(json.loads, lines) if record["step"] <= step]
+    write_whole(path, "".join(json.dumps(record) + "\n" for record in history))
+    return history
