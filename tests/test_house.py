@@ -11,6 +11,7 @@ NAME = PACKAGE.name
 FLOORS = {
     "multihead": 1,
     "data": 1,
+    "baselines": 2,
     "results": 1,
     "training": 2,
     "linformer": 2,

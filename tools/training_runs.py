@@ -1,97 +1,160 @@
 """Measure the training runs that chapter 08 shows: python tools/training_runs.py size length
 
 Each word is an experiment and a file chapters/results/08_WORD.json, a row for each run. A run that stands in
-the file already is not measured again, so an interrupted command goes on where it was.
+the file already is not measured again, and one that was killed goes on from its checkpoint.
+
+size      Transformer and Linformer: k, sharing, kinds of E and F; without attention
+length    longer and shorter texts at the same k
+plain     without the convolution over neighbours, as in the paper
+small     a sixteenth of the training text
+finetune  which package a passage is from; begins from the runs of size, seed 0
+speed     seconds and bytes of a training step; run it alone
 """
 
 import argparse
 import time
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.data import MaskedBatches, docstrings
-from linformer_from_scratch.encoder import MaskedLanguageModel
+from linformer_from_scratch.baselines import baseline_losses
+from linformer_from_scratch.benchmark import median_seconds, peak_bytes
+from linformer_from_scratch.data import LabelledBatches, MaskedBatches, docstrings
+from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
 from linformer_from_scratch.results import RESULTS, Results
-from linformer_from_scratch.training import Config, Trainer, masked_loss
+from linformer_from_scratch.training import Config, Trainer, accuracy, classification_loss, masked_loss
+from linformer_from_scratch.training.checkpoints import newest, read
 from linformer_from_scratch.training.recipes import (
+    PACKAGES,
     Recipe,
     encoder,
     judged,
     parameters,
+    passages,
     streams,
     vocabulary_for,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
-RUNS = ROOT / "build" / "runs"  # checkpoints; fine-tuning begins from them
+RUNS = Path(__file__).resolve().parents[1] / "build" / "runs"  # checkpoints
 VOCABULARY, TOKENS = 1000, 2048  # tokens of the vocabulary, and in a batch
+STEPS, JUDGEMENTS = 3000, 16  # updates of a run, and how often it is judged on the way
 SMALL = 16  # the small text is that part of the training text
+EPOCHS, FINE_SEEDS = 8, range(5)  # of fine-tuning
 
-FULL, NONE = Recipe("full"), Recipe("none")
-SIZES = [
-    FULL,
-    NONE,
-    *(Recipe(proj_dim=k) for k in (32, 16, 64)),
-    *(Recipe(sharing=sharing) for sharing in ("none", "headwise", "key-value")),
-    *(Recipe(projection=kind) for kind in ("gaussian", "mean")),
-]
-LENGTHS = [Recipe(kind, seq_len=n) for n in (512, 256, 64) for kind in ("linformer", "full")]
-PLAIN = [Recipe("full", neighbours=0), Recipe(neighbours=0)]
-EXPERIMENTS = {"size": SIZES, "length": LENGTHS, "plain": PLAIN, "small": [FULL, Recipe()]}
+FULL, LINFORMER, NONE = Recipe("full"), Recipe("linformer"), Recipe("none")
+WIDTHS = [replace(LINFORMER, proj_dim=k) for k in (32, 16, 64)]  # k = n/4, n/8, n/2
+SHARED = [replace(LINFORMER, sharing=sharing) for sharing in ("none", "headwise", "key-value")]
+FIXED = [replace(LINFORMER, projection=kind) for kind in ("gaussian", "mean")]
+RECIPES = {
+    "size": [FULL, NONE, *WIDTHS, *SHARED, *FIXED],
+    "length": [replace(recipe, seq_len=n) for n in (512, 256, 64) for recipe in (LINFORMER, FULL)],
+    "plain": [replace(recipe, neighbours=0) for recipe in (FULL, LINFORMER)],
+    "small": [FULL, LINFORMER],
+}
+FINE = [FULL, NONE, *WIDTHS, SHARED[0], SHARED[2]]
+LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
 
 
-def run(name: str, recipe: Recipe, seed: int, steps: int) -> dict:
-    """Train one model; its losses on the same held-out and training windows, 16 times on the way."""
+def pretrain(name: str, recipe: Recipe, seed: int) -> dict:
+    """Train one model; its losses on the same held-out and training windows, several times on the way."""
     documents = docstrings()
     vocabulary = vocabulary_for(documents, VOCABULARY)
     train, held = streams(documents, vocabulary)
-    if name == "small":
-        train = train[: len(train) // SMALL]
+    train = train[: len(train) // SMALL] if name == "small" else train
     size = recipe.seq_len, TOKENS // recipe.seq_len, vocabulary.size
-    seen = judged(train, *size)
     torch.manual_seed(seed)
     model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
-    config = Config(steps=steps, evaluate_every=max(1, steps // 16), seed=seed)
-    folder = RUNS / name / folder_name(recipe, seed, steps)
-    trainer = Trainer(
-        model, masked_loss, MaskedBatches(train, *size, seed), config, judged(held, *size), folder
-    )
+    config = Config(STEPS, evaluate_every=STEPS // JUDGEMENTS, seed=seed)
+    batches, unseen, seen = MaskedBatches(train, *size, seed), judged(held, *size), judged(train, *size)
+    trainer = Trainer(model, masked_loss, batches, config, unseen, RUNS / name / folder_name(recipe, seed))
     start, curve = time.perf_counter(), []
-    for until in range(config.evaluate_every, steps + 1, config.evaluate_every):
+    for until in range(config.evaluate_every, STEPS + 1, config.evaluate_every):
         last = trainer.train(until)[-1]
         curve.append([until, round(last["validation_loss"], 4), round(trainer.evaluate(seen), 4)])
     return {
         "parameters": parameters(model),
-        "vocabulary": vocabulary.size,
         "training_tokens": len(train),
-        "curve": curve,  # updates, validation loss, loss on training windows, in nats per token
+        "baselines": {
+            name: round(loss, 4) for name, loss in baseline_losses(train, unseen, size[-1]).items()
+        },
+        "curve": curve,  # updates, held-out loss, loss on training windows; in nats per masked token
         "seconds": round(time.perf_counter() - start, 1),
     }
 
 
-def folder_name(recipe: Recipe, seed: int, steps: int) -> str:
+def finetune(recipe: Recipe, seed: int, pretrained: bool) -> dict:
+    """Train a classifier of passages, from the encoder of the recorded run of seed 0 or from nothing."""
+    documents = docstrings()
+    vocabulary = vocabulary_for(documents, VOCABULARY)
+    train, held = passages(documents, vocabulary, recipe.seq_len)
+    torch.manual_seed(seed)
+    body = encoder(recipe, vocabulary.size)
+    if pretrained:
+        weights, _ = read(newest(RUNS / "size" / folder_name(recipe, 0))[0], {})
+        prefix = "model.encoder."
+        body.load_state_dict({k.removeprefix(prefix): w for k, w in weights.items() if k.startswith(prefix)})
+    model = Classifier(body, len(PACKAGES))
+    batches = LabelledBatches(*train, TOKENS // recipe.seq_len, seed)
+    config = Config(EPOCHS * len(batches), 1e-3, warmup=50, evaluate_every=10**9, seed=seed)
+    start = time.perf_counter()
+    Trainer(model, classification_loss, batches, config).train()
+    return {
+        "accuracy": round(accuracy(model, *held), 4),
+        "training_accuracy": round(accuracy(model, *train), 4),
+        "texts": [len(train[1]), len(held[1])],
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def speed(n: int) -> dict:
+    """Seconds and peak bytes of a step of both, d_model 64, 2 layers, 2048 tokens, in shuffled turns."""
+    ids = torch.randint(3, VOCABULARY, (4 * TOKENS,))
+    steps = {}
+    for recipe in (FULL, LINFORMER):
+        model = MaskedLanguageModel(encoder(replace(recipe, seq_len=n), VOCABULARY))
+        batches = MaskedBatches(ids, n, TOKENS // n, VOCABULARY)
+        trainer = Trainer(model, masked_loss, batches, Config(10**6))
+        steps[recipe.attention] = lambda trainer=trainer: trainer.train(trainer.step + 1)
+    seconds = median_seconds(steps, rounds=21)
+    return {"seconds": seconds, "bytes": {name: peak_bytes(step) for name, step in steps.items()}}
+
+
+def folder_name(recipe: Recipe, seed: int) -> str:
     """One folder for each run."""
-    return "-".join(map(str, [*asdict(recipe).values(), seed, steps]))
+    return "-".join(map(str, [*asdict(recipe).values(), seed, STEPS]))
+
+
+def jobs(name: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
+    """What an experiment measures, and the calls that do."""
+    if name == "speed":
+        yield from (({"seq_len": n}, lambda n=n: speed(n)) for n in LENGTHS)
+    elif name == "finetune":
+        for seed in FINE_SEEDS:
+            for recipe, pretrained in [*((recipe, True) for recipe in FINE), (FULL, False)]:
+                what = asdict(recipe) | {"pretrained": pretrained, "seed": seed}
+                yield what, lambda r=recipe, s=seed, p=pretrained: finetune(r, s, p)
+    else:
+        for seed in seeds:
+            for recipe in RECIPES[name]:
+                what = asdict(recipe) | {"seed": seed, "steps": STEPS}
+                yield what, lambda r=recipe, s=seed: pretrain(name, r, s)
 
 
 def main() -> None:
     """Measure the experiments named on the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("experiments", nargs="+", choices=EXPERIMENTS)
-    parser.add_argument("--steps", type=int, default=3000)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("experiments", nargs="+", choices=[*RECIPES, "finetune", "speed"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--threads", type=int, default=1, help="of each process; start several processes")
+    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     for name in arguments.experiments:
         results = Results(RESULTS / f"08_{name}.json", f"python tools/training_runs.py {name}")
-        for seed in arguments.seeds:
-            for recipe in EXPERIMENTS[name]:
-                what = asdict(recipe) | {"seed": seed, "steps": arguments.steps}
-                results.measure(what, lambda name=name, r=recipe, s=seed: run(name, r, s, arguments.steps))
-                print(name, what, flush=True)
+        for what, call in jobs(name, arguments.seeds):
+            results.measure(what, call)
+            print(name, what, flush=True)
 
 
 if __name__ == "__main__":

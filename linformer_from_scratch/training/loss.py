@@ -1,5 +1,6 @@
 """What is minimised: the mean negative log-probability of the right answer, in nats."""
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -13,6 +14,20 @@ def masked_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
     """
     chosen = targets != IGNORE
     return functional.cross_entropy(model(ids, where=chosen), targets[chosen])
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, ids: Tensor, labels: Tensor, batch_size: int = 64) -> float:
+    """Share of texts whose class gets the highest score.
+
+    Shape: ids (texts, n), labels (texts,)
+    """
+    model.eval()
+    right = [
+        (model(some, some != PAD).argmax(dim=-1) == wanted).float()
+        for some, wanted in zip(ids.split(batch_size), labels.split(batch_size), strict=True)
+    ]
+    return torch.cat(right).mean().item()
 
 
 def classification_loss(model: nn.Module, ids: Tensor, labels: Tensor) -> Tensor:

@@ -3,9 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
-from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVocabulary, held_out, stream
+from linformer_from_scratch.data import (
+    ByteVocabulary,
+    MaskedBatches,
+    SubwordVocabulary,
+    held_out,
+    pad,
+    stream,
+)
 from linformer_from_scratch.encoder import Encoder, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
@@ -13,6 +21,8 @@ from linformer_from_scratch.projections import GaussianProjection, LearnedProjec
 
 KINDS = {"learned": LearnedProjection, "gaussian": GaussianProjection, "mean": MeanPooling}
 SHARING = ("none", "headwise", "key-value", "layerwise")
+PACKAGES = ("tkinter", "idlelib", "email", "distutils", "asyncio", "xml", "importlib", "lib2to3")
+SHORTEST = 32  # tokens of a passage
 JUDGED, JUDGED_SEED = 32, 1_000_000  # validation batches, and the seed of their windows and masks
 
 
@@ -107,6 +117,29 @@ def judged(ids: Tensor, seq_len: int, batch_size: int, vocab_size: int) -> list[
     """The fixed batches by which every model is judged."""
     batches = MaskedBatches(ids, seq_len, batch_size, vocab_size, JUDGED_SEED)
     return [batches(i) for i in range(JUDGED)]
+
+
+def passages(
+    documents: dict[str, str], vocabulary, seq_len: int
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Pieces of the PACKAGES' modules, and which package each is from: for training, and held out.
+
+    Shape: (ids (pieces, seq_len) padded, labels (pieces,)) each
+    """
+    hidden = set(held_out(documents))
+    sides: tuple[list, list] = ([], [])
+    for title, text in documents.items():
+        package, ids = title.partition(".")[0], vocabulary.encode(text)
+        if package in PACKAGES:
+            pieces = [ids[i : i + seq_len] for i in range(0, len(ids), seq_len)]
+            sides[title in hidden].extend(
+                (piece, PACKAGES.index(package)) for piece in pieces if len(piece) >= SHORTEST
+            )
+    train, held = (
+        (pad([piece for piece, _ in side], seq_len), torch.tensor([label for _, label in side]))
+        for side in sides
+    )
+    return train, held
 
 
 def parameters(model: nn.Module) -> int:

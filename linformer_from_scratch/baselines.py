@@ -1,0 +1,75 @@
+"""What a trained model must beat: predictions by counting, without a network (chapter 08)."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.data import IGNORE, PAD
+
+
+def unigram(ids: Tensor, vocab_size: int) -> Tensor:
+    """log p(token): its share of the text, every token counted once more. Shape: (vocab_size,)."""
+    counts = torch.bincount(ids, minlength=vocab_size) + 1.0
+    return (counts / counts.sum()).log()
+
+
+def bigram(ids: Tensor, vocab_size: int) -> Tensor:
+    """log p(token | the one before it), row by row. Shape: (vocab_size, vocab_size).
+
+    Witten-Bell smoothing (1991): a row that saw many different successors leaves more to the unigram.
+    """
+    pairs = torch.bincount(ids[:-1] * vocab_size + ids[1:], minlength=vocab_size**2)
+    counts = pairs.view(vocab_size, vocab_size).float()
+    kinds = (counts > 0).sum(dim=1, keepdim=True)  # different successors of each token
+    smoothed = counts + kinds * unigram(ids, vocab_size).exp()
+    seen = smoothed.sum(dim=1, keepdim=True)
+    return torch.where(seen > 0, smoothed / seen, unigram(ids, vocab_size).exp()).log()
+
+
+def baseline_losses(
+    ids: Tensor, batches: Iterable[tuple[Tensor, Tensor]], vocab_size: int
+) -> dict[str, float]:
+    """Mean loss on masked batches, in nats per token, of counts in the training text.
+
+    unigram: no context. bigram: the token on the left, as the model is given it (so it may be MASK or a
+    random one). both neighbours: left and right, taken as independent given the token between them.
+
+    Shape: ids (tokens,), batches of inputs and targets (batch, n)
+    """
+    alone, after = unigram(ids, vocab_size), bigram(ids, vocab_size)
+    sums, count = {"unigram": 0.0, "bigram": 0.0, "both neighbours": 0.0}, 0
+    for inputs, targets in batches:
+        chosen = targets != IGNORE
+        chosen[:, [0, -1]] = False  # these have one neighbour only
+        row, column = chosen.nonzero(as_tuple=True)
+        left, right = inputs[row, column - 1], inputs[row, column + 1]
+        scores = {
+            "unigram": alone.expand(len(row), -1),
+            "bigram": after[left],
+            "both neighbours": (after[left] + after.mT[right]).log_softmax(dim=-1),
+        }
+        answers, count = targets[chosen], count + len(row)
+        for name, score in scores.items():
+            sums[name] -= score.gather(1, answers[:, None]).sum().item()
+    return {name: total / count for name, total in sums.items()}
+
+
+def bag_of_words(ids: Tensor, labels: Tensor, vocab_size: int, num_classes: int) -> tuple[Tensor, Tensor]:
+    """Naive Bayes on token counts: log p(class), and log p(token | class), each count once more.
+
+    Shape: ids (texts, n) padded with PAD, labels (texts,) -> (num_classes,), (num_classes, vocab_size)
+    """
+    prior = unigram(labels, num_classes)
+    tokens = [ids[(labels == c)[:, None] & (ids != PAD)] for c in range(num_classes)]
+    words = torch.stack([unigram(some, vocab_size) for some in tokens])
+    return prior, words
+
+
+def bag_scores(ids: Tensor, prior: Tensor, words: Tensor) -> Tensor:
+    """log p(class) + Σ log p(token | class) of each text, without padding.
+
+    Shape: (texts, n) -> (texts, num_classes)
+    """
+    real = (ids != PAD).float()
+    return prior + torch.stack([(word[ids] * real).sum(dim=1) for word in words], dim=1)
