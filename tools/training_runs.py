@@ -69,6 +69,7 @@ def pretrain(name: str, recipe: Recipe, seed: int) -> dict:
     config = Config(STEPS, evaluate_every=STEPS // JUDGEMENTS, seed=seed)
     batches, unseen, seen = MaskedBatches(train, *size, seed), judged(held, *size), judged(train, *size)
     trainer = Trainer(model, masked_loss, batches, config, unseen, RUNS / name / folder_name(recipe, seed))
+    counted = baseline_losses(train, unseen, size[-1])
     start, curve = time.perf_counter(), []
     for until in range(config.evaluate_every, STEPS + 1, config.evaluate_every):
         last = trainer.train(until)[-1]
@@ -76,9 +77,7 @@ def pretrain(name: str, recipe: Recipe, seed: int) -> dict:
     return {
         "parameters": parameters(model),
         "training_tokens": len(train),
-        "baselines": {
-            name: round(loss, 4) for name, loss in baseline_losses(train, unseen, size[-1]).items()
-        },
+        "baselines": {name: round(loss, 4) for name, loss in counted.items()},
         "curve": curve,  # updates, held-out loss, loss on training windows; in nats per masked token
         "seconds": round(time.perf_counter() - start, 1),
     }
