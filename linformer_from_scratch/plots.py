@@ -101,6 +101,61 @@ def curves(
         return _finish(figure, f"{title}. {y_label} against {x_label}: {', '.join(lines)}.")
 
 
+def learning_curves(
+    runs: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    y_label: str,
+    title: str,
+    levels: Mapping[str, float] | None = None,
+) -> Figure:
+    """Loss against updates: for each name the mean over its runs and a band from the lowest to the highest.
+
+    Args:
+        runs: name -> updates (points,) and losses (points,) or (runs, points).
+        levels: name -> a loss drawn as a line across, as of a baseline.
+    """
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=6.8, height=4.0)
+        for name, (updates, losses) in runs.items():
+            losses = np.atleast_2d(np.asarray(losses, dtype=float))
+            (line,) = axis.plot(updates, losses.mean(axis=0), lw=2, label=name)
+            axis.fill_between(
+                updates, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, lw=0
+            )
+        for name, level in (levels or {}).items():
+            axis.axhline(level, color=GREY, lw=1, linestyle="-")
+            axis.text(
+                1, level, name, ha="right", va="bottom", transform=axis.get_yaxis_transform(), fontsize=10
+            )
+        axis.set(xlabel="updates", ylabel=y_label, title=title, xlim=(0, None))
+        axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        drawn = ", ".join([*runs, *(levels or {})])
+        return _finish(figure, f"{title}. {y_label} against updates: {drawn}.")
+
+
+def filled(rows: Mapping[str, Sequence[tuple[str, str]]], title: str) -> Figure:
+    """Versions of one text below each other, in letters of equal width; marked pieces stand in colour.
+
+    Args:
+        rows: name -> pieces (text, mark): "" for plain, "hidden" grey, "right" green, "wrong" orange.
+    """
+    colours = {"": INK, "hidden": GREY, "right": VALUE, "wrong": KEY}
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=9.5, height=0.45 + 0.85 * len(rows))
+        widest = max(sum(len(piece) for piece, _ in pieces) for pieces in rows.values())
+        for i, (name, pieces) in enumerate(rows.items()):
+            axis.text(0, -i, name, color=GREY, fontsize=10, va="bottom")
+            column = 0
+            for piece, mark in pieces:
+                weight = "bold" if mark else "normal"
+                style = {"family": "monospace", "fontsize": 11, "color": colours[mark], "weight": weight}
+                for letter in piece:  # one by one, so that columns stay columns
+                    axis.text(column, -i - 0.05, letter, va="top", **style)
+                    column += 1
+        axis.set(xlim=(-0.5, max(widest, 60)), ylim=(0.4 - len(rows), 0.6), title=title)
+        axis.axis("off")
+        return _finish(figure, f"{title}. The same text in {len(rows)} versions: {', '.join(rows)}.")
+
+
 def bars(
     groups: Mapping[str, ArrayLike],
     labels: Sequence[str],

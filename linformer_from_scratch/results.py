@@ -97,4 +97,4 @@ def _layout(content: dict) -> str:
     """JSON with one row a line."""
     head = json.dumps({field: value for field, value in content.items() if field != "rows"}, indent=1)
     body = ",\n".join(json.dumps(row) for row in content["rows"])
-    return head.rstrip("}\n") + f',\n "rows": [\n{body}\n]\n}}\n'
+    return f'{head.removesuffix("}").rstrip()},\n "rows": [\n{body}\n]\n}}\n'

@@ -6,6 +6,7 @@ the file already is not measured again, and one that was killed goes on from its
 size      Transformer and Linformer: k, sharing, kinds of E and F; without attention
 length    longer and shorter texts at the same k
 plain     without the convolution over neighbours, as in the paper
+long      three times as many updates
 small     a sixteenth of the training text
 finetune  which package a passage is from; begins from the runs of size, seed 0
 speed     seconds and bytes of a training step; run it alone
@@ -39,7 +40,8 @@ from linformer_from_scratch.training.recipes import (
 
 RUNS = Path(__file__).resolve().parents[1] / "build" / "runs"  # checkpoints
 VOCABULARY, TOKENS = 1000, 2048  # tokens of the vocabulary, and in a batch
-STEPS, JUDGEMENTS = 3000, 16  # updates of a run, and how often it is judged on the way
+STEPS, LONG = 3000, 9000  # updates of a run, and of a long one
+JUDGEMENTS = 16  # of a run on the way
 SMALL = 16  # the small text is that part of the training text
 EPOCHS, FINE_SEEDS = 8, range(5)  # of fine-tuning
 
@@ -51,13 +53,14 @@ RECIPES = {
     "size": [FULL, NONE, *WIDTHS, *SHARED, *FIXED],
     "length": [replace(recipe, seq_len=n) for n in (512, 256, 64) for recipe in (LINFORMER, FULL)],
     "plain": [replace(recipe, neighbours=0) for recipe in (FULL, LINFORMER)],
+    "long": [FULL, LINFORMER, NONE],
     "small": [FULL, LINFORMER],
 }
 FINE = [FULL, NONE, *WIDTHS, SHARED[0], SHARED[2]]
 LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
 
 
-def pretrain(name: str, recipe: Recipe, seed: int) -> dict:
+def pretrain(name: str, recipe: Recipe, seed: int, steps: int) -> dict:
     """Train one model; its losses on the same held-out and training windows, several times on the way."""
     documents = docstrings()
     vocabulary = vocabulary_for(documents, VOCABULARY)
@@ -66,12 +69,14 @@ def pretrain(name: str, recipe: Recipe, seed: int) -> dict:
     size = recipe.seq_len, TOKENS // recipe.seq_len, vocabulary.size
     torch.manual_seed(seed)
     model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
-    config = Config(STEPS, evaluate_every=STEPS // JUDGEMENTS, seed=seed)
+    config = Config(steps, evaluate_every=steps // JUDGEMENTS, seed=seed)
     batches, unseen, seen = MaskedBatches(train, *size, seed), judged(held, *size), judged(train, *size)
-    trainer = Trainer(model, masked_loss, batches, config, unseen, RUNS / name / folder_name(recipe, seed))
+    trainer = Trainer(
+        model, masked_loss, batches, config, unseen, RUNS / name / folder_name(recipe, seed, steps)
+    )
     counted = baseline_losses(train, unseen, size[-1])
     start, curve = time.perf_counter(), []
-    for until in range(config.evaluate_every, STEPS + 1, config.evaluate_every):
+    for until in [*range(config.evaluate_every, steps, config.evaluate_every), steps]:
         last = trainer.train(until)[-1]
         curve.append([until, round(last["validation_loss"], 4), round(trainer.evaluate(seen), 4)])
     return {
@@ -91,7 +96,7 @@ def finetune(recipe: Recipe, seed: int, pretrained: bool) -> dict:
     torch.manual_seed(seed)
     body = encoder(recipe, vocabulary.size)
     if pretrained:
-        weights, _ = read(newest(RUNS / "size" / folder_name(recipe, 0))[0], {})
+        weights, _ = read(newest(RUNS / "size" / folder_name(recipe, 0, STEPS))[0], {})
         prefix = "model.encoder."
         body.load_state_dict({k.removeprefix(prefix): w for k, w in weights.items() if k.startswith(prefix)})
     model = Classifier(body, len(PACKAGES))
@@ -120,9 +125,9 @@ def speed(n: int) -> dict:
     return {"seconds": seconds, "bytes": {name: peak_bytes(step) for name, step in steps.items()}}
 
 
-def folder_name(recipe: Recipe, seed: int) -> str:
+def folder_name(recipe: Recipe, seed: int, steps: int) -> str:
     """One folder for each run."""
-    return "-".join(map(str, [*asdict(recipe).values(), seed, STEPS]))
+    return "-".join(map(str, [*asdict(recipe).values(), seed, steps]))
 
 
 def jobs(name: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
@@ -135,10 +140,11 @@ def jobs(name: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]
                 what = asdict(recipe) | {"pretrained": pretrained, "seed": seed}
                 yield what, lambda r=recipe, s=seed, p=pretrained: finetune(r, s, p)
     else:
+        steps = LONG if name == "long" else STEPS
         for seed in seeds:
             for recipe in RECIPES[name]:
-                what = asdict(recipe) | {"seed": seed, "steps": STEPS}
-                yield what, lambda r=recipe, s=seed: pretrain(name, r, s)
+                what = asdict(recipe) | {"seed": seed, "steps": steps}
+                yield what, lambda r=recipe, s=seed: pretrain(name, r, s, steps)
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ STEMS = (
     "random_projections",
     "linformer",
     "projections",
+    "training",
 )  # in the order of the chapters
 CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
 EXERCISES: dict[str, Exercise] = {
