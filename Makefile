@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help course test lint slides scenes benchmark refresh python
+.PHONY: help course test lint slides scenes curves benchmark refresh python
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -30,7 +30,11 @@ scenes: python ## render the animations whose source has changed
 	@$(PYTHON) tools/course.py install --with scenes
 	@$(BIN)/python tools/scenes.py $(ONLY)
 
-benchmark: python ## time and memory of the layer beside full attention and the package linformer, some minutes
+curves: python ## draw the recorded learning curves of chapter 08 into build/curves
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python tools/curves.py
+
+benchmark: python ## time and memory beside full attention and the package linformer, some minutes
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python tools/benchmark.py
 

@@ -16,6 +16,6 @@ def write_whole(path: Path, content: str | bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
-    except OSError:
+    except BaseException:
         unfinished.unlink(missing_ok=True)
         raise

@@ -132,20 +132,20 @@ def learning_curves(
         return _finish(figure, f"{title}. {y_label} against updates: {drawn}.")
 
 
-def filled(rows: Mapping[str, Sequence[tuple[str, str]]], title: str) -> Figure:
+def filled(rows: Mapping[str, tuple[Sequence[str], Sequence[str]]], title: str) -> Figure:
     """Versions of one text below each other, in letters of equal width; marked pieces stand in colour.
 
     Args:
-        rows: name -> pieces (text, mark): "" for plain, "hidden" grey, "right" green, "wrong" orange.
+        rows: name -> (pieces, marks); marks are "", "hidden" (grey), "right" (green) or "wrong" (orange).
     """
     colours = {"": INK, "hidden": GREY, "right": VALUE, "wrong": KEY}
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=9.5, height=0.45 + 0.85 * len(rows))
-        widest = max(sum(len(piece) for piece, _ in pieces) for pieces in rows.values())
-        for i, (name, pieces) in enumerate(rows.items()):
+        widest = max(sum(map(len, pieces)) for pieces, _ in rows.values())
+        for i, (name, (pieces, marks)) in enumerate(rows.items()):
             axis.text(0, -i, name, color=GREY, fontsize=10, va="bottom")
             column = 0
-            for piece, mark in pieces:
+            for piece, mark in zip(pieces, marks, strict=True):
                 weight = "bold" if mark else "normal"
                 style = {"family": "monospace", "fontsize": 11, "color": colours[mark], "weight": weight}
                 for letter in piece:  # one by one, so that columns stay columns

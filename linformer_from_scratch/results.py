@@ -71,14 +71,14 @@ def read(path: Path) -> dict:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path.name} is no result file: {error}") from None
-    missing = [field for field in FIELDS if field not in content]
+    missing = [field for field in FIELDS if type(content) is not dict or field not in content]
     if missing:
         raise ValueError(f"{path.name} is no result file: it has no {missing[0]}")
     return content
 
 
-def rows(name: str) -> list[dict]:
-    """Rows of a recorded file of the course, such as rows("08_training")."""
+def read_rows(name: str) -> list[dict]:
+    """Rows of a recorded file of the course, such as read_rows("08_size")."""
     return read(RESULTS / f"{name}.json")["rows"]
 
 

@@ -1,14 +1,39 @@
-"""data.py: the shipped text is what was shipped, and every bad file gets one sentence that names it."""
+"""data: the shipped text is what was shipped, a bad file gets one sentence, a batch is what it says."""
 
+import ast
+import inspect
 import os
+import sysconfig
 import tempfile
+from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
+import torch
 
-from linformer_from_scratch import data
-from linformer_from_scratch.data import documents, read_text, shipped_text
+from linformer_from_scratch.data import (
+    END,
+    IGNORE,
+    MASK,
+    PAD,
+    ByteVocabulary,
+    LabelledBatches,
+    MaskedBatches,
+    SubwordVocabulary,
+    docstrings,
+    documents,
+    held_out,
+    mask_tokens,
+    pad,
+    read_documents,
+    read_text,
+    shipped_text,
+    stream,
+    text,
+)
+
+STDLIB = Path(sysconfig.get_paths()["stdlib"])
 
 
 def test_the_shipped_text_is_english_in_documents():
@@ -23,13 +48,48 @@ def test_the_shipped_text_is_that_of_cpython():
     assert len(same) > len(documents()) / 3
 
 
-def test_a_changed_text_is_refused_with_both_sums(tmp_path, monkeypatch):
-    copy = tmp_path / data.SHIPPED.name
-    copy.write_text(shipped_text() + "one more line\n")
-    copy.with_suffix(".json").write_bytes(data.SHIPPED.with_suffix(".json").read_bytes())
-    monkeypatch.setattr(data, "SHIPPED", copy)
-    with pytest.raises(ValueError, match=r"python_reference.txt has SHA-256 \w{64}, expected \w{64}"):
-        shipped_text.__wrapped__()
+@pytest.mark.parametrize(("name", "load"), [("SHIPPED", shipped_text), ("DOCSTRINGS", docstrings)])
+def test_a_changed_text_is_refused_with_both_sums(tmp_path, monkeypatch, name, load):
+    shipped = getattr(text, name)
+    copy = tmp_path / shipped.name
+    copy.write_text(read_text(shipped) + "one more line\n", encoding="utf-8")
+    copy.with_suffix(".json").write_bytes(shipped.with_suffix(".json").read_bytes())
+    monkeypatch.setattr(text, name, copy)
+    with pytest.raises(ValueError, match=rf"{copy.name} has SHA-256 \w{{64}}, expected \w{{64}}"):
+        load.__wrapped__()
+
+
+def docstrings_of(module):
+    """Docstrings of the running CPython's source of a module, or none where it has no such module."""
+    path = STDLIB.joinpath(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8")) if path.exists() else ast.Module([], [])
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    found = [ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, kinds)]
+    return [inspect.cleandoc(one).strip() for one in found if one]
+
+
+def test_the_docstrings_are_many_modules_of_english():
+    assert len(docstrings()) > 400 and sum(map(len, docstrings().values())) > 1_500_000
+    assert all(len(body) > 200 for body in docstrings().values())
+    assert docstrings()["json"].startswith(
+        "JSON (JavaScript Object Notation) <https://json.org> is a subset of"
+    )
+
+
+def test_the_docstrings_are_those_of_cpython():
+    """Of all modules but those that other docstrings quote; versions of CPython reword one now and then."""
+    modules = ["json", "argparse", "email.message", "asyncio.locks", "heapq", "textwrap", "xml.dom.minidom"]
+    theirs = [(module, one) for module in modules for one in docstrings_of(module) if len(one) >= 30]
+    same = [one in docstrings()[module] for module, one in theirs]
+    assert len(same) > 100 and sum(same) > 0.7 * len(same)
+
+
+@pytest.mark.parametrize("twins", [("_py_abc", "abc"), ("bz2", "lzma")])
+def test_a_docstring_of_two_modules_is_kept_in_one(twins):
+    first, second = map(docstrings_of, twins)
+    both = {one for one in first if one in second and len(one) > 100}
+    assert both and all(sum(one in body for body in docstrings().values()) <= 1 for one in both)
 
 
 def test_a_file_of_your_own_keeps_every_character(tmp_path):
@@ -112,3 +172,253 @@ def test_what_is_locked_is_named_and_its_folder_is_not_read_in_part(locked_folde
     for path in (folder / "inner/locked.txt", folder):
         with pytest.raises(PermissionError, match=rf"{locked}.* may not be read"):
             read_text(path)
+
+
+def test_a_folder_is_a_document_a_file(tmp_path):
+    (tmp_path / "b").mkdir()
+    for name, content in (("b/two.md", "two\f"), ("a.txt", "one"), ("empty.txt", "\n"), ("no.png", "\0")):
+        (tmp_path / name).write_text(content)
+    assert read_documents(tmp_path) == {"a.txt": "one", str(Path("b/two.md")): "two\f"}
+
+
+def test_form_feeds_cut_a_file_into_titled_documents(tmp_path):
+    for beginning in ("\f", ""):
+        (tmp_path / "mine.txt").write_text(f"{beginning}One\nfirst\nline\n\fTwo\nsecond\n")
+        assert read_documents(tmp_path / "mine.txt") == {"One": "first\nline\n", "Two": "second\n"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "one page\nof text\n\f",  # as pdftotext ends every page
+        "One\nfirst\n\fTwo",
+        "RFC 1\nfirst\n\fRFC 1\nsecond\n\fRFC 1\nthird\n",  # as the running heads of a printed text
+        "\f\nfirst\n\f\nsecond\n",  # as form feeds on lines of their own
+    ],
+)
+def test_no_text_between_form_feeds_is_lost(tmp_path, content):
+    (tmp_path / "mine.txt").write_text(content)
+    found = read_documents(tmp_path / "mine.txt")
+    together = " ".join(f"{title} {body}" for title, body in found.items())
+    assert all(word in together for word in content.split())
+
+
+@pytest.mark.parametrize("lines", [10, 11, 97])
+def test_a_file_without_form_feeds_is_ten_parts_that_join_to_the_whole(tmp_path, lines):
+    content = "".join(f"line {i} \u2028 naïve\n" for i in range(lines)) + "no end"
+    (tmp_path / "mine.txt").write_text(content, encoding="utf-8")
+    found = read_documents(str(tmp_path / "mine.txt"))
+    assert list(found) == [f"mine.txt, part {i} of 10" for i in range(1, 11)]
+    assert "".join(found.values()) == content
+    sizes = [len(part) for part in found.values()]
+    assert lines < 97 or max(sizes) < 1.5 * min(sizes)
+
+
+def test_a_file_of_one_line_is_one_document(tmp_path):
+    (tmp_path / "mine.txt").write_text("one line")
+    assert list(read_documents(tmp_path / "mine.txt").values()) == ["one line"]
+
+
+def test_no_bad_file_is_half_read_into_documents(tmp_path):
+    with pytest.raises(ValueError, match="holds no text file"):
+        read_documents(tmp_path)
+    for name, content, sentence in (
+        ("empty.txt", b" \n", "empty.txt is empty, expected text"),
+        ("music.txt", b"good\n\0", r"music.txt is binary \(byte 5 is zero\)"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=sentence):
+            read_documents(tmp_path / name)
+    (tmp_path / "good.txt").write_text("good")
+    with pytest.raises(ValueError, match=sentence):
+        read_documents(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no file or folder .*nowhere"):
+        read_documents(tmp_path / "nowhere")
+
+
+TEXTS = ["The quick brown fox jumps over the lazy dog. " * 7, "naïve Straße, naïve Straße"]
+ANY = [
+    "",
+    " ",
+    "a",
+    "naïve\r\n\tStraße  ",
+    "東京 and 北京",
+    "🎉👩\u200d🚀",
+    "e\u0301 \ufeff\0\x1f",
+    "<mask> a<pad><end>",
+]
+VOCABULARIES = {"bytes": ByteVocabulary, "subwords": lambda: SubwordVocabulary(TEXTS, 283)}
+every_vocabulary = pytest.mark.parametrize("kind", VOCABULARIES)
+
+
+@every_vocabulary
+@pytest.mark.parametrize("some", ANY)
+def test_any_text_comes_back_and_never_holds_a_special_token(kind, some):
+    vocabulary = VOCABULARIES[kind]()
+    ids = vocabulary.encode(some)
+    assert all(type(i) is int and 2 < i < vocabulary.size for i in ids)
+    assert vocabulary.decode(ids) == some
+    assert vocabulary.decode([PAD, *ids, MASK, END]) == some
+
+
+def test_bytes_are_tokens_after_the_special_ones():
+    assert (PAD, MASK, END) == (0, 1, 2) and ByteVocabulary.size == 259
+    assert ByteVocabulary().encode("aé") == [3 + 97, 3 + 0xC3, 3 + 0xA9]
+    assert ByteVocabulary().decode([3 + 97, 3 + 0xC3]) == "a�"
+
+
+def test_subwords_are_as_many_as_asked_for_and_fewer_tokens_than_bytes():
+    vocabulary = VOCABULARIES["subwords"]()
+    assert vocabulary.size == 283
+    assert len(vocabulary.encode(TEXTS[0])) < len(TEXTS[0]) / 2
+    assert SubwordVocabulary(["a"], 1000).size == 259
+    with pytest.raises(ValueError, match="a vocabulary of 258 tokens, expected at least 259"):
+        SubwordVocabulary(TEXTS, 258)
+
+
+def test_the_same_text_gives_the_same_subwords():
+    some = list(docstrings().values())[:20]
+    ids = [SubwordVocabulary(some, 503).encode(some[0]) for _ in range(3)]
+    assert ids[0] == ids[1] == ids[2]
+
+
+def test_subwords_come_back_from_their_file(tmp_path):
+    vocabulary = VOCABULARIES["subwords"]()
+    vocabulary.save(tmp_path / "pieces.json")
+    loaded = SubwordVocabulary.load(str(tmp_path / "pieces.json"))
+    assert loaded.size == vocabulary.size
+    for some in (*TEXTS, *ANY):
+        assert loaded.encode(some) == vocabulary.encode(some)
+        assert loaded.decode(loaded.encode(some)) == some
+
+
+@pytest.mark.parametrize("content", ["", "{}", "half"])
+def test_a_damaged_vocabulary_is_named(tmp_path, content):
+    VOCABULARIES["subwords"]().save(tmp_path / "pieces.json")
+    whole = (tmp_path / "pieces.json").read_text(encoding="utf-8")
+    (tmp_path / "pieces.json").write_text(whole[: len(whole) // 2] if content == "half" else content)
+    for name in ("pieces.json", "nowhere.json"):
+        with pytest.raises(ValueError, match=rf"{name} is no vocabulary of subwords: "):
+            SubwordVocabulary.load(tmp_path / name)
+
+
+def test_what_is_held_out_depends_on_the_title_alone():
+    titles = [f"title {i}" for i in range(2003)]
+    drawn = held_out(titles)
+    assert drawn == held_out(iter(titles)) and set(drawn) < set(titles)
+    assert set(held_out(titles[::-1])) == set(drawn)
+    assert held_out(titles[:501]) == [title for title in drawn if title in titles[:501]]
+    assert drawn[:3] == ["title 21", "title 22", "title 23"]  # on every machine
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.5])
+def test_about_that_share_is_held_out(share):
+    found = len(held_out([f"title {i}" for i in range(2003)], share)) / 2003
+    assert abs(found - share) < 4 * (share * (1 - share) / 2003) ** 0.5
+
+
+def test_two_empty_sides_are_refused():
+    titles = [f"title {i}" for i in range(7)]
+    for some, share, message in ((titles, 0.0, "0 of 7"), (titles, 1.0, "7 of 7"), ([], 0.2, "0 of 0")):
+        with pytest.raises(ValueError, match=f"{message} documents are held out at share={share}"):
+            held_out(some, share)
+
+
+def test_a_stream_is_every_text_and_an_end():
+    vocabulary = ByteVocabulary()
+    ids = stream(["ab", "", "c"], vocabulary)
+    assert ids.tolist() == [3 + 97, 3 + 98, END, END, 3 + 99, END] and ids.dtype == torch.long
+
+
+VOCAB, SEQ_LEN = 29, 23
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize("n", [SEQ_LEN, 11, 1])
+def test_masking_chooses_the_same_share_of_every_row_and_keeps_the_rest(n):
+    ids = torch.randint(3, VOCAB, (211, n), generator=generator(1))
+    before = ids.clone()
+    inputs, targets = mask_tokens(ids, VOCAB, generator())
+    chosen = targets != IGNORE
+    assert torch.equal(ids, before)
+    assert (chosen.sum(1) == {23: 3, 11: 2, 1: 1}[n]).all()  # round(.15 n), at least 1
+    assert torch.equal(targets[chosen], ids[chosen]) and torch.equal(inputs[~chosen], ids[~chosen])
+
+
+def test_of_the_chosen_80_10_10_are_masked_replaced_and_kept():
+    ids = torch.full((20_011, SEQ_LEN), END)  # a token that no random one equals
+    inputs, targets = mask_tokens(ids, VOCAB, generator())
+    found = inputs[targets != IGNORE]
+    random = found[(found != MASK) & (found != END)]
+    shares = [(found == MASK), (found != MASK) & (found != END), (found == END)]
+    for share, expected in zip(shares, (0.8, 0.1, 0.1), strict=True):
+        assert abs(share.float().mean() - expected) < 4 * (expected * (1 - expected) / len(found)) ** 0.5
+    counts = torch.bincount(random, minlength=VOCAB)
+    assert (counts[:3] == 0).all() and len(counts) == VOCAB
+    mean = len(random) / (VOCAB - 3)
+    assert ((counts[3:] - mean).abs() < 5 * mean**0.5).all()
+
+
+def test_every_position_and_every_pair_is_equally_likely():
+    _, targets = mask_tokens(torch.full((20_011, SEQ_LEN), 5), VOCAB, generator())
+    chosen = (targets != IGNORE).double()
+    p, pair = 3 / SEQ_LEN, 3 * 2 / (SEQ_LEN * (SEQ_LEN - 1))
+    together = chosen.T @ chosen / len(chosen)
+    assert ((together.diagonal() - p).abs() < 5 * (p / len(chosen)) ** 0.5).all()
+    beside = together[~torch.eye(SEQ_LEN, dtype=torch.bool)]
+    assert ((beside - pair).abs() < 5 * (pair / len(chosen)) ** 0.5).all()
+
+
+def test_a_masked_batch_is_a_function_of_seed_and_step():
+    ids = torch.randint(3, VOCAB, (307,), generator=generator())
+    batches = [MaskedBatches(ids, SEQ_LEN, 5, VOCAB, seed) for seed in (0, 0, 1)]
+    for step in (3, 0, 2**33):
+        first, again, other = (one(step) for one in batches)
+        assert all(torch.equal(*pair) for pair in zip(first, again, strict=True))
+        assert not torch.equal(first[0], other[0]) and not torch.equal(first[0], batches[0](step + 1)[0])
+        assert first[0].shape == first[1].shape == (5, SEQ_LEN)
+    assert not torch.equal(batches[0](1)[0], batches[2](0)[0])  # not seed + step
+
+
+def test_windows_are_pieces_of_the_stream_the_first_and_the_last_too():
+    ids = torch.arange(3, 3 + SEQ_LEN + 6)
+    inputs, targets = MaskedBatches(ids, SEQ_LEN, 101, 3 + len(ids))(0)
+    windows = torch.where(targets == IGNORE, inputs, targets)
+    starts = windows[:, 0]
+    assert torch.equal(windows, starts[:, None] + torch.arange(SEQ_LEN))
+    assert starts.unique().tolist() == list(range(3, 3 + 7))
+
+
+def test_a_stream_of_one_window_is_enough_and_a_shorter_one_is_refused():
+    assert MaskedBatches(torch.arange(3, 3 + SEQ_LEN), SEQ_LEN, 2, VOCAB)(0)[0].shape == (2, SEQ_LEN)
+    with pytest.raises(ValueError, match="the text has 22 tokens, expected at least seq_len=23"):
+        MaskedBatches(torch.arange(22), SEQ_LEN, 2, VOCAB)
+
+
+def test_an_epoch_has_every_text_once_in_an_order_of_its_own():
+    ids, labels = torch.arange(11)[:, None].expand(-1, 7), torch.arange(11) * 2
+    batches, again, other = (LabelledBatches(ids, labels, 3, seed) for seed in (0, 0, 1))
+    assert len(batches) == 4
+    orders = []
+    for epoch in range(3):
+        found = [batches(4 * epoch + i) for i in range(4)]
+        assert [len(inputs) for inputs, _ in found] == [3, 3, 3, 2]
+        assert all((inputs * 2 == answers[:, None]).all() for inputs, answers in found)
+        orders.append([i for _, answers in found for i in answers.tolist()])
+    assert all(Counter(order) == Counter(labels.tolist()) for order in orders)
+    assert len(set(map(tuple, orders))) == 3
+    assert torch.equal(again(7)[0], batches(7)[0]) and not torch.equal(other(0)[0], batches(0)[0])
+
+
+@pytest.mark.parametrize(("texts", "labels"), [(3, 2), (2, 3), (0, 0)])
+def test_texts_without_their_labels_are_refused(texts, labels):
+    with pytest.raises(ValueError, match=f"{texts} texts and {labels} labels"):
+        LabelledBatches(torch.zeros(texts, 7), torch.zeros(labels), 2)
+
+
+def test_padding_fills_short_rows_and_cuts_long_ones():
+    found = pad([[3, 4], [], [5, 6, 7, 8]], 3)
+    assert found.tolist() == [[3, 4, PAD], [PAD] * 3, [5, 6, 7]] and found.dtype == torch.long

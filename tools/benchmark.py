@@ -1,7 +1,8 @@
-"""Time and memory of Linformer's layer beside full attention and the package people install: make benchmark
+"""Time and memory of Linformer beside full attention and the package people install: make benchmark
 
 One run for each length and number of threads, every layer in shuffled turns. It prints ratios of medians
-within a run, since machines are shared and noisy, and peaks of PyTorch's own allocator.
+within a run, since machines are shared and noisy, and peaks of PyTorch's own allocator. First the layer,
+then a whole training step of an encoder.
 """
 
 import os
@@ -12,12 +13,18 @@ from torch import Tensor, nn
 
 from linformer_from_scratch.benchmark import matmul_ceiling, median_seconds, peak_bytes
 from linformer_from_scratch.cost import Sizes, compress_tokens, flops
+from linformer_from_scratch.data import MaskedBatches
+from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection
+from linformer_from_scratch.training import Config, Trainer, masked_loss
+from linformer_from_scratch.training.recipes import Recipe, encoder
 
 BATCH, D_MODEL, NUM_HEADS, PROJ_DIM = 4, 512, 8, 256
 LENGTHS, ROUNDS = (1024, 4096), 5
+STEP = {"seq_len": 512, "d_model": 128, "num_heads": 4, "num_layers": 4, "proj_dim": 128}  # of the encoder
+STEP_BATCH, VOCABULARY = 16, 1000
 FULL, PACKAGE = "full, fused", "package linformer"
 
 
@@ -74,6 +81,27 @@ def compare(n: int, threads: int) -> None:
     print(f"Linformer forward: products alone would take {floor / seconds[0]['Linformer']:.2f} of its time")
 
 
+def compare_steps(threads: int) -> None:
+    """Print Linformer's share of the time and memory of a training step, and the share of loading a batch."""
+    torch.set_num_threads(threads)
+    ids = torch.randint(3, VOCABULARY, (2**16,))
+    batches = MaskedBatches(ids, STEP["seq_len"], STEP_BATCH, VOCABULARY)
+    calls = {"loading": lambda: batches(0)}
+    for attention in ("full", "linformer"):
+        model = MaskedLanguageModel(encoder(Recipe(attention, **STEP), VOCABULARY))
+        trainer = Trainer(model, masked_loss, batches, Config(steps=10**6), device="cpu")
+        calls[attention] = lambda trainer=trainer: trainer.train(trainer.step + 1)
+    seconds = median_seconds(calls, ROUNDS)
+    peaks = {name: peak_bytes(calls[name]) / 2**20 for name in ("full", "linformer")}
+    print(
+        f"\nTraining step, {STEP}, batch {STEP_BATCH}, {threads} thread{'s' * (threads > 1)}\n"
+        f"Linformer takes {seconds['linformer'] / seconds['full']:.2f} of the time of full attention, fused, "
+        f"peaks {peaks['linformer']:.0f} and {peaks['full']:.0f} MiB; "
+        f"loading the batch takes {seconds['loading'] / seconds['linformer']:.5f} of Linformer's step",
+        flush=True,
+    )
+
+
 def of_package(seconds: dict[str, float], name: str) -> str:
     """A layer's time as a share of the package's."""
     return f"{seconds[name] / seconds[PACKAGE]:.2f}" if PACKAGE in seconds else "–"
@@ -84,3 +112,5 @@ if __name__ == "__main__":
     for length in LENGTHS:
         for threads in sorted({1, os.cpu_count()}, reverse=True):
             compare(length, threads)
+    for threads in sorted({1, os.cpu_count()}, reverse=True):
+        compare_steps(threads)

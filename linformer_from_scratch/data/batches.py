@@ -30,19 +30,20 @@ def held_out(titles: Iterable[str], share: float = 0.2) -> list[str]:
 
 def stream(texts: Iterable[str], vocabulary) -> Tensor:
     """All texts as one row of token ids, END after each. Shape: (tokens,)."""
-    return torch.tensor([i for text in texts for i in (*vocabulary.encode(text), END)])
+    return torch.tensor([i for text in texts for i in (*vocabulary.encode(text), END)], dtype=torch.long)
 
 
 def mask_tokens(ids: Tensor, vocab_size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Hide 15 % of every row: (inputs, targets) for masked-language modelling.
 
     Devlin et al. 2019, section 3.1: of the chosen tokens 80 % become MASK, 10 % a random token, 10 % stay.
-    Targets are the tokens at chosen places, IGNORE elsewhere. Every row has round(0.15 n) chosen places.
+    Targets are the tokens at chosen places, IGNORE elsewhere. Every row has round(0.15 n) chosen
+    places, and at least one.
 
     Shape: ids (batch, n) -> two of (batch, n)
     """
     order = torch.rand(ids.shape, generator=generator).argsort(dim=-1)  # a permutation of 0 … n-1 a row
-    chosen = order < round(MASKED * ids.size(-1))
+    chosen = order < max(1, round(MASKED * ids.size(-1)))
     fate = torch.rand(ids.shape, generator=generator)
     random = torch.randint(len(SPECIAL), vocab_size, ids.shape, generator=generator)
     replaced = torch.where(fate < REPLACED[0], MASK, torch.where(fate < REPLACED[1], random, ids))

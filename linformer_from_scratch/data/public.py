@@ -19,7 +19,7 @@ def public_documents(name: str, split: str = "train", limit: int | None = None) 
         limit: rows to read at most: lines of wikitext-103, reviews of imdb. All by default.
 
     Raises: ValueError if the name is unknown, ImportError if `datasets` is not installed, ConnectionError if
-        the corpus cannot be fetched.
+        the corpus cannot be fetched (the library tries for about half a minute).
     """
     rows = islice(_load(name, split), limit)
     if name == "wikitext-103":
@@ -33,7 +33,7 @@ def public_reviews(split: str = "train", limit: int | None = None) -> tuple[list
     Raises: as public_documents.
     """
     rows = list(_load("imdb", split))
-    rows = rows if limit is None else rows[:: -(-len(rows) // limit)]  # the reviews are sorted by label
+    rows = rows if limit is None else rows[:: -(-len(rows) // max(1, limit))]  # they are sorted by label
     return [row["text"] for row in rows], [row["label"] for row in rows]
 
 

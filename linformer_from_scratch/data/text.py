@@ -52,7 +52,7 @@ def read_documents(path: str | Path) -> dict[str, str]:
         return {title: text for title, text in texts.items() if text.strip()}
     text = read_text(path)
     if "\f" in text:
-        return _cut(text if text.startswith("\f") else "\f" + text)
+        return _parts(path.name, text)
     lines = text.splitlines(keepends=True)
     cuts = [len(lines) * i // PARTS for i in range(PARTS + 1)]
     parts = ["".join(lines[start:stop]) for start, stop in pairwise(cuts)]
@@ -94,6 +94,17 @@ def _checked(path: Path) -> str:
 def _cut(text: str) -> dict[str, str]:
     blocks = text.split("\f")[1:]  # a form feed stands before each title
     return dict(block.split("\n", 1) for block in blocks)
+
+
+def _parts(name: str, text: str) -> dict[str, str]:
+    """Between form feeds, under their first lines; where such a title is empty or taken, under a number."""
+    found: dict[str, str] = {}
+    for i, block in enumerate(filter(str.strip, text.split("\f")), 1):
+        title, _, body = block.partition("\n")
+        if not title.strip() or not body.strip() or title in found:
+            title, body = f"{name}, part {i}", block
+        found[title] = body
+    return found
 
 
 def _text_files(folder: Path) -> list[Path]:

@@ -41,6 +41,7 @@ class SubwordVocabulary:
         if size < ByteVocabulary.size:
             raise ValueError(f"a vocabulary of {size} tokens, expected at least {ByteVocabulary.size}")
         self._tokenizer = Tokenizer(models.BPE())
+        self._tokenizer.encode_special_tokens = True  # "<mask>" in a text is six letters
         self._tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         self._tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
@@ -81,4 +82,7 @@ class SubwordVocabulary:
             vocabulary._tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
             raise ValueError(f"{path} is no vocabulary of subwords: {error}") from None
+        if tuple(map(vocabulary._tokenizer.id_to_token, range(len(SPECIAL)))) != SPECIAL:
+            raise ValueError(f"{path} is no vocabulary of this course: its first tokens are not {SPECIAL}")
+        vocabulary._tokenizer.encode_special_tokens = True  # the file does not keep it
         return vocabulary

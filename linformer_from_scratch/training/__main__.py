@@ -1,7 +1,9 @@
 """Train, resume and evaluate an encoder: python -m linformer_from_scratch.training --help."""
 
 import argparse
+import inspect
 import json
+import re
 import sys
 import warnings
 from dataclasses import fields
@@ -33,6 +35,12 @@ from linformer_from_scratch.training.recipes import (
 )
 
 SETTINGS, VOCABULARY = "settings.json", "vocabulary.json"  # in the run's folder
+NAMES = [
+    "text",
+    "vocabulary",
+    "batch_size",
+    *(field.name for part in (Recipe, Config) for field in fields(part)),
+]
 CHOICES = {"attention": ("linformer", "full", "none"), "sharing": SHARING, "projection": tuple(KINDS)}
 
 
@@ -49,8 +57,13 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--batch-size", type=int, default=16, help="windows of seq-len tokens")
     for part in (Recipe, Config):
         for field in fields(part):
-            choices = CHOICES.get(field.name)
-            found.add_argument(option(field.name), type=field.type, default=field.default, choices=choices)
+            found.add_argument(
+                option(field.name),
+                type=field.type,
+                default=field.default,
+                choices=CHOICES.get(field.name),
+                help=explained(part)[field.name],
+            )
     found.add_argument("--device", help="cpu or cuda; a GPU if there is one")
     found.add_argument("--compile", action="store_true", help="compile the model first")
     found.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -60,6 +73,12 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
+def explained(part: type) -> dict[str, str]:
+    """What a dataclass's docstring says of its fields: name -> the first line about it."""
+    lines = re.findall(r"^ +([\w, ]+): (.*)$", inspect.getdoc(part), re.MULTILINE)
+    return {name: text for names, text in lines for name in names.split(", ")}
+
+
 def option(name: str) -> str:
     """A field's name as an option."""
     return "--" + name.replace("_", "-")
@@ -67,22 +86,19 @@ def option(name: str) -> str:
 
 def settings_of(arguments: argparse.Namespace) -> dict:
     """What decides about a run's curve, and so must be the same when it goes on."""
-    names = ["text", "vocabulary", "batch_size"] + [f.name for part in (Recipe, Config) for f in fields(part)]
-    return {name: getattr(arguments, name) for name in names}
+    settings = {name: getattr(arguments, name) for name in NAMES}
+    if Path(settings["text"]).exists():  # the same file, from wherever the run goes on
+        settings["text"] = str(Path(settings["text"]).resolve())
+    return settings
 
 
-def keep_settings(folder: Path, settings: dict) -> None:
-    """Write the settings of a new run; of an old one, see that they are the same."""
-    path = folder / SETTINGS
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(settings, indent=1) + "\n")
-    found = read_settings(folder)
+def check_settings(folder: Path, settings: dict) -> None:
+    """See that a run which lies in the folder has the same settings."""
+    found = read_settings(folder) if (folder / SETTINGS).exists() else settings
     for name, value in settings.items():
-        if found.get(name) != value:
+        if found[name] != value:
             raise ValueError(
-                f"the run in {folder} has {option(name)} {found.get(name)}, not {value}; "
-                "give another --folder"
+                f"the run in {folder} has {option(name)} {found[name]}, not {value}; give another --folder"
             )
 
 
@@ -91,7 +107,13 @@ def read_settings(folder: Path) -> dict:
     path = folder / SETTINGS
     if not path.exists():
         raise ValueError(f"there is no run in {folder}; train one first")
-    return json.loads(path.read_text(encoding="utf-8"))
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if type(found) is not dict or not found.keys() >= set(NAMES):
+        raise ValueError(f"{path} does not hold the settings of a run; give another --folder")
+    return found
 
 
 def documents_of(text: str) -> dict[str, str]:
@@ -107,6 +129,7 @@ def vocabulary_of(folder: Path, documents: dict[str, str], size: int) -> Subword
     if path.exists():
         return SubwordVocabulary.load(path)
     vocabulary = vocabulary_for(documents, size)
+    folder.mkdir(parents=True, exist_ok=True)
     if isinstance(vocabulary, SubwordVocabulary):
         vocabulary.save(path)
     return vocabulary
@@ -114,19 +137,22 @@ def vocabulary_of(folder: Path, documents: dict[str, str], size: int) -> Subword
 
 def trainer_of(arguments: argparse.Namespace, settings: dict) -> Trainer:
     """The run in its folder, at the step where it stands."""
+    recipe = Recipe(**{field.name: settings[field.name] for field in fields(Recipe)})
+    config = Config(**{field.name: settings[field.name] for field in fields(Config)})
     documents = documents_of(settings["text"])
     vocabulary = vocabulary_of(arguments.folder, documents, settings["vocabulary"])
     train, held = streams(documents, vocabulary)
-    recipe = Recipe(**{field.name: settings[field.name] for field in fields(Recipe)})
-    config = Config(**{field.name: settings[field.name] for field in fields(Config)})
     size = recipe.seq_len, settings["batch_size"], vocabulary.size
+    batches, unseen = MaskedBatches(train, *size, config.seed), judged(held, *size)
     torch.manual_seed(config.seed)
+    if not (arguments.folder / SETTINGS).exists():
+        write_whole(arguments.folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
     return Trainer(
         MaskedLanguageModel(encoder(recipe, vocabulary.size)),
         masked_loss,
-        MaskedBatches(train, *size, config.seed),
+        batches,
         config,
-        judged(held, *size),
+        unseen,
         arguments.folder,
         device=arguments.device,
         compile=arguments.compile,
@@ -140,8 +166,9 @@ def main(words: list[str] | None = None) -> None:
     if arguments.evaluate:
         trainer = trainer_of(arguments, read_settings(arguments.folder))
     else:
-        keep_settings(arguments.folder, settings_of(arguments))
-        trainer = trainer_of(arguments, settings_of(arguments))
+        settings = settings_of(arguments)
+        check_settings(arguments.folder, settings)
+        trainer = trainer_of(arguments, settings)
         print(f"{parameters(trainer.model):,} parameters, {trainer.device}, step {trainer.step}", flush=True)
         trainer.train()
     loss = trainer.evaluate(trainer.validation)

@@ -34,7 +34,7 @@ def write(folder: Path, step: int, tensors: Mapping[str, Tensor], record: Mappin
             error.errno,
             f"{path.name} cannot be written: {error.strerror}; {last}, free space and start again",
         ) from None
-    for old in newest(folder)[KEPT:]:
+    for old in [found for found in newest(folder) if found <= path][KEPT:]:
         old.unlink()
     return path
 
@@ -48,8 +48,10 @@ def newest(folder: Path) -> list[Path]:
 def read(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, Tensor], dict]:
     """Tensors and record of a checkpoint.
 
+    Without shapes, any model's is read.
+
     Raises: ValueError, in one sentence with the file's name, if it is truncated or damaged, was not written
-        here, or does not hold tensors of these shapes.
+        here, or does not hold a model with tensors of these shapes.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -63,6 +65,9 @@ def read(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> tuple[dict[str, T
         found = tuple(tensors[name].shape) if name in tensors else "nothing"
         if found != shape:
             raise ValueError(f"{path.name} is refused: it holds {found} for {name}, this model has {shape}")
+    unknown = [name for name in tensors if name.startswith("model.") and name not in shapes]
+    if shapes and unknown:
+        raise ValueError(f"{path.name} is refused: it holds {unknown[0]}, this model has no such tensor")
     return tensors, json.loads(header["record"])
 
 

@@ -23,10 +23,9 @@ def accuracy(model: nn.Module, ids: Tensor, labels: Tensor, batch_size: int = 64
     Shape: ids (texts, n), labels (texts,)
     """
     model.eval()
-    right = [
-        (model(some, some != PAD).argmax(dim=-1) == wanted).float()
-        for some, wanted in zip(ids.split(batch_size), labels.split(batch_size), strict=True)
-    ]
+    device = next((p.device for p in model.parameters()), ids.device)
+    pairs = zip(ids.to(device).split(batch_size), labels.to(device).split(batch_size), strict=True)
+    right = [(model(some, some != PAD).argmax(dim=-1) == wanted).float() for some, wanted in pairs]
     return torch.cat(right).mean().item()
 
 

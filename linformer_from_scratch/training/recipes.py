@@ -18,6 +18,7 @@ from linformer_from_scratch.encoder import Encoder, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import GaussianProjection, LearnedProjection, MeanPooling, Projection
+from linformer_from_scratch.results import mean_and_spread, read_rows, select
 
 KINDS = {"learned": LearnedProjection, "gaussian": GaussianProjection, "mean": MeanPooling}
 SHARING = ("none", "headwise", "key-value", "layerwise")
@@ -140,6 +141,26 @@ def passages(
         for side in sides
     )
     return train, held
+
+
+def recorded(experiment: str, **differing: object) -> list[dict]:
+    """Rows of a recorded experiment: Linformer at k = 32 with one learned E for all, but for what differs.
+
+    Other attentions carry the same words, which mean nothing to them: recorded("size", attention="full").
+    """
+    settings = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "learned"}
+    return select(read_rows(f"08_{experiment}"), **settings | differing)
+
+
+def curves_of(rows: list[dict]) -> tuple[list[int], list[list[float]]]:
+    """Updates, and the held-out losses of every run."""
+    updates = [point[0] for point in rows[0]["curve"]]
+    return updates, [[point[1] for point in row["curve"]] for row in rows]
+
+
+def final_loss(rows: list[dict]) -> tuple[float, float]:
+    """Mean and standard deviation over runs of the last held-out loss."""
+    return mean_and_spread([row["curve"][-1][1] for row in rows])
 
 
 def parameters(model: nn.Module) -> int:

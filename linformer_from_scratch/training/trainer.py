@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 from linformer_from_scratch.files import write_whole
 from linformer_from_scratch.training import checkpoints
 
+METRICS = "metrics.jsonl"  # in the run's folder
 CLIP = 1.0  # largest norm of all gradients together
 BETAS = (0.9, 0.98)  # of AdamW; Liu et al. 2019 (RoBERTa), section 2.4
 Batch = tuple[Tensor, ...]
@@ -54,10 +55,10 @@ class Config:
             "seed": 0,
         }
         for name, bound in least.items():
-            if getattr(self, name) < bound:
+            if not getattr(self, name) >= bound:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected at least {bound}")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate is {self.learning_rate}, expected more than 0")
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate is {self.learning_rate}, expected more than 0 and finite")
 
 
 def learning_rate(step: int, config: Config) -> float:
@@ -121,14 +122,16 @@ class Trainer:
 
     def train(self, until: int | None = None) -> list[dict]:
         """Go on to the last step, or to step `until`; return the history, one record for each update."""
-        until = min(until or self.config.steps, self.config.steps)
+        until = self.config.steps if until is None else min(until, self.config.steps)
+        if self.folder:  # the lines up to this step; what a killed run wrote after it is computed again
+            write_whole(self.folder / METRICS, "".join(map(_line, self.history)))
         with tqdm(total=until, initial=self.step, disable=not self.progress, unit="step") as bar:
             while self.step < until:
                 record = self._update()
-                evaluate = record["step"] % self.config.evaluate_every == 0
-                if evaluate or record["step"] == self.config.steps:
+                pause = self.step % self.config.evaluate_every == 0 or self.step == self.config.steps
+                if pause and self.validation:
                     record["validation_loss"] = self.evaluate(self.validation)
-                self._keep(record, checkpoint="validation_loss" in record)
+                self._keep(record, checkpoint=pause)
                 bar.update()
                 bar.set_postfix(loss=f"{record['loss']:.2f}", tokens_per_s=f"{record['tokens_per_s']:,}")
         return self.history
@@ -179,7 +182,7 @@ class Trainer:
         """Add to the history; first the line, then the checkpoint, so that no checkpoint lacks its lines."""
         self.history.append(record)
         if self.folder:
-            _append(self.folder / "metrics.jsonl", record)
+            _append(self.folder / METRICS, record)
             if checkpoint:
                 checkpoints.write(self.folder, self.step, self._state(), {"config": asdict(self.config)})
 
@@ -211,7 +214,6 @@ class Trainer:
             raise ValueError(
                 f"{'; '.join(refusals)}; there is no other in {self.folder}: remove it to start anew"
             )
-        (self.folder / "metrics.jsonl").unlink(missing_ok=True)  # of a run killed before its first checkpoint
 
     def _load(self, tensors: dict[str, Tensor], step: int) -> None:
         self.model.load_state_dict(_under("model.", tensors))
@@ -223,7 +225,7 @@ class Trainer:
         torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors and self.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
-        self.step, self.history = step, _read_metrics(self.folder / "metrics.jsonl", step)
+        self.step, self.history = step, _read_metrics(self.folder / METRICS, step)
 
 
 def _optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
@@ -252,7 +254,7 @@ def _check_same(config: Config, found: dict, folder: Path) -> None:
 def _append(path: Path, record: dict) -> None:
     try:
         with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write(_line(record))
     except OSError as error:
         raise OSError(
             error.errno,
@@ -262,8 +264,10 @@ def _append(path: Path, record: dict) -> None:
 
 
 def _read_metrics(path: Path, step: int) -> list[dict]:
-    """The lines up to a step; the file is cut there, since what came after is computed again."""
+    """The lines up to a step."""
     lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []  # the last may be half
-    history = [record for record in map(json.loads, lines) if record["step"] <= step]
-    write_whole(path, "".join(json.dumps(record) + "\n" for record in history))
-    return history
+    return [record for record in map(json.loads, lines) if record["step"] <= step]
+
+
+def _line(record: dict) -> str:
+    return json.dumps(record) + "\n"

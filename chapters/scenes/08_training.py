@@ -1,0 +1,62 @@
+"""Clip of chapter 08: held-out loss of three encoders while they train, from the recorded runs of seed 0."""
+
+from look import *
+from manim import *
+
+from linformer_from_scratch.plots import GREY
+from linformer_from_scratch.results import read_rows, select
+
+LEFT, BOTTOM, WIDTH, HEIGHT = -5.2, -2.0, 8.0, 5.0  # of the picture, in the scene's units
+LOWEST, HIGHEST = 2.5, 6.0  # losses that are drawn
+COLOURS = {"full": QUERY, "linformer": KEY, "none": VALUE}
+NAMES = {"full": "Transformer", "linformer": "Linformer", "none": "no attention"}
+
+
+class Training(Story):
+    """Three encoders learn the same text; all beat counting, and attention wins the rest."""
+
+    def construct(self) -> None:
+        """What counting reaches as grey lines; then the curves, all at the same pace."""
+        runs = {name: run_of(name) for name in COLOURS}
+        steps = runs["full"]["steps"]
+        levels = VGroup(*(self.level(*level) for level in runs["full"]["baselines"].items()))
+        frame = VGroup(
+            Line(place(0, LOWEST), place(1, LOWEST), color=INK),
+            Line(place(0, LOWEST), place(0, HIGHEST), color=INK),
+            words(f"{steps:,} updates", size=24).next_to(place(0.85, LOWEST), DOWN, buff=0.12),
+            words("loss", size=24).next_to(place(0, HIGHEST), UP, buff=0.1),
+        )
+        self.step("Held-out text, hidden tokens: what counting alone reaches.", FadeIn(frame, levels))
+        curves = [self.curve(run["curve"], COLOURS[name]) for name, run in runs.items()]
+        self.step(
+            "Same seed, same batches: three encoders race.", *map(Create, curves), seconds=6.0, pause=0.5
+        )
+        ends = [self.end(name, run["curve"][-1][1]) for name, run in runs.items()]
+        ends = VGroup(*ends).arrange(DOWN, aligned_edge=LEFT, buff=0.25).move_to([5.0, -0.4, 0])
+        self.step("What lies between green and blue is what attention brings.", FadeIn(ends), pause=2.5)
+
+    def level(self, name: str, loss: float) -> VGroup:
+        """A baseline: a thin line across, and its name."""
+        line = DashedLine(place(0, loss), place(1, loss), color=GREY, stroke_width=2)
+        return VGroup(line, words(name, GREY, 22).next_to(line, RIGHT, buff=0.15))
+
+    def curve(self, points: list, color: str) -> VMobject:
+        """A learning curve from where it enters the picture."""
+        last = points[-1][0]
+        corners = [place(updates / last, loss) for updates, loss, _ in points if loss < HIGHEST]
+        return VMobject(color=color, stroke_width=5).set_points_as_corners(corners)
+
+    def end(self, name: str, loss: float) -> VGroup:
+        """A model's name and its last loss."""
+        return VGroup(words(NAMES[name], COLOURS[name], 24), number(loss, COLOURS[name])).arrange(RIGHT)
+
+
+def place(share: float, loss: float) -> list[float]:
+    """Where a loss stands in the picture after a share of the updates."""
+    return [LEFT + WIDTH * share, BOTTOM + HEIGHT * (loss - LOWEST) / (HIGHEST - LOWEST), 0]
+
+
+def run_of(attention: str) -> dict:
+    """The recorded run of seed 0 with k = 32, layerwise, learned."""
+    rows = select(read_rows("08_size"), attention=attention, proj_dim=32, seed=0)
+    return select(rows, sharing="layerwise", projection="learned")[0]

@@ -1,0 +1,505 @@
+"""Chapter 08: exercises and quiz."""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from linformer_from_scratch.data import IGNORE, MASK
+from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.engine import Exercise
+from linformer_from_scratch.exercises.quiz import Option, Question
+
+WORDS = 50  # tokens of the vocabulary from which the draws come
+
+
+# 8.1: hide tokens
+
+
+def hide(ids: Tensor, chosen: Tensor, fate: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
+    """Inputs and targets of masked-language modelling, from draws that are already made. Shape: two of (batch, n)."""
+    replaced = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, random, ids))
+    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+
+
+def draw_rows(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Tokens; which of them are chosen; a number in 0 … 1 and a random token for each."""
+    batch, n = ((3, 41), (2, 67), (5, 1), (2, 59))[seed % 4]
+    generator = torch.Generator().manual_seed(seed)
+    ids, random = torch.randint(3, WORDS, (2, batch, n), generator=generator)
+    chosen = torch.rand(batch, n, generator=generator) < 0.5
+    if n == 1:
+        chosen[:3] = True
+    return ids, chosen, torch.rand(batch, n, generator=generator), random
+
+
+def always_masked(ids, chosen, fate, random):
+    """You put MASK in every chosen place; the model would then never learn that a token it sees may be wrong: MASK only where fate < 0.8."""
+    return torch.where(chosen, MASK, ids), torch.where(chosen, ids, IGNORE)
+
+
+def never_kept(ids, chosen, fate, random):
+    """Your chosen tokens are MASK or random; one in ten stays as it is (fate ≥ 0.9)."""
+    replaced = torch.where(fate < 0.8, MASK, random)
+    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+
+
+def shares_swapped(ids, chosen, fate, random):
+    """You keep where 0.8 ≤ fate < 0.9 and put a random token where fate ≥ 0.9; it is the other way round here."""
+    replaced = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, ids, random))
+    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+
+
+def everything_replaced(ids, chosen, fate, random):
+    """You replace tokens that are not chosen, too; those must reach the model unchanged."""
+    return hide(ids, torch.ones_like(chosen), fate, random)[0], torch.where(chosen, ids, IGNORE)
+
+
+def targets_everywhere(ids, chosen, fate, random):
+    """Your targets are the tokens everywhere; where nothing is to be guessed the target is IGNORE, or copying would count."""
+    return hide(ids, chosen, fate, random)[0], ids.clone()
+
+
+def targets_only_where_changed(ids, chosen, fate, random):
+    """A chosen token that stays as it is must be guessed as well: its target is the token, not IGNORE."""
+    inputs, _ = hide(ids, chosen, fate, random)
+    return inputs, torch.where(inputs != ids, ids, IGNORE)
+
+
+def targets_after_hiding(ids, chosen, fate, random):
+    """Your targets are what stands there after hiding; they should be the original tokens."""
+    inputs, _ = hide(ids, chosen, fate, random)
+    return inputs, torch.where(chosen, inputs, IGNORE)
+
+
+# 8.2: a pre-norm block
+
+
+def norm(x: Tensor) -> Tensor:
+    """Every token's features to mean 0 and variance 1."""
+    return functional.layer_norm(x, x.shape[-1:])
+
+
+def pre_norm_block(x: Tensor, A: Tensor, W1: Tensor, W2: Tensor) -> Tensor:
+    """A block whose attention is the matrix A: x + A norm(x), then + gelu(norm(x) W1) W2. Shape: as x."""
+    x = x + A @ norm(x)
+    return x + functional.gelu(norm(x) @ W1) @ W2
+
+
+def draw_block(seed: int) -> tuple[Tensor, ...]:
+    """Tokens, an attention map, and the two matrices of a feed-forward layer."""
+    batch, n, d, hidden = ((2, 5, 7, 11), (3, 4, 6, 13), (2, 1, 5, 9), (1, 6, 4, 10))[seed % 4]
+    x, A, W1, W2 = normal(seed, (batch, n, d), (batch, n, n), (d, hidden), (hidden, d))
+    return x * 2 + 1, A.softmax(dim=-1), W1, W2
+
+
+def post_norm(x, A, W1, W2):
+    """You normalise after adding, as the Transformer of 2017 did; pre-norm normalises what goes into a layer, and leaves the sum alone."""
+    x = norm(x + A @ x)
+    return norm(x + functional.gelu(x @ W1) @ W2)
+
+
+def without_norms(x, A, W1, W2):
+    """There is no norm: both layers read norm(x), not x."""
+    x = x + A @ x
+    return x + functional.gelu(x @ W1) @ W2
+
+
+def without_residuals(x, A, W1, W2):
+    """You replace x by what a layer gives; add it to x."""
+    x = A @ norm(x)
+    return functional.gelu(norm(x) @ W1) @ W2
+
+
+def normed_residuals(x, A, W1, W2):
+    """You add to norm(x); add to x itself, so that it runs through unchanged from the first block to the last."""
+    x = norm(x) + A @ norm(x)
+    return norm(x) + functional.gelu(norm(x) @ W1) @ W2
+
+
+def side_by_side(x, A, W1, W2):
+    """Your feed-forward layer reads the old x; it works on what attention has already added to."""
+    return x + A @ norm(x) + functional.gelu(norm(x) @ W1) @ W2
+
+
+def normed_once(x, A, W1, W2):
+    """Your feed-forward layer reads x without a norm; there is a norm before each of the two."""
+    x = x + A @ norm(x)
+    return x + functional.gelu(x @ W1) @ W2
+
+
+def normed_over_tokens(x, A, W1, W2):
+    """You normalise over the tokens; LayerNorm works on the features of one token, the last axis."""
+    across = lambda x: (x - x.mean(1, keepdim=True)) / (x.var(1, correction=0, keepdim=True) + 1e-5).sqrt()  # noqa: E731
+    x = x + A @ across(x)
+    return x + functional.gelu(across(x) @ W1) @ W2
+
+
+# 8.3: the learning rate
+
+
+def rate_at(step: int, steps: int, highest: float, warmup: int) -> float:
+    """The learning rate of an update, counted from 0."""
+    if step < warmup:
+        return highest * (step + 1) / warmup
+    return highest * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
+
+
+def draw_schedule(seed: int) -> tuple[int, int, float, int]:
+    """A step early in the warm-up, at its end, in the middle, near the last."""
+    return ((6, 1000, 0.004, 50), (70, 311, 0.01, 70), (400, 907, 0.002, 101), (3, 19, 0.5, 0))[seed % 4]
+
+
+def without_warmup(step, steps, highest, warmup):
+    """The warm-up is missing: over the first `warmup` steps the rate rises in a straight line."""
+    return highest * (1 + math.cos(math.pi * step / steps)) / 2
+
+
+def cosine_from_the_start(step, steps, highest, warmup):
+    """Your cosine begins at step 0; it begins where the warm-up ends, so count (step - warmup) of (steps - warmup)."""
+    if step < warmup:
+        return highest * (step + 1) / warmup
+    return highest * (1 + math.cos(math.pi * step / steps)) / 2
+
+
+def zero_first_step(step, steps, highest, warmup):
+    """Your first update has rate 0 and is wasted: update 0 has highest · 1 / warmup, update warmup - 1 has the highest."""
+    if step < warmup:
+        return highest * step / warmup
+    return rate_at(step, steps, highest, warmup)
+
+
+def linear_fall(step, steps, highest, warmup):
+    """You fall in a straight line; half a cosine starts and ends flat."""
+    if step < warmup:
+        return rate_at(step, steps, highest, warmup)
+    return highest * (steps - step) / (steps - warmup)
+
+
+def whole_cosine(step, steps, highest, warmup):
+    """cos goes down to -1, and your rate below 0: take (1 + cos) / 2."""
+    if step < warmup:
+        return rate_at(step, steps, highest, warmup)
+    return highest * math.cos(math.pi * (step - warmup) / (steps - warmup))
+
+
+def full_turn(step, steps, highest, warmup):
+    """You run through a whole turn, 2π, and the rate is high again at the end; half a turn, π, ends at 0."""
+    if step < warmup:
+        return rate_at(step, steps, highest, warmup)
+    return highest * (1 + math.cos(2 * math.pi * (step - warmup) / (steps - warmup))) / 2
+
+
+# 8.4: a log of a run that was killed
+
+
+def curve_of(log: Tensor) -> Tensor:
+    """Losses by step, each step once: what was computed again after a resume counts. Shape: (lines, 2) -> (steps,)."""
+    curve: list[Tensor] = []
+    for step, loss in log:
+        curve[int(step) - 1 :] = [loss]  # a step that comes again takes back what followed
+    return torch.stack(curve)
+
+
+def draw_log(seed: int) -> tuple[Tensor]:
+    """Lines of (step, loss): killed at some steps, and each time resumed from an earlier one."""
+    visits = (
+        ((1, 7), (5, 9)),
+        ((1, 6), (4, 8), (2, 10)),
+        ((1, 1),),
+        ((1, 5), (1, 4), (3, 4)),
+    )[seed % 4]
+    steps = [step for first, last in visits for step in range(first, last + 1)]
+    (losses,) = normal(seed, (len(steps),))
+    return (torch.stack([torch.tensor(steps, dtype=torch.float32), 5 + losses], dim=1),)
+
+
+def last_per_step(log):
+    """You take the last line of each step, wherever it stands; a resume from an earlier checkpoint also takes back later steps it has not reached again."""
+    found = {int(step): loss for step, loss in log}
+    return torch.stack([found[step] for step in sorted(found)])
+
+
+def first_per_step(log):
+    """You keep the first line of each step; what came after the checkpoint was lost with the kill, and the line written after the resume counts."""
+    found = {}
+    for step, loss in log:
+        found.setdefault(int(step), loss)
+    return torch.stack([found[step] for step in sorted(found)])
+
+
+def all_lines(log):
+    """You return all lines; a step that was computed twice stands there twice."""
+    return log[:, 1].clone()
+
+
+def mean_per_step(log):
+    """You average the lines of a step; only one of them belongs to the weights that went on."""
+    found = {}
+    for step, loss in log:
+        found.setdefault(int(step), []).append(loss)
+    return torch.stack([torch.stack(found[step]).mean() for step in sorted(found)])
+
+
+def last_visit_only(log):
+    """You keep what came after the last resume and lose the steps before its checkpoint."""
+    restarts = [i for i in range(1, len(log)) if log[i, 0] <= log[i - 1, 0]]
+    return log[max(restarts, default=0) :, 1].clone()
+
+
+def steps_not_losses(log):
+    """You return the steps; asked are their losses, in the second column."""
+    return torch.arange(1, len(curve_of(log)) + 1, dtype=torch.float32)
+
+
+# 8.5: read a learning curve
+
+
+def updates_to_reach(curve: Tensor, loss: float) -> float:
+    """Updates after which the curve first is at or below a loss, straight between its points; -1 if never."""
+    before = None
+    for updates, found in curve.tolist():
+        if found <= loss:
+            if before is None:
+                return updates
+            share = (before[1] - loss) / (before[1] - found)
+            return before[0] + share * (updates - before[0])
+        before = updates, found
+    return -1.0
+
+
+def draw_curve(seed: int) -> tuple[Tensor, float]:
+    """A curve of (updates, loss) that falls, rises a little and falls again; and a loss it crosses, or does not."""
+    points, loss = (
+        (((100, 6.0), (200, 5.0), (300, 4.0), (400, 4.4), (600, 3.5)), 4.3),
+        (((50, 7.0), (150, 4.0), (250, 3.0), (350, 2.5)), 3.25),
+        (((10, 5.0), (20, 4.5), (30, 4.25)), 4.0),
+        (((30, 3.0), (40, 2.0), (50, 1.0)), 3.5),
+    )[seed % 4]
+    return torch.tensor(points), loss
+
+
+def at_the_next_point(curve, loss):
+    """You return the first point that is low enough; the curve crossed the loss before it: go back along the straight line."""
+    below = [updates for updates, found in curve.tolist() if found <= loss]
+    return below[0] if below else -1.0
+
+
+def at_the_last_point_above(curve, loss):
+    """You return the point before the crossing; walk on along the straight line to the loss."""
+    reached = updates_to_reach(curve, loss)
+    return reached if reached <= curve[0, 0] else max(u for u, _ in curve.tolist() if u <= reached)
+
+
+def at_the_lowest_point(curve, loss):
+    """You return where the curve is lowest; asked is where it first comes down to the loss."""
+    return curve[curve[:, 1].argmin(), 0].item()
+
+
+def the_last_crossing(curve, loss):
+    """The curve rises again and comes down twice; the first time counts."""
+    points = curve.tolist()
+    above = [i for i, (_, found) in enumerate(points) if found > loss]
+    if not above or above[-1] == len(points) - 1:
+        return updates_to_reach(curve, loss)
+    return updates_to_reach(curve[above[-1] :], loss)
+
+
+def place_not_updates(curve, loss):
+    """You return the place in the list; the first column says after how many updates the point was measured."""
+    below = [float(i) for i, (_, found) in enumerate(curve.tolist()) if found <= loss]
+    return below[0] if below else -1.0
+
+
+def never_unless_reached_late(curve, loss):
+    """Your curve never reaches the loss, yet you return its last point; return -1.0 there."""
+    reached = updates_to_reach(curve, loss)
+    return curve[-1, 0].item() if reached < 0 else reached
+
+
+EXERCISES = (
+    Exercise(
+        id="8.1",
+        question="Hide tokens: return inputs and targets, given which tokens are chosen, and their fate in 0 … 1.",
+        difficulty=1,
+        minutes=6,
+        trains="the masking rule of BERT, 80/10/10",
+        reference=hide,
+        draw=draw_rows,
+        mistakes=(
+            always_masked,
+            never_kept,
+            shares_swapped,
+            everything_replaced,
+            targets_everywhere,
+            targets_only_where_changed,
+            targets_after_hiding,
+        ),
+        hints=(
+            "Three things may stand in a chosen place: MASK, the random token, the token itself. Targets never change with it.",
+            "All four are (batch, n). torch.where(condition, a, b) picks entry by entry, and a or b may be a number.",
+            "replaced = torch.where(fate < 0.8, MASK, torch.where(…, random, ids)); then torch.where(chosen, …, ids) and torch.where(chosen, ids, …)",
+        ),
+    ),
+    Exercise(
+        id="8.2",
+        question="Write a pre-norm block whose attention is the matrix A, with norm, gelu, W1 and W2.",
+        difficulty=2,
+        minutes=7,
+        trains="where the norms and the sums stand in a block",
+        reference=pre_norm_block,
+        draw=draw_block,
+        mistakes=(
+            post_norm,
+            without_norms,
+            without_residuals,
+            normed_residuals,
+            side_by_side,
+            normed_once,
+            normed_over_tokens,
+        ),
+        hints=(
+            "Two lines, each of the form x = x + something of norm(x).",
+            "x is (batch, n, d); A @ norm(x) mixes tokens; norm(x) @ W1 is (batch, n, hidden).",
+            "x = x + A @ norm(x); return x + functional.gelu(… @ W1) @ W2",
+        ),
+    ),
+    Exercise(
+        id="8.3",
+        question="The learning rate of update `step`, counted from 0: warm-up to `highest`, then half a cosine to 0.",
+        difficulty=1,
+        minutes=6,
+        trains="warm-up and cosine decay",
+        reference=rate_at,
+        draw=draw_schedule,
+        mistakes=(
+            without_warmup,
+            cosine_from_the_start,
+            zero_first_step,
+            linear_fall,
+            whole_cosine,
+            full_turn,
+        ),
+        hints=(
+            "Two cases: before the end of the warm-up, and after it.",
+            "The last update of the warm-up, step warmup - 1, has the full rate; at step = steps the cosine would arrive at 0.",
+            "done = (step - warmup) / (steps - warmup); return highest * (1 + math.cos(…)) / 2",
+        ),
+    ),
+    Exercise(
+        id="8.4",
+        question="From a log (lines, 2) of step and loss, with kills and resumes, return the losses of the one true curve.",
+        difficulty=3,
+        minutes=8,
+        trains="what a resume takes back",
+        reference=curve_of,
+        draw=draw_log,
+        mistakes=(
+            last_per_step,
+            first_per_step,
+            all_lines,
+            mean_per_step,
+            last_visit_only,
+            steps_not_losses,
+        ),
+        hints=(
+            "Read the lines from the top, as they were written. What does it mean when the step goes back?",
+            "When step s comes again, all that you have kept from step s on is void. The result is (steps,).",
+            "for step, loss in log: curve[int(step) - 1 :] = [loss], with a list; then torch.stack(…)",
+        ),
+    ),
+    Exercise(
+        id="8.5",
+        question="After how many updates does a curve (points, 2) of updates and loss first come down to a loss? -1.0 if never.",
+        difficulty=2,
+        minutes=7,
+        trains="comparing runs by what they cost",
+        reference=updates_to_reach,
+        draw=draw_curve,
+        mistakes=(
+            at_the_next_point,
+            at_the_last_point_above,
+            at_the_lowest_point,
+            the_last_crossing,
+            place_not_updates,
+            never_unless_reached_late,
+        ),
+        hints=(
+            "Find the first point at or below the loss; the crossing lies on the straight line from the point before it.",
+            "Of the way from (u0, l0) to (u1, l1), the share (l0 - loss) / (l0 - l1) is gone when the loss is reached.",
+            "return u0 + (l0 - loss) / (l0 - l1) * (…); if the very first point is low enough, its updates",
+        ),
+    ),
+)
+
+QUIZ = (
+    Question(
+        "A masked model has a loss of 5.9 nats after an hour, and the unigram baseline has 5.9. What has it learned?",
+        (
+            Option(
+                "how often tokens occur, and nothing of their context", "That is what a unigram knows.", True
+            ),
+            Option("a third of the language", "Loss is not a share; compare it with what counting reaches."),
+            Option("nothing at all", "A uniform guess over 1,000 tokens would cost ln 1,000 = 6.9 nats."),
+            Option("to copy its input", "At most one chosen token in ten is still there to be copied."),
+        ),
+    ),
+    Question(
+        "Of 100 tokens chosen for guessing, how many reach the model as MASK, on average?",
+        (
+            Option("80", "10 become a random token, 10 stay.", True),
+            Option("100", "Then the model would trust every token it can see."),
+            Option("15", "15 % is the share that is chosen; of these 80 % become MASK."),
+            Option("12", "0.15 · 80 of every 100 tokens, not of every 100 chosen ones."),
+        ),
+    ),
+    Question(
+        "Two models are compared after the same number of updates. One update of the second takes half the time. Then …",
+        (
+            Option(
+                "also compare them after the same time, and say which of the two you mean",
+                "Both questions are fair, and they can have different answers.",
+                True,
+            ),
+            Option(
+                "the comparison is fair as it is", "By time the second could have made twice the updates."
+            ),
+            Option("halve the second one's loss", "Loss does not scale with time."),
+            Option("only the final loss counts", "Final after what: updates, tokens, or seconds?"),
+        ),
+    ),
+    Question(
+        "A fine-tuned model is .01 more accurate than another, measured once on 665 passages. Is it better?",
+        (
+            Option(
+                "That cannot be said: another seed, or other passages, can turn it round",
+                "One seed says nothing about the spread over seeds, and .01 of 665 is about seven passages.",
+                True,
+            ),
+            Option("yes, by 1 %", "Without a spread, a difference says nothing."),
+            Option(
+                "yes, since both saw the same passages",
+                "The same passages, but one draw of the head and the order.",
+            ),
+            Option("no, it is worse", "Nothing says so either."),
+        ),
+    ),
+    Question(
+        "A run is killed at step 730; checkpoints were written every 100 steps. What must a checkpoint hold for the same curve?",
+        (
+            Option(
+                "weights, AdamW's averages, the step, and where the random numbers stand",
+                "With these, and batches that follow from seed and step, every later loss is the same.",
+                True,
+            ),
+            Option(
+                "the weights", "AdamW would begin again with empty averages, the schedule with its warm-up."
+            ),
+            Option("the weights and the loss", "The loss follows from the rest."),
+            Option(
+                "the whole process, as a pickle", "Reading a pickle runs code; tensors and JSON are enough."
+            ),
+        ),
+    ),
+)

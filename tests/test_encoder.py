@@ -1,0 +1,262 @@
+"""encoder.py, against PyTorch's own layer, against its definition, and by edits that must go unnoticed."""
+
+import copy
+import io
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.testing import assert_close
+
+from linformer_from_scratch.attention import padding_mask
+from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel, NoAttention
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.training.recipes import SHARING, Recipe, encoder, parameters
+
+VOCAB, BATCH, SEQ_LEN, SLOTS, HEADS, LAYERS, CLASSES = 23, 3, 13, 5, 2, 3, 7
+D_MODEL = 11 * HEADS
+LENGTHS = torch.tensor([13, 7, 1])
+RECIPE = Recipe("linformer", SEQ_LEN, D_MODEL, HEADS, LAYERS, SLOTS)
+
+
+class RealMean(nn.Module):
+    """An attention of this test's own: every token hears the mean of the real ones."""
+
+    def forward(self, x, padding_mask=None):
+        real = torch.ones_like(x) if padding_mask is None else padding_mask[..., None].expand_as(x)
+        return ((x * real).sum(1, keepdim=True) / real.sum(1, keepdim=True)).expand_as(x)
+
+
+ATTENTIONS = {
+    "full": lambda: [MultiHeadAttention(D_MODEL, HEADS) for _ in range(LAYERS)],
+    "grouped-query": lambda: [MultiHeadAttention(D_MODEL, HEADS, 1) for _ in range(LAYERS)],
+    "none": lambda: [NoAttention() for _ in range(LAYERS)],
+    "own": lambda: [RealMean() for _ in range(LAYERS)],
+} | {
+    f"linformer, sharing {sharing}": lambda sharing=sharing: [
+        block.attention for block in encoder(recipe(sharing=sharing), VOCAB).blocks
+    ]
+    for sharing in SHARING
+}
+every_attention = pytest.mark.parametrize("kind", ATTENTIONS)
+full_and_linformer = pytest.mark.parametrize("kind", ["full", "linformer, sharing layerwise"])
+with_and_without_neighbours = pytest.mark.parametrize("neighbours", [0, 1])
+
+
+def recipe(**changes):
+    return Recipe(**{**vars(RECIPE), **changes})
+
+
+def make_encoder(kind="full", neighbours=1, **more):
+    torch.manual_seed(0)
+    return Encoder(VOCAB, SEQ_LEN, D_MODEL, ATTENTIONS[kind](), neighbours, **more)
+
+
+def make_ids(n=SEQ_LEN, seed=1):
+    return torch.randint(VOCAB, (BATCH, n), generator=torch.Generator().manual_seed(seed))
+
+
+def written_out(encoder, ids, mask):
+    x = math.sqrt(D_MODEL) * encoder.tokens.weight[ids] + encoder.positions.weight[: ids.size(1)]
+    if encoder.neighbours is not None:
+        x = x if mask is None else torch.where(mask[..., None], x, 0.0)
+        left, right = x.new_zeros(2, BATCH, 1, D_MODEL)
+        beside = torch.cat([left, x[:, :-1]], 1), x, torch.cat([x[:, 1:], right], 1)
+        kernel = encoder.neighbours.weight.unbind(-1)
+        x = x + encoder.neighbours.bias + sum(token @ W.T for token, W in zip(beside, kernel, strict=True))
+    for block in encoder.blocks:
+        x = x + block.attention(normed(x, block.attention_norm), mask)
+        wide, _, narrow = block.feed_forward
+        hidden = functional.linear(normed(x, block.feed_forward_norm), wide.weight, wide.bias)
+        hidden = hidden / 2 * (1 + torch.erf(hidden / math.sqrt(2)))  # GELU
+        x = x + functional.linear(hidden, narrow.weight, narrow.bias)
+    return normed(x, encoder.norm)
+
+
+def normed(x, norm):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
+
+
+@every_attention
+@with_and_without_neighbours
+@pytest.mark.parametrize("n", [SEQ_LEN, 8, 1])
+@pytest.mark.parametrize("padded", [False, True])
+def test_equals_its_definition_around_any_attention(kind, neighbours, n, padded):
+    model, ids = make_encoder(kind, neighbours).double(), make_ids(n)
+    for vector in model.parameters():  # LayerNorms begin as ones and zeros, which would hide them
+        nn.init.normal_(vector) if vector.dim() == 1 else None
+    mask = padding_mask(LENGTHS.clamp(max=n), n) if padded else None
+    assert_close(model(ids, mask), written_out(model, ids, mask), atol=1e-10, rtol=0)
+
+
+def test_no_attention_adds_nothing():
+    x = torch.randn(BATCH, SEQ_LEN, D_MODEL)
+    assert torch.equal(NoAttention()(x, padding_mask(LENGTHS, SEQ_LEN)), torch.zeros_like(x))
+
+
+def test_block_equals_that_of_pytorch_with_its_weights():
+    torch.manual_seed(0)
+    theirs = nn.TransformerEncoderLayer(
+        D_MODEL, HEADS, 4 * D_MODEL, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+    )
+    ours = Block(D_MODEL, MultiHeadAttention(D_MODEL, HEADS))
+    nn.init.zeros_(theirs.self_attn.in_proj_bias)  # ours has none
+    mine = ours.attention.query, ours.attention.key, ours.attention.value
+    for linear, weight in zip(mine, theirs.self_attn.in_proj_weight.chunk(3), strict=True):
+        linear.weight.data = weight
+    for mine, its in (
+        (ours.attention.output, theirs.self_attn.out_proj),
+        (ours.attention_norm, theirs.norm1),
+        (ours.feed_forward_norm, theirs.norm2),
+        (ours.feed_forward[0], theirs.linear1),
+        (ours.feed_forward[2], theirs.linear2),
+    ):
+        mine.load_state_dict(its.state_dict())
+    x, mask = torch.randn(BATCH, SEQ_LEN, D_MODEL), padding_mask(LENGTHS, SEQ_LEN)
+    assert_close(ours(x), theirs(x), atol=1e-5, rtol=0)
+    assert_close(ours(x, mask)[mask], theirs(x, src_key_padding_mask=~mask)[mask], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("neighbours", [0, 1, 2])
+def test_the_convolution_sees_exactly_its_neighbours(neighbours):
+    model, ids = make_encoder("none", neighbours), make_ids()
+    for edited in (0, 6, SEQ_LEN - 1):
+        changed = ids.clone()
+        changed[:, edited] = (changed[:, edited] + 1) % VOCAB
+        moved = (model.embed(changed) != model.embed(ids)).any(-1)
+        near = (torch.arange(SEQ_LEN) - edited).abs() <= neighbours
+        assert torch.equal(moved, near.expand(BATCH, -1))
+
+
+@full_and_linformer
+@with_and_without_neighbours
+def test_what_padding_holds_and_how_much_there_is_changes_nothing(kind, neighbours):
+    model = make_encoder(kind, neighbours).double()
+    classifier = Classifier(model, CLASSES).double()
+    ids, other = make_ids(), make_ids(seed=2)
+    mask = padding_mask(LENGTHS, SEQ_LEN)
+    filled = torch.where(mask, ids, other)
+    assert torch.equal(model(filled, mask)[mask], model(ids, mask)[mask])
+    assert torch.equal(classifier(filled, mask), classifier(ids, mask))
+    for row, length in enumerate(LENGTHS):
+        alone = ids[[row], :length]
+        assert_close(model(ids, mask)[[row], :length], model(alone))
+        assert_close(classifier(ids, mask)[[row]], classifier(alone))
+
+
+@full_and_linformer
+def test_a_wholly_padded_text_is_finite_and_disturbs_nobody(kind):
+    classifier, ids = Classifier(make_encoder(kind), CLASSES), make_ids()
+    mask = padding_mask(torch.tensor([13, 7, 0]), SEQ_LEN)
+    scores = classifier(ids, mask)
+    assert_close(scores[:2], classifier(ids[:2], mask[:2]), atol=1e-5, rtol=0)
+    assert_close(scores[2], classifier.classes.bias)
+    scores.sum().backward()
+    assert all(p.grad.isfinite().all() for p in classifier.parameters() if p.grad is not None)
+
+
+def test_classifier_scores_the_mean_over_real_tokens():
+    classifier, ids, mask = Classifier(make_encoder(), CLASSES), make_ids(), padding_mask(LENGTHS, SEQ_LEN)
+    x = classifier.encoder(ids, mask)
+    means = torch.stack([row[:length].mean(0) for row, length in zip(x, LENGTHS, strict=True)])
+    assert_close(classifier(ids, mask), classifier.classes(means))
+    assert_close(classifier(ids), classifier.classes(classifier.encoder(ids).mean(1)))
+
+
+def test_masked_language_model_is_transform_then_the_tokens_themselves():
+    model, ids, mask = MaskedLanguageModel(make_encoder()), make_ids(), padding_mask(LENGTHS, SEQ_LEN)
+    nn.init.normal_(model.vocabulary.bias)
+    linear, _, norm = model.transform
+    hidden = normed(functional.gelu(linear(model.encoder(ids, mask))), norm)
+    assert_close(model(ids, mask), hidden @ model.encoder.tokens.weight.T + model.vocabulary.bias)
+
+
+def test_tied_weights_are_one_object_whose_gradients_add_up():
+    model, ids = MaskedLanguageModel(make_encoder()), make_ids()
+    assert model.vocabulary.weight is model.encoder.tokens.weight
+    assert (model.vocabulary.bias == 0).all()
+    untied = copy.deepcopy(model)
+    untied.vocabulary.weight = nn.Parameter(model.vocabulary.weight.detach().clone())
+    for one in (model, untied):
+        one(ids).square().mean().backward()
+    separate = untied.vocabulary.weight.grad, untied.encoder.tokens.weight.grad
+    assert all(gradient.abs().max() > 1e-4 for gradient in separate)
+    assert_close(model.vocabulary.weight.grad, sum(separate))
+
+
+def test_scores_where_they_are_asked_for_are_those_of_all_indexed():
+    model, ids, mask = MaskedLanguageModel(make_encoder()), make_ids(), padding_mask(LENGTHS, SEQ_LEN)
+    where = torch.rand(BATCH, SEQ_LEN, generator=torch.Generator().manual_seed(3)) < 0.3
+    scores = model(ids, mask, where)
+    assert scores.shape == (where.sum(), VOCAB)
+    assert_close(scores, model(ids, mask)[where])
+
+
+def test_dropout_falls_on_what_is_added_and_on_the_embeddings_and_only_in_training():
+    model, ids, plain = make_encoder(dropout=1.0), make_ids(), make_encoder()
+    assert (model(ids) == 0).all()  # LayerNorm of zeros
+    model.dropout = nn.Identity()
+    assert_close(model(ids), model.norm(model.embed(ids)))
+    assert torch.equal(make_encoder(dropout=1.0).eval()(ids), plain(ids))
+    half = make_encoder(dropout=0.5)
+    assert not torch.equal(half(ids), half(ids))
+
+
+def test_tokens_begin_with_numbers_of_about_one():
+    model = Encoder(503, 211, 64, [NoAttention()])
+    assert_close(model.tokens.weight.std().item(), 1 / 8, atol=0.003, rtol=0)
+    assert_close(model.positions.weight.std().item(), 1 / 8, atol=0.005, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("sharing", "matrices"),
+    [("none", LAYERS * 2 * HEADS), ("headwise", LAYERS * 2), ("key-value", LAYERS), ("layerwise", 1)],
+)
+def test_sharing_leaves_this_many_parameters(sharing, matrices):
+    d = D_MODEL
+    embeddings = VOCAB * d + SEQ_LEN * d + 3 * d * d + d
+    block = 4 * d * d + d + (d * 4 * d + 4 * d) + (4 * d * d + d) + 2 * 2 * d
+    by_hand = embeddings + LAYERS * block + 2 * d + matrices * SLOTS * SEQ_LEN
+    assert parameters(encoder(recipe(sharing=sharing), VOCAB)) == by_hand
+
+
+def test_layerwise_sharing_is_one_E_in_all_layers():
+    attentions = [block.attention for block in encoder(RECIPE, VOCAB).blocks]
+    assert len(attentions) == LAYERS and len({id(E) for a in attentions for E in (a.E, a.F)}) == 1
+    assert all(isinstance(attention, LinformerAttention) for attention in attentions)
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+def test_a_state_dict_brings_the_output_back_and_keeps_sharing(sharing):
+    ours, twin = (MaskedLanguageModel(encoder(recipe(sharing=sharing), VOCAB)) for _ in range(2))
+    file = io.BytesIO()
+    torch.save(ours.state_dict(), file)
+    file.seek(0)
+    twin.load_state_dict(torch.load(file, weights_only=True))
+    assert torch.equal(twin(make_ids()), ours(make_ids()))
+    assert parameters(twin) == parameters(ours)
+    assert twin.vocabulary.weight is twin.encoder.tokens.weight
+
+
+def test_bad_sizes_are_refused_with_both_numbers():
+    with pytest.raises(ValueError, match="input has 14 tokens; the encoder has positions for seq_len=13"):
+        make_encoder()(make_ids(n=14))
+    with pytest.raises(ValueError, match="got 0 attention layers, expected at least 1"):
+        Encoder(VOCAB, SEQ_LEN, D_MODEL, [])
+
+
+@full_and_linformer
+def test_learns_one_masked_batch_by_heart(kind):
+    model, ids = MaskedLanguageModel(make_encoder(kind)), make_ids()
+    hidden = torch.rand(ids.shape, generator=torch.Generator().manual_seed(4)) < 0.3
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(60):
+        loss = functional.cross_entropy(model(ids.masked_fill(hidden, 0), where=hidden), ids[hidden])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.05

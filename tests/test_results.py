@@ -1,0 +1,175 @@
+"""results.py: rows with their provenance, measured once and never lost."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from datetime import date
+
+import pytest
+import torch
+
+from linformer_from_scratch import results
+from linformer_from_scratch.results import Results, mean_and_spread, provenance, read, select
+
+COMMAND = 'python tools/measure.py "all"'
+
+
+def stop():
+    raise KeyboardInterrupt
+
+
+def never():
+    raise AssertionError("it was measured a second time")
+
+
+def check_provenance(content):
+    assert content["command"].startswith("python ")
+    date.fromisoformat(content["date"])
+    assert content["machine"]["processor"] and content["machine"]["cores"] >= 1
+    assert all(content["versions"][name][0].isdigit() for name in ("python", "torch"))
+
+
+def test_provenance_is_that_of_this_machine():
+    found = provenance(COMMAND)
+    check_provenance(found)
+    assert found["command"] == COMMAND and found["date"] == date.today().isoformat()
+    assert found["machine"].keys() == {"processor", "cores", "threads", "gpu"}
+    assert (found["machine"]["cores"], found["machine"]["threads"]) == (
+        os.cpu_count(),
+        torch.get_num_threads(),
+    )
+    assert (found["machine"]["gpu"] is None) == (not torch.cuda.is_available())
+    assert found["versions"] == {"python": sys.version.split()[0], "torch": torch.__version__}
+
+
+def test_the_processor_is_named_as_the_system_names_it(monkeypatch):
+    lines = "processor : 0\nmodel name\t: A 2: fast\nmodel name\t: B\n"
+    monkeypatch.setattr(results.Path, "read_text", lambda *_, **__: lines)
+    assert provenance(COMMAND)["machine"]["processor"].startswith("A 2")
+    monkeypatch.setattr(results.Path, "read_text", lambda *_, **__: "")
+    assert provenance(COMMAND)["machine"]["processor"] == "unknown"
+
+
+def test_what_is_measured_stands_in_the_file_with_its_provenance(tmp_path):
+    path = tmp_path / "inner" / "new.json"
+    Results(path, COMMAND).measure({"n": 3, "seed": 0}, lambda: {"loss": 0.5, "curve": [[1, 2.0]]})
+    content = read(path)
+    assert content.pop("rows") == [{"n": 3, "seed": 0, "loss": 0.5, "curve": [[1, 2.0]]}]
+    assert content == provenance(COMMAND)
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path):
+    for _ in range(2):  # in one run, and in the next
+        found = Results(tmp_path / "some.json", COMMAND)
+        found.measure({"n": 3, "seed": 0}, lambda: {"loss": 0.5})
+        found.measure({"n": 3, "seed": 0}, never)
+        found.measure({"n": 3, "seed": 1}, lambda: {"loss": 0.25})
+    assert [row["loss"] for row in read(tmp_path / "some.json")["rows"]] == [0.5, 0.25]
+
+
+def test_an_existing_file_keeps_its_provenance(tmp_path):
+    Results(tmp_path / "some.json", COMMAND).measure({"n": 3}, dict)
+    again = Results(tmp_path / "some.json", "another")
+    again.measure({"n": 5}, dict)
+    assert read(tmp_path / "some.json")["command"] == COMMAND
+    assert read(tmp_path / "some.json")["rows"] == [{"n": 3}, {"n": 5}]
+
+
+def test_rows_stay_when_a_later_call_raises(tmp_path):
+    found = Results(tmp_path / "some.json", COMMAND)
+    found.measure({"n": 3}, lambda: {"loss": 0.5})
+    before = (tmp_path / "some.json").read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        found.measure({"n": 5}, stop)
+    assert (tmp_path / "some.json").read_bytes() == before
+    found.measure({"n": 5}, lambda: {"loss": 0.25})
+    assert len(read(tmp_path / "some.json")["rows"]) == 2
+
+
+def test_nothing_is_written_before_something_is_measured(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        Results(tmp_path / "some.json", COMMAND).measure({}, stop)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills with a signal")
+@pytest.mark.parametrize("moment", ["measuring", "writing"])
+def test_a_killed_run_goes_on_where_it_was(tmp_path, moment):
+    path = tmp_path / "some.json"
+    code = f"""
+import os, signal
+from pathlib import Path
+from linformer_from_scratch.results import Results
+found = Results(Path({str(path)!r}), {COMMAND!r})
+found.measure({{"n": 3}}, lambda: {{"loss": 0.5}})
+kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+if {moment!r} == "writing":
+    os.fsync = kill
+found.measure({{"n": 5}}, dict if os.fsync is kill else kill)
+"""
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    assert read(path)["rows"] == [{"n": 3, "loss": 0.5}]
+    resumed = Results(path, COMMAND)
+    resumed.measure({"n": 3}, never)
+    resumed.measure({"n": 5}, lambda: {"loss": 0.25})
+    assert len(read(path)["rows"]) == 2 and os.listdir(tmp_path) == ["some.json"]
+
+
+def test_the_file_has_one_row_a_line(tmp_path):
+    found = Results(tmp_path / "some.json", COMMAND)
+    for n in (3, 5):
+        found.measure({"n": n}, dict)
+    lines = (tmp_path / "some.json").read_text().splitlines()
+    assert [line.rstrip(",") for line in lines if line.startswith('{"n"')] == ['{"n": 3}', '{"n": 5}']
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("not json", "Expecting value"),
+        ('{"command": "x", "date"', "Expecting"),
+        ("\xff", "utf-8"),
+        ("[]", "no command"),
+        ("null", "no command"),
+        ('{"command": "", "date": "", "machine": {}, "rows": []}', "no versions"),
+        ('{"command": "", "date": "", "machine": {}, "versions": {}}', "no rows"),
+    ],
+)
+def test_a_foreign_file_is_refused_by_name_and_left_alone(tmp_path, content, reason):
+    path = tmp_path / "foreign.json"
+    path.write_bytes(content.encode("latin-1"))
+    for call in (read, lambda path: Results(path, COMMAND)):
+        with pytest.raises(ValueError, match=rf"^foreign.json is no result file: .*{reason}"):
+            call(path)
+    assert path.read_bytes() == content.encode("latin-1")
+
+
+def test_rows_are_those_of_a_recorded_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    Results(tmp_path / "some.json", COMMAND).measure({"n": 3}, dict)
+    assert results.read_rows("some") == [{"n": 3}]
+
+
+def test_select_wants_every_field():
+    rows = [{"n": 3, "seed": 0}, {"n": 3, "seed": 1}, {"n": 5, "seed": 0}, {"seed": 0}]
+    assert select(rows, n=3, seed=0) == rows[:1] and select(rows, n=3) == rows[:2]
+    assert select(rows, n=7) == [] and select(rows) == rows
+
+
+def test_mean_and_spread_by_hand():
+    assert mean_and_spread([2.0, 4.0, 9.0]) == (5.0, pytest.approx(math.sqrt((9 + 1 + 16) / 2)))
+    assert mean_and_spread([1.0, 3.0]) == (2.0, pytest.approx(math.sqrt(2)))
+    mean, spread = mean_and_spread([7.0])
+    assert mean == 7.0 and math.isnan(spread)
+
+
+def test_every_recorded_file_is_whole():
+    for path in sorted(results.RESULTS.glob("*.json")):
+        content = read(path)
+        check_provenance(content)
+        assert content["rows"], path.name
+        assert all(type(row) is dict for row in content["rows"]), path.name
+        assert json.dumps(content, allow_nan=False), path.name

@@ -1,0 +1,332 @@
+"""training: against AdamW written out, against runs that nobody interrupted, and on disks that are full."""
+
+import gc
+import json
+import math
+import shutil
+import statistics
+import time
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.testing import assert_close
+
+from linformer_from_scratch.data import IGNORE, PAD, MaskedBatches, mask_tokens
+from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
+from linformer_from_scratch.training import (
+    Config,
+    Trainer,
+    accuracy,
+    classification_loss,
+    learning_rate,
+    masked_loss,
+)
+from linformer_from_scratch.training.recipes import Recipe, encoder
+
+ROWS, WIDTH, HIDDEN, CLASSES = 7, 5, 11, 3
+CONFIG = Config(steps=17, learning_rate=0.05, warmup=3, weight_decay=0.1, evaluate_every=4, seed=2)
+TINY = Recipe(seq_len=13, d_model=6, num_heads=2, num_layers=1, proj_dim=5)
+
+
+def classifier(dropout=0.3, hidden=HIDDEN):
+    torch.manual_seed(1)
+    head = nn.LayerNorm(hidden), nn.Linear(hidden, CLASSES)
+    return nn.Sequential(nn.Linear(WIDTH, hidden), nn.Tanh(), nn.Dropout(dropout), *head)
+
+
+def cross_entropy(model, x, labels):
+    return functional.cross_entropy(model(x), labels)
+
+
+def batches(i, rows=ROWS):
+    generator = torch.Generator().manual_seed(i)
+    x = torch.randn(rows, WIDTH, generator=generator)
+    return x, torch.randint(CLASSES, (rows,), generator=generator)
+
+
+VALIDATION = batches(1000), batches(1001)
+
+
+def trainer_of(folder=None, config=CONFIG, model=None, batches=batches, loss=cross_entropy, **settings):
+    settings = {"validation": VALIDATION, "device": "cpu"} | settings
+    return Trainer(model or classifier(), loss, batches, config, folder=folder, **settings)
+
+
+def curve(history):
+    return [{name: value for name, value in record.items() if name != "tokens_per_s"} for record in history]
+
+
+def lines(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def same(left, right):
+    pairs = zip(left.state_dict().values(), right.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+@cache
+def straight():
+    """A run that nobody interrupts."""
+    trainer = trainer_of()
+    trainer.train()
+    return trainer
+
+
+def is_the_same_run(folder):
+    trainer = trainer_of(folder)
+    trainer.train()
+    assert curve(trainer.history) == curve(lines(folder)) == curve(straight().history)
+    return same(trainer.model, straight().model)
+
+
+def test_the_learning_rate_rises_straight_and_falls_as_half_a_cosine():
+    config = Config(steps=20, learning_rate=0.8, warmup=4)
+    by_hand = {0: 0.2, 3: 0.8, 4: 0.8, 8: 0.4 * (1 + 2**-0.5), 12: 0.4}
+    by_hand[19] = 0.4 * (1 - math.cos(math.pi / 16))
+    assert {step: learning_rate(step, config) for step in by_hand} == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize("warmup", [0, 3, 17, 30])
+def test_the_learning_rate_is_positive_at_every_step_and_at_most_the_highest(warmup):
+    config = replace(CONFIG, warmup=warmup)
+    assert all(0 < learning_rate(step, config) < 0.0500001 for step in range(config.steps))
+
+
+def test_without_a_warm_up_the_first_step_has_the_highest_rate():
+    assert learning_rate(0, replace(CONFIG, warmup=0)) == 0.05
+
+
+def test_masked_loss_is_cross_entropy_of_all_scores_at_the_chosen_places():
+    torch.manual_seed(0)
+    model = MaskedLanguageModel(encoder(TINY, 31))
+    inputs, targets = mask_tokens(torch.randint(3, 31, (2, 13)), 31, torch.Generator())
+    every = functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), ignore_index=IGNORE)
+    assert_close(masked_loss(model, inputs, targets), every)
+
+
+def test_classification_loss_does_not_see_padding():
+    torch.manual_seed(0)
+    model = Classifier(encoder(TINY, 31), CLASSES)
+    ids, labels = torch.randint(3, 31, (2, 7)), torch.tensor([2, 0])
+    by_hand = -model(ids).log_softmax(dim=-1)[[0, 1], labels].mean()
+    assert_close(classification_loss(model, functional.pad(ids, (0, 6), value=PAD), labels), by_hand)
+
+
+class CountsRealTokens(nn.Module):
+    def forward(self, ids, real):
+        assert not self.training
+        return functional.one_hot(real.sum(dim=-1), CLASSES)
+
+
+def test_accuracy_is_the_share_of_right_classes():
+    ids = torch.tensor([[1, PAD], [1, 1], [3, PAD], [3, 4], [4, 4]])
+    labels = torch.tensor([1, 0, 1, 2, 0])
+    assert accuracy(CountsRealTokens(), ids, labels, batch_size=2) == pytest.approx(3 / 5)
+
+
+def quieter(model, x, labels):
+    return 0.7 * cross_entropy(model, x, labels)
+
+
+def adamw_by_hand(model, batches, config, steps):
+    """Norms of the gradients before they are clipped; the model is trained."""
+    weights, norms = list(model.parameters()), []
+    first, second = ([torch.zeros_like(w) for w in weights] for _ in range(2))
+    for t in range(1, steps + 1):
+        gradients = torch.autograd.grad(quieter(model, *batches(t - 1)), weights)
+        norms.append(torch.cat([g.flatten() for g in gradients]).norm().item())
+        rate = learning_rate(t - 1, config)
+        with torch.no_grad():
+            for w, g, m, v in zip(weights, gradients, first, second, strict=True):
+                g = g * min(1.0, 1.0 / (norms[-1] + 1e-6))
+                m.copy_(0.9 * m + 0.1 * g)
+                v.copy_(0.98 * v + 0.02 * g**2)
+                w.mul_(1 - rate * config.weight_decay * (w.dim() > 1))
+                w.sub_(rate * (m / (1 - 0.9**t)) / ((v / (1 - 0.98**t)).sqrt() + 1e-8))
+    return norms
+
+
+def test_updates_are_clipped_adamw_and_only_matrices_decay():
+    def precise(i):
+        x, labels = batches(i)
+        return x.double(), labels
+
+    ours, by_hand = classifier(dropout=0).double(), classifier(dropout=0).double()
+    config = replace(CONFIG, learning_rate=0.3, weight_decay=0.5)
+    trainer_of(model=ours, loss=quieter, batches=precise, config=config, validation=[]).train(until=5)
+    norms = adamw_by_hand(by_hand, precise, config, 5)
+    assert min(norms) < 1 < max(norms), "some are clipped, some are not"
+    assert_close(ours.state_dict(), by_hand.state_dict())
+
+
+def test_three_small_batches_are_one_large():
+    def large(i):
+        return tuple(map(torch.cat, zip(*(batches(3 * i + j) for j in range(3)), strict=True)))
+
+    small, whole = classifier(dropout=0), classifier(dropout=0)
+    one = trainer_of(model=small, config=replace(CONFIG, accumulation=3)).train(until=4)
+    other = trainer_of(model=whole, batches=large).train(until=4)
+    assert [r["loss"] for r in one] == pytest.approx([r["loss"] for r in other], rel=1e-5)
+    assert_close(small.state_dict(), whole.state_dict(), atol=1e-5, rtol=1e-4)
+
+
+def test_the_norm_of_all_gradients_is_at_most_one():
+    def loud(model, x, labels):
+        return 1000 * cross_entropy(model, x, labels)
+
+    trainer = trainer_of(loss=loud)
+    trainer.train(until=1)
+    norm = torch.cat([p.grad.flatten() for p in trainer.model.parameters()]).norm()
+    assert norm == pytest.approx(1.0, rel=1e-4)
+
+
+def test_any_model_with_any_loss_is_trained():
+    torch.manual_seed(0)
+    wanted, model = torch.tensor([[2.0, -1.0, 0.5]]), nn.Linear(3, 1)
+    x = torch.randn(101, 3)
+    config = Config(steps=200, learning_rate=0.1, warmup=0, weight_decay=0)
+    trainer_of(
+        config=config,
+        model=model,
+        batches=lambda i: (x, x @ wanted.T + 4),
+        loss=lambda model, x, y: functional.mse_loss(model(x), y),
+        validation=[],
+    ).train()
+    assert_close(model.weight, wanted, atol=0.01, rtol=0)
+    assert_close(model.bias, torch.tensor([4.0]), atol=0.01, rtol=0)
+
+
+def test_metrics_can_be_read_after_every_update(tmp_path):
+    seen = []
+
+    def watching(i):
+        if i:
+            seen.append(len(lines(tmp_path)))
+        return batches(i)
+
+    history = trainer_of(tmp_path, batches=watching).train()
+    assert seen == list(range(1, CONFIG.steps)) and lines(tmp_path) == history
+    assert [r["step"] for r in history] == list(range(1, 18))
+    assert [r["step"] for r in history if "validation_loss" in r] == [4, 8, 12, 16, 17]
+    assert [r["learning_rate"] for r in history] == [learning_rate(i, CONFIG) for i in range(17)]
+    assert all(type(r["tokens_per_s"]) is int and r["tokens_per_s"] > 0 for r in history)
+
+
+def test_progress_is_shown_only_when_asked_for(capsys):
+    trainer_of().train(until=2)
+    assert capsys.readouterr() == ("", "")
+    trainer_of(progress=True).train(until=2)
+    shown = capsys.readouterr().err
+    assert all(word in shown for word in ("2/2", "loss=", "tokens_per_s="))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "bound"),
+    [
+        ("steps", 0, "at least 1"),
+        ("learning_rate", 0.0, "more than 0 and finite"),
+        ("learning_rate", math.nan, "more than 0 and finite"),
+        ("warmup", -1, "at least 0"),
+        ("weight_decay", -0.1, "at least 0"),
+        ("accumulation", 0, "at least 1"),
+        ("evaluate_every", 0, "at least 1"),
+        ("seed", -1, "at least 0"),
+    ],
+)
+def test_a_bad_number_is_refused_in_one_sentence(name, value, bound):
+    with pytest.raises(ValueError, match=f"^{name} is {value}, expected {bound}$"):
+        Config(**{name: value})
+
+
+def test_autocast_computes_in_bfloat16_and_ends_close_by():
+    dtypes = set()
+
+    def loss(model, x, labels):
+        scores = model(x)
+        dtypes.add(scores.dtype)
+        return functional.cross_entropy(scores.float(), labels)
+
+    full, half = ([r["loss"] for r in trainer_of(autocast=on, loss=loss).train()] for on in (False, True))
+    assert dtypes == {torch.float32, torch.bfloat16}
+    assert half != full and half == pytest.approx(full, abs=0.05)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+@pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a compiler")
+def test_a_compiled_model_has_the_same_curve():
+    model, config = classifier(dropout=0), replace(CONFIG, steps=5)
+    plain = trainer_of(model=classifier(dropout=0), config=config).train()
+    compiled = trainer_of(model=model, compile=True, config=config).train()
+    assert model._compiled_call_impl is not None
+    assert [r["loss"] for r in compiled] == pytest.approx([r["loss"] for r in plain], rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_the_seed_alone_decides_about_dropout(seed):
+    model = classifier()
+    torch.rand(3)
+    history = trainer_of(model=model, config=replace(CONFIG, seed=seed)).train()
+    assert (curve(history) == curve(straight().history)) == (seed == CONFIG.seed)
+
+
+def test_validation_does_not_change_the_training():
+    trainer = trainer_of(validation=[], config=replace(CONFIG, evaluate_every=3))
+    assert [r["loss"] for r in trainer.train()] == [r["loss"] for r in straight().history]
+
+
+def test_validation_is_the_mean_loss_without_dropout():
+    calm = classifier(dropout=0)
+    calm.load_state_dict(straight().model.state_dict())
+    by_hand = sum(cross_entropy(calm, *batch).item() for batch in VALIDATION) / 2
+    assert straight().evaluate(straight().validation) == by_hand == straight().history[-1]["validation_loss"]
+
+
+def test_memory_does_not_grow_with_the_steps(tmp_path):
+    alive = []
+
+    def counting(i):
+        if i in (50, 490):
+            gc.collect()
+            alive.append(sum(issubclass(type(thing), Tensor) for thing in gc.get_objects()))
+        return batches(i)
+
+    trainer_of(tmp_path, batches=counting, config=Config(steps=500, evaluate_every=40)).train()
+    assert alive[0] == alive[1]
+
+
+def test_metrics_are_json_without_validation_too(tmp_path):
+    trainer_of(tmp_path, validation=[]).train(until=4)
+    for line in (tmp_path / "metrics.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=pytest.fail)
+
+
+def test_until_step_0_trains_nothing():
+    assert trainer_of().train(until=0) == []
+
+
+def test_loading_a_batch_takes_less_than_a_twentieth_of_a_step(record_property):
+    def seconds(work, times):
+        taken = []
+        for i in range(times):
+            start = time.perf_counter()
+            work(i)
+            taken.append(time.perf_counter() - start)
+        return statistics.median(taken)
+
+    ids = torch.randint(3, 1000, (100_000,))
+    loader = MaskedBatches(ids, 512, 16, 1000)
+    model = MaskedLanguageModel(encoder(Recipe(seq_len=512, d_model=128, num_layers=4), 1000))
+    trainer = trainer_of(model=model, loss=masked_loss, batches=loader, validation=[])
+    trainer.train(until=1)
+    loading, step = seconds(loader, 9), seconds(lambda i: trainer.train(until=i + 2), 2)
+    record_property("report", f"loading a batch: {1e3 * loading:.1f} ms of a step's {1e3 * step:.0f} ms")
+    assert loading < step / 20
