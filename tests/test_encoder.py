@@ -260,3 +260,11 @@ def test_learns_one_masked_batch_by_heart(kind):
         loss.backward()
         optimizer.step()
     assert loss.item() < 0.05
+
+
+@pytest.mark.parametrize(("attention", "place"), [("full-first", 0), ("full-last", 2)])
+def test_a_mixed_recipe_has_full_attention_in_one_layer_and_one_projection_in_the_others(attention, place):
+    blocks = list(encoder(Recipe(attention, num_layers=3), VOCAB).blocks)
+    assert type(blocks.pop(place).attention) is MultiHeadAttention
+    assert {type(block.attention) for block in blocks} == {LinformerAttention}
+    assert len({id(E) for block in blocks for E in (block.attention.E, block.attention.F)}) == 1

@@ -7,6 +7,7 @@ size      Transformer and Linformer: k, sharing, kinds of E and F; without atten
 length    longer and shorter texts at the same k
 plain     without the convolution over neighbours, as in the paper
 long      twice as many updates
+mixed     full attention in one layer, Linformer in the other
 small     a sixteenth of the training text
 finetune  which package a passage is from; begins from the runs of size, seed 0
 speed     seconds and bytes of a training step; run it alone
@@ -54,6 +55,7 @@ RECIPES = {
     "length": [replace(recipe, seq_len=n) for n in (512, 256, 64) for recipe in (LINFORMER, FULL)],
     "plain": [replace(recipe, neighbours=0) for recipe in (FULL, LINFORMER)],
     "long": [FULL, LINFORMER, NONE],
+    "mixed": [Recipe("full-first"), Recipe("full-last")],
     "small": [FULL, LINFORMER],
 }
 FINE = [FULL, NONE, *WIDTHS, SHARED[2]]

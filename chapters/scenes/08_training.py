@@ -6,7 +6,7 @@ from manim import *
 from linformer_from_scratch.plots import GREY
 from linformer_from_scratch.results import read_rows, select
 
-LEFT, BOTTOM, WIDTH, HEIGHT = -5.2, -2.0, 8.0, 5.0  # of the picture, in the scene's units
+X, Y, WIDTH, HEIGHT = -5.2, -2.0, 8.0, 5.0  # of the picture, in the scene's units
 LOWEST, HIGHEST = 2.5, 6.0  # losses that are drawn
 COLOURS = {"full": QUERY, "linformer": KEY, "none": VALUE}
 NAMES = {"full": "Transformer", "linformer": "Linformer", "none": "no attention"}
@@ -31,8 +31,9 @@ class Training(Story):
         self.step(
             "Same seed, same batches: three encoders race.", *map(Create, curves), seconds=6.0, pause=0.5
         )
-        ends = [self.end(name, run["curve"][-1][1]) for name, run in runs.items()]
-        ends = VGroup(*ends).arrange(DOWN, aligned_edge=LEFT, buff=0.25).move_to([5.0, -0.4, 0])
+        ends = VGroup(*(self.end(name, run["curve"][-1][1]) for name, run in runs.items()))
+        for i, end in enumerate(ends):
+            end.move_to([3.0, 0.15 - 0.45 * i, 0], aligned_edge=LEFT)
         self.step("What lies between green and blue is what attention brings.", FadeIn(ends), pause=2.5)
 
     def level(self, name: str, loss: float) -> VGroup:
@@ -53,7 +54,7 @@ class Training(Story):
 
 def place(share: float, loss: float) -> list[float]:
     """Where a loss stands in the picture after a share of the updates."""
-    return [LEFT + WIDTH * share, BOTTOM + HEIGHT * (loss - LOWEST) / (HIGHEST - LOWEST), 0]
+    return [X + WIDTH * share, Y + HEIGHT * (loss - LOWEST) / (HIGHEST - LOWEST), 0]
 
 
 def run_of(attention: str) -> dict:

@@ -24,6 +24,7 @@ from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.files import write_whole
 from linformer_from_scratch.training import Config, Trainer, masked_loss
 from linformer_from_scratch.training.recipes import (
+    ATTENTIONS,
     KINDS,
     SHARING,
     Recipe,
@@ -41,7 +42,7 @@ NAMES = [
     "batch_size",
     *(field.name for part in (Recipe, Config) for field in fields(part)),
 ]
-CHOICES = {"attention": ("linformer", "full", "none"), "sharing": SHARING, "projection": tuple(KINDS)}
+CHOICES = {"attention": ATTENTIONS, "sharing": SHARING, "projection": tuple(KINDS)}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -21,6 +21,7 @@ from linformer_from_scratch.projections import GaussianProjection, LearnedProjec
 from linformer_from_scratch.results import mean_and_spread, read_rows, select
 
 KINDS = {"learned": LearnedProjection, "gaussian": GaussianProjection, "mean": MeanPooling}
+ATTENTIONS = ("linformer", "full", "full-first", "full-last", "none")
 SHARING = ("none", "headwise", "key-value", "layerwise")
 PACKAGES = ("tkinter", "idlelib", "email", "distutils", "asyncio", "xml", "importlib", "lib2to3")
 SHORTEST = 32  # tokens of a passage
@@ -32,7 +33,8 @@ class Recipe:
     """Settings of an encoder.
 
     Args:
-        attention: "full", "linformer" or "none".
+        attention: "linformer", "full", "none"; or "full-first", "full-last": full attention in that layer,
+            Linformer in the others.
         seq_len, d_model, num_heads: sizes, as in Encoder.
         num_layers: how many blocks.
         proj_dim: slots of Linformer, the paper's k.
@@ -54,11 +56,11 @@ class Recipe:
     neighbours: int = 1
 
     def __post_init__(self):
-        known = {"attention": ("full", "linformer", "none"), "sharing": SHARING, "projection": tuple(KINDS)}
+        known = {"attention": ATTENTIONS, "sharing": SHARING, "projection": tuple(KINDS)}
         for name, words in known.items():
             if getattr(self, name) not in words:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected one of {', '.join(words)}")
-        if self.sharing == "none" and self.projection != "learned" and self.attention == "linformer":
+        if self.sharing == "none" and self.projection != "learned" and self.attention not in ("full", "none"):
             raise ValueError(
                 f"{self.projection} projections have no matrix for each head, expected 'learned'"
             )
@@ -73,6 +75,10 @@ def encoder(recipe: Recipe, vocab_size: int) -> Encoder:
         layers = [NoAttention() for _ in range(recipe.num_layers)]
     else:
         layers = [LinformerAttention(*sizes, E, F) for E, F in _projections(recipe)]
+        if recipe.attention == "full-first":
+            layers[0] = MultiHeadAttention(*sizes)
+        if recipe.attention == "full-last":
+            layers[-1] = MultiHeadAttention(*sizes)
     return Encoder(vocab_size, recipe.seq_len, recipe.d_model, layers, recipe.neighbours)
 
 
