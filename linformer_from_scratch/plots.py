@@ -123,11 +123,9 @@ def learning_curves(
             )
         for name, level in (levels or {}).items():
             axis.axhline(level, color=GREY, lw=1, linestyle="-")
-            axis.text(
-                1, level, name, ha="right", va="bottom", transform=axis.get_yaxis_transform(), fontsize=10
-            )
+            axis.text(1.02, level, name, va="center", transform=axis.get_yaxis_transform(), fontsize=10)
         axis.set(xlabel="updates", ylabel=y_label, title=title, xlim=(0, None))
-        axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        axis.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, 0.95))
         drawn = ", ".join([*runs, *(levels or {})])
         return _finish(figure, f"{title}. {y_label} against updates: {drawn}.")
 
@@ -140,7 +138,7 @@ def filled(rows: Mapping[str, tuple[Sequence[str], Sequence[str]]], title: str) 
     """
     colours = {"": INK, "hidden": GREY, "right": VALUE, "wrong": KEY}
     with plt.rc_context(STYLE):
-        figure, (axis,) = _figure(1, width=9.5, height=0.45 + 0.85 * len(rows))
+        figure, (axis,) = _figure(1, width=9.5, height=0.45 + 0.6 * len(rows))
         widest = max(sum(map(len, pieces)) for pieces, _ in rows.values())
         for i, (name, (pieces, marks)) in enumerate(rows.items()):
             axis.text(0, -i, name, color=GREY, fontsize=10, va="bottom")
@@ -165,7 +163,7 @@ def bars(
 ) -> Figure:
     """Bars over the same labels, one colour a group, a number on each; spreads are drawn as error bars."""
     with plt.rc_context(STYLE):
-        figure, (axis,) = _figure(1, width=6.5, height=3.4)
+        figure, (axis,) = _figure(1, width=max(6.5, 1.05 * len(labels)), height=3.4)
         width = 0.8 / len(groups)
         for i, (name, heights) in enumerate(groups.items()):
             left = np.arange(len(labels)) + (i - (len(groups) - 1) / 2) * width
