@@ -12,7 +12,8 @@ from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
-from linformer_from_scratch.data import SHIPPED, documents, read_text
+from linformer_from_scratch.data import documents, read_text
+from linformer_from_scratch.data.text import SHIPPED
 from linformer_from_scratch.pretrained import (
     SENTENCES,
     PretrainedMissing,
