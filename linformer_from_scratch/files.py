@@ -9,7 +9,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
     Raises: OSError if it cannot be written; nothing is left behind.
     """
-    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")  # others may write it as well
     try:
         with unfinished.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)

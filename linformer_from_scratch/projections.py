@@ -167,6 +167,13 @@ class StridedConvolution(Projection):
         return _along_tokens(self.convolution, one_after_another)
 
 
+@torch.no_grad()
+def start_at_windows(E: LearnedProjection) -> LearnedProjection:
+    """Let a learned E begin as MeanPooling does, every head with the same; return it."""
+    E.weight.copy_(MeanPooling(E.seq_len, E.proj_dim)(torch.eye(E.seq_len)))
+    return E
+
+
 def _extend(x: Tensor, length: int) -> Tensor:
     """Append zeros up to this length."""
     return functional.pad(x, (0, 0, 0, length - _check_length(x, length)))

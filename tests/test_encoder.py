@@ -14,6 +14,7 @@ from linformer_from_scratch.attention import padding_mask
 from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.projections import MeanPooling
 from linformer_from_scratch.training.recipes import SHARING, Recipe, encoder, parameters
 
 VOCAB, BATCH, SEQ_LEN, SLOTS, HEADS, LAYERS, CLASSES = 23, 3, 13, 5, 2, 3, 7
@@ -262,9 +263,33 @@ def test_learns_one_masked_batch_by_heart(kind):
     assert loss.item() < 0.05
 
 
-@pytest.mark.parametrize(("attention", "place"), [("full-first", 0), ("full-last", 2)])
-def test_a_mixed_recipe_has_full_attention_in_one_layer_and_one_projection_in_the_others(attention, place):
-    blocks = list(encoder(Recipe(attention, num_layers=3), VOCAB).blocks)
-    assert type(blocks.pop(place).attention) is MultiHeadAttention
-    assert {type(block.attention) for block in blocks} == {LinformerAttention}
-    assert len({id(E) for block in blocks for E in (block.attention.E, block.attention.F)}) == 1
+@pytest.mark.parametrize("words", ["full+linformer+linformer", "linformer+full+none", "none+none+full"])
+def test_a_recipe_names_the_attention_of_each_layer_and_linformers_share_one_projection(words):
+    layers = [block.attention for block in encoder(Recipe(words, num_layers=3), VOCAB).blocks]
+    kinds = {"full": MultiHeadAttention, "linformer": LinformerAttention, "none": NoAttention}
+    assert [type(layer) for layer in layers] == [kinds[word] for word in words.split("+")]
+    shared = {id(E) for layer in layers if type(layer) is LinformerAttention for E in (layer.E, layer.F)}
+    assert len(shared) == ("linformer" in words)
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+def test_a_projection_may_start_at_windows_and_then_learns(sharing):
+    torch.manual_seed(0)
+    layers = encoder(recipe(projection="windows", sharing=sharing), VOCAB).blocks
+    x = torch.randn(2, 1, SEQ_LEN, D_MODEL)
+    for E in (E for block in layers for E in (block.attention.E, block.attention.F)):
+        assert E.weight.requires_grad
+        torch.testing.assert_close(
+            E(x.expand(2, HEADS, -1, -1)), MeanPooling(SEQ_LEN, SLOTS)(x).expand(2, HEADS, -1, -1)
+        )
+
+
+def test_a_fixed_random_projection_differs_between_seeds_and_layers():
+    drawn = []
+    for seed in (0, 1, 0):
+        torch.manual_seed(seed)
+        blocks = encoder(recipe(projection="gaussian", sharing="key-value"), VOCAB).blocks
+        drawn.append([block.attention.E.weight for block in blocks])
+    first, other, again = drawn
+    assert not torch.equal(first[0], first[1]) and not torch.equal(first[0], other[0])
+    assert torch.equal(first[0], again[0])

@@ -72,4 +72,21 @@ def test_a_kill_leaves_the_old_file_and_the_next_one_succeeds(tmp_path):
     assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
     assert file.read_text(encoding="utf-8") == OLD
     write_whole(file, NEW)
-    assert file.read_bytes() == NEW.encode() and os.listdir(tmp_path) == ["file"]
+    assert file.read_bytes() == NEW.encode()
+
+
+def test_two_processes_that_write_the_same_file_each_write_it_whole(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from linformer_from_scratch.files import write_whole\n"
+        "for _ in range(200): write_whole(Path(sys.argv[1]), sys.argv[2] * 100_000)"
+    )
+    file = tmp_path / "file"
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(file), letter]) for letter in "ab"]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        if file.exists():
+            content = file.read_text(encoding="utf-8")
+            assert content in ("a" * 100_000, "b" * 100_000)
+            seen.add(content[0])
+    assert [writer.returncode for writer in writers] == [0, 0] and seen == {"a", "b"}
+    assert os.listdir(tmp_path) == ["file"]

@@ -187,7 +187,7 @@ def test_a_kill_while_writing_leaves_the_old_file(file, monkeypatch, capsys):
     def fail(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(json, "dump", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     record_pass("1.1")
     assert file.read_bytes() == before and [path.name for path in file.parent.iterdir()] == ["kept.json"]
     assert "No space left on device" in capsys.readouterr().out

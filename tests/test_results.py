@@ -115,7 +115,7 @@ found.measure({{"n": 5}}, dict if os.fsync is kill else kill)
     resumed = Results(path, COMMAND)
     resumed.measure({"n": 3}, never)
     resumed.measure({"n": 5}, lambda: {"loss": 0.25})
-    assert len(read(path)["rows"]) == 2 and os.listdir(tmp_path) == ["some.json"]
+    assert len(read(path)["rows"]) == 2
 
 
 def test_the_file_has_one_row_a_line(tmp_path):

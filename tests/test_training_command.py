@@ -15,7 +15,7 @@ import torch
 
 from linformer_from_scratch import data
 from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, read_documents
-from linformer_from_scratch.training import Config, recipes
+from linformer_from_scratch.training import Config, corpora
 from linformer_from_scratch.training.recipes import Recipe
 
 MODULE = "linformer_from_scratch.training"
@@ -120,10 +120,22 @@ def test_after_wrong_settings_the_right_ones_may_have_the_folder(tmp_path, text,
     assert said is None
 
 
-@pytest.mark.parametrize(("name", "choice"), [("--attention", "full"), ("--sharing", "layerwise")])
+@pytest.mark.parametrize(("name", "choice"), [("--projection", "windows"), ("--sharing", "layerwise")])
 def test_words_that_are_no_choice_are_refused_with_the_choices(tmp_path, command, name, choice):
     assert command(name, "other") == ("", 2) and choice in command.shown.splitlines()[-1]
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("other", "attention is 'other', expected one of linformer, full, none"),
+        ("full+linformer+full", "attention full+linformer+full is for 3 layers, expected 2"),
+    ],
+)
+def test_attention_has_a_known_word_for_each_layer(tmp_path, text, command, words, said):
+    assert command("--folder", tmp_path / "run", "--text", text, "--attention", words)[1] == said
+    assert not (tmp_path / "run").exists()
 
 
 def test_other_settings_are_refused_with_both_values(tmp_path, text, command):
@@ -149,11 +161,11 @@ def test_one_side_of_the_text_trains_and_the_other_judges(tmp_path, text, comman
         seen["judged"] = ids
         return judged(ids, *sizes)
 
-    judged = recipes.judged
-    monkeypatch.setattr(recipes, "judged", watched)
+    judged = corpora.judged
+    monkeypatch.setattr(corpora, "judged", watched)
     monkeypatch.setattr(data, "MaskedBatches", Batches)
     command("--folder", tmp_path / "run", "--text", text, *SMALL, "--quiet", "--seed", 5)
-    train, held = recipes.streams(read_documents(text), ByteVocabulary())
+    train, held = corpora.streams(read_documents(text), ByteVocabulary())
     assert torch.equal(seen["trained"], train) and torch.equal(seen["judged"], held) and seen["seed"] == 5
 
 

@@ -4,10 +4,12 @@ Each word is an experiment and a file chapters/results/08_WORD.json, a row for e
 the file already is not measured again, and one that was killed goes on from its checkpoint.
 
 size      Transformer and Linformer: k, sharing, kinds of E and F; without attention
+start     E learned from mean pooling on, and as many slots as tokens
+mixed     full attention in one layer, Linformer or nothing in the other
 length    longer and shorter texts at the same k
 plain     without the convolution over neighbours, as in the paper
 long      twice as many updates
-mixed     full attention in one layer, Linformer in the other
+rate      half and twice the learning rate
 small     a sixteenth of the training text
 finetune  which package a passage is from; begins from the runs of size, seed 0
 speed     seconds and bytes of a training step; run it alone
@@ -17,6 +19,7 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -28,16 +31,8 @@ from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
 from linformer_from_scratch.results import RESULTS, Results
 from linformer_from_scratch.training import Config, Trainer, accuracy, classification_loss, masked_loss
 from linformer_from_scratch.training.checkpoints import newest, read
-from linformer_from_scratch.training.recipes import (
-    PACKAGES,
-    Recipe,
-    encoder,
-    judged,
-    parameters,
-    passages,
-    streams,
-    vocabulary_for,
-)
+from linformer_from_scratch.training.corpora import PACKAGES, judged, passages, streams, vocabulary_for
+from linformer_from_scratch.training.recipes import Recipe, encoder, parameters
 
 RUNS = Path(__file__).resolve().parents[1] / "build" / "runs"  # checkpoints
 VOCABULARY, TOKENS = 1000, 2048  # tokens of the vocabulary, and in a batch
@@ -50,19 +45,28 @@ FULL, LINFORMER, NONE = Recipe("full"), Recipe("linformer"), Recipe("none")
 WIDTHS = [replace(LINFORMER, proj_dim=k) for k in (32, 16, 64)]  # k = n/4, n/8, n/2
 SHARED = [replace(LINFORMER, sharing=sharing) for sharing in ("none", "headwise", "key-value")]
 FIXED = [replace(LINFORMER, projection=kind) for kind in ("gaussian", "mean")]
+SQUARE = replace(LINFORMER, proj_dim=LINFORMER.seq_len)
+STARTED = [replace(recipe, projection="windows") for recipe in (*WIDTHS, SQUARE)]
+MIXED = ("full+linformer", "linformer+full", "full+none", "none+full")
 RECIPES = {
     "size": [FULL, NONE, *WIDTHS, *SHARED, *FIXED],
-    "length": [replace(recipe, seq_len=n) for n in (512, 256, 64) for recipe in (LINFORMER, FULL)],
+    "start": [*STARTED, SQUARE],
+    "mixed": [Recipe(words) for words in MIXED],
+    "length": [
+        *(replace(recipe, seq_len=n) for n in (512, 256, 64) for recipe in (LINFORMER, FULL, NONE)),
+        replace(LINFORMER, seq_len=512, proj_dim=128),
+    ],
     "plain": [replace(recipe, neighbours=0) for recipe in (FULL, LINFORMER)],
-    "long": [FULL, LINFORMER, NONE],
-    "mixed": [Recipe("full-first"), Recipe("full-last")],
+    "long": [FULL, LINFORMER, NONE, replace(LINFORMER, projection="windows")],
+    "rate": [FULL, LINFORMER],
     "small": [FULL, LINFORMER],
 }
-FINE = [FULL, NONE, *WIDTHS, SHARED[2]]
+RATES = {"rate": (2e-3, 8e-3)}  # other experiments take that of Config
+FINE = [*((recipe, True) for recipe in (FULL, NONE, *WIDTHS, SHARED[2])), (FULL, False), (LINFORMER, False)]
 LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
 
 
-def pretrain(name: str, recipe: Recipe, seed: int, steps: int) -> dict:
+def pretrain(name: str, recipe: Recipe, seed: int, steps: int, rate: float) -> dict:
     """Train one model; its losses on the same held-out and training windows, several times on the way."""
     documents = docstrings()
     vocabulary = vocabulary_for(documents, VOCABULARY)
@@ -71,11 +75,10 @@ def pretrain(name: str, recipe: Recipe, seed: int, steps: int) -> dict:
     size = recipe.seq_len, TOKENS // recipe.seq_len, vocabulary.size
     torch.manual_seed(seed)
     model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
-    config = Config(steps, evaluate_every=steps // JUDGEMENTS, seed=seed)
+    config = Config(steps, rate, evaluate_every=steps // JUDGEMENTS, seed=seed)
     batches, unseen, seen = MaskedBatches(train, *size, seed), judged(held, *size), judged(train, *size)
-    trainer = Trainer(
-        model, masked_loss, batches, config, unseen, RUNS / name / folder_name(recipe, seed, steps)
-    )
+    folder = RUNS / name / folder_name(recipe, seed, steps, rate)
+    trainer = Trainer(model, masked_loss, batches, config, unseen, folder)
     counted = baseline_losses(train, unseen, size[-1])
     start, curve = time.perf_counter(), []
     for until in [*range(config.evaluate_every, steps, config.evaluate_every), steps]:
@@ -98,7 +101,7 @@ def finetune(recipe: Recipe, seed: int, pretrained: bool) -> dict:
     torch.manual_seed(seed)
     body = encoder(recipe, vocabulary.size)
     if pretrained:
-        weights, _ = read(newest(RUNS / "size" / folder_name(recipe, 0, STEPS))[0], {})
+        weights, _ = read(newest(RUNS / "size" / folder_name(recipe, 0, STEPS, Config.learning_rate))[0], {})
         prefix = "model.encoder."
         body.load_state_dict({k.removeprefix(prefix): w for k, w in weights.items() if k.startswith(prefix)})
     model = Classifier(body, len(PACKAGES))
@@ -127,9 +130,9 @@ def speed(n: int) -> dict:
     return {"seconds": seconds, "bytes": {name: peak_bytes(step) for name, step in steps.items()}}
 
 
-def folder_name(recipe: Recipe, seed: int, steps: int) -> str:
+def folder_name(recipe: Recipe, *settings: float) -> str:
     """One folder for each run."""
-    return "-".join(map(str, [*asdict(recipe).values(), seed, steps]))
+    return "-".join(map(str, [*asdict(recipe).values(), *settings]))
 
 
 def jobs(name: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
@@ -138,15 +141,18 @@ def jobs(name: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]
         yield from (({"seq_len": n}, lambda n=n: speed(n)) for n in LENGTHS)
     elif name == "finetune":
         for seed in FINE_SEEDS:
-            for recipe, pretrained in [*((recipe, True) for recipe in FINE), (FULL, False)]:
+            for recipe, pretrained in [
+                *((recipe, True) for recipe in FINE),
+                (FULL, False),
+                (LINFORMER, False),
+            ]:
                 what = asdict(recipe) | {"pretrained": pretrained, "seed": seed}
                 yield what, lambda r=recipe, s=seed, p=pretrained: finetune(r, s, p)
     else:
         steps = LONG if name == "long" else STEPS
-        for seed in seeds:
-            for recipe in RECIPES[name]:
-                what = asdict(recipe) | {"seed": seed, "steps": steps}
-                yield what, lambda r=recipe, s=seed: pretrain(name, r, s, steps)
+        for seed, recipe, rate in product(seeds, RECIPES[name], RATES.get(name, [Config.learning_rate])):
+            what = asdict(recipe) | {"seed": seed, "steps": steps, "learning_rate": rate}
+            yield what, lambda r=recipe, s=seed, lr=rate: pretrain(name, r, s, steps, lr)
 
 
 def main() -> None:

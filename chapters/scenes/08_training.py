@@ -4,7 +4,7 @@ from look import *
 from manim import *
 
 from linformer_from_scratch.plots import GREY
-from linformer_from_scratch.training import recipes
+from linformer_from_scratch.training import records
 
 X, Y, WIDTH, HEIGHT = -5.2, -2.0, 8.0, 5.0  # of the picture, in the scene's units
 LOWEST, HIGHEST = 2.5, 6.0  # losses that are drawn
@@ -59,4 +59,4 @@ def place(share: float, loss: float) -> list[float]:
 
 def run_of(attention: str) -> dict:
     """The recorded run of seed 0 with k = 32, layerwise, learned."""
-    return recipes.recorded("size", attention=attention, seed=0)[0]
+    return records.recorded("size", attention=attention, seed=0)[0]

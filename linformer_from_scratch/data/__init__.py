@@ -11,6 +11,7 @@ from linformer_from_scratch.data.batches import (
     held_out,
     mask_tokens,
     pad,
+    split,
     stream,
 )
 from linformer_from_scratch.data.public import public_documents, public_reviews
@@ -42,5 +43,6 @@ __all__ = [
     "read_documents",
     "read_text",
     "shipped_text",
+    "split",
     "stream",
 ]

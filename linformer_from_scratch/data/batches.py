@@ -28,6 +28,16 @@ def held_out(titles: Iterable[str], share: float = 0.2) -> list[str]:
     return drawn
 
 
+def split(documents: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Documents to learn from, and those held out; in the order they had.
+
+    Raises: as held_out.
+    """
+    hidden = set(held_out(documents))
+    learned = {title: text for title, text in documents.items() if title not in hidden}
+    return learned, {title: text for title, text in documents.items() if title in hidden}
+
+
 def stream(texts: Iterable[str], vocabulary) -> Tensor:
     """All texts as one row of token ids, END after each. Shape: (tokens,)."""
     return torch.tensor([i for text in texts for i in (*vocabulary.encode(text), END)], dtype=torch.long)

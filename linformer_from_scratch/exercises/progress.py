@@ -7,9 +7,10 @@ import contextlib
 import html
 import json
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from linformer_from_scratch.files import write_whole
 
 FORMAT = "linformer-from-scratch progress 1"  # tells our file from others of the same name
 
@@ -83,15 +84,7 @@ def save(state: State) -> None:
     try:
         if file.exists() and not file.is_file():
             raise OSError(None, "not a regular file")
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.")
-        try:
-            with open(handle, "w", encoding="utf-8") as temporary:
-                json.dump(content, temporary, indent=1, sort_keys=True)
-            os.replace(name, file)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+        write_whole(file, json.dumps(content, indent=1, sort_keys=True))
         _unsaved.pop(file, None)
     except OSError as error:
         _unsaved[file] = state

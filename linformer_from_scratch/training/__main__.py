@@ -23,17 +23,8 @@ from linformer_from_scratch.data.public import HUB
 from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.files import write_whole
 from linformer_from_scratch.training import Config, Trainer, masked_loss
-from linformer_from_scratch.training.recipes import (
-    ATTENTIONS,
-    KINDS,
-    SHARING,
-    Recipe,
-    encoder,
-    judged,
-    parameters,
-    streams,
-    vocabulary_for,
-)
+from linformer_from_scratch.training.corpora import judged, streams, vocabulary_for
+from linformer_from_scratch.training.recipes import PROJECTIONS, SHARING, Recipe, encoder, parameters
 
 SETTINGS, VOCABULARY = "settings.json", "vocabulary.json"  # in the run's folder
 NAMES = [
@@ -42,7 +33,7 @@ NAMES = [
     "batch_size",
     *(field.name for part in (Recipe, Config) for field in fields(part)),
 ]
-CHOICES = {"attention": ATTENTIONS, "sharing": SHARING, "projection": tuple(KINDS)}
+CHOICES = {"sharing": SHARING, "projection": PROJECTIONS}
 
 
 def parser() -> argparse.ArgumentParser:

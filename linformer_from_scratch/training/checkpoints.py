@@ -16,7 +16,7 @@ KEPT = 2  # the newest, and one to fall back on
 
 
 def write(folder: Path, step: int, tensors: Mapping[str, Tensor], record: Mapping) -> Path:
-    """Write a checkpoint and remove all but the newest two.
+    """Write a checkpoint; remove all but the newest two, and what a killed run left unfinished.
 
     The file gets its name only when all of it lies on the disk: a kill or a full disk leaves the older ones.
 
@@ -36,6 +36,8 @@ def write(folder: Path, step: int, tensors: Mapping[str, Tensor], record: Mappin
         ) from None
     for old in [found for found in newest(folder) if found <= path][KEPT:]:
         old.unlink()
+    for left in folder.glob("*.unfinished"):  # by a run that was killed
+        left.unlink()
     return path
 
 

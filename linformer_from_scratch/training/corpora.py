@@ -1,0 +1,53 @@
+"""Documents to what a run learns from and is judged by."""
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVocabulary, pad, split, stream
+
+PACKAGES = ("tkinter", "idlelib", "email", "distutils", "asyncio", "xml", "importlib", "lib2to3")
+SHORTEST = 32  # tokens of a passage
+JUDGED, JUDGED_SEED = 32, 1_000_000  # validation batches, and the seed of their windows and masks
+
+
+def vocabulary_for(documents: dict[str, str], size: int) -> SubwordVocabulary | ByteVocabulary:
+    """Subwords of the training documents; bytes for a size of 259."""
+    if size == ByteVocabulary.size:
+        return ByteVocabulary()
+    learned, _ = split(documents)
+    return SubwordVocabulary(learned.values(), size)
+
+
+def streams(documents: dict[str, str], vocabulary) -> tuple[Tensor, Tensor]:
+    """Tokens of the training documents, and of those held out. Shape: (tokens,) each."""
+    learned, hidden = split(documents)
+    return stream(learned.values(), vocabulary), stream(hidden.values(), vocabulary)
+
+
+def judged(ids: Tensor, seq_len: int, batch_size: int, vocab_size: int) -> list[tuple[Tensor, Tensor]]:
+    """The fixed batches by which every model is judged."""
+    batches = MaskedBatches(ids, seq_len, batch_size, vocab_size, JUDGED_SEED)
+    return [batches(i) for i in range(JUDGED)]
+
+
+def passages(
+    documents: dict[str, str], vocabulary, seq_len: int
+) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Pieces of the PACKAGES' modules, and which package each is from: for training, and held out.
+
+    Shape: (ids (pieces, seq_len) padded, labels (pieces,)) each
+    """
+    learned, hidden = split(documents)
+    return _pieces(learned, vocabulary, seq_len), _pieces(hidden, vocabulary, seq_len)
+
+
+def _pieces(documents: dict[str, str], vocabulary, seq_len: int) -> tuple[Tensor, Tensor]:
+    rows, labels = [], []
+    for title, text in documents.items():
+        package, ids = title.partition(".")[0], vocabulary.encode(text)
+        if package in PACKAGES:
+            pieces = [ids[i : i + seq_len] for i in range(0, len(ids), seq_len)]
+            kept = [piece for piece in pieces if len(piece) >= SHORTEST]
+            rows += kept
+            labels += [PACKAGES.index(package)] * len(kept)
+    return pad(rows, seq_len), torch.tensor(labels)

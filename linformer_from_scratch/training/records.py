@@ -1,0 +1,23 @@
+"""The recorded runs of chapter 08: find them, and read off what they reached."""
+
+from linformer_from_scratch.results import mean_and_spread, read_rows, select
+
+
+def recorded(experiment: str, **differing: object) -> list[dict]:
+    """Rows of a recorded experiment: Linformer at k = 32 with one learned E for all, but for what differs.
+
+    Other attentions carry the same words, which mean nothing to them: recorded("size", attention="full").
+    """
+    settings = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "learned"}
+    return select(read_rows(f"08_{experiment}"), **settings | differing)
+
+
+def curves_of(rows: list[dict]) -> tuple[list[int], list[list[float]]]:
+    """Updates, and the held-out losses of every run."""
+    updates = [point[0] for point in rows[0]["curve"]]
+    return updates, [[point[1] for point in row["curve"]] for row in rows]
+
+
+def final_loss(rows: list[dict]) -> tuple[float, float]:
+    """Mean and standard deviation over runs of the last held-out loss."""
+    return mean_and_spread([row["curve"][-1][1] for row in rows])
