@@ -106,12 +106,14 @@ def learning_curves(
     y_label: str,
     title: str,
     levels: Mapping[str, float] | None = None,
+    between: tuple[float, float] | None = None,
 ) -> Figure:
     """Loss against updates: for each name the mean over its runs and a band from the lowest to the highest.
 
     Args:
         runs: name -> updates (points,) and losses (points,) or (runs, points).
         levels: name -> a loss drawn as a line across, as of a baseline.
+        between: lowest and highest loss to show; all by default.
     """
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=6.8, height=4.0)
@@ -121,11 +123,13 @@ def learning_curves(
             axis.fill_between(
                 updates, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, lw=0
             )
+        low, high = between or (-np.inf, np.inf)
         for name, level in (levels or {}).items():
-            axis.axhline(level, color=GREY, lw=1, linestyle="-")
-            axis.text(1.02, level, name, va="center", transform=axis.get_yaxis_transform(), fontsize=10)
-        axis.set(xlabel="updates", ylabel=y_label, title=title, xlim=(0, None))
-        axis.legend(frameon=False, loc="upper right", bbox_to_anchor=(1, 0.95))
+            if low < level < high:
+                axis.axhline(level, color=GREY, lw=1, linestyle="-")
+                axis.text(1.02, level, name, va="center", transform=axis.get_yaxis_transform(), fontsize=10)
+        axis.set(xlabel="updates", ylabel=y_label, title=title, xlim=(0, None), ylim=between)
+        axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)  # off the curves
         drawn = ", ".join([*runs, *(levels or {})])
         return _finish(figure, f"{title}. {y_label} against updates: {drawn}.")
 

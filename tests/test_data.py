@@ -29,6 +29,7 @@ from linformer_from_scratch.data import (
     read_documents,
     read_text,
     shipped_text,
+    split,
     stream,
     text,
 )
@@ -309,6 +310,13 @@ def test_what_is_held_out_depends_on_the_title_alone():
     assert set(held_out(titles[::-1])) == set(drawn)
     assert held_out(titles[:501]) == [title for title in drawn if title in titles[:501]]
     assert drawn[:3] == ["title 21", "title 22", "title 23"]  # on every machine
+
+
+def test_split_puts_every_document_on_one_side():
+    texts = {f"title {i}": f"text {i}" for i in range(50)}
+    learned, hidden = split(texts)
+    assert list(hidden) == held_out(texts) and learned | hidden == texts
+    assert list(learned) == [title for title in texts if title not in hidden]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.5])

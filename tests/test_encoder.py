@@ -14,7 +14,7 @@ from linformer_from_scratch.attention import padding_mask
 from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.projections import MeanPooling
+from linformer_from_scratch.projections import GaussianProjection, MeanPooling
 from linformer_from_scratch.training.recipes import SHARING, Recipe, encoder, parameters
 
 VOCAB, BATCH, SEQ_LEN, SLOTS, HEADS, LAYERS, CLASSES = 23, 3, 13, 5, 2, 3, 7
@@ -293,3 +293,27 @@ def test_a_fixed_random_projection_differs_between_seeds_and_layers():
     first, other, again = drawn
     assert not torch.equal(first[0], first[1]) and not torch.equal(first[0], other[0])
     assert torch.equal(first[0], again[0])
+
+
+def test_a_fixed_projection_has_nothing_to_learn():
+    torch.manual_seed(0)
+    for kind, E in {"mean": MeanPooling, "gaussian": GaussianProjection}.items():
+        block = encoder(recipe(projection=kind, sharing="key-value"), VOCAB).blocks[0]
+        assert type(block.attention.E) is E and not list(block.attention.E.parameters())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"sharing": "all"}, "sharing is 'all', expected one of none, headwise, key-value, layerwise"),
+        ({"projection": "max"}, "projection is 'max', expected one of learned, windows, gaussian, mean"),
+        (
+            {"projection": "mean", "sharing": "none"},
+            "mean projections have no matrix for each head, expected learned or windows",
+        ),
+    ],
+)
+def test_a_recipe_of_unknown_words_is_refused(wrong, sentence):
+    with pytest.raises(ValueError) as error:
+        recipe(**wrong)
+    assert str(error.value) == sentence

@@ -11,6 +11,7 @@ plain     without the convolution over neighbours, as in the paper
 long      twice as many updates
 rate      half and twice the learning rate
 small     a sixteenth of the training text
+copying   losses on hidden tokens that stand elsewhere in the text, and on others; from runs recorded before
 finetune  which package a passage is from; begins from the runs of size, seed 0
 speed     seconds and bytes of a training step; run it alone
 """
@@ -31,6 +32,7 @@ from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
 from linformer_from_scratch.results import RESULTS, Results
 from linformer_from_scratch.training import Config, Trainer, accuracy, classification_loss, masked_loss
 from linformer_from_scratch.training.checkpoints import newest, read
+from linformer_from_scratch.training.copying import copying_losses
 from linformer_from_scratch.training.corpora import PACKAGES, judged, passages, streams, vocabulary_for
 from linformer_from_scratch.training.recipes import Recipe, encoder, parameters
 
@@ -63,6 +65,9 @@ RECIPES = {
 }
 RATES = {"rate": (2e-3, 8e-3)}  # other experiments take that of Config
 FINE = [*((recipe, True) for recipe in (FULL, NONE, *WIDTHS, SHARED[2])), (FULL, False), (LINFORMER, False)]
+COPYING = [("size", recipe) for recipe in (FULL, NONE, LINFORMER, *FIXED)] + [
+    (name, recipe) for name in ("start", "mixed") for recipe in RECIPES[name]
+]
 LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
 
 
@@ -93,6 +98,23 @@ def pretrain(name: str, recipe: Recipe, seed: int, steps: int, rate: float) -> d
     }
 
 
+def copying(name: str, recipe: Recipe, seed: int) -> dict:
+    """Held-out losses of a finished run on tokens that could be copied, and on those that could not."""
+    documents = docstrings()
+    vocabulary = vocabulary_for(documents, VOCABULARY)
+    _, held = streams(documents, vocabulary)
+    model = MaskedLanguageModel(encoder(recipe, vocabulary.size)).eval()
+    model.load_state_dict(weights_of(name, recipe, seed, "model."))
+    found = copying_losses(model, judged(held, recipe.seq_len, TOKENS // recipe.seq_len, vocabulary.size))
+    return {kind: round(loss, 4) for kind, loss in found.items()}
+
+
+def weights_of(name: str, recipe: Recipe, seed: int, prefix: str) -> dict[str, torch.Tensor]:
+    """The last weights of a run whose names begin with the prefix, without it."""
+    tensors, _ = read(newest(RUNS / name / folder_name(recipe, seed, STEPS, Config.learning_rate))[0], {})
+    return {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
+
+
 def finetune(recipe: Recipe, seed: int, pretrained: bool) -> dict:
     """Train a classifier of passages, from the encoder of the recorded run of seed 0 or from nothing."""
     documents = docstrings()
@@ -101,9 +123,7 @@ def finetune(recipe: Recipe, seed: int, pretrained: bool) -> dict:
     torch.manual_seed(seed)
     body = encoder(recipe, vocabulary.size)
     if pretrained:
-        weights, _ = read(newest(RUNS / "size" / folder_name(recipe, 0, STEPS, Config.learning_rate))[0], {})
-        prefix = "model.encoder."
-        body.load_state_dict({k.removeprefix(prefix): w for k, w in weights.items() if k.startswith(prefix)})
+        body.load_state_dict(weights_of("size", recipe, 0, "model.encoder."))
     model = Classifier(body, len(PACKAGES))
     batches = LabelledBatches(*train, TOKENS // recipe.seq_len, seed)
     config = Config(EPOCHS * len(batches), 1e-3, warmup=50, evaluate_every=10**9, seed=seed)
@@ -139,6 +159,9 @@ def jobs(name: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]
     """What an experiment measures, and the calls that do."""
     if name == "speed":
         yield from (({"seq_len": n}, lambda n=n: speed(n)) for n in LENGTHS)
+    elif name == "copying":
+        for seed, (source, recipe) in product(seeds, COPYING):
+            yield asdict(recipe) | {"seed": seed}, lambda s=seed, n=source, r=recipe: copying(n, r, s)
     elif name == "finetune":
         for seed in FINE_SEEDS:
             for recipe, pretrained in [
@@ -158,7 +181,7 @@ def jobs(name: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]
 def main() -> None:
     """Measure the experiments named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("experiments", nargs="+", choices=[*RECIPES, "finetune", "speed"])
+    parser.add_argument("experiments", nargs="+", choices=[*RECIPES, "copying", "finetune", "speed"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()

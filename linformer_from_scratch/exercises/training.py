@@ -10,6 +10,7 @@ from linformer_from_scratch.data import IGNORE, MASK
 from linformer_from_scratch.exercises.attention import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.training.records import updates_until
 
 WORDS = 50  # tokens of the vocabulary from which the draws come
 
@@ -256,19 +257,6 @@ def steps_not_losses(log):
 # 8.5: read a learning curve
 
 
-def updates_to_reach(curve: Tensor, loss: float) -> float:
-    """Updates after which the curve first is at or below a loss, straight between its points; -1 if never."""
-    before = None
-    for updates, found in curve.tolist():
-        if found <= loss:
-            if before is None:
-                return updates
-            share = (before[1] - loss) / (before[1] - found)
-            return before[0] + share * (updates - before[0])
-        before = updates, found
-    return -1.0
-
-
 def draw_curve(seed: int) -> tuple[Tensor, float]:
     """A curve of (updates, loss) that falls, rises a little and falls again; and a loss it crosses, or does not."""
     points, loss = (
@@ -288,7 +276,7 @@ def at_the_next_point(curve, loss):
 
 def at_the_last_point_above(curve, loss):
     """You return the point before the crossing; walk on along the straight line to the loss."""
-    reached = updates_to_reach(curve, loss)
+    reached = updates_until(curve, loss)
     return reached if reached <= curve[0, 0] else max(u for u, _ in curve.tolist() if u <= reached)
 
 
@@ -302,8 +290,8 @@ def the_last_crossing(curve, loss):
     points = curve.tolist()
     above = [i for i, (_, found) in enumerate(points) if found > loss]
     if not above or above[-1] == len(points) - 1:
-        return updates_to_reach(curve, loss)
-    return updates_to_reach(curve[above[-1] :], loss)
+        return updates_until(curve, loss)
+    return updates_until(curve[above[-1] :], loss)
 
 
 def place_not_updates(curve, loss):
@@ -314,7 +302,7 @@ def place_not_updates(curve, loss):
 
 def never_unless_reached_late(curve, loss):
     """Your curve never reaches the loss, yet you return its last point; return -1.0 there."""
-    reached = updates_to_reach(curve, loss)
+    reached = updates_until(curve, loss)
     return curve[-1, 0].item() if reached < 0 else reached
 
 
@@ -415,7 +403,7 @@ EXERCISES = (
         difficulty=2,
         minutes=7,
         trains="comparing runs by what they cost",
-        reference=updates_to_reach,
+        reference=updates_until,
         draw=draw_curve,
         mistakes=(
             at_the_next_point,

@@ -1,0 +1,52 @@
+"""training/records.py: the runs that are asked for, and what is read off them."""
+
+import pytest
+import torch
+
+from linformer_from_scratch import results
+from linformer_from_scratch.results import Results
+from linformer_from_scratch.training.records import (
+    curves_of,
+    final_loss,
+    mean_curve,
+    recorded,
+    updates_until,
+)
+
+USUAL = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "learned"}
+ROWS = [
+    {"curve": [[100, 6.0, 5.0], [200, 4.0, 3.0], [300, 3.5, 2.0]]},
+    {"curve": [[100, 5.0, 5.0], [200, 4.5, 4.0], [300, 2.5, 1.0]]},
+]
+
+
+@pytest.mark.parametrize(
+    "other", [{"attention": "full"}, {"proj_dim": 16}, {"sharing": "none"}, {"projection": "mean"}]
+)
+def test_the_usual_linformer_is_found_but_for_what_differs(tmp_path, monkeypatch, other):
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    some = Results(tmp_path / "08_some.json", "a command")
+    for what in (USUAL, USUAL | other, USUAL | other | {"seed": 1}):
+        some.measure({"n": 8, **what}, dict)
+    assert recorded("some") == [{"n": 8, **USUAL}]
+    assert recorded("some", **other) == [{"n": 8, **USUAL, **other}, {"n": 8, **USUAL, **other, "seed": 1}]
+    assert recorded("some", n=9) == []
+
+
+def test_held_out_losses_of_every_run():
+    assert curves_of(ROWS) == ([100, 200, 300], [[6.0, 4.0, 3.5], [5.0, 4.5, 2.5]])
+    assert final_loss(ROWS) == (3.0, pytest.approx(0.5**0.5))
+    assert mean_curve(ROWS).tolist() == [[100, 5.5], [200, 4.25], [300, 3.0]]
+
+
+@pytest.mark.parametrize(
+    ("loss", "updates"),
+    [(5.5, 100), (6.0, 100), (4.25, 200), (4.875, 150), (3.625, 250), (3.0, 300), (2.9, -1)],
+)
+def test_a_curve_reaches_a_loss_straight_between_its_points(loss, updates):
+    assert updates_until(mean_curve(ROWS), loss) == updates
+
+
+def test_the_first_time_counts():
+    curve = torch.tensor([[0.0, 3.0], [10.0, 1.0], [20.0, 3.0], [30.0, 0.0]])
+    assert updates_until(curve, 2.0) == 5
