@@ -5,9 +5,12 @@ import json
 import math
 import shutil
 import statistics
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import pytest
 import torch
@@ -301,6 +304,34 @@ def test_memory_does_not_grow_with_the_steps(tmp_path):
 
     trainer_of(tmp_path, batches=counting, config=Config(steps=500, evaluate_every=40)).train()
     assert alive[0] == alive[1]
+
+
+RESIDENT = """
+import torch
+from linformer_from_scratch.data import MaskedBatches
+from linformer_from_scratch.encoder import MaskedLanguageModel
+from linformer_from_scratch.training import Config, Trainer, masked_loss
+from linformer_from_scratch.training.recipes import Recipe, encoder
+
+def resident():
+    pages = int(open("/proc/self/statm").read().split()[1])
+    return pages * 4096 / 2**20
+
+batches = MaskedBatches(torch.randint(3, 300, (5000,)), 64, 8, 300)
+model = MaskedLanguageModel(encoder(Recipe(seq_len=64, d_model=32), 300))
+trainer = Trainer(model, masked_loss, batches, Config(600))
+trainer.train(until=100)
+before = resident()
+trainer.train(until=600)
+print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read from /proc")
+def test_resident_memory_is_flat_over_500_steps(record_property):
+    run = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
+    record_property("report", f"resident memory grew by {float(run.stdout):.1f} MiB in 500 steps")
+    assert float(run.stdout) < 3
 
 
 def test_metrics_are_json_without_validation_too(tmp_path):
