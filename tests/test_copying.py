@@ -4,31 +4,33 @@ import pytest
 import torch
 
 from linformer_from_scratch.data import IGNORE, MASK, MaskedBatches
-from linformer_from_scratch.training.copying import copying_losses, repeated
+from linformer_from_scratch.training.copying import copies, copying_losses
 
 X = IGNORE
 CASES = {
-    "to the left": ([5, 8, 9, MASK, 7], [X, X, X, 5, X], [True]),
-    "to the right": ([MASK, 8, 9, 5], [5, X, X, X], [True]),
-    "beside it, on the left": ([5, MASK, 9, 7], [X, 5, X, X], [False]),
-    "beside it, on the right": ([9, MASK, 5, 7], [X, 5, X, X], [False]),
-    "beside it, and elsewhere": ([9, MASK, 5, 7, 5], [X, 5, X, X, X], [True]),
-    "nowhere": ([9, MASK, 8, 7], [X, 5, X, X], [False]),
-    "only itself, left as it was": ([9, 5, 8, 7], [X, 5, X, X], [False]),
-    "only where it is hidden, too": ([9, MASK, 8, MASK], [X, 5, X, 5], [False, False]),
-    "by accident, where another was replaced": ([9, MASK, 8, 5], [X, 5, X, 6], [True, False]),
+    "to the left": ([5, 8, 9, MASK, 7], [X, X, X, 5, X], [[0]]),
+    "to the right": ([MASK, 8, 9, 5], [5, X, X, X], [[3]]),
+    "twice": ([5, 8, MASK, 8, 5], [X, X, 5, X, X], [[0, 4]]),
+    "beside it, on the left": ([5, MASK, 9, 7], [X, 5, X, X], [[]]),
+    "beside it, on the right": ([9, MASK, 5, 7], [X, 5, X, X], [[]]),
+    "beside it, and elsewhere": ([9, MASK, 5, 7, 5], [X, 5, X, X, X], [[4]]),
+    "nowhere": ([9, MASK, 8, 7], [X, 5, X, X], [[]]),
+    "only itself, left as it was": ([9, 5, 8, 7], [X, 5, X, X], [[]]),
+    "only where it is hidden, too": ([9, MASK, 8, MASK], [X, 5, X, 5], [[], []]),
+    "by accident, where another was replaced": ([9, MASK, 8, 5], [X, 5, X, 6], [[3], []]),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_token_is_repeated_if_it_is_to_be_seen_elsewhere(case):
+def test_copies_are_where_the_answer_is_to_be_seen(case):
     inputs, targets, expected = CASES[case]
-    assert repeated(torch.tensor([inputs]), torch.tensor([targets])).tolist() == expected
+    found = copies(torch.tensor([inputs]), torch.tensor([targets]))
+    assert [row.nonzero().flatten().tolist() for row in found] == expected
 
 
 def test_texts_of_a_batch_do_not_see_each_other():
     inputs, targets = torch.tensor([[MASK, 8, 9], [7, 8, 5]]), torch.tensor([[5, X, X], [X, X, 9]])
-    assert repeated(inputs, targets).tolist() == [False, False]
+    assert not copies(inputs, targets).any()
 
 
 def test_the_two_losses_and_their_shares_make_the_whole_loss():

@@ -4,7 +4,7 @@ Each word is an experiment and a file chapters/results/08_WORD.json, a row for e
 the file already is not measured again, and one that was killed goes on from its checkpoint.
 
 size      Transformer and Linformer: k, sharing, kinds of E and F; without attention
-start     E learned from mean pooling on, and as many slots as tokens
+start     E learned from mean pooling on, as many slots as tokens, mean pooling at other k
 mixed     full attention in one layer, Linformer or nothing in the other
 length    longer and shorter texts at the same k
 plain     without the convolution over neighbours, as in the paper
@@ -49,10 +49,11 @@ SHARED = [replace(LINFORMER, sharing=sharing) for sharing in ("none", "headwise"
 FIXED = [replace(LINFORMER, projection=kind) for kind in ("gaussian", "mean")]
 SQUARE = replace(LINFORMER, proj_dim=LINFORMER.seq_len)
 STARTED = [replace(recipe, projection="windows") for recipe in (*WIDTHS, SQUARE)]
+POOLED = [replace(LINFORMER, projection="mean", proj_dim=k) for k in (16, 64)]  # 32 is in FIXED
 MIXED = ("full+linformer", "linformer+full", "full+none", "none+full")
 RECIPES = {
     "size": [FULL, NONE, *WIDTHS, *SHARED, *FIXED],
-    "start": [*STARTED, SQUARE],
+    "start": [*STARTED, SQUARE, *POOLED],
     "mixed": [Recipe(words) for words in MIXED],
     "length": [
         *(replace(recipe, seq_len=n) for n in (512, 256, 64) for recipe in (LINFORMER, FULL, NONE)),

@@ -13,30 +13,31 @@ from torch.nn import functional
 from linformer_from_scratch.data import IGNORE
 
 
-def repeated(inputs: Tensor, targets: Tensor) -> Tensor:
-    """Which hidden tokens stand, visible, elsewhere in their text, farther than one token away?
+def copies(inputs: Tensor, targets: Tensor) -> Tensor:
+    """Where in its text does each hidden token's answer stand, visible, farther than one token away?
 
-    Shape: (batch, n), (batch, n) with IGNORE where nothing is hidden -> (hidden tokens,), in row-major order
+    Shape: (batch, n), (batch, n) with IGNORE where nothing is hidden -> bool (hidden tokens, n), hidden
+        tokens in row-major order
     """
     row, column = (targets != IGNORE).nonzero(as_tuple=True)
-    same = inputs[row] == targets[row, column][:, None]  # (hidden tokens, n)
+    same = inputs[row] == targets[row, column][:, None]
     far = (torch.arange(inputs.size(1), device=inputs.device) - column[:, None]).abs() > 1
-    return (same & far).any(dim=1)
+    return same & far
 
 
 @torch.no_grad()
 def copying_losses(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> dict[str, float]:
-    """Mean loss, in nats per token, on hidden tokens that are repeated in their text, and on the others.
+    """Mean loss, in nats per token, on hidden tokens that have copies in their text, and on the others.
 
     Args:
         model: a MaskedLanguageModel, in evaluation mode.
         batches: inputs and targets (batch, n) on the model's device.
     """
-    losses, copies = [], []
+    losses, found = [], []
     for inputs, targets in batches:
         hidden = targets != IGNORE
         scores = model(inputs, where=hidden)
         losses.append(functional.cross_entropy(scores, targets[hidden], reduction="none"))
-        copies.append(repeated(inputs, targets))
-    each, copy = torch.cat(losses), torch.cat(copies)
-    return {"repeated": each[copy].mean().item(), "new": each[~copy].mean().item()}
+        found.append(copies(inputs, targets).any(dim=1))
+    each, repeated = torch.cat(losses), torch.cat(found)
+    return {"repeated": each[repeated].mean().item(), "new": each[~repeated].mean().item()}
