@@ -15,7 +15,14 @@ from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLan
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import GaussianProjection, MeanPooling
-from linformer_from_scratch.training.recipes import SHARING, Recipe, encoder, parameters
+from linformer_from_scratch.training.recipes import (
+    PROJECTIONS,
+    SHARING,
+    Recipe,
+    encoder,
+    parameters,
+    slow_parameters,
+)
 
 VOCAB, BATCH, SEQ_LEN, SLOTS, HEADS, LAYERS, CLASSES = 23, 3, 13, 5, 2, 3, 7
 D_MODEL = 11 * HEADS
@@ -272,10 +279,24 @@ def test_a_recipe_names_the_attention_of_each_layer_and_linformers_share_one_pro
     assert len(shared) == ("linformer" in words)
 
 
+@pytest.mark.parametrize(("sharing", "matrices"), [("layerwise", 1), ("key-value", 3), ("none", 6)])
+def test_only_projections_that_are_to_be_slow_are_slow(sharing, matrices):
+    for kind in PROJECTIONS:
+        if kind in ("gaussian", "mean") and sharing == "none":
+            continue
+        body = encoder(recipe(projection=kind, sharing=sharing), VOCAB)
+        slow = slow_parameters(recipe(projection=kind, sharing=sharing), body)
+        assert len(slow) == (matrices if kind == "slow" else 0)
+        assert {p.shape[-2:] for p in slow} <= {(SLOTS, SEQ_LEN)}
+    mixed = recipe(attention="full+none+full", projection="slow")
+    assert slow_parameters(mixed, encoder(mixed, VOCAB)) == []
+
+
+@pytest.mark.parametrize("kind", ["windows", "slow"])
 @pytest.mark.parametrize("sharing", SHARING)
-def test_a_projection_may_start_at_windows_and_then_learns(sharing):
+def test_a_projection_may_start_at_windows_and_then_learns(sharing, kind):
     torch.manual_seed(0)
-    layers = encoder(recipe(projection="windows", sharing=sharing), VOCAB).blocks
+    layers = encoder(recipe(projection=kind, sharing=sharing), VOCAB).blocks
     x = torch.randn(2, 1, SEQ_LEN, D_MODEL)
     for E in (E for block in layers for E in (block.attention.E, block.attention.F)):
         assert E.weight.requires_grad
@@ -306,7 +327,10 @@ def test_a_fixed_projection_has_nothing_to_learn():
     ("wrong", "sentence"),
     [
         ({"sharing": "all"}, "sharing is 'all', expected one of none, headwise, key-value, layerwise"),
-        ({"projection": "max"}, "projection is 'max', expected one of learned, windows, gaussian, mean"),
+        (
+            {"projection": "max"},
+            "projection is 'max', expected one of learned, windows, slow, gaussian, mean",
+        ),
         (
             {"projection": "mean", "sharing": "none"},
             "mean projections have no matrix for each head, expected learned or windows",

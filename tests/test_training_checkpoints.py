@@ -171,6 +171,28 @@ def test_another_configuration_is_refused_with_both_values(tmp_path, name, value
         trainer_of(tmp_path, config=replace(CONFIG, **{name: value}))
 
 
+def slow_run(folder=None, first=0):
+    model = classifier()
+    return trainer_of(folder, model=model, slow=list(model.parameters())[first : first + 2])
+
+
+def test_a_run_with_slow_parameters_goes_on_as_if_it_had_not_stopped(tmp_path):
+    slow_run(tmp_path).train(until=6)
+    whole = slow_run()
+    whole.train()
+    resumed = slow_run(tmp_path)
+    assert resumed.step == 4 and curve(resumed.train()) == curve(whole.history)
+    assert same(resumed.model, whole.model)
+    assert curve(whole.history) != curve(straight().history)
+
+
+@pytest.mark.parametrize("other", [{"first": 1}, None])
+def test_other_slow_parameters_are_refused_with_both(tmp_path, other):
+    slow_run(tmp_path).train(until=4)
+    with pytest.raises(ValueError, match=r"has slow=\['0.weight', '0.bias'\], this one slow="):
+        slow_run(tmp_path, **other) if other else trainer_of(tmp_path)
+
+
 @contextmanager
 def files_of_at_most(size):
     """What a full disk does, by the operating system's own limit."""

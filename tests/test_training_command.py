@@ -15,7 +15,7 @@ import torch
 
 from linformer_from_scratch import data
 from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, read_documents
-from linformer_from_scratch.training import Config, corpora
+from linformer_from_scratch.training import Config, checkpoints, corpora
 from linformer_from_scratch.training.recipes import Recipe
 
 MODULE = "linformer_from_scratch.training"
@@ -95,6 +95,17 @@ def test_a_real_process_says_one_sentence_and_fails(tmp_path, text):
     ran = subprocess.run(words, capture_output=True, encoding="utf-8", cwd=tmp_path)
     assert ran.returncode == 1 and ran.stdout == ""
     assert ran.stderr.count("\n") == 1 and "8" in ran.stderr and "3" in ran.stderr
+
+
+def test_a_slow_projection_is_slow_and_goes_on_being_so(tmp_path, text, command):
+    words = ["--text", text, *SMALL, "--quiet", "--attention", "linformer", "--projection"]
+    for kind in ("windows", "slow", "slow"):
+        command("--folder", tmp_path / kind, *words, kind)
+    newest = checkpoints.newest(tmp_path / "slow")[0]
+    _, record = checkpoints.read(newest, {})
+    assert record["config"]["slow"] == ["encoder.blocks.0.attention.E.weight"]
+    windows, slow = losses(tmp_path / "windows"), losses(tmp_path / "slow")
+    assert windows[0] == slow[0] and windows[-1] != slow[-1]
 
 
 WRONG = [

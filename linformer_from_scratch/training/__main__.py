@@ -24,7 +24,14 @@ from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.files import write_whole
 from linformer_from_scratch.training import Config, Trainer, masked_loss
 from linformer_from_scratch.training.corpora import judged, streams, vocabulary_for
-from linformer_from_scratch.training.recipes import PROJECTIONS, SHARING, Recipe, encoder, parameters
+from linformer_from_scratch.training.recipes import (
+    PROJECTIONS,
+    SHARING,
+    Recipe,
+    encoder,
+    parameters,
+    slow_parameters,
+)
 
 SETTINGS, VOCABULARY = "settings.json", "vocabulary.json"  # in the run's folder
 NAMES = [
@@ -139,8 +146,9 @@ def trainer_of(arguments: argparse.Namespace, settings: dict) -> Trainer:
     torch.manual_seed(config.seed)
     if not (arguments.folder / SETTINGS).exists():
         write_whole(arguments.folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
+    model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
     return Trainer(
-        MaskedLanguageModel(encoder(recipe, vocabulary.size)),
+        model,
         masked_loss,
         batches,
         config,
@@ -149,6 +157,7 @@ def trainer_of(arguments: argparse.Namespace, settings: dict) -> Trainer:
         device=arguments.device,
         compile=arguments.compile,
         progress=not arguments.quiet,
+        slow=slow_parameters(recipe, model),
     )
 
 

@@ -18,7 +18,7 @@ from linformer_from_scratch.projections import (
 
 ATTENTIONS = ("linformer", "full", "none")
 SHARING = ("none", "headwise", "key-value", "layerwise")
-PROJECTIONS = ("learned", "windows", "gaussian", "mean")
+PROJECTIONS = ("learned", "windows", "slow", "gaussian", "mean")
 PACKAGES = ("tkinter", "idlelib", "email", "distutils", "asyncio", "xml", "importlib", "lib2to3")
 SHORTEST = 32  # tokens of a passage
 JUDGED, JUDGED_SEED = 32, 1_000_000  # validation batches, and the seed of their windows and masks
@@ -34,7 +34,8 @@ class Recipe:
         num_layers: how many blocks.
         proj_dim: slots of Linformer, the paper's k.
         sharing: none (E and F for every head), headwise, key-value or layerwise.
-        projection: learned (from random numbers on), windows (learned, too), gaussian or mean (fixed).
+        projection: learned (from random numbers), windows, slow (learned, too), gaussian or mean (fixed).
+            windows and slow start at windows of mean pooling; slow moves at a tenth of the rate.
         neighbours: as in Encoder.
 
     Raises: ValueError if a word is not one of these, or there is not one attention for each layer.
@@ -107,7 +108,15 @@ def projection(recipe: Recipe) -> Projection:
     if recipe.projection == "gaussian":
         return GaussianProjection(*sizes, seed=int(torch.randint(2**31, ())))
     E = LearnedProjection(*sizes, recipe.num_heads if recipe.sharing == "none" else None)
-    return start_at_windows(E) if recipe.projection == "windows" else E
+    return E if recipe.projection == "learned" else start_at_windows(E)
+
+
+def slow_parameters(recipe: Recipe, model: nn.Module) -> list[nn.Parameter]:
+    """E and F of a recipe whose projection is slow, for the Trainer; else none."""
+    if recipe.projection != "slow":
+        return []
+    found = [module for module in model.modules() if isinstance(module, LearnedProjection)]
+    return [E.weight for E in found]
 
 
 def parameters(model: nn.Module) -> int:

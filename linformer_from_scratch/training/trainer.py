@@ -17,6 +17,7 @@ from linformer_from_scratch.training import checkpoints
 
 METRICS = "metrics.jsonl"  # in the run's folder
 CLIP = 1.0  # largest norm of all gradients together
+SLOW = 0.1  # of the learning rate, for parameters that are to move slowly
 BETAS = (0.9, 0.98)  # of AdamW; Liu et al. 2019 (RoBERTa), section 2.4
 Batch = tuple[Tensor, ...]
 
@@ -86,10 +87,11 @@ class Trainer:
         autocast: compute in bfloat16 where PyTorch holds that safe; by default on GPUs made for it.
         compile: compile the model first (torch.compile): slow to start, faster after.
         progress: show a bar with loss and tokens per second.
+        slow: parameters of the model that get a tenth of the learning rate.
 
-    Raises: ValueError if the folder holds a run with another configuration, or only checkpoints that cannot
-        be read. FloatingPointError at a step whose loss or gradient is not finite; the weights before it are
-        untouched. OSError if the disk is full; what was written before is kept.
+    Raises: ValueError if the folder holds a run with another configuration or other slow parameters, or only
+        checkpoints that cannot be read. FloatingPointError at a step whose loss or gradient is not finite;
+        the weights before it are untouched. OSError if the disk is full; what was written before is kept.
     """
 
     def __init__(
@@ -104,13 +106,16 @@ class Trainer:
         autocast: bool | None = None,
         compile: bool = False,
         progress: bool = False,
+        slow: Sequence[nn.Parameter] = (),
     ):
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         on_gpu = self.device.type == "cuda"
         self.autocast = on_gpu and torch.cuda.is_bf16_supported() if autocast is None else autocast
         self.model, self.loss, self.batches = model.to(self.device), loss, batches
         self.config, self.validation, self.progress = config, validation, progress
-        self.optimizer = _optimizer(self.model, config)
+        ids = set(map(id, slow))
+        self.slow = [name for name, parameter in self.model.named_parameters() if id(parameter) in ids]
+        self.optimizer = _optimizer(self.model, config, self.slow)
         self.step, self.history = 0, []
         torch.manual_seed(config.seed)
         self.folder = Path(folder) if folder else None
@@ -158,7 +163,7 @@ class Trainer:
         rate = learning_rate(self.step, self.config)
         self._check_finite(total, norm, rate)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["factor"]
         self.optimizer.step()
         self.step += 1
         speed = round(tokens / (time.perf_counter() - start))
@@ -184,7 +189,11 @@ class Trainer:
         if self.folder:
             _append(self.folder / METRICS, record)
             if checkpoint:
-                checkpoints.write(self.folder, self.step, self._state(), {"config": asdict(self.config)})
+                checkpoints.write(self.folder, self.step, self._state(), {"config": self._settings()})
+
+    def _settings(self) -> dict:
+        """What must be the same when the run goes on."""
+        return asdict(self.config) | ({"slow": self.slow} if self.slow else {})
 
     def _state(self) -> dict[str, Tensor]:
         """Weights, what AdamW remembers, and where the random numbers stand."""
@@ -205,7 +214,7 @@ class Trainer:
                 refusals.append(str(found))
                 continue
             tensors, record = found
-            _check_same(self.config, record["config"], self.folder)
+            _check_same(self._settings(), record["config"], self.folder)
             if refusals:
                 warnings.warn(f"{'; '.join(refusals)}; going on from step {record['step']}", stacklevel=3)
             self._load(tensors, record["step"])
@@ -228,13 +237,12 @@ class Trainer:
         self.step, self.history = step, _read_metrics(self.folder / METRICS, step)
 
 
-def _optimizer(model: nn.Module, config: Config) -> torch.optim.Optimizer:
-    matrices = [p for p in model.parameters() if p.dim() > 1]
-    vectors = [p for p in model.parameters() if p.dim() < 2]  # biases and norms do not decay
-    groups = [
-        {"params": matrices, "weight_decay": config.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+def _optimizer(model: nn.Module, config: Config, slow: Sequence[str]) -> torch.optim.Optimizer:
+    kinds: dict[tuple[float, float], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        decay = config.weight_decay if parameter.dim() > 1 else 0.0  # biases and norms do not decay
+        kinds.setdefault((decay, SLOW if name in slow else 1.0), []).append(parameter)
+    groups = [{"params": some, "weight_decay": kind[0], "factor": kind[1]} for kind, some in kinds.items()]
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=BETAS)
 
 
@@ -242,11 +250,11 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _check_same(config: Config, found: dict, folder: Path) -> None:
-    for name, value in asdict(config).items():
-        if found.get(name) != value:
+def _check_same(settings: dict, found: dict, folder: Path) -> None:
+    for name in {**settings, **found}:
+        if found.get(name) != settings.get(name):
             raise ValueError(
-                f"the run in {folder} has {name}={found.get(name)}, this one {name}={value}; "
+                f"the run in {folder} has {name}={found.get(name)}, this one {name}={settings.get(name)}; "
                 "choose another folder or the same configuration"
             )
 
