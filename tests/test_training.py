@@ -35,6 +35,15 @@ CONFIG = Config(steps=17, learning_rate=0.05, warmup=3, weight_decay=0.1, evalua
 TINY = Recipe(seq_len=13, d_model=6, num_heads=2, num_layers=1, proj_dim=5)
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Curves are compared to the last bit, also with those of processes that have one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def classifier(dropout=0.3, hidden=HIDDEN):
     torch.manual_seed(1)
     head = nn.LayerNorm(hidden), nn.Linear(hidden, CLASSES)

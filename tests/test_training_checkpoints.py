@@ -24,6 +24,7 @@ from test_training import (
     is_the_same_run,
     lines,
     names,
+    one_thread,
     same,
     straight,
     trainer_of,
@@ -32,6 +33,7 @@ from torch import nn
 
 from linformer_from_scratch import files
 
+__all__ = ["one_thread"]  # used by being there
 LAST = "step-00000017.safetensors"
 
 
