@@ -129,7 +129,8 @@ def learning_curves(
                 axis.axhline(level, color=GREY, lw=1, linestyle="-")
                 axis.text(1.02, level, name, va="center", transform=axis.get_yaxis_transform(), fontsize=10)
         axis.set(xlabel="updates", ylabel=y_label, title=title, xlim=(0, None), ylim=between)
-        axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3)  # off the curves
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}  # off the curves
+        axis.legend(frameon=False, ncols=3, columnspacing=1.0, handlelength=1.6, **place)
         drawn = ", ".join([*runs, *(levels or {})])
         return _finish(figure, f"{title}. {y_label} against updates: {drawn}.")
 

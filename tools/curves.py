@@ -20,6 +20,9 @@ PICTURES = {
     "k": TRANSFORMER | NOTHING | {f"Linformer, k = {k}": ("size", {"proj_dim": k}) for k in (64, 32, 16)},
     "sharing": TRANSFORMER | {f"sharing {word}": ("size", {"sharing": word}) for word in SHARING},
     "fixed": TRANSFORMER | {name: ("size", {"projection": kind}) for name, kind in FIXED.items()},
+    "slow": TRANSFORMER
+    | NOTHING
+    | {f"slow E, k = {k}": ("start", {"proj_dim": k, "projection": "slow"}) for k in (128, 64, 32, 16)},
     "length": {f"Linformer, n = {n}": (name, {"seq_len": n}) for n, name in LENGTHS.items()},
     "long": {
         "Transformer": ("long", {"attention": "full"}),

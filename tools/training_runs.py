@@ -200,7 +200,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     for name in arguments.experiments:
-        results = Results(RESULTS / f"08_{name}.json", f"python tools/training_runs.py {name}")
+        command = f"python tools/training_runs.py {name} --threads {arguments.threads}"
+        results = Results(RESULTS / f"08_{name}.json", command)
         for what, call in jobs(name, arguments.seeds):
             results.measure(what, call)
             print(name, what, flush=True)
