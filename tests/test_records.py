@@ -1,5 +1,9 @@
 """training/records.py: the runs that are asked for, and what is read off them."""
 
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -13,6 +17,11 @@ from linformer_from_scratch.training.records import (
     updates_until,
 )
 
+TOOL = Path(__file__).parents[1] / "tools" / "training_runs.py"
+SPEC = importlib.util.spec_from_file_location("training_runs", TOOL)
+tool = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(tool)
+EXPERIMENTS = [*tool.RECIPES, "copying", "finetune", "speed"]
 USUAL = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "learned"}
 ROWS = [
     {"curve": [[100, 6.0, 5.0], [200, 4.0, 3.0], [300, 3.5, 2.0]]},
@@ -50,3 +59,26 @@ def test_a_curve_reaches_a_loss_straight_between_its_points(loss, updates):
 def test_the_first_time_counts():
     curve = torch.tensor([[0.0, 3.0], [10.0, 1.0], [20.0, 3.0], [30.0, 0.0]])
     assert updates_until(curve, 2.0) == 5
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_every_recorded_row_is_one_that_the_tool_measures_and_stands_there_once(experiment):
+    measured = [what for what, _ in tool.jobs(experiment, [0, 1, 2])]
+    rows = results.read_rows(f"08_{experiment}")
+    found = Counter(next(i for i, what in enumerate(measured) if what.items() <= row.items()) for row in rows)
+    assert set(found.values()) == {1}
+
+
+def test_every_recorded_file_of_the_chapter_has_an_experiment():
+    files = sorted(path.stem.removeprefix("08_") for path in results.RESULTS.glob("08_*.json"))
+    assert files == sorted(EXPERIMENTS)
+
+
+def test_recorded_runs_ran_to_their_end_and_were_judged_on_the_same_text():
+    judged = {}
+    for row in (row for experiment in tool.RECIPES for row in results.read_rows(f"08_{experiment}")):
+        updates = [point[0] for point in row["curve"]]
+        assert updates == sorted(set(updates)) and updates[-1] == row["steps"] and len(updates) >= 16
+        text = row["seq_len"], row["training_tokens"]
+        assert judged.setdefault(text, row["baselines"]) == row["baselines"]
+    assert len(judged) == 5  # four lengths, and a sixteenth of the text

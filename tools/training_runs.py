@@ -177,11 +177,7 @@ def jobs(name: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]
             yield asdict(recipe) | {"seed": seed}, lambda s=seed, n=source, r=recipe: copying(n, r, s)
     elif name == "finetune":
         for seed in FINE_SEEDS:
-            for recipe, pretrained in [
-                *((recipe, True) for recipe in FINE),
-                (FULL, False),
-                (LINFORMER, False),
-            ]:
+            for recipe, pretrained in FINE:
                 what = asdict(recipe) | {"pretrained": pretrained, "seed": seed}
                 yield what, lambda r=recipe, s=seed, p=pretrained: finetune(r, s, p)
     else:
