@@ -6,7 +6,7 @@ the file already is not measured again, and one that was killed goes on from its
 size      Transformer and Linformer: k, sharing, kinds of E and F; without attention
 start     E learned from mean pooling on, as fast as the rest and slowly, or fixed there; up to k = n
 mixed     full attention in one layer, Linformer or nothing in the other
-length    longer and shorter texts at the same k
+length    longer and shorter texts at the same k, learned and mean pooling
 plain     without the convolution over neighbours, as in the paper
 long      twice as many updates
 rate      half and twice the learning rate
@@ -59,8 +59,8 @@ RECIPES = {
     "start": [*STARTED, SQUARE, *SLOW, *POOLED],
     "mixed": [Recipe(words) for words in MIXED],
     "length": [
-        *(replace(recipe, seq_len=n) for n in (512, 256, 64) for recipe in (LINFORMER, FULL, NONE)),
-        replace(LINFORMER, seq_len=512, proj_dim=128),
+        *(replace(recipe, seq_len=n) for n in (512, 256, 64) for recipe in (LINFORMER, FULL, NONE, FIXED[1])),
+        *(replace(recipe, seq_len=512, proj_dim=128) for recipe in (LINFORMER, FIXED[1])),
     ],
     "plain": [replace(recipe, neighbours=0) for recipe in (FULL, LINFORMER)],
     "long": [FULL, LINFORMER, NONE],
