@@ -100,9 +100,12 @@ def start(project, before="", python=sys.executable):
     """Begin an install; `before` is Python that runs first, to stand in for another machine."""
     run = f"{before}\nimport runpy; runpy.run_path('tools/course.py', run_name='__main__')"
     command = [python, "-c", run, "install"] if before else [python, "tools/course.py", "install"]
-    return subprocess.Popen(
-        command, cwd=project, env=OFFLINE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    try:
+        return subprocess.Popen(command, cwd=project, env=OFFLINE, text=True, **pipes)
+    finally:
+        signal.signal(signal.SIGINT, heard)
 
 
 def install(project, before="", python=sys.executable):
