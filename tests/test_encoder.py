@@ -333,7 +333,7 @@ def test_a_fixed_projection_has_nothing_to_learn():
         ),
         (
             {"projection": "mean", "sharing": "none"},
-            "mean projections have no matrix for each head, expected learned, windows or slow",
+            "mean projections have no matrix for each head; expected learned, windows or slow",
         ),
     ],
 )

@@ -63,7 +63,8 @@ class Recipe:
         fixed = self.projection in ("gaussian", "mean")
         if fixed and self.sharing == "none" and "linformer" in self.layers:
             raise ValueError(
-                f"{self.projection} projections have no matrix for each head, expected learned, windows or slow"
+                f"{self.projection} projections have no matrix for each head; "
+                "expected learned, windows or slow"
             )
 
     @property
