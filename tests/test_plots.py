@@ -67,3 +67,16 @@ def test_axis_of_curves_begins_at_zero_unless_something_lies_below():
     above, below = (plots.curves([1, 2], {"a": [low, 2.0]}, "x", "y", "t") for low in (0.5, -0.5))
     assert above.axes[0].get_ylim()[0] == 0
     assert below.axes[0].get_ylim()[0] <= -0.5
+
+
+def test_learning_curves_show_means_bands_and_the_levels_within_the_picture():
+    runs = {"one": ([10, 20, 30], [5.0, 4.0, 3.0]), "two": ([10, 30], [[4.0, 2.0], [6.0, 4.0]])}
+    levels = {"low": 1.0, "middle": 3.5, "high": 9.0}
+    axis = plots.learning_curves(runs, "loss", "A race", levels).axes[0]
+    lines = {line.get_label(): line.get_ydata().tolist() for line in axis.lines[:2]}
+    assert lines == {"one": [5.0, 4.0, 3.0], "two": [5.0, 3.0]}
+    band = axis.collections[1].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == (2.0, 6.0)
+    assert texts(axis) == ["low", "middle", "high"]
+    axis = plots.learning_curves(runs, "loss", "A race", levels, between=(2, 5)).axes[0]
+    assert texts(axis) == ["middle"] and axis.get_ylim() == (2, 5)

@@ -32,7 +32,7 @@ from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
 from linformer_from_scratch.projections import MeanPooling
 from linformer_from_scratch.results import RESULTS, Results
 from linformer_from_scratch.training import Config, Trainer, accuracy, classification_loss, masked_loss
-from linformer_from_scratch.training.checkpoints import newest, read
+from linformer_from_scratch.training.checkpoints import read
 from linformer_from_scratch.training.copying import copying_losses
 from linformer_from_scratch.training.corpora import PACKAGES, judged, passages, streams, vocabulary_for
 from linformer_from_scratch.training.recipes import Recipe, encoder, parameters, slow_parameters
@@ -124,7 +124,11 @@ def in_windows(E: torch.Tensor) -> float:
 
 def weights_of(name: str, recipe: Recipe, seed: int, prefix: str) -> dict[str, torch.Tensor]:
     """The last weights of a run whose names begin with the prefix, without it."""
-    tensors, _ = read(newest(RUNS / name / folder_name(recipe, seed, STEPS, Config.learning_rate))[0], {})
+    folder = RUNS / name / folder_name(recipe, seed, STEPS, Config.learning_rate)
+    last = folder / f"step-{STEPS:08}.safetensors"
+    if not last.exists():
+        raise SystemExit(f"{folder} holds no finished run; first measure {name} with --seeds {seed}")
+    tensors, _ = read(last, {})
     return {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
 
 
