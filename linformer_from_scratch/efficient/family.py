@@ -1,0 +1,145 @@
+"""The family on one footing: each relative by its size, its cost, and what it can do (chapter 09)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.efficient.blocks import whole_blocks
+from linformer_from_scratch.efficient.hierarchical import hierarchical_attention, hierarchical_flops
+from linformer_from_scratch.efficient.linear import linear_attention, linear_flops
+from linformer_from_scratch.efficient.nystrom import nystrom_attention, nystrom_flops
+from linformer_from_scratch.efficient.performer import (
+    orthogonal_gaussian,
+    performer_attention,
+    performer_flops,
+)
+from linformer_from_scratch.efficient.sliding_window import sliding_window_attention, sliding_window_flops
+from linformer_from_scratch.efficient.sparse import sparse_attention, sparse_flops
+from linformer_from_scratch.efficient.tiled import tiled_attention, tiled_flops
+from linformer_from_scratch.linformer import linformer_attention
+from linformer_from_scratch.projections import MeanPooling
+
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # (q, k, v), each (..., n, d) -> as v
+
+
+@dataclass(frozen=True)
+class Relative:
+    """One way to attend.
+
+    Args:
+        name: what it is called.
+        size: what its size counts; "" where it has none.
+        build: n, d, size -> a function of q, k, v; with causal=True where it can be causal.
+        flops: n, d, size -> operations of one head with d features.
+        sizes: n -> the sizes that make sense, cheapest first.
+        causal: whether a token can be kept from reading later ones.
+        fixed_length: whether it is built for a length.
+        exact: whether it is softmax attention, to rounding.
+    """
+
+    name: str
+    size: str
+    build: Callable[..., Attend]
+    flops: Callable[[int, int, int], int]
+    sizes: Callable[[int], Iterable[int]]
+    causal: bool
+    fixed_length: bool = False
+    exact: bool = False
+
+
+def effective_map(attend: Attend, q: Tensor, k: Tensor) -> Tensor:
+    """The n×n matrix that a relative multiplies the values with: what it makes of the identity.
+
+    Shape: q and k (..., n, d) -> (..., n, n)
+    """
+    n = k.size(-2)
+    identity = torch.eye(n, dtype=k.dtype, device=k.device).expand(*k.shape[:-2], n, n)
+    return attend(q, k, identity)
+
+
+def largest_size(relative: Relative, n: int, d: int, operations: float) -> int | None:
+    """The largest size that costs no more than so many operations a head; None if the smallest costs more."""
+    affordable = [size for size in relative.sizes(n) if relative.flops(n, d, size) <= operations]
+    return affordable[-1] if affordable else None
+
+
+def _window(n, d, size, causal=False):
+    return lambda q, k, v: sliding_window_attention(q, k, v, size, causal)
+
+
+def _hierarchical(n, d, size, causal=False):
+    return lambda q, k, v: hierarchical_attention(q, k, v, size, causal)
+
+
+def _sparse(n, d, size, causal=False):
+    return lambda q, k, v: sparse_attention(q, k, v, whole_blocks(n, size), 1, causal)
+
+
+def _linformer(n, d, size):
+    E = MeanPooling(n, size)(torch.eye(n))
+    return lambda q, k, v: linformer_attention(q, k, v, E.to(k), E.to(v))
+
+
+def _nystrom(n, d, size):
+    return lambda q, k, v: nystrom_attention(q, k, v, size)
+
+
+def _linear(n, d, size, causal=False):
+    return lambda q, k, v: linear_attention(q, k, v, causal)
+
+
+def _performer(n, d, size, causal=False):
+    omega = orthogonal_gaussian(size, d)
+    return lambda q, k, v: performer_attention(q, k, v, omega.to(q), causal)
+
+
+def _tiled(n, d, size, causal=False):
+    return lambda q, k, v: tiled_attention(q, k, v, causal=causal)
+
+
+def _every(n: int) -> range:
+    return range(1, n + 1)
+
+
+FAMILY = (
+    Relative("sliding window", "tokens on either side", _window, sliding_window_flops, _every, causal=True),
+    Relative(
+        "two levels",
+        "tokens of a block",
+        _hierarchical,
+        hierarchical_flops,
+        lambda n: [block for block in _every(n) if block * block >= n],  # below √n smaller is dearer
+        causal=True,
+    ),
+    Relative(
+        "strided + global",
+        "tokens of a class",
+        _sparse,
+        lambda n, d, size: sparse_flops(n, d, whole_blocks(n, size)),
+        _every,
+        causal=True,
+    ),
+    Relative(
+        "Linformer, mean pooling",
+        "slots k",
+        _linformer,
+        lambda n, d, size: 8 * n * size * d,  # E K, F V, scores, mixing
+        _every,
+        causal=False,
+        fixed_length=True,
+    ),
+    Relative("Nyström", "landmarks", _nystrom, nystrom_flops, _every, causal=False),
+    Relative("linear", "", _linear, lambda n, d, size: linear_flops(n, d), lambda n: [1], causal=True),
+    Relative("Performer", "random features", _performer, performer_flops, _every, causal=True),
+    Relative(
+        "tiled exact",
+        "",
+        _tiled,
+        lambda n, d, size: tiled_flops(n, d),
+        lambda n: [1],
+        causal=True,
+        exact=True,
+    ),
+)

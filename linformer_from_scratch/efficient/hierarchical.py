@@ -1,0 +1,48 @@
+"""Two levels: the own block token by token, every other block as one (chapter 09).
+
+score_ij = q_i · k_j / √d                       where i and j lie in the same block
+score_ij = q_i · (mean of the block's k) / √d   elsewhere
+                          after Zhu and Soricut 2021 (H-Transformer-1D, arXiv 2107.11906), with two levels
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.efficient.blocks import check_same_length, check_size, in_blocks, whole_blocks
+
+
+def hierarchical_attention(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool = False) -> Tensor:
+    """Near tokens one by one, far ones by the mean of their block, in one softmax.
+
+    A mean stands for all tokens of its block: the logarithm of their number is added to its score.
+
+    Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
+    Raises: ValueError if block < 1, or if q, k and v differ in n.
+    Cost: 4 n (block + n / block) d operations, least at block = √n; memory O(n (block + n / block)).
+    """
+    n = check_same_length(q, k, v)
+    check_size("block", block)
+    q, k, v = (in_blocks(x, block) for x in (q, k, v))  # (..., blocks, block, d)
+    blocks = k.size(-3)
+    real = in_blocks(torch.ones(n, 1, device=q.device), block)[..., 0]  # (blocks, block), 0 at padding
+    sizes = real.sum(dim=-1)
+    mean_k, mean_v = (x.sum(dim=-2) / sizes[:, None].to(x.dtype) for x in (k, v))  # (..., blocks, d)
+
+    near = q @ k.mT / math.sqrt(q.size(-1))  # (..., blocks, block, block)
+    far = q @ mean_k.mT[..., None, :, :] / math.sqrt(q.size(-1)) + sizes.log().to(q.dtype)
+    hidden, own = real[:, None, :] == 0, torch.eye(blocks, dtype=torch.bool, device=q.device)
+    if causal:
+        hidden = hidden | torch.ones(block, block, dtype=torch.bool, device=q.device).triu(1)
+        own = own | torch.ones_like(own).triu(1)
+    scores = near.masked_fill(hidden, -math.inf), far.masked_fill(own[:, None, :], -math.inf)
+    weights = torch.cat(scores, dim=-1).softmax(dim=-1)  # (..., blocks, block, block + blocks)
+    output = weights[..., :block] @ v + weights[..., block:] @ mean_v[..., None, :, :]
+    return output.flatten(-3, -2)[..., :n, :]
+
+
+def hierarchical_flops(n: int, d: int, block: int) -> int:
+    """Operations of one head with d features, those on padding included."""
+    blocks = whole_blocks(n, block)
+    return 4 * blocks * block * (block + blocks) * d

@@ -1,0 +1,55 @@
+"""Nyström: low rank through landmarks that the text itself gives (chapter 09).
+
+    softmax(Q K̃ᵀ/√d) · softmax(Q̃ K̃ᵀ/√d)⁺ · softmax(Q̃ Kᵀ/√d) V
+                                  Xiong et al. 2021 (Nyströmformer, arXiv 2102.03902), equations 13 and 14
+
+Q̃ and K̃ are means of windows; ⁺ is the pseudoinverse, found by iteration.
+"""
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.efficient.blocks import check_same_length, check_size
+from linformer_from_scratch.projections import MeanPooling
+
+
+def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: int = 6) -> Tensor:
+    """Attend to landmarks, correct for how they attend to each other, let them attend to all.
+
+    Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
+    Raises: ValueError if landmarks is not in 1 … n, or if q, k and v differ in n.
+    Cost: 8 n·landmarks·d operations and some that do not grow with n; memory O(n·landmarks).
+    Not causal: a landmark is a mean over its window, and every landmark reads all tokens.
+    """
+    n = check_same_length(q, k, v)
+    check_size("landmarks", landmarks)
+    if landmarks > n:
+        raise ValueError(f"landmarks is {landmarks}, expected at most n={n}")
+    pool = MeanPooling(n, landmarks)
+    q_mean, k_mean = pool(q), pool(k)  # (..., landmarks, d)
+    correction = pseudoinverse(attention_weights(q_mean, k_mean), steps)  # (..., landmarks, landmarks)
+    return attention_weights(q, k_mean) @ (correction @ (attention_weights(q_mean, k) @ v))
+
+
+def pseudoinverse(a: Tensor, steps: int = 6) -> Tensor:
+    """The Moore-Penrose inverse of square matrices, approached by iteration (Razavi et al. 2014).
+
+    Starts at aᵀ / (‖a‖₁ ‖a‖∞), the norms of each matrix by itself. Where a is
+    singular, rounding errors grow beyond some 20 steps.
+
+    Shape: (..., m, m) -> (..., m, m)
+    """
+    rows, columns = a.abs().sum(dim=-1), a.abs().sum(dim=-2)
+    z = a.mT / (rows.amax(dim=-1) * columns.amax(dim=-1))[..., None, None]
+    identity = torch.eye(a.size(-1), dtype=a.dtype, device=a.device)
+    for _ in range(steps):
+        az = a @ z
+        z = z @ (13 * identity - az @ (15 * identity - az @ (7 * identity - az))) / 4
+    return z
+
+
+def nystrom_flops(n: int, d: int, landmarks: int, steps: int = 6) -> int:
+    """Operations of one head with d features."""
+    m = landmarks
+    return 8 * n * m * d + 4 * m * m * d + 8 * steps * m**3

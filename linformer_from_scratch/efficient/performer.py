@@ -1,0 +1,58 @@
+"""Performer: random features whose products are the softmax's exponentials on average (chapter 09).
+
+    exp(q·k) = E[φ(q)·φ(k)],  φ(x) = exp(ω x − ‖x‖²/2) / √m,  ω ~ N(0, I)
+                         Choromanski et al. 2021 (FAVOR+, arXiv 2009.14794), lemma 1 and section 2.3
+
+Features are positive, so that no weight is negative; the ω are orthogonal within blocks of d.
+"""
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.efficient.blocks import check_size
+from linformer_from_scratch.efficient.linear import kernel_attention, linear_flops
+
+
+def orthogonal_gaussian(num_features: int, d: int, seed: int = 0) -> Tensor:
+    """Rows N(0, I), orthogonal to each other within blocks of d rows.
+
+    Shape: (num_features, d)
+    Raises: ValueError if a size is not a positive integer.
+    """
+    check_size("num_features", num_features)
+    check_size("d", d)
+    draw = torch.Generator().manual_seed(seed)
+    blocks = [torch.randn(d, d, generator=draw) for _ in range(-(-num_features // d))]
+    directions = torch.cat([torch.linalg.qr(block).Q.mT for block in blocks])[:num_features]
+    lengths = torch.randn(num_features, d, generator=draw).norm(dim=1, keepdim=True)
+    return directions * lengths
+
+
+def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: bool = False) -> Tensor:
+    """Kernel attention with positive random features, an estimate of softmax attention.
+
+    Shape: q and k (..., n, d), v (..., n, d_v), omega (num_features, d) -> (..., n, d_v)
+    Raises: ValueError if omega has another d than q, or if q, k and v differ in n.
+    Cost: 8 n·num_features·d operations; memory O(n·num_features).
+    """
+    if omega.size(-1) != q.size(-1):
+        raise ValueError(f"omega has {omega.size(-1)} features, q has {q.size(-1)}; expected the same number")
+    log_q, log_k = log_features(q, omega), log_features(k, omega)
+    # a factor common to a row, or to all keys, cancels in the division: with the largest, exp cannot overflow
+    q = (log_q - log_q.amax(dim=-1, keepdim=True)).exp()
+    k = (log_k - log_k.amax(dim=(-2, -1), keepdim=True)).exp()
+    return kernel_attention(q, k, v, causal)
+
+
+def log_features(x: Tensor, omega: Tensor) -> Tensor:
+    """ω x − ‖x‖²/2 with x divided by d^¼, so that products estimate exp(q·k / √d).
+
+    Shape: x (..., n, d), omega (num_features, d) -> (..., n, num_features)
+    """
+    x = x / x.size(-1) ** 0.25
+    return x @ omega.mT - x.square().sum(dim=-1, keepdim=True) / 2
+
+
+def performer_flops(n: int, d: int, num_features: int, causal: bool = False) -> int:
+    """Operations of one head with d features."""
+    return 4 * n * num_features * d + linear_flops(n, d, num_features, causal)

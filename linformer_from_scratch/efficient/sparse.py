@@ -1,0 +1,61 @@
+"""Sparse: every stride-th token, and a few that read and are read by all (chapter 09).
+
+i reads j if stride divides i − j, or j < num_global, or i < num_global
+          strides: Child et al. 2019 (Sparse Transformer, arXiv 1904.10509), section 4.3
+          global tokens: Beltagy et al. 2020 (Longformer, arXiv 2004.05150), section 3.1
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.efficient.blocks import check_same_length, check_size, in_blocks, whole_blocks
+
+
+def sparse_attention(
+    q: Tensor, k: Tensor, v: Tensor, stride: int, num_global: int = 1, causal: bool = False
+) -> Tensor:
+    """Softmax attention over every stride-th token and over the first num_global ones, which read all.
+
+    Tokens with the same remainder i mod stride form a class, and read each other.
+
+    Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
+    Raises: ValueError if stride < 1 or num_global < 0, or if q, k and v differ in n.
+    Cost: 4 n (n / stride + 2 num_global) d operations; with stride = √n O(n√n), as in table 1 of the paper.
+    """
+    n = check_same_length(q, k, v)
+    check_size("stride", stride)
+    check_size("num_global", num_global, least=0)
+    num_global = min(num_global, n)
+    queries, keys, values = (in_blocks(x, stride).transpose(-3, -2) for x in (q, k, v))
+    i = torch.arange(whole_blocks(n, stride) * stride, device=q.device).unflatten(0, (-1, stride)).mT
+    j = torch.arange(num_global, device=q.device)
+    i, own, shared = i[..., None], i[:, None, :], j  # tokens, those of their class, the global ones
+    in_class = (own < n) & (own <= i if causal else own >= 0)  # (stride, n / stride, n / stride)
+    to_shared = ((i - shared) % stride != 0) & (shared <= i if causal else shared >= 0)  # none twice
+
+    scores = queries @ keys.mT, queries @ k[..., None, :num_global, :].mT
+    masked = (s.masked_fill(~m, -math.inf) for s, m in zip(scores, (in_class, to_shared), strict=True))
+    weights = (torch.cat([*masked], dim=-1) / math.sqrt(q.size(-1))).softmax(dim=-1)
+    own_weights, shared_weights = weights.split([keys.size(-2), num_global], dim=-1)
+    output = own_weights @ values + shared_weights @ v[..., None, :num_global, :]
+    output = output.transpose(-3, -2).flatten(-3, -2)[..., num_global:n, :]
+    mask = sparse_mask(n, stride, num_global, causal, rows=num_global).to(q.device)
+    return torch.cat([scaled_dot_product_attention(q[..., :num_global, :], k, v, mask), output], dim=-2)
+
+
+def sparse_mask(
+    n: int, stride: int, num_global: int = 1, causal: bool = False, rows: int | None = None
+) -> Tensor:
+    """Who may read whom, as a mask. Shape: (n, n), or its first rows (rows, n)."""
+    i, j = torch.arange(n if rows is None else rows)[:, None], torch.arange(n)
+    mask = ((i - j) % stride == 0) | (j < num_global) | (i < num_global)
+    return mask & (j <= i) if causal else mask
+
+
+def sparse_flops(n: int, d: int, stride: int, num_global: int = 1) -> int:
+    """Operations of one head with d features, those on padding included."""
+    in_class = whole_blocks(n, stride)
+    return 4 * in_class * stride * (in_class + num_global) * d + 4 * num_global * n * d

@@ -1,0 +1,86 @@
+"""Tiled exact attention: the softmax in one pass over tiles, no n×n map in memory (chapter 09).
+
+m ← max(m, scores), l ← l·e^(m_old − m) + Σ e^(scores − m), o ← o·e^(m_old − m) + e^(scores − m) V
+                   online softmax: Milakov and Gimelshein 2018 (arXiv 1805.02867)
+                   tiles, and a backward pass that computes them again: Dao et al. 2022 (arXiv 2205.14135)
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.efficient.blocks import check_same_length, check_size
+
+
+def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bool = False) -> Tensor:
+    """softmax(q kᵀ / √d) v, exactly, holding one tile of scores at a time, forward and backward.
+
+    Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
+    Raises: ValueError if tile < 1, or if q, k and v differ in n.
+    Cost: 4 n²·d operations, about half of them if causal; memory O(n·d).
+    """
+    check_same_length(q, k, v)
+    check_size("tile", tile)
+    return _Tiled.apply(q, k, v, tile, causal)
+
+
+class _Tiled(torch.autograd.Function):
+    @staticmethod
+    def forward(context, q, k, v, tile, causal):
+        outputs, logarithms = [], []
+        for rows, columns in _sweep(q.size(-2), tile, causal):
+            one = q[..., rows, :]
+            largest = one.new_full((*one.shape[:-1], 1), -math.inf)  # m: of each row, so far
+            total = torch.zeros_like(largest)  # l: sum of the exponentials, so far
+            mixed = one.new_zeros(*one.shape[:-1], v.size(-1))  # o: values mixed, so far
+            for some in columns:
+                scores = _scores(one, k[..., some, :], rows, some, causal)  # (..., tile, tile)
+                new = torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
+                weights, shrink = (scores - new).exp(), (largest - new).exp()
+                total = shrink * total + weights.sum(dim=-1, keepdim=True)
+                mixed = shrink * mixed + weights @ v[..., some, :]
+                largest = new
+            outputs.append(mixed / total)
+            logarithms.append(largest + total.log())
+        output, logarithm = torch.cat(outputs, dim=-2), torch.cat(logarithms, dim=-2)
+        context.save_for_backward(q, k, v, output, logarithm)  # n·d numbers each: no map
+        context.tile, context.causal = tile, causal
+        return output
+
+    @staticmethod
+    def backward(context, upstream):
+        q, k, v, output, logarithm = context.saved_tensors
+        q_grad, k_grad, v_grad = (torch.zeros_like(x) for x in (q, k, v))
+        common = (upstream * output).sum(dim=-1, keepdim=True)  # softmax takes it off each score's gradient
+        for rows, columns in _sweep(q.size(-2), context.tile, context.causal):
+            for some in columns:
+                scores = _scores(q[..., rows, :], k[..., some, :], rows, some, context.causal)
+                weights = (scores - logarithm[..., rows, :]).exp()  # the tile of P, computed again
+                v_grad[..., some, :] += weights.mT @ upstream[..., rows, :]
+                change = upstream[..., rows, :] @ v[..., some, :].mT - common[..., rows, :]
+                change = weights * change / math.sqrt(q.size(-1))
+                q_grad[..., rows, :] += change @ k[..., some, :]
+                k_grad[..., some, :] += change.mT @ q[..., rows, :]
+        return q_grad, k_grad, v_grad, None, None
+
+
+def _sweep(n: int, tile: int, causal: bool):
+    """Tiles of rows, each with the tiles of columns that its rows may read."""
+    tiles = [slice(start, min(start + tile, n)) for start in range(0, n, tile)]
+    for i, rows in enumerate(tiles):
+        yield rows, tiles[: i + 1] if causal else tiles
+
+
+def _scores(q: Tensor, k: Tensor, rows: slice, columns: slice, causal: bool) -> Tensor:
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    if not causal:
+        return scores
+    i = torch.arange(rows.start, rows.stop, device=q.device)[:, None]
+    j = torch.arange(columns.start, columns.stop, device=q.device)
+    return scores.masked_fill(j > i, -math.inf)
+
+
+def tiled_flops(n: int, d: int) -> int:
+    """Operations of one head with d features: as many as with stored maps."""
+    return 4 * n * n * d

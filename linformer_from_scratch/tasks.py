@@ -1,0 +1,79 @@
+"""Two tasks whose every answer stands in the text, to be found by attention alone (chapters 09 and 12).
+
+needle: one marked token among noise; its value is asked for at the last token.
+copy:   the first half of the text is to be written again in the second.
+
+A batch is a function of a seed and a step, as in `data`: inputs and targets, IGNORE where nothing is asked.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.data import IGNORE
+
+VALUES = 16  # different values, so that a guess is right once in 16
+BLANK = 2 * VALUES  # stands where an answer is asked for; VALUES + v is the value v, marked
+VOCAB_SIZE = 2 * VALUES + 1
+
+Batches = Callable[[int], tuple[Tensor, Tensor]]
+
+
+def needle(n: int, batch: int, seed: int = 0) -> Batches:
+    """Find the only marked token, at a random place before the last, and say its value.
+
+    Shape: step -> inputs and targets (batch, n)
+    Raises: ValueError if n < 2.
+    """
+    _check_length(n)
+
+    def batches(step: int) -> tuple[Tensor, Tensor]:
+        draw = _generator(seed, step)
+        inputs = torch.randint(VALUES, (batch, n), generator=draw)
+        places = torch.randint(n - 1, (batch, 1), generator=draw)
+        targets = torch.full((batch, n), IGNORE)
+        targets[:, -1:] = inputs.gather(1, places)
+        inputs.scatter_add_(1, places, torch.full_like(places, VALUES))
+        inputs[:, -1] = BLANK
+        return inputs, targets
+
+    return batches
+
+
+def copy(n: int, batch: int, seed: int = 0) -> Batches:
+    """Write the first half of the text again: token n/2 + i is token i.
+
+    Shape: step -> inputs and targets (batch, n)
+    Raises: ValueError if n is odd or below 2.
+    """
+    _check_length(n)
+    if n % 2:
+        raise ValueError(f"n is {n}, expected an even number")
+
+    def batches(step: int) -> tuple[Tensor, Tensor]:
+        inputs = torch.randint(VALUES, (batch, n), generator=_generator(seed, step))
+        targets = torch.full((batch, n), IGNORE)
+        targets[:, n // 2 :] = inputs[:, : n // 2]
+        inputs[:, n // 2 :] = BLANK
+        return inputs, targets
+
+    return batches
+
+
+def sinusoids(n: int, d_model: int) -> Tensor:
+    """Position vectors in which a shift is a rotation (Vaswani et al. 2017, section 3.5).
+
+    Shape: (n, d_model)
+    """
+    angles = torch.arange(n)[:, None] * 10_000 ** (-torch.arange(0, d_model, 2) / d_model)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]
+
+
+def _generator(seed: int, step: int) -> torch.Generator:
+    return torch.Generator().manual_seed(1_000_003 * seed + step)
+
+
+def _check_length(n: int) -> None:
+    if n < 2:
+        raise ValueError(f"n is {n}, expected at least 2")

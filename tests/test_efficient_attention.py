@@ -1,0 +1,377 @@
+"""efficient/: every relative is its dense definition, forward and backward, without ever storing it."""
+
+import math
+
+import pytest
+import torch
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.functional import scaled_dot_product_attention as pytorch_attention
+from torch.testing import assert_close
+from torch.utils.flop_counter import FlopCounterMode
+
+from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
+from linformer_from_scratch.benchmark import peak_bytes
+from linformer_from_scratch.efficient import (
+    EfficientAttention,
+    hierarchical_attention,
+    linear_attention,
+    nystrom_attention,
+    orthogonal_gaussian,
+    performer_attention,
+    sliding_window_attention,
+    sparse_attention,
+    sparse_mask,
+    tiled_attention,
+    window_mask,
+)
+from linformer_from_scratch.efficient.family import FAMILY, effective_map, largest_size
+from linformer_from_scratch.efficient.linear import CHUNK, linear_flops
+from linformer_from_scratch.efficient.nystrom import pseudoinverse
+from linformer_from_scratch.efficient.performer import log_features, performer_flops
+from linformer_from_scratch.efficient.sliding_window import sliding_window_flops
+from linformer_from_scratch.multihead import MultiHeadAttention
+
+BATCH, HEADS, N, D, D_V = 2, 3, 23, 5, 7
+LONG = 16_384
+
+both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
+every_relative = pytest.mark.parametrize("relative", FAMILY, ids=lambda relative: relative.name)
+
+
+@pytest.fixture
+def qkv():
+    torch.manual_seed(0)
+    sizes = (D, D, D_V)
+    return [torch.randn(BATCH, HEADS, N, size, dtype=torch.float64, requires_grad=True) for size in sizes]
+
+
+def assert_same(attention, definition, qkv):
+    """Same output, and the same gradients of q, k and v for an upstream gradient that is not constant."""
+    output, expected = attention(*qkv), definition(*qkv)
+    assert_close(output, expected)
+    upstream = torch.randn_like(expected)
+    found, wanted = (torch.autograd.grad(x, qkv, upstream) for x in (output, expected))
+    for one, other in zip(found, wanted, strict=True):
+        assert_close(one, other)
+
+
+def rows_divided_by_their_sum(weights, v):
+    return weights / weights.sum(dim=-1, keepdim=True) @ v
+
+
+# Definitions
+
+
+def window_by_hand(n, window, causal):
+    return torch.tensor(
+        [[abs(i - j) <= window and (j <= i or not causal) for j in range(n)] for i in range(n)]
+    )
+
+
+def sparse_by_hand(n, stride, num_global, causal):
+    reads = [
+        [(i % stride == j % stride or min(i, j) < num_global) and (j <= i or not causal) for j in range(n)]
+        for i in range(n)
+    ]
+    return torch.tensor(reads)
+
+
+@both_ways
+@pytest.mark.parametrize("window", [1, 2, 7, N, 40])
+def test_sliding_window_is_attention_with_its_mask(qkv, window, causal):
+    mask = window_by_hand(N, window, causal)
+    assert torch.equal(window_mask(N, window, causal), mask)
+    assert_same(
+        lambda q, k, v: sliding_window_attention(q, k, v, window, causal),
+        lambda q, k, v: scaled_dot_product_attention(q, k, v, mask),
+        qkv,
+    )
+
+
+@both_ways
+@pytest.mark.parametrize("num_global", [0, 1, 3, N, 30])
+@pytest.mark.parametrize("stride", [1, 2, 5, N, 30])
+def test_sparse_is_attention_with_its_mask(qkv, stride, num_global, causal):
+    mask = sparse_by_hand(N, stride, num_global, causal)
+    assert torch.equal(sparse_mask(N, stride, num_global, causal), mask)
+    assert_same(
+        lambda q, k, v: sparse_attention(q, k, v, stride, num_global, causal),
+        lambda q, k, v: scaled_dot_product_attention(q, k, v, mask),
+        qkv,
+    )
+
+
+def hierarchical_by_hand(q, k, v, block, causal):
+    """Full n×n scores in which every far key is the mean of its block, one token after another."""
+    n, rows = q.size(-2), []
+    blocks = [range(start, min(start + block, n)) for start in range(0, n, block)]
+    for i in range(n):
+        scores = []
+        for tokens in blocks:
+            for j in tokens:
+                near = i in tokens
+                key = k[..., j, :] if near else k[..., list(tokens), :].mean(dim=-2)
+                hidden = causal and (j > i if near else tokens[0] > i)
+                score = (q[..., i, :] * key).sum(dim=-1) / math.sqrt(q.size(-1))
+                scores.append(torch.full_like(score, -math.inf) if hidden else score)
+        rows.append(torch.stack(scores, dim=-1))
+    return torch.stack(rows, dim=-2).softmax(dim=-1) @ v
+
+
+@both_ways
+@pytest.mark.parametrize("block", [1, 4, 5, N, 30])
+def test_two_levels_are_attention_to_means_of_far_blocks(qkv, block, causal):
+    assert_same(
+        lambda q, k, v: hierarchical_attention(q, k, v, block, causal),
+        lambda q, k, v: hierarchical_by_hand(q, k, v, block, causal),
+        qkv,
+    )
+
+
+def test_nystrom_is_its_three_factors(qkv):
+    def definition(q, k, v):
+        q_mean, k_mean = (x.unflatten(-2, (5, 4)).mean(dim=-2) for x in (q, k))
+        factors = (
+            attention_weights(q, k_mean),
+            attention_weights(q_mean, k_mean),
+            attention_weights(q_mean, k),
+        )
+        return factors[0] @ torch.linalg.pinv(factors[1]) @ factors[2] @ v
+
+    q, k, v = (x[..., :20, :] for x in qkv)
+    assert_same(
+        lambda q, k, v: nystrom_attention(3 * q, 3 * k, v, 5, steps=40),
+        lambda q, k, v: definition(3 * q, 3 * k, v),
+        [q, k, v],
+    )
+
+
+def test_nystrom_with_a_landmark_for_each_token_is_exact():
+    torch.manual_seed(0)
+    q, v = torch.randn(2, HEADS, N, D, dtype=torch.float64)
+    q = 4 * q  # sharp enough for the map to have an inverse that is well found
+    assert_close(nystrom_attention(q, q, v, N, steps=60), pytorch_attention(q, q, v), atol=1e-5, rtol=1e-5)
+
+
+def test_pseudoinverse_of_many_matrices_at_once():
+    torch.manual_seed(0)
+    a = torch.randn(3, 2, 5, 5, dtype=torch.float64) + 3 * torch.eye(5)
+    singular = a.clone()
+    singular[..., -1, :] = singular[..., 0, :]
+    for matrices in (a, singular):
+        assert_close(pseudoinverse(matrices, 15), torch.linalg.pinv(matrices), atol=1e-5, rtol=1e-5)
+    large_and_small = torch.stack([torch.eye(5), 1e-4 * torch.eye(5)])
+    assert_close(pseudoinverse(large_and_small, 6)[1], 1e4 * torch.eye(5))
+
+
+@both_ways
+@pytest.mark.parametrize("n", [1, N, CHUNK, 2 * CHUNK + 3])
+def test_linear_attention_is_a_map_of_kernel_weights(n, causal):
+    torch.manual_seed(1)
+    qkv = [torch.randn(BATCH, n, size, dtype=torch.float64, requires_grad=True) for size in (D, D, D_V)]
+
+    def definition(q, k, v):
+        q, k = (torch.where(x > 0, x + 1, x.clamp(max=0).exp()) for x in (q, k))
+        weights = q @ k.mT
+        return rows_divided_by_their_sum(weights.tril() if causal else weights, v)
+
+    assert_same(lambda q, k, v: linear_attention(q, k, v, causal), definition, qkv)
+
+
+@both_ways
+def test_performer_is_a_map_of_random_features(qkv, causal):
+    omega = orthogonal_gaussian(11, D, seed=2).double()
+
+    def definition(q, k, v):
+        q, k = (
+            torch.exp(x / D**0.25 @ omega.mT - (x * x).sum(-1, keepdim=True) / (2 * D**0.5)) for x in (q, k)
+        )
+        weights = q @ k.mT
+        return rows_divided_by_their_sum(weights.tril() if causal else weights, v)
+
+    assert_same(lambda q, k, v: performer_attention(q, k, v, omega, causal), definition, qkv)
+
+
+def test_performer_does_not_overflow():
+    q, k, v = 30 * torch.randn(2, N, D), 30 * torch.randn(2, N, D), torch.randn(2, N, D)
+    assert performer_attention(q, k, v, orthogonal_gaussian(64, D)).isfinite().all()
+
+
+def test_features_are_orthogonal_in_blocks_and_as_long_as_gaussian_vectors():
+    omega = orthogonal_gaussian(3 * D + 2, D, seed=3)
+    assert omega.shape == (3 * D + 2, D)
+    for block in omega.split(D):
+        gram = block @ block.mT
+        assert_close(gram, gram.diag().diag(), atol=1e-5, rtol=0)
+    many = orthogonal_gaussian(20_000, D)
+    assert many.square().sum(dim=1).mean() == pytest.approx(D, rel=0.03)  # E‖ω‖² = d
+
+
+def test_random_features_estimate_the_exponential():
+    torch.manual_seed(0)
+    x, y = torch.randn(2, 1, D, dtype=torch.float64)
+    features = [log_features(z, orthogonal_gaussian(200_000, D).double()).exp() for z in (x, y)]
+    exact = math.exp((x @ y.mT).item() / math.sqrt(D))
+    assert (features[0] * features[1]).mean().item() == pytest.approx(exact, rel=0.02)
+
+
+@both_ways
+@pytest.mark.parametrize("tile", [1, 4, N, 128])
+def test_tiles_are_exact_attention(qkv, tile, causal):
+    assert_same(
+        lambda q, k, v: tiled_attention(q, k, v, tile, causal),
+        lambda q, k, v: pytorch_attention(q, k, v, is_causal=causal),
+        qkv,
+    )
+
+
+def test_tiles_do_not_overflow_where_scores_are_large():
+    q, k, v = (100 * torch.randn(3, N, D)).unbind()
+    assert_close(
+        tiled_attention(q, k, v, 4), pytorch_attention(q[None], k[None], v[None])[0], atol=1e-3, rtol=1e-3
+    )
+
+
+# Beside PyTorch's own
+
+
+@both_ways
+def test_windows_and_strides_are_those_of_flexible_attention(causal):
+    torch.manual_seed(0)
+    n, q, k, v = 128, *torch.randn(3, 1, 2, 128, 16)
+    window = create_block_mask(
+        lambda b, h, i, j: ((i - j).abs() <= 9) & ((j <= i) | (not causal)), None, None, n, n, device="cpu"
+    )
+    strides = create_block_mask(
+        lambda b, h, i, j: (((i - j) % 11 == 0) | (j < 2) | (i < 2)) & ((j <= i) | (not causal)),
+        None, None, n, n, device="cpu",
+    )  # fmt: skip
+    with pytest.warns(UserWarning, match="flex_attention called without torch.compile"):
+        assert_close(sliding_window_attention(q, k, v, 9, causal), flex_attention(q, k, v, block_mask=window))
+    assert_close(sparse_attention(q, k, v, 11, 2, causal), flex_attention(q, k, v, block_mask=strides))
+
+
+# The family
+
+
+def at_some_size(relative, n, causal=False, size=64):
+    size = next((s for s in relative.sizes(n) if s >= size), 1)
+    return relative.build(n, D, size, **({"causal": True} if causal else {})), size
+
+
+@every_relative
+def test_no_relative_stores_its_map_forward_or_backward(relative):
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, LONG, 8, requires_grad=True) for _ in range(3))
+    size = {"two levels": 128}.get(relative.name, 64)
+    attend = relative.build(LONG, 8, size)
+    if relative.exact:
+        attend = lambda q, k, v: tiled_attention(q, k, v, tile=1024)  # noqa: E731 - fewer turns, the same promise
+
+    def both_passes():
+        attend(q, k, v).square().sum().backward()
+
+    assert peak_bytes(both_passes) < LONG * LONG * 4 / 10
+
+
+@every_relative
+@pytest.mark.parametrize("n", [N, 32])
+def test_operations_are_those_that_pytorch_counts(relative, n):
+    attend, size = at_some_size(relative, n, size=6)
+    with FlopCounterMode(display=False) as counter:
+        attend(*torch.randn(3, 1, n, D))
+    assert counter.get_total_flops() == relative.flops(n, D, size)
+
+
+def test_operations_of_causal_forms():
+    q, k, v = torch.randn(3, 1, 90, D)
+    for attend, counted in (
+        (lambda: sliding_window_attention(q, k, v, 7, True), sliding_window_flops(90, D, 7, True)),
+        (lambda: linear_attention(q, k, v, True), linear_flops(90, D, causal=True)),
+        (lambda: performer_attention(q, k, v, torch.randn(11, D), True), performer_flops(90, D, 11, True)),
+    ):
+        with FlopCounterMode(display=False) as counter:
+            attend()
+        assert counter.get_total_flops() == counted
+
+
+@every_relative
+def test_a_causal_relative_does_not_see_the_future_and_the_others_do(relative):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, N, D)
+    attend, _ = at_some_size(relative, N, causal=relative.causal, size=6)
+    changed = [x.clone() for x in (q, k, v)]
+    for x in changed:
+        x[:, -4:] += 1  # the last four tokens say something else
+    same = torch.equal(attend(q, k, v)[:, :-4], attend(*changed)[:, :-4])
+    assert same == relative.causal or torch.allclose(attend(q, k, v)[:, :-4], attend(*changed)[:, :-4])
+    if not relative.causal:
+        assert not torch.allclose(attend(q, k, v)[:, :-4], attend(*changed)[:, :-4])
+        with pytest.raises(TypeError):
+            relative.build(N, D, 6, causal=True)
+
+
+@every_relative
+def test_only_the_exact_one_is_exact_and_only_the_fixed_one_refuses_longer_texts(relative):
+    torch.manual_seed(0)
+    attend, _ = at_some_size(relative, N, size=6)
+    q, k, v = torch.randn(3, 1, N, D)
+    assert torch.allclose(attend(q, k, v), pytorch_attention(q, k, v), atol=1e-5) == relative.exact
+    longer = torch.randn(3, 1, N + 8, D)
+    if relative.fixed_length:
+        with pytest.raises(ValueError, match=f"{N + 8} tokens; E and F were built for seq_len={N}"):
+            attend(*longer)
+    else:
+        assert attend(*longer).shape == longer[0].shape
+
+
+@every_relative
+def test_the_effective_map_is_what_the_values_are_multiplied_with(relative):
+    q, k, v = torch.randn(3, BATCH, HEADS, N, D, dtype=torch.float64)
+    attend, _ = at_some_size(relative, N, size=6)
+    assert_close(effective_map(attend, q, k) @ v, attend(q, k, v))
+
+
+@every_relative
+def test_the_largest_size_within_a_budget(relative):
+    sizes = [*relative.sizes(32)]
+    costs = [relative.flops(32, D, size) for size in sizes]
+    assert costs == sorted(costs)
+    assert largest_size(relative, 32, D, costs[0] - 1) is None
+    assert largest_size(relative, 32, D, costs[-1]) == sizes[-1]
+    middle = len(sizes) // 2
+    assert costs[0] <= relative.flops(32, D, largest_size(relative, 32, D, costs[middle])) <= costs[middle]
+
+
+def test_a_layer_around_exact_attention_is_multi_head_attention():
+    torch.manual_seed(0)
+    layer, exact = EfficientAttention(12, 3, tiled_attention), MultiHeadAttention(12, 3)
+    layer.load_state_dict(exact.state_dict())
+    x = torch.randn(BATCH, N, 12)
+    assert_close(layer(x, torch.ones(BATCH, N, dtype=torch.bool)), exact(x))
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda q: sliding_window_attention(q, q, q, 0), "window is 0, expected an integer of at least 1"),
+        (lambda q: hierarchical_attention(q, q, q, 2.5), "block is 2.5, expected an integer"),
+        (lambda q: sparse_attention(q, q, q, 3, -1), "num_global is -1, expected an integer of at least 0"),
+        (lambda q: nystrom_attention(q, q, q, 9), "landmarks is 9, expected at most n=8"),
+        (lambda q: tiled_attention(q, q, q, 0), "tile is 0"),
+        (lambda q: linear_attention(q, q[:, 1:], q), "q, k, v have 8, 7, 8 tokens"),
+        (lambda q: performer_attention(q, q, q, torch.randn(6, 4)), "omega has 4 features, q has 5"),
+        (lambda q: orthogonal_gaussian(0, 4), "num_features is 0"),
+        (lambda q: EfficientAttention(5, 2, tiled_attention), "2 heads do not divide d_model=5"),
+        (
+            lambda q: EfficientAttention(5, 1, tiled_attention)(q, torch.arange(8).expand(1, 8) < 6),
+            "2 tokens are padding, expected 0",
+        ),
+    ],
+)
+def test_bad_input_is_named_with_both_numbers(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(torch.randn(1, 8, 5))

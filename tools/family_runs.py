@@ -1,0 +1,120 @@
+"""Measure what chapter 09 shows of training: python tools/family_runs.py needle copy
+
+Each word is a task and a file chapters/results/09_WORD.json, a row for each run. A run that stands in the file
+already is not measured again. Every relative may cost as many operations as reading 32 keys a query; two levels
+takes its cheapest size where that costs more.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import torch
+from torch import nn
+
+from linformer_from_scratch import tasks
+from linformer_from_scratch.data import IGNORE
+from linformer_from_scratch.efficient import EfficientAttention
+from linformer_from_scratch.efficient.family import FAMILY, largest_size
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, NoAttention
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.projections import LearnedProjection, start_at_windows
+from linformer_from_scratch.results import RESULTS, Results
+from linformer_from_scratch.training import Config, Trainer, masked_loss
+
+D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 2, 2
+D_HEAD = D_MODEL // NUM_HEADS
+KEYS = 32  # what a query may read, by operations: 4 · n · KEYS · d_head a head
+LENGTHS, TOKENS = (64, 128, 256, 512), 4096  # of a text, and in a batch
+CONFIG = Config(steps=1000, learning_rate=3e-3, warmup=100, evaluate_every=10**9)
+JUDGED = 10**9  # the first of the batches on which runs are judged; training never comes so far
+RELATIVES = {relative.name: relative for relative in FAMILY}
+FITTING = "strided, fitting"  # a stride that divides n / 2, the distance of a copy from its origin
+LEARNED, FULL, NONE = "Linformer, learned", "full", "none"
+NAMES = (FULL, LEARNED, *(name for name in RELATIVES if name != "tiled exact"), FITTING, NONE)
+
+
+def size_of(name: str, n: int) -> int:
+    """The size of a relative within the budget; 0 where it has none."""
+    if name in (FULL, NONE):
+        return 0
+    if name == LEARNED:
+        return size_of("Linformer, mean pooling", n)
+    if name == FITTING:
+        return KEYS  # the stride is n / 32
+    relative = RELATIVES[name]
+    return largest_size(relative, n, D_HEAD, 4 * n * KEYS * D_HEAD) or next(iter(relative.sizes(n)))
+
+
+def attention(name: str, n: int) -> nn.Module:
+    """One attention layer of a model."""
+    if name == FULL:
+        return MultiHeadAttention(D_MODEL, NUM_HEADS)
+    if name == NONE:
+        return NoAttention()
+    size = size_of(name, n)
+    if name == LEARNED:
+        E, F = (start_at_windows(LearnedProjection(n, size)) for _ in range(2))
+        return LinformerAttention(D_MODEL, NUM_HEADS, E, F)
+    relative = RELATIVES["strided + global" if name == FITTING else name]
+    return EfficientAttention(D_MODEL, NUM_HEADS, relative.build(n, D_HEAD, size))
+
+
+def model_for(name: str, n: int) -> MaskedLanguageModel:
+    """An encoder of two layers, positions begun as sinusoids, that names the token at every blank."""
+    encoder = Encoder(tasks.VOCAB_SIZE, n, D_MODEL, [attention(name, n) for _ in range(NUM_LAYERS)])
+    with torch.no_grad():
+        encoder.positions.weight.copy_(tasks.sinusoids(n, D_MODEL))
+    return MaskedLanguageModel(encoder)
+
+
+@torch.no_grad()
+def accuracy(model: nn.Module, batches: tasks.Batches) -> float:
+    """Share of right answers on batches that were not trained on."""
+    model.eval()
+    right = []
+    for i in range(4):
+        inputs, targets = batches(JUDGED + i)
+        asked = targets != IGNORE
+        right.append((model(inputs, where=asked).argmax(dim=-1) == targets[asked]).float())
+    return torch.cat(right).mean().item()
+
+
+def run(task: str, name: str, n: int, seed: int) -> dict:
+    """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
+    torch.manual_seed(seed)
+    batches = getattr(tasks, task)(n, TOKENS // n, seed)
+    trainer = Trainer(model_for(name, n), masked_loss, batches, CONFIG, device="cpu")
+    curve = []
+    for until in range(CONFIG.steps // 10, CONFIG.steps + 1, CONFIG.steps // 10):
+        trainer.train(until)
+        curve.append([until, round(accuracy(trainer.model, batches), 4)])
+        if curve[-1][1] == 1:
+            break
+    return {"accuracy": curve[-1][1], "curve": curve}
+
+
+def jobs(task: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
+    """What a task measures, and the calls that do."""
+    for seed, n, name in product(seeds, LENGTHS, NAMES):
+        what = {"attention": name, "n": n, "size": size_of(name, n), "seed": seed}
+        yield what, lambda name=name, n=n, seed=seed: run(task, name, n, seed)
+
+
+def main() -> None:
+    """Measure the tasks named on the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("tasks", nargs="+", choices=["needle", "copy"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    for task in arguments.tasks:
+        results = Results(RESULTS / f"09_{task}.json", f"python tools/family_runs.py {task}")
+        for what, call in jobs(task, arguments.seeds):
+            results.measure(what, call)
+            print(task, results.content["rows"][-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
