@@ -34,9 +34,9 @@ curves: python ## draw the recorded learning curves of chapter 08 into build/cur
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python tools/curves.py
 
-benchmark: python ## time and memory beside full attention and the package linformer, some minutes
+benchmark: python ## measure what chapter 10 shows on this CPU, some minutes; goes on where it stopped
 	@$(PYTHON) tools/course.py install --with test
-	@$(BIN)/python tools/benchmark.py
+	@$(BIN)/python -m linformer_from_scratch.benchmark --device cpu --out build/benchmark_cpu.json --resume
 
 refresh: python ## run the notebooks again and keep their outputs; ONLY=01 for one chapter
 	@$(PYTHON) tools/course.py install --with test

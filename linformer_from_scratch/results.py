@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
@@ -14,22 +15,39 @@ from linformer_from_scratch.files import write_whole
 
 RESULTS = Path(__file__).parents[1] / "chapters" / "results"
 FIELDS = ("command", "date", "machine", "versions", "rows")
+VERSION = 1  # of the layout; older files have none, lack commit and driver, and are read as well
 
 
 def provenance(command: str) -> dict:
-    """What a result file says of its origin: command, date, machine, versions."""
+    """What a result file says of its origin: command, date, commit, machine, versions."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
+        "version": VERSION,
         "command": command,
         "date": date.today().isoformat(),
+        "commit": _said_by("git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"),
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
             "threads": torch.get_num_threads(),
             "gpu": gpu,
         },
-        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda if gpu else None,
+            "driver": gpu and _said_by("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
+        },
     }
+
+
+def _said_by(*command: str) -> str | None:
+    """First line of what a program prints; None where it fails or is missing."""
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return run.stdout.partition("\n")[0] or None
 
 
 def _processor() -> str:
@@ -65,7 +83,7 @@ class Results:
 def read(path: Path) -> dict:
     """Content of a result file: command, date, machine, versions, rows.
 
-    Raises: ValueError, with the file's name, if it is not JSON or lacks one of them.
+    Raises: ValueError, with the file's name, if it is not JSON, lacks one of them, or has a newer layout.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -74,6 +92,8 @@ def read(path: Path) -> dict:
     missing = [field for field in FIELDS if type(content) is not dict or field not in content]
     if missing:
         raise ValueError(f"{path.name} is no result file: it has no {missing[0]}")
+    if content.get("version", 0) > VERSION:
+        raise ValueError(f"{path.name} has layout {content['version']}, expected at most {VERSION}")
     return content
 
 

@@ -1,14 +1,48 @@
-"""benchmark.py: seconds and bytes of calls whose cost is known."""
+"""benchmark/: seconds and bytes of calls whose cost is known, and a command that loses nothing."""
 
+import json
+import math
+import os
+import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 
-from linformer_from_scratch import benchmark
-from linformer_from_scratch.benchmark import median_seconds, peak_bytes
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.benchmark import (
+    ceilings,
+    copy_ceiling,
+    flush,
+    matmul_ceiling,
+    measured_crossover,
+    median_seconds,
+    peak_bytes,
+    race,
+    ratio,
+    records,
+    samples,
+    spread,
+)
+from linformer_from_scratch.benchmark.__main__ import main
+from linformer_from_scratch.benchmark.layers import (
+    FUSED,
+    KEYS_FIRST,
+    STORED,
+    TOKENS_FIRST,
+    blocks,
+    layers,
+    packages,
+)
+from linformer_from_scratch.benchmark.modes import PASSES, compiled
+from linformer_from_scratch.benchmark.published import FLASH_LENGTHS, FLASH_MB, TABLE_3
+from linformer_from_scratch.benchmark.suite import PLANS, jobs
+from linformer_from_scratch.results import provenance
+
+# Time
 
 
 def test_a_slow_call_takes_longer_and_every_call_has_its_turns():
@@ -17,8 +51,9 @@ def test_a_slow_call_takes_longer_and_every_call_has_its_turns():
         name: lambda name=name, s=s: (turns.append(name), time.sleep(s))
         for name, s in (("a", 0.02), ("b", 0))
     }
-    seconds = median_seconds(calls, rounds=3)
-    assert seconds["a"] > 0.019 > seconds["b"]
+    seconds = samples(calls, rounds=3)
+    assert min(seconds["a"]) > 0.019 > max(seconds["b"])
+    assert [len(found) for found in seconds.values()] == [3, 3]
     assert sorted(turns) == ["a"] * 4 + ["b"] * 4  # a warm-up, and three rounds
 
 
@@ -30,14 +65,28 @@ def test_what_is_slow_once_does_not_count(pauses):
 
 def test_the_order_of_turns_is_shuffled():
     turns = []
-    median_seconds({name: lambda name=name: turns.append(name) for name in "abcd"}, rounds=9)
+    samples({name: lambda name=name: turns.append(name) for name in "abcd"}, rounds=9)
     rounds = {tuple(turns[i : i + 4]) for i in range(0, len(turns), 4)}
     assert len(rounds) > 1 and all(sorted(one) == list("abcd") for one in rounds)
+
+
+def test_what_comes_before_a_turn_is_not_timed():
+    turns = []
+    before = lambda: (turns.append("before"), time.sleep(0.05))  # noqa: E731
+    seconds = samples({"a": lambda: turns.append("a")}, rounds=2, before=before)
+    assert turns == ["before", "a"] * 3 and max(seconds["a"]) < 0.04
+
+
+def test_flushing_writes_more_than_caches_hold():
+    assert flush()().nbytes >= 2**28
 
 
 def test_no_rounds_are_refused():
     with pytest.raises(ValueError, match="rounds is 0"):
         median_seconds({"a": int}, rounds=0)
+
+
+# Bytes
 
 
 def test_the_peak_counts_what_was_held_at_once():
@@ -52,23 +101,306 @@ def test_the_peak_counts_what_was_held_at_once():
     assert peak_bytes(lambda: held.view(10, 100)) == 0
 
 
+HIGH_WATER = """
+import torch
+from pathlib import Path
+from linformer_from_scratch.attention import scaled_dot_product_attention as attention
+def kilobytes(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+q, k, v = torch.randn(3, 4, 2048, 64)
+attention(q[:, :64], k[:, :64], v[:, :64])  # what is loaded once
+Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+before = kilobytes("VmRSS")
+attention(q, k, v)
+print(1024 * (kilobytes("VmHWM") - before))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_the_operating_system_sees_the_same_peak_in_a_fresh_process():
+    run = subprocess.run([sys.executable, "-c", HIGH_WATER], capture_output=True, text=True, check=True)
+    q, k, v = torch.randn(3, 4, 2048, 64)
+    assert int(run.stdout) == pytest.approx(peak_bytes(scaled_dot_product_attention, q, k, v), rel=0.05)
+
+
 def test_measuring_bytes_writes_nothing_to_the_terminal():
     code = "import torch; from linformer_from_scratch.benchmark import peak_bytes; peak_bytes(torch.ones, 9)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (run.stdout, run.stderr) == ("", "")
 
 
+# Ceilings
+
+
 def test_ceilings_count_two_operations_a_multiply_add_and_bytes_both_ways(monkeypatch):
-    def one_second(calls, rounds):
+    def some_seconds(calls, rounds, device):
         for call in calls.values():
             call()
-        return dict.fromkeys(calls, 1.0)
+        return {name: [3.0, 1.0, 2.0] for name in calls}  # the best counts
 
-    monkeypatch.setattr(benchmark, "median_seconds", one_second)
-    assert benchmark.matmul_ceiling() == benchmark.matmul_ceiling(torch.bfloat16) == 2 * benchmark.SIDE**3
-    assert benchmark.copy_ceiling() == 2 * 4 * benchmark.NUMBERS
+    monkeypatch.setattr(ceilings, "samples", some_seconds)
+    assert matmul_ceiling() == matmul_ceiling(torch.bfloat16) == 2 * ceilings.SIDE["cpu"] ** 3
+    assert copy_ceiling() == 2 * 4 * ceilings.NUMBERS["cpu"]
 
 
 def test_ceilings_of_this_machine_are_plausible():
-    assert 1e9 < benchmark.matmul_ceiling() < 1e15
-    assert 1e8 < benchmark.copy_ceiling() < 1e14
+    assert 1e9 < matmul_ceiling() < 1e15
+    assert 1e8 < copy_ceiling() < 1e14
+
+
+# Statistics
+
+
+def test_spread_and_ratio_are_those_of_the_rounds():
+    assert spread([5, 1, 3, 2, 100, 4]) == (2, 3.5, 5)
+    assert spread([7.0]) == (7, 7, 7)
+    assert ratio([1, 20, 3], [2, 40, 12]) == 0.5  # 1/2, 1/2, 1/4: a slow round is slow for both
+    with pytest.raises(ValueError, match="got 0 samples"):
+        spread([])
+    with pytest.raises(ValueError, match="got 2 and 3 samples"):
+        ratio([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "length"),
+    [
+        ([4, 4, 4], [1, 4, 16], 2.0),
+        ([2, 2, 2], [1, 4, 16], 2**0.5),  # halfway on log axes
+        ([1, 1, 1], [2, 2, 2], 1.0),  # always
+        ([3, 3, 3], [2, 2, 2], None),  # never
+        ([1, 3, 1], [2, 2, 9], 2 * 2 ** (math.log(1.5) / math.log(1.5 * 9))),  # the last crossing counts
+    ],
+)
+def test_crossovers_lie_straight_between_points_on_log_axes(ours, theirs, length):
+    assert measured_crossover([1, 2, 4], ours, theirs) == (length and pytest.approx(length))
+
+
+@pytest.mark.parametrize("ours", [[1], [1, math.nan], [1, math.inf], [1, 0]])
+def test_a_crossover_of_times_that_are_none_is_refused(ours):
+    with pytest.raises(ValueError, match="expected"):
+        measured_crossover([1, 2], ours, [1, 1])
+
+
+# Layers
+
+
+@pytest.mark.parametrize("n", [64, 100])
+def test_layers_that_are_compared_do_the_same(n):
+    torch.manual_seed(0)
+    found = {name: build() for name, build in layers(n, d_model=24, num_heads=3, proj_dim=16).items()}
+    found[STORED].load_state_dict(found[FUSED].state_dict())
+    found[KEYS_FIRST].load_state_dict(found[TOKENS_FIRST].state_dict())
+    x = torch.randn(2, n, 24)
+    for one, other in ((STORED, FUSED), (KEYS_FIRST, TOKENS_FIRST)):
+        torch.testing.assert_close(found[one](x), found[other](x), atol=1e-5, rtol=1e-4)
+
+
+def test_each_does_what_its_name_says():
+    stored, fused = (layers(512, 64, 2, 16)[name]().requires_grad_(False) for name in (STORED, FUSED))
+    x = torch.randn(1, 512, 64)
+    assert peak_bytes(stored, x) > 2 * 2 * 512 * 512 * 4 > peak_bytes(fused, x)  # two maps a head, or none
+    assert [*blocks(1024, 64, 2)] == [STORED, FUSED, "128", "256", "512"]
+    assert blocks(512, 64, 2)["256"]().attention.E.weight.shape == (256, 512)
+
+
+@pytest.mark.parametrize("name", ["package linformer", "package linformer-pytorch"])
+def test_packages_take_the_same_input(name):
+    found = packages(64, d_model=24, num_heads=3, proj_dim=16)
+    if name not in found:
+        pytest.skip(f"{name} is not installed")
+    assert found[name]()(torch.randn(2, 64, 24)).shape == (2, 64, 24)
+
+
+def test_passes_run_what_they_say():
+    layer, x = torch.nn.Linear(3, 2), torch.randn(5, 3)
+    assert PASSES["forward"](layer, x)().grad_fn is None
+    seen = []
+    layer.weight.register_hook(seen.append)
+    PASSES["forward + backward"](layer, x)()
+    torch.testing.assert_close(seen[0], x.sum(dim=0).expand(2, 3))
+    assert layer.weight.grad is None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
+def test_compiled_layers_give_the_same():
+    layer, x = torch.nn.Linear(3, 2), torch.randn(5, 3)
+    torch.testing.assert_close(compiled(layer, x)(), layer(x).detach())
+
+
+# Races
+
+
+def test_who_runs_out_of_memory_is_named_and_the_others_go_on():
+    variants = {
+        "asks for too much": lambda: lambda: torch.empty(2**60),
+        "is known to need too much": lambda: pytest.fail("it was built"),
+        "fits": lambda: lambda: torch.ones(1000),
+    }
+    found = race.race(variants, rounds=3, needs={"is known to need too much": 2**60})
+    assert found["out_of_memory"] == [*variants][:2]
+    assert found["bytes"] == {"fits": 4000} and len(found["seconds"]["fits"]) == 3
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory():
+    with pytest.raises(RuntimeError, match="shapes"):
+        race.race({"wrong": lambda: lambda: torch.ones(2, 3) @ torch.ones(2, 3)}, rounds=1)
+
+
+def test_nobody_fits():
+    assert race.race({"a": lambda: lambda: torch.empty(2**60)}, rounds=1)["seconds"] == {}
+
+
+# The suite and its rows
+
+
+@pytest.mark.parametrize("device", PLANS)
+def test_every_job_is_one_row_of_its_own(device):
+    whats = [json.dumps(what, sort_keys=True) for what, _ in jobs(PLANS[device])]
+    assert len(whats) == len(set(whats)) > 20
+    assert {json.loads(what)["part"] for what in whats} == {
+        "ceiling",
+        "table 3",
+        "layer",
+        "mode",
+        "attention",
+        "step",
+    }
+
+
+def test_a_gpu_is_asked_for_the_whole_of_table_3():
+    assert PLANS["cuda"].table == tuple(TABLE_3)
+    for n, by_k in TABLE_3.items():
+        assert [*blocks(n, 12, 2)][2:] == [str(k) for k in by_k]
+
+
+def test_published_tables_have_a_number_for_each_length():
+    assert {len(numbers) for numbers in FLASH_MB.values()} == {len(FLASH_LENGTHS)}
+
+
+GOOD = {
+    "part": "layer", "n": 8, "texts": 1, "pass": "forward", "dtype": "float32",
+    "seconds": {"a": [1.0, 2.0], "b": [2.0, 2.0]}, "bytes": {"a": 4, "b": 2}, "out_of_memory": ["c"],
+}  # fmt: skip
+
+
+def test_what_is_read_off_a_row():
+    assert records.check_row(GOOD) is GOOD
+    assert records.speedup(GOOD, of="b", over="a") == 0.75  # rounds 1/2 and 2/2
+    assert records.saving(GOOD, of="b", over="a") == 2
+    assert records.median(GOOD, "a") == 1.5
+    for missing in (
+        records.speedup(GOOD, "a", "c"),
+        records.saving(GOOD, "c", "a"),
+        records.median(GOOD, "c"),
+    ):
+        assert math.isnan(missing)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n": "8"}, "n is '8', expected int"),
+        ({"pass": None}, "pass is None, expected str"),
+        ({"seconds": {"a": [1.0], "b": [1.0, 2.0]}}, "'a': 1, 'b': 2"),
+        ({"seconds": {"a": [1.0, math.nan], "b": [1.0, 2.0]}}, "the sample nan"),
+        ({"seconds": {"a": [1.0, 0.0], "b": [1.0, 2.0]}}, "the sample 0.0"),
+        ({"bytes": {"a": 4}}, r"bytes of \['a'\], expected \['a', 'b'\]"),
+        ({"part": "ceiling", "kind": "copy"}, "per_second is None, expected float"),
+        ({"part": "ceiling", "kind": "copy", "per_second": -1.0}, "the sample -1.0"),
+    ],
+)
+def test_a_row_that_is_not_as_it_should_be_is_refused_with_the_file_s_name(tmp_path, change, message):
+    path = tmp_path / "some.json"
+    path.write_text(json.dumps(provenance("a command") | {"rows": [GOOD, GOOD | change]}))
+    with pytest.raises(ValueError, match=f"some.json: .*{message}"):
+        records.read(path)
+
+
+def test_a_gpu_s_file_is_found_when_it_is_added_and_no_other_is_taken_for_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(records.results, "RESULTS", tmp_path)
+    row = {"part": "ceiling", "kind": "copy", "per_second": 2.0}
+    on_gpu = provenance("a command")
+    on_gpu["machine"] = on_gpu["machine"] | {"gpu": "A GPU"}
+    (tmp_path / "10_cpu.json").write_text(json.dumps(provenance("a command") | {"rows": [row]}))
+    (tmp_path / "08_other.json").write_text(json.dumps(on_gpu | {"rows": [{"loss": 1.0}]}))
+    assert records.recorded_gpu() is None
+    assert records.ceiling(records.recorded_cpu()["rows"], "copy") == 2
+    (tmp_path / "a_gpu.json").write_text(json.dumps(on_gpu | {"rows": [row]}))
+    assert records.recorded_gpu()["machine"]["gpu"] == "A GPU"
+
+
+def test_the_file_that_the_course_brings_holds_every_row_of_its_plan():
+    content = records.recorded_cpu()
+    wanted = [what for what, _ in jobs(PLANS["cpu"])]
+    assert len(content["rows"]) == len(wanted)
+    assert all(any(what.items() <= row.items() for row in content["rows"]) for what in wanted)
+    assert {len(s) for row in content["rows"] for s in row.get("seconds", {}).values()} == {
+        PLANS["cpu"].rounds
+    }
+
+
+# The command
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The command with layers so small that all is measured in seconds."""
+    tiny = {"d_model": 16, "num_heads": 2, "proj_dim": 8}
+    plan = replace(PLANS["cpu"], table=(), lengths=(32, 64), modes=(), layer=tiny, rounds=1)
+    monkeypatch.setitem(PLANS, "cpu", plan)
+    return plan
+
+
+def test_the_command_writes_every_row_and_refuses_to_write_over_a_file(small, tmp_path, capsys):
+    words = ["--device", "cpu", "--out", str(tmp_path / "new" / "b.json"), "--longest", "32"]
+    assert main(words) == 0
+    content = records.read(tmp_path / "new" / "b.json")
+    assert [row["part"] for row in content["rows"]] == ["ceiling"] * 2 + ["layer"] * 2 + ["attention", "step"]
+    assert content["command"].endswith("--device cpu --out b.json --longest 32")
+    capsys.readouterr()
+    assert main(words) == 2
+    assert "b.json is there already; --resume goes on with it" in capsys.readouterr().err
+
+
+def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(small, tmp_path, capsys, monkeypatch):
+    words = ["--device", "cpu", "--out", str(tmp_path / "b.json")]
+    turns = []
+
+    def interrupted(*arguments):
+        turns.append(arguments)
+        if len(turns) == 3:
+            raise KeyboardInterrupt
+        return race.race(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("linformer_from_scratch.benchmark.suite.race", interrupted)
+        assert main(words) == 130
+    assert "4 rows are in" in capsys.readouterr().out
+    kept = records.read(tmp_path / "b.json")["rows"]
+    assert main([*words, "--resume"]) == 0
+    rows = records.read(tmp_path / "b.json")["rows"]
+    assert rows[:4] == kept and len(rows) == len(list(jobs(small)))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_a_killed_benchmark_keeps_its_rows(tmp_path):
+    path = tmp_path / "b.json"
+    words = ["--device", "cpu", "--out", str(path), "--rounds", "1", "--longest", "512"]
+    run = subprocess.Popen(
+        [sys.executable, "-m", "linformer_from_scratch.benchmark", *words], stdout=subprocess.PIPE, text=True
+    )
+    for _ in range(3):
+        assert run.stdout.readline()
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    assert len(records.read(path)["rows"]) >= 3
+
+
+def test_a_device_that_is_not_there_and_a_foreign_file_are_refused_in_one_sentence(tmp_path, capsys):
+    if not torch.cuda.is_available():
+        assert main(["--device", "cuda", "--out", str(tmp_path / "b.json")]) == 2
+        assert "PyTorch finds no GPU here" in capsys.readouterr().err
+    (tmp_path / "b.json").write_text("{}")
+    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 2
+    assert capsys.readouterr().err == "b.json is no result file: it has no command\n"

@@ -192,9 +192,24 @@ def test_performer_is_a_map_of_random_features(qkv, causal):
     assert_same(lambda q, k, v: performer_attention(q, k, v, omega, causal), definition, qkv)
 
 
-def test_performer_does_not_overflow():
-    q, k, v = 30 * torch.randn(2, N, D), 30 * torch.randn(2, N, D), torch.randn(2, N, D)
-    assert performer_attention(q, k, v, orthogonal_gaussian(64, D)).isfinite().all()
+@both_ways
+@pytest.mark.parametrize("scale", [30, 1000])
+def test_performer_is_finite_where_exponentials_are_not(scale, causal):
+    q, k, v = scale * torch.randn(2, N, D), scale * torch.randn(2, N, D), torch.randn(2, N, D)
+    assert performer_attention(q, k, v, orthogonal_gaussian(64, D), causal).isfinite().all()
+
+
+@pytest.mark.parametrize("size", [1e3, 1e7])
+def test_not_even_rounding_errors_come_from_later_tokens(size):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 1, 3 * CHUNK, D)
+    omega = orthogonal_gaussian(11, D)
+    for attend in (linear_attention, lambda *qkv, causal: performer_attention(*qkv, omega, causal)):
+        before = attend(q, k, v, causal=True)
+        changed = [x.clone() for x in (k, v)]
+        for x in changed:
+            x[:, 2 * CHUNK :] *= size
+        assert torch.equal(attend(q, *changed, causal=True)[:, : 2 * CHUNK], before[:, : 2 * CHUNK])
 
 
 def test_features_are_orthogonal_in_blocks_and_as_long_as_gaussian_vectors():
@@ -236,6 +251,7 @@ def test_tiles_do_not_overflow_where_scores_are_large():
 
 
 @both_ways
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")  # here it is a definition
 def test_windows_and_strides_are_those_of_flexible_attention(causal):
     torch.manual_seed(0)
     n, q, k, v = 128, *torch.randn(3, 1, 2, 128, 16)
@@ -246,8 +262,7 @@ def test_windows_and_strides_are_those_of_flexible_attention(causal):
         lambda b, h, i, j: (((i - j) % 11 == 0) | (j < 2) | (i < 2)) & ((j <= i) | (not causal)),
         None, None, n, n, device="cpu",
     )  # fmt: skip
-    with pytest.warns(UserWarning, match="flex_attention called without torch.compile"):
-        assert_close(sliding_window_attention(q, k, v, 9, causal), flex_attention(q, k, v, block_mask=window))
+    assert_close(sliding_window_attention(q, k, v, 9, causal), flex_attention(q, k, v, block_mask=window))
     assert_close(sparse_attention(q, k, v, 11, 2, causal), flex_attention(q, k, v, block_mask=strides))
 
 
@@ -362,6 +377,7 @@ def test_a_layer_around_exact_attention_is_multi_head_attention():
         (lambda q: sparse_attention(q, q, q, 3, -1), "num_global is -1, expected an integer of at least 0"),
         (lambda q: nystrom_attention(q, q, q, 9), "landmarks is 9, expected at most n=8"),
         (lambda q: tiled_attention(q, q, q, 0), "tile is 0"),
+        (lambda q: tiled_attention(q, q.expand(2, 8, 5), q), r"batch axes \(1,\), \(2,\), \(1,\)"),
         (lambda q: linear_attention(q, q[:, 1:], q), "q, k, v have 8, 7, 8 tokens"),
         (lambda q: performer_attention(q, q, q, torch.randn(6, 4)), "omega has 4 features, q has 5"),
         (lambda q: orthogonal_gaussian(0, 4), "num_features is 0"),

@@ -1,8 +1,8 @@
 """Measure what chapter 09 shows of training: python tools/family_runs.py needle copy
 
-Each word is a task and a file chapters/results/09_WORD.json, a row for each run. A run that stands in the file
-already is not measured again. Every relative may cost as many operations as reading 32 keys a query; two levels
-takes its cheapest size where that costs more.
+Each word is a task and a file chapters/results/09_WORD.json, a row for each run. A run that stands in the
+file already is not measured again. Every relative may cost as many operations as reading 32 keys a query;
+two levels takes its cheapest size where that costs more, and a stride that fits reads 34.
 """
 
 import argparse

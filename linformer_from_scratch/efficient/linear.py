@@ -48,10 +48,15 @@ def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     q, k, v = (in_blocks(x, CHUNK) for x in (q, k, v))  # (..., chunks, CHUNK, m)
     near = (q @ k.mT).tril()
     states, sums = k.mT @ v, k.sum(dim=-2)[..., None]  # of each chunk: (..., m, d_v), (..., m, 1)
-    states, sums = (x.cumsum(dim=-3) - x for x in (states, sums))  # of the earlier chunks
+    states, sums = (_before(x) for x in (states, sums))  # of the earlier chunks
     mixed, divisors = near @ v + q @ states, near.sum(dim=-1, keepdim=True) + q @ sums
     mixed, divisors = (x.flatten(-3, -2)[..., :n, :] for x in (mixed, divisors))
     return mixed / divisors
+
+
+def _before(x: Tensor) -> Tensor:
+    """Sums over earlier chunks; cumsum - x would keep rounding errors of what comes later."""
+    return functional.pad(x, (0, 0, 0, 0, 1, 0)).cumsum(dim=-3)[..., :-1, :, :]
 
 
 def linear_flops(n: int, d: int, features: int | None = None, causal: bool = False) -> int:

@@ -20,6 +20,8 @@ def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: in
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
     Raises: ValueError if landmarks is not in 1 … n, or if q, k and v differ in n.
     Cost: 8 n·landmarks·d operations and some that do not grow with n; memory O(n·landmarks).
+    Six steps, as in the paper, do not reach the pseudoinverse where landmarks attend alike: their map is then
+    nearly singular, and what is left out is what would be divided by almost nothing.
     Not causal: a landmark is a mean over its window, and every landmark reads all tokens.
     """
     n = check_same_length(q, k, v)

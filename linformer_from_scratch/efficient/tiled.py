@@ -17,11 +17,14 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bo
     """softmax(q kᵀ / √d) v, exactly, holding one tile of scores at a time, forward and backward.
 
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
-    Raises: ValueError if tile < 1, or if q, k and v differ in n.
+    Raises: ValueError if tile < 1, or if q, k and v differ in n or in the axes before it.
     Cost: 4 n²·d operations, about half of them if causal; memory O(n·d).
     """
     check_same_length(q, k, v)
     check_size("tile", tile)
+    if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
+        shapes = ", ".join(str(tuple(x.shape[:-2])) for x in (q, k, v))
+        raise ValueError(f"q, k, v have the batch axes {shapes}; expected the same")
     return _Tiled.apply(q, k, v, tile, causal)
 
 

@@ -21,6 +21,8 @@ STEMS = (
     "linformer",
     "projections",
     "training",
+    "efficient_attention",
+    "benchmark",
 )  # in the order of the chapters
 CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
 EXERCISES: dict[str, Exercise] = {

@@ -1,0 +1,91 @@
+"""The layers that are compared: name -> what builds it for texts of n tokens."""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.efficient import EfficientAttention, linear_attention
+from linformer_from_scratch.encoder import Block
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention, merge_heads
+from linformer_from_scratch.projections import LearnedProjection
+
+Builders = dict[str, Callable[[], nn.Module]]
+STORED, FUSED = "stored maps", "fused exact"
+KEYS_FIRST, TOKENS_FIRST, SHARED = "Linformer E(XW)", "Linformer (EX)W", "Linformer (EX)W, E = F"
+LINEAR = "linear attention"
+SLOTS = (128, 256, 512, 1024, 2048)  # k in the paper's table 3
+
+
+class StoredMaps(MultiHeadAttention):
+    """Multi-head attention that computes and stores its n×n maps, as was usual before 2022."""
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Shape: (batch, n, d_model) -> (batch, n, d_model)."""
+        return self.output(merge_heads(scaled_dot_product_attention(*self.project(x))))
+
+
+class KeysFirst(LinformerAttention):
+    """Linformer in the paper's order, E(XW), with the fused kernel over its slots."""
+
+    def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Shape: two of (batch, num_heads, proj_dim, d_head)."""
+        return self.E(self.split(self.key(x))), self.F(self.split(self.value(x)))
+
+
+def blocks(n: int, d_model: int, num_heads: int) -> Builders:
+    """A block around each attention; Linformer by its k, with one matrix as E and F (layerwise sharing)."""
+
+    def linformer(k: int) -> nn.Module:
+        E = LearnedProjection(n, k)
+        return Block(d_model, LinformerAttention(d_model, num_heads, E, E))
+
+    found = {
+        STORED: lambda: Block(d_model, StoredMaps(d_model, num_heads)),
+        FUSED: lambda: Block(d_model, MultiHeadAttention(d_model, num_heads)),
+    }
+    return found | {str(k): lambda k=k: linformer(k) for k in SLOTS if k <= n // 2}
+
+
+def layers(n: int, d_model: int, num_heads: int, proj_dim: int) -> Builders:
+    """Attention layers of this course."""
+    sizes = d_model, num_heads
+
+    def projection() -> LearnedProjection:
+        return LearnedProjection(n, proj_dim)
+
+    def shared() -> nn.Module:
+        E = projection()
+        return LinformerAttention(*sizes, E, E)
+
+    return {
+        STORED: lambda: StoredMaps(*sizes),
+        FUSED: lambda: MultiHeadAttention(*sizes),
+        KEYS_FIRST: lambda: KeysFirst(*sizes, projection(), projection()),
+        TOKENS_FIRST: lambda: LinformerAttention(*sizes, projection(), projection()),
+        SHARED: shared,
+        LINEAR: lambda: EfficientAttention(*sizes, linear_attention),
+    }
+
+
+def packages(n: int, d_model: int, num_heads: int, proj_dim: int) -> Builders:
+    """Layers that people install, where they are installed."""
+    found: Builders = {}
+    try:
+        from linformer import LinformerSelfAttention
+    except ImportError:
+        pass
+    else:
+        found["package linformer"] = lambda: LinformerSelfAttention(d_model, n, k=proj_dim, heads=num_heads)
+    try:
+        from linformer_pytorch import MHAttention
+    except ImportError:
+        return found
+
+    def headwise() -> nn.Module:
+        E, F = (nn.Linear(n, proj_dim) for _ in range(2))  # it makes its own unless they are shared by layers
+        sizes = n, d_model // num_heads, d_model, proj_dim, num_heads
+        return MHAttention(*sizes, 0.0, "C0", "headwise", E, F, full_attention=False, causal_mask=None)
+
+    return found | {"package linformer-pytorch": headwise}

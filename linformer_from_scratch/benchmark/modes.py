@@ -1,0 +1,48 @@
+"""Three ways to run the same layer: step by step, compiled, and as one recorded graph."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from linformer_from_scratch.benchmark.timing import wait
+
+
+def forward(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
+    """A call that runs the layer without gradients."""
+    return torch.no_grad()(lambda: layer(x))
+
+
+def forward_and_backward(layer: nn.Module, x: Tensor) -> Callable[[], None]:
+    """A call that runs the layer and takes gradients of its input and of its weights."""
+
+    def call() -> None:
+        layer(x.detach().requires_grad_()).sum().backward()
+        layer.zero_grad()
+
+    return call
+
+
+PASSES = {"forward": forward, "forward + backward": forward_and_backward}
+
+
+def compiled(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
+    """The forward pass after torch.compile, which is done before this returns."""
+    torch.compiler.reset()  # one shape a graph: none is made general by the one before
+    call = forward(torch.compile(layer, dynamic=False), x)
+    call()
+    return call
+
+
+def graph(layer: nn.Module, x: Tensor) -> Callable[[], None]:
+    """The forward pass recorded as a CUDA graph, to be replayed with a single launch."""
+    call, stream = forward(layer, x), torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):  # recording asks for a warm-up on another stream
+        for _ in range(3):
+            call()
+    wait()
+    recorded = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(recorded):
+        call()
+    return recorded.replay

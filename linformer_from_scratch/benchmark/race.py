@@ -1,0 +1,56 @@
+"""Variants side by side: each is built and weighed, then all take turns; one that does not fit is named."""
+
+import gc
+from collections.abc import Callable, Mapping
+
+import torch
+
+from linformer_from_scratch.benchmark.memory import available_bytes, peak_bytes
+from linformer_from_scratch.benchmark.timing import flush, samples
+
+Make = Callable[[], Callable[[], object]]  # builds a layer and its input, returns the call to measure
+
+
+def race(
+    variants: Mapping[str, Make], rounds: int, device: str = "cpu", needs: Mapping[str, int] | None = None
+) -> dict:
+    """Seconds of every round and bytes at the peak, by name; and who ran out of memory.
+
+    Args:
+        variants: name -> what builds its call.
+        rounds: turns of each.
+        device: "cpu" or "cuda".
+        needs: bytes that a variant is known to need; more than is available counts as out of memory, since a
+            system that lends more than it has would end the process instead.
+    """
+    calls, held, out_of_memory = {}, {}, []
+    for name, make in variants.items():
+        try:
+            _check_available((needs or {}).get(name, 0), device)
+            call = make()
+            call()  # what is set up once does not count
+            held[name], calls[name] = peak_bytes(call, device=device), call
+        except (MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            out_of_memory.append(name)
+        _tidy(device)
+    seconds = samples(calls, rounds, device, before=flush(device))
+    rounded = {name: [float(f"{s:.4g}") for s in found] for name, found in seconds.items()}  # small files
+    return {"seconds": rounded, "bytes": held, "out_of_memory": out_of_memory}
+
+
+def _check_available(needed: int, device: str) -> None:
+    available = available_bytes(device)
+    if available is not None and needed > available:
+        raise MemoryError(f"{needed} bytes needed, {available} available")
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(error)
+
+
+def _tidy(device: str) -> None:
+    gc.collect()
+    if torch.device(device).type == "cuda":
+        torch.cuda.empty_cache()

@@ -1,0 +1,197 @@
+"""What chapter 10 measures: which variants, which sizes, in which order. Every job is one row.
+
+ceiling    operations of a large product and bytes of a large copy, per second
+table 3    a block of RoBERTa-base's size, at every n and k of the paper's table 3 that is asked for
+layer      one attention layer: full, Linformer in both orders, linear attention, packages people install
+mode       the same layers step by step, compiled, and as a recorded graph
+attention  attention alone, in the sizes of FlashAttention's authors
+step       a training step of chapter 08's encoder
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.benchmark.ceilings import copy_ceiling, matmul_ceiling
+from linformer_from_scratch.benchmark.layers import FUSED, STORED, Builders, blocks, layers, packages
+from linformer_from_scratch.benchmark.modes import PASSES, compiled, forward, graph
+from linformer_from_scratch.benchmark.race import race
+from linformer_from_scratch.data import MaskedBatches
+from linformer_from_scratch.encoder import MaskedLanguageModel
+from linformer_from_scratch.linformer import linformer_attention
+from linformer_from_scratch.projections import project
+from linformer_from_scratch.training import Config, Trainer, masked_loss
+from linformer_from_scratch.training.recipes import Recipe, encoder
+
+Job = tuple[dict, Callable[[], dict]]  # what is measured, and the call that does
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+ROBERTA = {"d_model": 768, "num_heads": 12}  # the size of the paper's model
+HEADS = {"num_heads": 8, "d_head": 64}  # Dao et al. 2022, appendix E
+ENCODER = {"seq_len": 512, "d_model": 128, "num_heads": 4, "num_layers": 4, "proj_dim": 128}
+VOCABULARY = 1000  # tokens, as in chapter 08
+MAPS = 3  # that are held at once where maps are stored: scores, weights, and one on the way
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured: a GPU and a CPU should both be done within minutes.
+
+    Args:
+        device: "cpu" or "cuda".
+        dtype: of inputs and weights, a key of DTYPES.
+        table: lengths of table 3.
+        tokens: in a batch of table 3; max(1, tokens // n) texts.
+        lengths: of layers and of attention alone.
+        modes: lengths at which layers are compiled.
+        layer: d_model, num_heads and proj_dim of a layer.
+        texts: in a batch of attention alone.
+        rounds: turns of each variant.
+    """
+
+    device: str
+    dtype: str
+    table: tuple[int, ...]
+    tokens: int
+    lengths: tuple[int, ...]
+    modes: tuple[int, ...]
+    layer: Mapping[str, int]
+    texts: int
+    rounds: int
+
+
+PLANS = {
+    "cpu": Plan(
+        device="cpu",
+        dtype="float32",
+        table=(512, 1024, 2048, 4096),
+        tokens=1024,
+        lengths=(512, 1024, 2048, 4096, 8192),
+        modes=(512, 2048),
+        layer={"d_model": 512, "num_heads": 8, "proj_dim": 256},
+        texts=1,
+        rounds=5,
+    ),
+    "cuda": Plan(
+        device="cuda",
+        dtype="bfloat16",
+        table=tuple(2**i for i in range(9, 17)),
+        tokens=2**16,
+        lengths=tuple(2**i for i in range(9, 18)),
+        modes=(1024, 16384),
+        layer={"d_model": 1024, "num_heads": 16, "proj_dim": 256},
+        texts=16,
+        rounds=10,
+    ),
+}
+
+
+def jobs(plan: Plan) -> Iterator[Job]:
+    """All rows of a plan; within each part the short texts first."""
+    for part in (_ceilings, _table_3, _layers, _modes, _attention, _step):
+        yield from part(plan)
+
+
+def _ceilings(plan: Plan) -> Iterator[Job]:
+    for dtype in dict.fromkeys(("float32", plan.dtype)):
+        what = {"part": "ceiling", "kind": "matmul", "dtype": dtype}
+        yield what, lambda dtype=dtype: {"per_second": matmul_ceiling(DTYPES[dtype], plan.device)}
+    yield {"part": "ceiling", "kind": "copy"}, lambda: {"per_second": copy_ceiling(plan.device)}
+
+
+def _table_3(plan: Plan) -> Iterator[Job]:
+    for n, direction in product(plan.table, PASSES):
+        what = _what("table 3", plan, n, max(1, plan.tokens // n), direction, ROBERTA)
+        yield what, lambda what=what: _race(plan, what, blocks(what["n"], **ROBERTA))
+
+
+def _layers(plan: Plan) -> Iterator[Job]:
+    for n, direction in product(plan.lengths, PASSES):
+        what = _what("layer", plan, n, 1, direction, plan.layer)
+        yield (
+            what,
+            lambda what=what, n=n: _race(plan, what, layers(n, **plan.layer) | packages(n, **plan.layer)),
+        )
+
+
+def _modes(plan: Plan) -> Iterator[Job]:
+    for n in plan.modes:
+        what = _what("mode", plan, n, 1, "forward", plan.layer)
+        yield what, lambda what=what, n=n: _race_modes(plan, what, layers(n, **plan.layer))
+
+
+def _attention(plan: Plan) -> Iterator[Job]:
+    for n in plan.lengths:
+        what = _what("attention", plan, n, plan.texts, "forward", HEADS | {"proj_dim": min(n // 8, 256)})
+        yield what, lambda what=what: _race_attention(plan, what)
+
+
+def _step(plan: Plan) -> Iterator[Job]:
+    what = {"part": "step", "n": 512, "texts": 16, "pass": "training step", "dtype": "float32", **ENCODER}
+    yield what, lambda: _race_steps(plan, what)
+
+
+def _what(part: str, plan: Plan, n: int, texts: int, direction: str, sizes: Mapping[str, int]) -> dict:
+    return {"part": part, "n": n, "texts": texts, "pass": direction, "dtype": plan.dtype, **sizes}
+
+
+def _race(plan: Plan, what: dict, builders: Builders) -> dict:
+    """Layers in one direction."""
+    x = _random(plan, what["texts"], what["n"], what["d_model"])
+    way = PASSES[what["pass"]]
+    variants = {name: lambda build=build: way(build().to(x), x) for name, build in builders.items()}
+    return race(variants, plan.rounds, plan.device, _needs(plan, what))
+
+
+def _race_modes(plan: Plan, what: dict, builders: Builders) -> dict:
+    """Every layer in every mode, forward."""
+    x = _random(plan, what["texts"], what["n"], what["d_model"])
+    modes = {"eager": forward, "compiled": compiled} | ({"graph": graph} if plan.device == "cuda" else {})
+    variants = {
+        f"{name}, {mode}": lambda build=build, way=way: way(build().to(x), x)
+        for (name, build), (mode, way) in product(builders.items(), modes.items())
+    }
+    return race(variants, plan.rounds, plan.device)
+
+
+def _race_attention(plan: Plan, what: dict) -> dict:
+    """Attention alone: queries, keys and values are given, and so are E and F."""
+    n, sizes = what["n"], (what["texts"], what["num_heads"], what["n"], what["d_head"])
+    q, k, v = (_random(plan, *sizes) for _ in range(3))
+    E, F = (_random(plan, what["proj_dim"], n) / n**0.5 for _ in range(2))
+    variants = {
+        STORED: lambda: lambda: scaled_dot_product_attention(q, k, v),
+        FUSED: lambda: lambda: functional.scaled_dot_product_attention(q, k, v),
+        "Linformer": lambda: lambda: linformer_attention(q, k, v, E, F),
+        "Linformer, fused": lambda: (
+            lambda: functional.scaled_dot_product_attention(q, project(k, E), project(v, F))
+        ),
+    }
+    return race(variants, plan.rounds, plan.device, _needs(plan, what))
+
+
+def _race_steps(plan: Plan, what: dict) -> dict:
+    """A training step of chapter 08's encoder, and the making of its batch."""
+    batches = MaskedBatches(torch.randint(3, VOCABULARY, (2**16,)), what["n"], what["texts"], VOCABULARY)
+
+    def step(attention: str) -> Callable[[], object]:
+        model = MaskedLanguageModel(encoder(Recipe(attention, **ENCODER), VOCABULARY))
+        trainer = Trainer(model, masked_loss, batches, Config(steps=10**6), device=plan.device)
+        return lambda: trainer.train(trainer.step + 1)
+
+    variants = {FUSED: lambda: step("full"), "Linformer": lambda: step("linformer")}
+    return race(variants | {"making the batch": lambda: lambda: batches(0)}, plan.rounds, plan.device)
+
+
+def _random(plan: Plan, *shape: int) -> Tensor:
+    return torch.randn(shape, device=plan.device, dtype=DTYPES[plan.dtype])
+
+
+def _needs(plan: Plan, what: dict) -> dict[str, int]:
+    """Bytes of the maps that one variant stores."""
+    maps = MAPS if what["pass"] == "forward" else 2 * MAPS
+    return {STORED: maps * what["texts"] * what["num_heads"] * what["n"] ** 2 * DTYPES[plan.dtype].itemsize}

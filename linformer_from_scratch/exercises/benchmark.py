@@ -1,0 +1,509 @@
+"""Chapter 10: exercises and quiz."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.benchmark.statistics import measured_crossover
+from linformer_from_scratch.exercises.engine import Exercise
+from linformer_from_scratch.exercises.quiz import Option, Question
+
+# 10.1: median and spread
+
+
+def spread(samples: Tensor) -> Tensor:
+    """20th percentile, median, 80th percentile, straight between samples. Shape: (rounds,) -> (3,)."""
+    return percentiles(samples, 0.2, 0.8)
+
+
+def percentiles(samples: Tensor, low: float, high: float, between: str = "linear") -> Tensor:
+    """The median between two percentiles; detached, since nobody needs the gradient of a time."""
+    return samples.detach().quantile(torch.tensor([low, 0.5, high]), interpolation=between)
+
+
+def draw_samples(seed: int) -> tuple[Tensor]:
+    """Seconds by round, two rounds disturbed; once a single round."""
+    generator = torch.Generator().manual_seed(seed)
+    samples = 0.5 + 0.3 * torch.rand((8, 1, 7, 14)[seed % 4], generator=generator)
+    samples[2:4] *= 4
+    return (samples,)
+
+
+def mean_in_the_middle(samples):
+    """Your middle is the mean, which one disturbed round pulls along as far as it likes; take the median."""
+    low, _, high = spread(samples)
+    return torch.stack((low, samples.mean(), high))
+
+
+def least_and_most(samples):
+    """Smallest and largest move apart with every round you add, and one accident sets the largest: take the percentiles."""
+    return percentiles(samples, 0, 1)
+
+
+def mean_and_deviation(samples):
+    """That is the mean and one standard deviation to either side; times have a long tail, and it moves both: take percentiles."""
+    return samples.mean() + samples.std() * torch.tensor([-1, 0, 1])
+
+
+def tenth_and_ninetieth(samples):
+    """These are the 10th and the 90th percentile; asked are the 20th and the 80th."""
+    return percentiles(samples, 0.1, 0.9)
+
+
+def sample_below(samples):
+    """Where a percentile lies between two samples, you take the lower one; go straight from one to the other."""
+    return percentiles(samples, 0.2, 0.8, between="lower")
+
+
+def nearest_sample(samples):
+    """Where a percentile lies between two samples, you take the nearer one; go straight from one to the other."""
+    return percentiles(samples, 0.2, 0.8, between="nearest")
+
+
+def lower_of_the_middle_two(samples):
+    """Of an even number of samples, torch.median returns the lower of the two in the middle; quantile(0.5) lies halfway."""
+    low, _, high = spread(samples)
+    return torch.stack((low, samples.median(), high))
+
+
+def picked_unsorted(samples):
+    """Samples come in the order of the rounds; sort them before you count places."""
+    return samples[[int(share * (len(samples) - 1)) for share in (0.2, 0.5, 0.8)]]
+
+
+def picked_at_share_of_rounds(samples):
+    """Places run from 0 to rounds − 1, so a share q lies at q · (rounds − 1), mostly between two samples: do not round."""
+    return samples.sort().values[[int(share * len(samples)) for share in (0.2, 0.5, 0.8)]]
+
+
+# 10.2: a ratio within rounds
+
+
+def ratio(ours: Tensor, theirs: Tensor) -> Tensor:
+    """Median over rounds of ours / theirs. Shape: (rounds,), (rounds,) -> ()."""
+    return (ours / theirs).detach().quantile(0.5)
+
+
+def draw_rounds(seed: int) -> tuple[Tensor, Tensor]:
+    """Seconds of two layers, and a load common to both in each round; an odd number of rounds, so a median is one of them."""
+    generator = torch.Generator().manual_seed(seed)
+    own = 1 + 0.6 * torch.rand(2, (9, 1, 7, 5)[seed % 4], generator=generator)
+    load = torch.exp(torch.randn(own.size(1), generator=generator))
+    return 0.6 * load * own[0], load * own[1]
+
+
+def ratio_of_medians(ours, theirs):
+    """Your two medians may come from two rounds, one busy, one idle: divide round by round first, then take the median."""
+    return ours.quantile(0.5) / theirs.quantile(0.5)
+
+
+def ratio_of_means(ours, theirs):
+    """In a ratio of means the slowest rounds decide: divide round by round first, then take the median."""
+    return ours.mean() / theirs.mean()
+
+
+def ratio_of_the_fastest(ours, theirs):
+    """The fastest of each may come from two rounds, and one lucky sample decides: divide round by round, take the median."""
+    return ours.min() / theirs.min()
+
+
+def mean_of_ratios(ours, theirs):
+    """You average the ratios, and a round that disturbed only one of the two pulls the mean along; take the median."""
+    return (ours / theirs).mean()
+
+
+def theirs_over_ours(ours, theirs):
+    """That is theirs / ours; below 1 should mean that ours is faster."""
+    return ratio(theirs, ours)
+
+
+def median_of_differences(ours, theirs):
+    """A difference in seconds grows with the load of its round; in a quotient the load cancels."""
+    return (ours - theirs).quantile(0.5)
+
+
+def sorted_apart(ours, theirs):
+    """Sorting each on its own tears the rounds apart: sample i of both must come from the same round."""
+    return ratio(ours.sort().values, theirs.sort().values)
+
+
+# 10.3: how much of the roofline is reached
+
+
+def share_of_floor(
+    flops: Tensor, moved: Tensor, flops_per_s: float, bytes_per_s: float, seconds: float
+) -> Tensor:
+    """Σ over steps of the longer time, of operations or bytes, over the seconds measured. Shape: (steps,), (steps,) -> ()."""
+    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
+
+
+def draw_layer(seed: int) -> tuple[Tensor, Tensor, float, float, float]:
+    """A layer's steps, the first without operations unless it is the only one; ceilings; seconds above the floor."""
+    steps, flops_per_s, bytes_per_s, slower = (
+        (5, 2e12, 3e11, 1.1),
+        (1, 7e11, 5e10, 1.9),
+        (3, 4e12, 1e12, 1.3),
+        (6, 9e11, 2e11, 2.3),
+    )[seed % 4]
+    work = torch.randint(1, 100, (2, steps), generator=torch.Generator().manual_seed(seed))
+    flops, moved = work * torch.tensor([[round(flops_per_s / 1000)], [round(bytes_per_s / 1000)]])
+    if steps > 1:
+        flops[0] = 0
+    return flops, moved, flops_per_s, bytes_per_s, slower * work.sum().item() / 1000
+
+
+def larger_of_the_sums(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """You sum before you compare, as if one step's bytes could travel during another's operations: compare step by step."""
+    return torch.maximum(flops.sum() / flops_per_s, moved.sum() / bytes_per_s) / seconds
+
+
+def both_times(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """You add the two times of a step; a machine computes while it moves, so only the longer counts."""
+    return (flops / flops_per_s + moved / bytes_per_s).sum() / seconds
+
+
+def operations_only(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """Bytes are left out: a step without matrix products, like a softmax, takes time as well."""
+    return (flops / flops_per_s).sum() / seconds
+
+
+def bytes_only(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """Operations are left out: a large matrix product takes longer to compute than to move."""
+    return (moved / bytes_per_s).sum() / seconds
+
+
+def shorter_times(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """You take the shorter time of each step; it is done when both its operations and its bytes are."""
+    return torch.minimum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
+
+
+def longest_step(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """That is the longest step alone; steps follow one another, so their times add up."""
+    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).max() / seconds
+
+
+def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """That says how many times the floor it took; the share reached is floor / seconds, at most 1."""
+    return 1 / share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
+
+
+# 10.4: from which length it is worth it
+
+
+def crossover(lengths: Tensor, ours: Tensor, theirs: Tensor) -> float:
+    """The length from which ours stays below theirs; nan if it is not below at the last. Shape: (points,) each."""
+    found = measured_crossover(lengths.tolist(), ours.tolist(), theirs.tolist())
+    return math.nan if found is None else found
+
+
+def draw_curves(seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Curves that cross three times, one point that is above, curves above at the last, curves below throughout."""
+    signs = ((1, -1, 1, 1, -1, -1), (1,), (1, -1, 1, 1), (-1, -1, -1, -1, -1))[seed % 4]
+    generator = torch.Generator().manual_seed(seed)
+    lengths = 2.0 ** torch.arange(8 - seed % 4, 8 - seed % 4 + len(signs))
+    theirs = 1e-5 * lengths**2 * (1 + 0.2 * torch.rand(len(signs), generator=generator))
+    gaps = torch.tensor(signs) * (0.2 + torch.rand(len(signs), generator=generator))
+    return lengths, theirs * gaps.exp(), theirs
+
+
+def zero_between(x: Tensor, gap: Tensor, i: int) -> Tensor:
+    """Where the straight line through points i and i + 1 is zero."""
+    return x[i] + gap[i] / (gap[i] - gap[i + 1]) * (x[i + 1] - x[i])
+
+
+def falls(lengths: Tensor, ours: Tensor, theirs: Tensor) -> list[float]:
+    """Every length at which ours falls below theirs, on log axes."""
+    x, gap = lengths.log(), (ours / theirs).log()
+    below = [i for i in range(len(x) - 1) if gap[i] >= 0 > gap[i + 1]]
+    return [zero_between(x, gap, i).exp().item() for i in below]
+
+
+def crossing_by(
+    lengths: Tensor, ours: Tensor, theirs: Tensor, place: Callable[[int], Tensor | float]
+) -> float:
+    """The crossover, but its place found in another way, from the last point at which ours is above."""
+    above = (ours >= theirs).nonzero().flatten().tolist()
+    if not above or above[-1] == len(lengths) - 1:
+        return crossover(lengths, ours, theirs)
+    return float(place(above[-1]))
+
+
+def first_crossing(lengths, ours, theirs):
+    """That is the first crossing; ours rises above theirs once more, and stays below only after the last one."""
+    return crossing_by(lengths, ours, theirs, lambda i: falls(lengths, ours, theirs)[0])
+
+
+def first_crossing_whatever_follows(lengths, ours, theirs):
+    """You stop at the first crossing; search from the end for the last point at which ours is not below, and go on from there."""
+    found = falls(lengths, ours, theirs)
+    return found[0] if found else crossover(lengths, ours, theirs)
+
+
+def linear_axes(lengths, ours, theirs):
+    """You go straight on linear axes; times grow like powers of the length, which are straight where both axes are logarithmic."""
+    return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, ours - theirs, i))
+
+
+def logarithm_of_lengths_only(lengths, ours, theirs):
+    """You take the logarithm of the lengths only; take that of the times as well: log ours − log theirs is zero at the crossing."""
+    return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths.log(), ours - theirs, i).exp())
+
+
+def logarithm_of_times_only(lengths, ours, theirs):
+    """You take the logarithm of the times only; the length too lies on a logarithmic axis: interpolate its logarithm, then exp."""
+    return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, (ours / theirs).log(), i))
+
+
+def point_after(lengths, ours, theirs):
+    """That is the first measured length after the crossing; the curves meet before it, on the line from the last point above."""
+    return crossing_by(lengths, ours, theirs, lambda i: lengths[i + 1])
+
+
+def point_before(lengths, ours, theirs):
+    """That is the last measured length at which ours is still above; the curves meet between it and the next."""
+    return crossing_by(lengths, ours, theirs, lambda i: lengths[i])
+
+
+def theirs_below_ours(lengths, ours, theirs):
+    """The curves have changed places: asked is from where ours, the first of the two, is the smaller."""
+    return crossover(lengths, theirs, ours)
+
+
+def end_not_looked_at(lengths, ours, theirs):
+    """You find the last fall, but once ours rises again after it: if ours is not below at the last length, return nan."""
+    found = falls(lengths, ours, theirs)
+    return found[-1] if found else crossover(lengths, ours, theirs)
+
+
+def last_length_for_never(lengths, ours, theirs):
+    """Where ours is not below at the last length, no measured length is long enough; return nan instead of the last one."""
+    found = crossover(lengths, ours, theirs)
+    return lengths[-1].item() if math.isnan(found) else found
+
+
+def nan_for_always(lengths, ours, theirs):
+    """Where ours is below throughout nothing crosses, and yet it pays from the first measured length on: return that one."""
+    return math.nan if (ours < theirs).all() else crossover(lengths, ours, theirs)
+
+
+def none_for_never(lengths, ours, theirs):
+    """You return None where ours is not below at the last; return math.nan, so that the answer is always a float."""
+    found = crossover(lengths, ours, theirs)
+    return None if math.isnan(found) else found
+
+
+EXERCISES = (
+    Exercise(
+        id="10.1",
+        question="Return the 20th percentile, the median and the 80th percentile of samples (rounds,), as a tensor (3,).",
+        difficulty=1,
+        minutes=4,
+        trains="what to report of a noisy machine",
+        reference=spread,
+        draw=draw_samples,
+        mistakes=(
+            mean_in_the_middle,
+            least_and_most,
+            mean_and_deviation,
+            tenth_and_ninetieth,
+            sample_below,
+            nearest_sample,
+            lower_of_the_middle_two,
+            picked_unsorted,
+            picked_at_share_of_rounds,
+        ),
+        hints=(
+            "Which function of a tensor finds the value below which a given share of its entries lies?",
+            "samples.quantile takes one share, or a tensor of three; percentiles are shares in hundredths.",
+            "samples.quantile(torch.tensor([0.2, …, …]))",
+        ),
+    ),
+    Exercise(
+        id="10.2",
+        question="Two layers took turns in the same rounds: return the median over rounds of ours / theirs.",
+        difficulty=2,
+        minutes=5,
+        trains="comparing on a machine that others use too",
+        reference=ratio,
+        draw=draw_rounds,
+        mistakes=(
+            ratio_of_medians,
+            ratio_of_means,
+            ratio_of_the_fastest,
+            mean_of_ratios,
+            theirs_over_ours,
+            median_of_differences,
+            sorted_apart,
+        ),
+        hints=(
+            "What slows down a round slows down both in it: where does that cancel?",
+            "ours / theirs is (rounds,), one ratio for each round; the answer is a tensor with one number, shape ().",
+            "(… / …).quantile(0.5)",
+        ),
+    ),
+    Exercise(
+        id="10.3",
+        question="Which share of the roofline does a layer reach: the floor of its steps, one after the other, over its seconds?",
+        difficulty=2,
+        minutes=6,
+        trains="how far a measured time lies from what the machine can do",
+        reference=share_of_floor,
+        draw=draw_layer,
+        mistakes=(
+            larger_of_the_sums,
+            both_times,
+            operations_only,
+            bytes_only,
+            shorter_times,
+            longest_step,
+            times_the_floor,
+        ),
+        hints=(
+            "3.3 found the floor of one step; a layer's steps come one after the other.",
+            "flops / flops_per_s and moved / bytes_per_s are (steps,): the longer of the two at each step, then one sum.",
+            "torch.maximum(flops / flops_per_s, …).… / seconds",
+        ),
+    ),
+    Exercise(
+        id="10.4",
+        question="From which length does ours stay below theirs, straight between the points on log-log axes? The first length if always, nan if not at the last.",
+        difficulty=3,
+        minutes=10,
+        trains="from which n it is worth it",
+        reference=crossover,
+        draw=draw_curves,
+        mistakes=(
+            first_crossing,
+            first_crossing_whatever_follows,
+            linear_axes,
+            logarithm_of_lengths_only,
+            logarithm_of_times_only,
+            point_after,
+            point_before,
+            theirs_below_ours,
+            end_not_looked_at,
+            last_length_for_never,
+            nan_for_always,
+            none_for_never,
+        ),
+        hints=(
+            "Look for the last point at which ours is not below. What if there is none? What if it is the very last?",
+            "gap = (ours / theirs).log() is (points,), positive at that point i, negative at i + 1; zero after the share gap[i] / (gap[i] - gap[i + 1]) of the way.",
+            "The way goes along log length: lengths[i] * (lengths[i + 1] / …) ** share; .item() makes it a float",
+        ),
+    ),
+)
+
+QUIZ = (
+    Question(
+        "A clock read before and after calling a layer on a GPU shows 40 µs at n = 1,024 and 40 µs at n = 65,536. Why?",
+        (
+            Option(
+                "The call only queued the work; nobody waited for it",
+                "Python goes on at once: synchronize before reading the clock, or let the GPU record events.",
+                True,
+            ),
+            Option(
+                "The layer takes 40 µs: the call has returned, so the GPU is done",
+                "A call to a GPU returns when the work is queued, not when it is done.",
+            ),
+            Option("The layer is linear in n", "Then 64 times the tokens would take about 64 times as long."),
+            Option(
+                "The clock is too coarse for a GPU",
+                "time.perf_counter resolves less than a microsecond.",
+            ),
+        ),
+    ),
+    Question(
+        "Two layers took turns for 15 rounds; in some of them another program ran as well. Which number compares them best?",
+        (
+            Option(
+                "the median over rounds of ours / theirs",
+                "What disturbs a round disturbs both and cancels; a round that hit only one cannot move the median far.",
+                True,
+            ),
+            Option(
+                "mean of ours / mean of theirs, since the mean treats all rounds alike",
+                "It does not: a round ten times as slow weighs ten times as much.",
+            ),
+            Option(
+                "the fastest of ours / the fastest of theirs",
+                "Two samples of thirty, from rounds that may have had different loads.",
+            ),
+            Option(
+                "the same ratio for inputs of zeros, which take no time of their own",
+                "Zeros are not harmless: a GPU that works at its limit of power can run faster on them, and errors hide.",
+            ),
+        ),
+    ),
+    Question(
+        "A layer reaches 100 % of its roofline on some machine. What follows?",
+        (
+            Option(
+                "These steps cannot be faster there; other steps that need fewer operations or bytes can",
+                "The floor belongs to the steps: (EX)W has a lower one than E(XW), and without biases, with E shared by the heads, the same result.",
+                True,
+            ),
+            Option(
+                "Its algorithm cannot be improved",
+                "Stored n×n maps moved at full speed are at their floor too; tiles move none and have a lower one.",
+            ),
+            Option(
+                "A layer with half the operations would take half the time",
+                "Only where operations bind it, and if it reaches 100 % too; bytes need not halve.",
+            ),
+            Option(
+                "It is faster than any layer that reaches 50 %",
+                "Not than one whose floor is less than half as high.",
+            ),
+        ),
+    ),
+    Question(
+        "You reset the GPU's peak, note what is held, run a layer without gradients, and subtract. The difference holds …",
+        (
+            Option(
+                "what the call allocated: its result and what lay in between, at the worst moment",
+                "Whatever was held before, weights and input too, has been subtracted.",
+                True,
+            ),
+            Option(
+                "that and the weights",
+                "They lay there before the call, so they are subtracted; count E and F, 2·n·k numbers, apart.",
+            ),
+            Option(
+                "all memory that the process takes on the GPU",
+                "That is what nvidia-smi shows, with PyTorch's reserve and the driver's context.",
+            ),
+            Option(
+                "the sum of all results of its steps",
+                "Some are freed before others are made; a peak counts what is held at the same time.",
+            ),
+        ),
+    ),
+    Question(
+        "At n = 65,536 and k = 256, table 3 says that Linformer saves 52 times the memory. FlashAttention's authors "
+        "found Linformer 60 times as fast as FlashAttention there, and twice as large. How can that be?",
+        (
+            Option(
+                "Table 3 compares with n×n maps; FlashAttention stores none, but that Linformer stored n×k maps",
+                "O(n) memory on both sides, with other factors. Time is another matter: n² against n·k.",
+                True,
+            ),
+            Option(
+                "Table 3 compares with FlashAttention too, on another machine",
+                "Table 3 is of 2020, FlashAttention of 2022.",
+            ),
+            Option("FlashAttention approximates", "It is exact: it computes every score, tile by tile."),
+            Option(
+                "FlashAttention is O(n) in time as in memory",
+                "Only in memory; with O(n) time it would hardly be 60 times as slow.",
+            ),
+            Option(
+                "Linformer always saves memory, so one of them measured wrongly",
+                "It saves against stored n×n maps; against none it saves only if its own maps are not stored either.",
+            ),
+        ),
+    ),
+)
