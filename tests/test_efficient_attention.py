@@ -349,13 +349,15 @@ def test_the_effective_map_is_what_the_values_are_multiplied_with(relative):
 
 @every_relative
 def test_the_largest_size_within_a_budget(relative):
-    sizes = [*relative.sizes(32)]
-    costs = [relative.flops(32, D, size) for size in sizes]
-    assert costs == sorted(costs)
-    assert largest_size(relative, 32, D, costs[0] - 1) is None
-    assert largest_size(relative, 32, D, costs[-1]) == sizes[-1]
-    middle = len(sizes) // 2
-    assert costs[0] <= relative.flops(32, D, largest_size(relative, 32, D, costs[middle])) <= costs[middle]
+    costs = {size: relative.flops(32, D, size) for size in relative.sizes(32)}
+    assert largest_size(relative, 32, D, min(costs.values()) - 1) is None
+    for budget in costs.values():
+        chosen = largest_size(relative, 32, D, budget)
+        assert (
+            costs[chosen]
+            <= budget
+            < min([c for size, c in costs.items() if size > chosen], default=budget + 1)
+        )
 
 
 def test_a_layer_around_exact_attention_is_multi_head_attention():

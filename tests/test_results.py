@@ -42,7 +42,29 @@ def test_provenance_is_that_of_this_machine():
         torch.get_num_threads(),
     )
     assert (found["machine"]["gpu"] is None) == (not torch.cuda.is_available())
-    assert found["versions"] == {"python": sys.version.split()[0], "torch": torch.__version__}
+    versions = found["versions"]
+    assert (versions["python"], versions["torch"]) == (sys.version.split()[0], torch.__version__)
+    assert (versions["driver"] is None) == (versions["cuda"] is None) == (not torch.cuda.is_available())
+
+
+def test_the_commit_is_that_of_the_checkout_and_none_without_one(monkeypatch):
+    run = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    if run.returncode:
+        assert provenance(COMMAND)["commit"] is None
+    else:
+        assert provenance(COMMAND)["commit"].removesuffix("-dirty") == run.stdout.strip()
+    monkeypatch.setattr(results.subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(OSError))
+    assert provenance(COMMAND)["commit"] is None
+
+
+def test_older_files_are_read_and_newer_ones_refused(tmp_path):
+    path, content = tmp_path / "a.json", provenance(COMMAND) | {"rows": []}
+    older = {name: value for name, value in content.items() if name not in ("version", "commit")}
+    path.write_text(json.dumps(older))
+    assert read(path) == older
+    path.write_text(json.dumps(content | {"version": results.VERSION + 1}))
+    with pytest.raises(ValueError, match=f"a.json has layout {results.VERSION + 1}, expected at most 1"):
+        read(path)
 
 
 def test_the_processor_is_named_as_the_system_names_it(monkeypatch):

@@ -38,7 +38,7 @@ def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: 
     if omega.size(-1) != q.size(-1):
         raise ValueError(f"omega has {omega.size(-1)} features, q has {q.size(-1)}; expected the same number")
     log_q, log_k = log_features(q, omega), log_features(k, omega)
-    # a factor common to a row, or to all keys, cancels in the division; with these two nothing overflows, since
+    # a factor common to a row, or to all keys, cancels in the division; with these none overflows, since
     # ω x − ‖x‖²/2 is at most ‖ω‖²/2, and no token hears of a later one
     q = (log_q - log_q.amax(dim=-1, keepdim=True)).exp()
     k = (log_k - omega.square().sum(dim=-1).max() / 2).exp() + torch.finfo(k.dtype).tiny  # never 0 / 0

@@ -2,6 +2,7 @@
 
 from linformer_from_scratch.widgets.attention_explorer import AttentionExplorer
 from linformer_from_scratch.widgets.cost_model import CostModel
+from linformer_from_scratch.widgets.family_explorer import FamilyExplorer
 from linformer_from_scratch.widgets.head_gallery import HeadGallery
 from linformer_from_scratch.widgets.head_picker import HeadPicker
 from linformer_from_scratch.widgets.jl_explorer import JLExplorer
@@ -13,6 +14,7 @@ from linformer_from_scratch.widgets.rank_slider import RankSlider
 __all__ = [
     "AttentionExplorer",
     "CostModel",
+    "FamilyExplorer",
     "HeadGallery",
     "HeadPicker",
     "JLExplorer",
