@@ -51,7 +51,7 @@ def heatmaps(
     rows: str = "query",
     columns: str = "key",
 ) -> Figure:
-    """Maps side by side on one colour scale that begins at zero; white is zero.
+    """Maps side by side on one colour scale that begins at zero; white is zero, or nan, which has no number.
 
     Args:
         maps: title -> array (n, m) of non-negative numbers; n queries go down, m keys across.
@@ -61,7 +61,7 @@ def heatmaps(
     """
     with plt.rc_context(STYLE):
         arrays = {title: np.asarray(array, dtype=float) for title, array in maps.items()}
-        largest = max(array.max() for array in arrays.values())
+        largest = max(np.nanmax(array) for array in arrays.values())
         widest = max(array.shape[1] for array in arrays.values()) if numbers else 0
         figure, axes = _figure(len(arrays), width=max(3.9, 0.6 * widest), height=3.9)
         for axis, (title, array) in zip(axes, arrays.items(), strict=True):
@@ -73,6 +73,58 @@ def heatmaps(
         return _finish(
             figure, f"Heat maps, {_plural(rows)} down, {_plural(columns)} across: {'; '.join(arrays)}."
         )
+
+
+def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4) -> Figure:
+    """Many maps (n, m) below and beside each other, white for zero, each clipped at its 98th percentile."""
+    with plt.rc_context(STYLE):
+        rows = -(-len(maps) // columns)
+        size = (2.4 * columns, 2.75 * rows)
+        figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, FigureClass=Picture)
+        for axis in axes.flat:
+            axis.axis("off")
+        for axis, (title, array) in zip(axes.flat, maps.items(), strict=False):
+            array = np.asarray(array, dtype=float)
+            high = np.quantile(array, 0.98) or array.max()
+            axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=high, interpolation="nearest")
+            axis.set(title=title, xticks=[], yticks=[])
+            axis.axis("on")
+            axis.spines[:].set_visible(True)
+        return _finish(figure, f"Small heat maps, queries down, keys across: {'; '.join(maps)}.")
+
+
+def paths(
+    lines: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    x_label: str,
+    y_label: str,
+    title: str,
+    level: tuple[str, float] | None = None,
+) -> Figure:
+    """Lines with an x axis of their own each, name -> (x, y); x is logarithmic (base 2), y begins at zero.
+
+    level: a name and a height, drawn as a grey line across.
+    """
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=7.6, height=4.2)
+        for name, (x, y) in lines.items():
+            axis.plot(x, y, marker="o", label=name)
+        if level:
+            axis.axhline(level[1], color=GREY, lw=1, linestyle="-")
+            axis.text(
+                1.0,
+                level[1],
+                level[0],
+                va="bottom",
+                ha="right",
+                fontsize=10,
+                color=GREY,
+                transform=axis.get_yaxis_transform(),
+            )
+        axis.set_xscale("log", base=2)
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set(xlabel=x_label, ylabel=y_label, title=title, ylim=(0, None))
+        axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        return _finish(figure, f"{title}. {y_label} against {x_label}: {', '.join(lines)}.")
 
 
 def curves(
@@ -283,6 +335,8 @@ def _tick_labels(axis: Axes, queries: Sequence[str] | None, keys: Sequence[str] 
 
 def _print_numbers(axis: Axes, array: np.ndarray, form: str, largest: float) -> None:
     for (row, column), number in np.ndenumerate(array):
+        if np.isnan(number):
+            continue
         colour = "white" if number > 0.55 * largest else INK
         axis.text(column, row, format(number, form), ha="center", va="center", color=colour, fontsize=10)
 

@@ -20,6 +20,7 @@ from linformer_from_scratch.benchmark import (
     matmul_ceiling,
     measured_crossover,
     median_seconds,
+    modes,
     peak_bytes,
     race,
     ratio,
@@ -204,9 +205,9 @@ def test_each_does_what_its_name_says():
     assert blocks(512, 64, 2)["256"]().attention.E.weight.shape == (256, 512)
 
 
-@pytest.mark.parametrize("name", ["package linformer", "package linformer-pytorch"])
+@pytest.mark.parametrize("name", ["linformer", "linformer-pytorch"])
 def test_packages_take_the_same_input(name):
-    found = packages(64, d_model=24, num_heads=3, proj_dim=16)
+    found = {full.split()[0]: build for full, build in packages(64, 24, 3, 16).items()}
     if name not in found:
         pytest.skip(f"{name} is not installed")
     assert found[name]()(torch.randn(2, 64, 24)).shape == (2, 64, 24)
@@ -226,6 +227,11 @@ def test_passes_run_what_they_say():
 def test_compiled_layers_give_the_same():
     layer, x = torch.nn.Linear(3, 2), torch.randn(5, 3)
     torch.testing.assert_close(compiled(layer, x)(), layer(x).detach())
+
+
+def test_without_a_compiler_of_the_system_nothing_is_compiled(monkeypatch):
+    monkeypatch.setattr(modes, "compiled", lambda *_: 1 / 0)
+    assert modes.can_compile.__wrapped__() is False
 
 
 # Races
@@ -315,6 +321,36 @@ def test_a_row_that_is_not_as_it_should_be_is_refused_with_the_file_s_name(tmp_p
     path.write_text(json.dumps(provenance("a command") | {"rows": [GOOD, GOOD | change]}))
     with pytest.raises(ValueError, match=f"some.json: .*{message}"):
         records.read(path)
+
+
+def test_tables_and_lines_are_read_off_the_rows():
+    block = GOOD | {"part": "table 3", "n": 512, "out_of_memory": []}
+    block |= {
+        "seconds": {STORED: [6.0], FUSED: [3.0], "128": [2.0]},
+        "bytes": {STORED: 8, FUSED: 2, "128": 4},
+    }
+    longer = block | {"n": 1024, "out_of_memory": [STORED]}
+    longer |= {"seconds": {FUSED: [8.0], "128": [2.0]}, "bytes": {FUSED: 2, "128": 4}}
+    other = block | {"pass": "forward + backward"}
+    rows = [block, longer, other]
+    times = records.table_3(rows, records.speedup, STORED, "forward")
+    assert times[512] == {128: 3.0} and math.isnan(times[1024][128])
+    assert records.table_3(rows, records.speedup, FUSED, "forward") == {512: {128: 1.5}, 1024: {128: 4.0}}
+    assert records.table_3(rows, records.saving, FUSED, "forward + backward") == {512: {128: 0.5}}
+    lengths, found = records.lines(rows, "table 3", "forward", records.peak)
+    assert lengths == [512, 1024] and [*found] == [STORED, FUSED, "128"]
+    assert found[FUSED] == [2, 2] and found[STORED][0] == 8 and math.isnan(found[STORED][1])
+    assert records.lines(rows, "table 3", "forward", records.median)[1]["128"] == [2.0, 2.0]
+
+
+def test_a_recorded_machine_is_a_device_of_the_cost_model():
+    ceilings = [
+        {"part": "ceiling", "kind": "matmul", "dtype": "float32", "per_second": 5.0},
+        {"part": "ceiling", "kind": "matmul", "dtype": "bfloat16", "per_second": 9.0},
+        {"part": "ceiling", "kind": "copy", "per_second": 2.0},
+    ]
+    device = records.device_of({"machine": {"gpu": "A GPU", "processor": "P"}, "rows": ceilings})
+    assert device == ("A GPU", {4: 5.0, 2: 9.0}, 2.0)
 
 
 def test_a_gpu_s_file_is_found_when_it_is_added_and_no_other_is_taken_for_it(tmp_path, monkeypatch):

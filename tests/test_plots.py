@@ -32,6 +32,12 @@ def test_a_heat_map_names_its_axes_and_prints_its_numbers():
     assert figure.alt == "Heat maps, layers down, heads across: t."
 
 
+def test_what_is_missing_in_a_heat_map_is_white_and_has_no_number():
+    figure = plots.heatmaps({"t": [[1.0, np.nan], [np.nan, 4.0]]}, numbers=".1f")
+    axis = figure.axes[0]
+    assert [text.get_text() for text in axis.texts] == ["1.0", "4.0"] and axis.images[0].get_clim() == (0, 4)
+
+
 def test_a_wide_heat_map_with_numbers_is_wide_enough_for_them():
     narrow, wide = (plots.heatmaps({"t": np.ones((2, n))}, numbers=".2f") for n in (3, 12))
     assert wide.get_size_inches()[0] > 1.5 * narrow.get_size_inches()[0]
@@ -67,6 +73,22 @@ def test_axis_of_curves_begins_at_zero_unless_something_lies_below():
     above, below = (plots.curves([1, 2], {"a": [low, 2.0]}, "x", "y", "t") for low in (0.5, -0.5))
     assert above.axes[0].get_ylim()[0] == 0
     assert below.axes[0].get_ylim()[0] <= -0.5
+
+
+def test_small_maps_stand_in_a_grid_and_are_white_for_zero():
+    maps = {str(i): np.eye(3) * i for i in range(1, 6)}
+    figure = plots.small_maps(maps, columns=3)
+    shown = [axis for axis in figure.axes if axis.images]
+    assert [axis.get_title() for axis in shown] == [*maps] and len(figure.axes) == 6
+    assert [axis.images[0].get_clim() for axis in shown] == [(0, i) for i in range(1, 6)]
+    assert figure.alt == "Small heat maps, queries down, keys across: 1; 2; 3; 4; 5."
+
+
+def test_paths_have_an_axis_of_their_own_each():
+    figure = plots.paths({"a": ([1, 2], [3, 4]), "b": ([8], [0.5])}, "keys", "error", "t", ("none", 1.0))
+    a, b, level = figure.axes[0].lines
+    assert (list(a.get_xdata()), list(b.get_xdata()), level.get_ydata()[0]) == ([1, 2], [8], 1.0)
+    assert figure.axes[0].get_ylim()[0] == 0 and figure.alt == "t. error against keys: a, b."
 
 
 def test_learning_curves_show_means_bands_and_the_levels_within_the_picture():

@@ -7,6 +7,7 @@ import pytest
 
 from linformer_from_scratch.cost import (
     DEVICES,
+    Device,
     Sizes,
     compress_tokens,
     floor_seconds,
@@ -143,3 +144,11 @@ def test_report_of_milliseconds_a_move(record_property):
         "report", f"CostModel: {statistics.median(times):.0f} ms a move (largest {max(times):.0f})"
     )
     assert len(set(times)) > 1
+
+
+def test_a_recorded_machine_stands_first_in_the_menu_and_its_floors_are_shown():
+    machine = Device("recorded", {4: 1e9}, 1e9)
+    model = CostModel(machines=[machine], show="floor of the time")
+    assert model.device.label == "recorded" and len(model.device.options) == len(DEVICES) + 2
+    sizes = Sizes(model.n.value, model.d_model.value, model.num_heads.value, model.proj_dim.value)
+    assert model.numbers["full"][1] == floor_seconds(full_attention(sizes), machine)

@@ -2,7 +2,7 @@
 
 Each word is a task and a file chapters/results/09_WORD.json, a row for each run. A run that stands in the
 file already is not measured again. Every relative may cost as many operations as reading 32 keys a query;
-two levels takes its cheapest size where that costs more; linear attention costs 32.5, a fitting stride 34.
+two levels takes blocks of √n where that costs more; linear attention costs 32.5, a fitting stride 34.
 """
 
 import argparse
@@ -26,9 +26,11 @@ from linformer_from_scratch.training import Config, Trainer, masked_loss
 D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 2, 2
 D_HEAD = D_MODEL // NUM_HEADS
 KEYS = 32  # what a query may read, by operations: 4 · n · KEYS · d_head a head
-LENGTHS, TOKENS = (64, 128, 256, 512), 4096  # of a text, and in a batch
+LENGTHS = {"needle": (64, 128, 256), "copy": (64, 128, 256, 512)}
+TEXTS = {"needle": lambda n: 32, "copy": lambda n: 4096 // n}  # in a batch: as many questions at every n
 CONFIG = Config(steps=1000, learning_rate=3e-3, warmup=100, evaluate_every=10**9)
-JUDGED = 10**9  # the first of the batches on which runs are judged; training never comes so far
+JUDGED = {"needle": 16, "copy": 4}  # batches on which a run is judged: 512 answers, and 8,192
+UNSEEN = 10**9  # the first of them; training never comes so far
 RELATIVES = {relative.name: relative for relative in FAMILY}
 FITTING = "strided, fitting"  # a stride that divides n / 2, the distance of a copy from its origin
 LEARNED, FULL, NONE = "Linformer, learned", "full", "none"
@@ -70,12 +72,12 @@ def model_for(name: str, n: int) -> MaskedLanguageModel:
 
 
 @torch.no_grad()
-def accuracy(model: nn.Module, batches: tasks.Batches) -> float:
-    """Share of right answers on batches that were not trained on."""
+def accuracy(model: nn.Module, batches: tasks.Batches, count: int) -> float:
+    """Share of right answers on some batches that were not trained on."""
     model.eval()
     right = []
-    for i in range(4):
-        inputs, targets = batches(JUDGED + i)
+    for i in range(count):
+        inputs, targets = batches(UNSEEN + i)
         asked = targets != IGNORE
         right.append((model(inputs, where=asked).argmax(dim=-1) == targets[asked]).float())
     return torch.cat(right).mean().item()
@@ -84,12 +86,12 @@ def accuracy(model: nn.Module, batches: tasks.Batches) -> float:
 def run(task: str, name: str, n: int, seed: int) -> dict:
     """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
     torch.manual_seed(seed)
-    batches = getattr(tasks, task)(n, TOKENS // n, seed)
+    batches = getattr(tasks, task)(n, TEXTS[task](n), seed)
     trainer = Trainer(model_for(name, n), masked_loss, batches, CONFIG, device="cpu")
     curve = []
     for until in range(CONFIG.steps // 10, CONFIG.steps + 1, CONFIG.steps // 10):
         trainer.train(until)
-        curve.append([until, round(accuracy(trainer.model, batches), 4)])
+        curve.append([until, round(accuracy(trainer.model, batches, JUDGED[task]), 4)])
         if curve[-1][1] == 1:
             break
     return {"accuracy": curve[-1][1], "curve": curve}
@@ -97,7 +99,7 @@ def run(task: str, name: str, n: int, seed: int) -> dict:
 
 def jobs(task: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
     """What a task measures, and the calls that do."""
-    for seed, n, name in product(seeds, LENGTHS, NAMES):
+    for seed, n, name in product(seeds, LENGTHS[task], NAMES):
         what = {"attention": name, "n": n, "size": size_of(name, n), "seed": seed}
         yield what, lambda name=name, n=n, seed=seed: run(task, name, n, seed)
 

@@ -1,6 +1,8 @@
 """The layers that are compared: name -> what builds it for texts of n tokens."""
 
 from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
 
 from torch import Tensor, nn
 
@@ -70,22 +72,25 @@ def layers(n: int, d_model: int, num_heads: int, proj_dim: int) -> Builders:
 
 
 def packages(n: int, d_model: int, num_heads: int, proj_dim: int) -> Builders:
-    """Layers that people install, where they are installed."""
-    found: Builders = {}
-    try:
-        from linformer import LinformerSelfAttention
-    except ImportError:
-        pass
-    else:
-        found["package linformer"] = lambda: LinformerSelfAttention(d_model, n, k=proj_dim, heads=num_heads)
-    try:
-        from linformer_pytorch import MHAttention
-    except ImportError:
-        return found
+    """Layers that people install, where they are installed; their names carry their versions."""
+    sizes = n, d_model, num_heads, proj_dim
+    known = {"linformer": _linformer, "linformer-pytorch": _linformer_pytorch}
+    return {
+        f"{name} {version(name)}": lambda build=build: build(*sizes)
+        for name, build in known.items()
+        if find_spec(name.replace("-", "_"))
+    }
 
-    def headwise() -> nn.Module:
-        E, F = (nn.Linear(n, proj_dim) for _ in range(2))  # it makes its own unless they are shared by layers
-        sizes = n, d_model // num_heads, d_model, proj_dim, num_heads
-        return MHAttention(*sizes, 0.0, "C0", "headwise", E, F, full_attention=False, causal_mask=None)
 
-    return found | {"package linformer-pytorch": headwise}
+def _linformer(n: int, d_model: int, num_heads: int, proj_dim: int) -> nn.Module:
+    from linformer import LinformerSelfAttention
+
+    return LinformerSelfAttention(d_model, n, k=proj_dim, heads=num_heads)
+
+
+def _linformer_pytorch(n: int, d_model: int, num_heads: int, proj_dim: int) -> nn.Module:
+    from linformer_pytorch import MHAttention
+
+    E, F = (nn.Linear(n, proj_dim) for _ in range(2))  # it makes its own unless layers share them
+    sizes = n, d_model // num_heads, d_model, proj_dim, num_heads
+    return MHAttention(*sizes, 0.0, "C0", "headwise", E, F, full_attention=False, causal_mask=None)

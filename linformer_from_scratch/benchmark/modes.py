@@ -1,6 +1,7 @@
 """Three ways to run the same layer: step by step, compiled, and as one recorded graph."""
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,16 @@ def forward_and_backward(layer: nn.Module, x: Tensor) -> Callable[[], None]:
 
 
 PASSES = {"forward": forward, "forward + backward": forward_and_backward}
+
+
+@cache
+def can_compile() -> bool:
+    """Whether torch.compile works here: it needs a compiler of the system."""
+    try:
+        compiled(nn.Linear(1, 1), torch.ones(1, 1))
+    except Exception:  # whatever a missing compiler makes of it
+        return False
+    return True
 
 
 def compiled(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:

@@ -1,12 +1,16 @@
 """Recorded benchmarks: rows checked on reading, files found, medians and ratios read off."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from linformer_from_scratch import results
 from linformer_from_scratch.benchmark.statistics import ratio, spread
+from linformer_from_scratch.cost import Device
 
+Table = dict[int, dict[int, float]]  # n -> k -> number
+Lines = tuple[list[int], dict[str, list[float]]]  # lengths, and variant -> a number at each
+BYTES = {"float32": 4, "bfloat16": 2}  # of a number
 CPU = "10_cpu"  # the file that the course brings
 CEILING = {"part": str, "kind": str, "per_second": float}
 SHAPE = {"part": str, "n": int, "texts": int, "pass": str, "dtype": str}
@@ -79,6 +83,44 @@ def saving(row: dict, of: str, over: str) -> float:
     """How many times fewer bytes one variant needs at its peak than another; nan if one is missing."""
     held = row["bytes"]
     return held[over] / held[of] if {of, over} <= held.keys() else math.nan
+
+
+def table_3(rows: Sequence[dict], of: Callable[[dict, str, str], float], over: str, way: str) -> Table:
+    """The paper's table 3 as measured: n -> k -> how much faster or smaller than `over` Linformer is.
+
+    Args:
+        of: speedup or saving.
+        over: the variant that Linformer is compared with, "stored maps" or "fused exact".
+        way: "forward" or "forward + backward".
+    """
+    found = [row for row in rows if row["part"] == "table 3" and row["pass"] == way]
+    return {
+        row["n"]: {int(name): of(row, name, over) for name in row["seconds"] if name.isdigit()}
+        for row in found
+    }
+
+
+def lines(rows: Sequence[dict], part: str, way: str, of: Callable[[dict, str], float]) -> Lines:
+    """Lengths, and for each variant a number at each length; nan where it ran out of memory.
+
+    of: median, or peak.
+    """
+    found = [row for row in rows if row["part"] == part and row["pass"] == way]
+    names = dict.fromkeys(name for row in found for name in (*row["seconds"], *row["out_of_memory"]))
+    return [row["n"] for row in found], {name: [of(row, name) for row in found] for name in names}
+
+
+def device_of(content: dict) -> Device:
+    """The machine of a recorded benchmark by its measured ceilings."""
+    machine, rows = content["machine"], content["rows"]
+    products = [row for row in rows if row["part"] == "ceiling" and row["kind"] == "matmul"]
+    per_s = {BYTES[row["dtype"]]: row["per_second"] for row in products}
+    return Device(machine["gpu"] or machine["processor"], per_s, ceiling(rows, "copy"))
+
+
+def peak(row: dict, name: str) -> float:
+    """Bytes of a variant at its peak; nan where it ran out of memory."""
+    return row["bytes"].get(name, math.nan)
 
 
 def median(row: dict, name: str) -> float:

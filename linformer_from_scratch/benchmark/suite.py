@@ -19,7 +19,7 @@ from torch.nn import functional
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark.ceilings import copy_ceiling, matmul_ceiling
 from linformer_from_scratch.benchmark.layers import FUSED, STORED, Builders, blocks, layers, packages
-from linformer_from_scratch.benchmark.modes import PASSES, compiled, forward, graph
+from linformer_from_scratch.benchmark.modes import PASSES, can_compile, compiled, forward, graph
 from linformer_from_scratch.benchmark.race import race
 from linformer_from_scratch.data import MaskedBatches
 from linformer_from_scratch.encoder import MaskedLanguageModel
@@ -150,7 +150,8 @@ def _race(plan: Plan, what: dict, builders: Builders) -> dict:
 def _race_modes(plan: Plan, what: dict, builders: Builders) -> dict:
     """Every layer in every mode, forward."""
     x = _random(plan, what["texts"], what["n"], what["d_model"])
-    modes = {"eager": forward, "compiled": compiled} | ({"graph": graph} if plan.device == "cuda" else {})
+    modes = {"eager": forward} | ({"compiled": compiled} if can_compile() else {})
+    modes |= {"graph": graph} if plan.device == "cuda" else {}
     variants = {
         f"{name}, {mode}": lambda build=build, way=way: way(build().to(x), x)
         for (name, build), (mode, way) in product(builders.items(), modes.items())

@@ -94,116 +94,100 @@ def ones_and_zeros(n, window, causal):
     return window_mask(n, window, causal).float()
 
 
-# 9.2: one step of the online softmax
+# 9.2: Nyström
 
 
-@torch.no_grad()
-def online_softmax(
-    largest: Tensor, total: Tensor, mixed: Tensor, scores: Tensor, values: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The state of every row after one tile more. Shape: scores (n, t), values (t, d) -> (n, 1), (n, 1), (n, d)."""
-    new = torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
-    return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
+def draw_landmarks(seed: int) -> tuple[Tensor, Tensor, Tensor, int]:
+    """Heads whose windows have a theme each, so that landmarks differ and the middle map is far from singular."""
+    n, landmarks, d, d_v = ((20, 4, 6, 7), (15, 5, 8, 4), (1, 1, 4, 5), (21, 7, 9, 5))[seed % 4]
+    q, k, v = normal(seed, *2 * [(BATCH, HEADS, n, d)], (BATCH, HEADS, n, d_v))
+    theme = 4 * torch.eye(landmarks, d).repeat_interleave(n // landmarks, dim=0)
+    return q + theme, k + theme, v, landmarks
 
 
-def added(new, shrink, total, mixed, weights, values):
-    """The old sums, shrunk, and those of the tile."""
-    return new, shrink * total + weights.sum(dim=-1, keepdim=True), shrink * mixed + weights @ values
+def means(x, landmarks):
+    """The means of windows of neighbours."""
+    return x.unflatten(-2, (landmarks, -1)).mean(dim=-2)
 
 
-def draw_tile(seed: int) -> tuple[Tensor, ...]:
-    """A state, and a tile: at the very start; half hidden, a row of it altogether; of one row; with large scores."""
-    n, t, d = ((5, 3, 4), (6, 4, 3), (1, 2, 5), (7, 5, 2))[seed % 4]
-    earlier, scores, earlier_values, values = normal(seed, (n, 8), (n, t), (8, d), (t, d))
-    if seed % 4 == 0:
-        return torch.full((n, 1), -math.inf), torch.zeros(n, 1), torch.zeros(n, d), scores, values
-    if seed % 4 == 1:
-        scores = scores.masked_fill(torch.ones(n, t, dtype=torch.bool).triu(), -math.inf)
-    if seed % 4 == 3:
-        earlier, scores = 100 * earlier, 200 * scores
-    largest = earlier.amax(dim=-1, keepdim=True)
-    weights = (earlier - largest).exp()
-    return largest, weights.sum(dim=-1, keepdim=True), weights @ earlier_values, scores, values
+def three_factors(q, k, v, q_mean, k_mean, correct=torch.linalg.pinv):
+    """Tokens to landmarks, landmarks to each other, corrected, landmarks to tokens."""
+    correction = correct(attention_weights(q_mean, k_mean))
+    return attention_weights(q, k_mean) @ correction @ (attention_weights(q_mean, k) @ v)
 
 
-def larger(largest, scores):
-    """The largest score of each row, the old ones and those of the tile."""
-    return torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
+def middle_left_out(q, k, v, landmarks):
+    """The middle is missing: what landmarks read of each other must be undone, by its pseudoinverse."""
+    return attention_weights(q, means(k, landmarks)) @ (attention_weights(means(q, landmarks), k) @ v)
 
 
-def old_sums_kept(largest, total, mixed, scores, values):
-    """The old sums were measured from the old maximum: multiply both by exp(largest - new) before you add."""
-    new = larger(largest, scores)
-    return added(new, 1, total, mixed, (scores - new).exp(), values)
+def middle_not_inverted(q, k, v, landmarks):
+    """The middle map mixes the landmarks once more; invert it, so that the mixing is undone: torch.linalg.pinv."""
+    return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), lambda middle: middle)
 
 
-def old_sums_grow(largest, total, mixed, scores, values):
-    """The sign is wrong: a larger maximum makes the old terms smaller, by exp(largest - new)."""
-    new = larger(largest, scores)
-    return added(new, (new - largest).exp(), total, mixed, (scores - new).exp(), values)
+def middle_transposed(q, k, v, landmarks):
+    """The transpose undoes rotations only, and a softmax map is none: torch.linalg.pinv."""
+    return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), lambda middle: middle.mT)
 
 
-def mixed_kept(largest, total, mixed, scores, values):
-    """You rescale total but not mixed; both are sums of the same exponentials, so both shrink."""
-    new, total, of_tile = online_softmax(largest, total, torch.zeros_like(mixed), scores, values)
-    return new, total, mixed + of_tile
+def entries_inverted(q, k, v, landmarks):
+    """1 / x inverts every entry by itself; the inverse of a matrix is torch.linalg.pinv."""
+    return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), torch.reciprocal)
 
 
-def total_kept(largest, total, mixed, scores, values):
-    """You rescale mixed but not total; both are sums of the same exponentials, so both shrink."""
-    new, of_tile, mixed = online_softmax(largest, torch.zeros_like(total), mixed, scores, values)
-    return new, total + of_tile, mixed
+def landmarks_picked(q, k, v, landmarks):
+    """Your landmarks are single tokens, the first of each window; take the mean of the window."""
+    width = q.size(-2) // landmarks
+    return three_factors(q, k, v, q[..., ::width, :], k[..., ::width, :])
 
 
-def new_sums_shrink(largest, total, mixed, scores, values):
-    """You shrink the tile's terms as well; they are measured from the new maximum already, only the old ones are not."""
-    new = larger(largest, scores)
-    shrink = (largest - new).exp()
-    return added(new, shrink, total, mixed, shrink * (scores - new).exp(), values)
+def landmarks_summed(q, k, v, landmarks):
+    """Your landmarks are sums, so their scores grow with the window; take means."""
+    width = q.size(-2) // landmarks
+    return three_factors(q, k, v, width * means(q, landmarks), width * means(k, landmarks))
 
 
-def one_maximum_for_all_rows(largest, total, mixed, scores, values):
-    """You take one maximum of the whole tile; each row has its own, or rows far below it lose all their terms to exp."""
-    new = torch.maximum(largest, scores.amax())
-    return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
+def landmarks_interleaved(q, k, v, landmarks):
+    """Your landmark averages tokens from all over the text; a window is neighbours: (landmarks, -1), in this order."""
+    q_mean, k_mean = (x.unflatten(-2, (-1, landmarks)).mean(dim=-3) for x in (q, k))
+    return three_factors(q, k, v, q_mean, k_mean)
 
 
-def old_maximum_forgotten(largest, total, mixed, scores, values):
-    """Your maximum is the tile's; where the old one is larger, keep it: torch.maximum of the two."""
-    new = scores.amax(dim=-1, keepdim=True)
-    return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
+def windows_of_landmarks(q, k, v, landmarks):
+    """Your windows have `landmarks` tokens; there should be that many windows, of n / landmarks tokens each."""
+    q_mean, k_mean = (x.unflatten(-2, (-1, landmarks)).mean(dim=-2) for x in (q, k))
+    return three_factors(q, k, v, q_mean, k_mean)
 
 
-def measured_from_the_old(largest, total, mixed, scores, values):
-    """You measure the tile from the old maximum, which is -inf at the start; find the new one first: exp(scores - new)."""
-    new = larger(largest, scores)
-    return added(new, (largest - new).exp(), total, mixed, (scores - largest).exp(), values)
+def landmarks_of_keys_only(q, k, v, landmarks):
+    """Both of your landmarks are means of keys; what stands on the left of a map is a query, so Q̃ is made of q."""
+    return three_factors(q, k, v, means(k, landmarks), means(k, landmarks))
 
 
-def measured_from_zero(largest, total, mixed, scores, values):
-    """The tile's exponentials must be measured from the new maximum, as the old ones are: exp(scores - new)."""
-    new = larger(largest, scores)
-    return added(new, (largest - new).exp(), total, mixed, scores.exp(), values)
+def landmarks_swapped(q, k, v, landmarks):
+    """Your landmarks are swapped: tokens' queries read K̃, and Q̃ reads the tokens' keys, for queries read keys."""
+    left, right = attention_weights(q, means(q, landmarks)), attention_weights(means(k, landmarks), k)
+    middle = torch.linalg.pinv(attention_weights(means(q, landmarks), means(k, landmarks)))
+    return left @ middle @ (right @ v)
 
 
-def subtracted_too_late(largest, total, mixed, scores, values):
-    """Right on paper, but exp of a score itself overflows from 89 on: subtract the maximum first, then take exp."""
-    new = larger(largest, scores)
-    total = total * largest.exp() + scores.exp().sum(dim=-1, keepdim=True)
-    mixed = mixed * largest.exp() + scores.exp() @ values
-    return new, total / new.exp(), mixed / new.exp()
+def softmax_of_the_product(q, k, v, landmarks):
+    """You approximate the scores and take one softmax of the whole, n×n; each of the three maps has its own softmax."""
+    q_mean, k_mean = means(q, landmarks), means(k, landmarks)
+    scores = q @ k_mean.mT @ torch.linalg.pinv(q_mean @ k_mean.mT) @ (q_mean @ k.mT)
+    return (scores / math.sqrt(q.size(-1))).softmax(dim=-1) @ v
 
 
-def divided_early(largest, total, mixed, scores, values):
-    """You divide already; more tiles may come, so mixed stays a sum, and is divided once, after the last."""
-    new, total, mixed = online_softmax(largest, total, mixed, scores, values)
-    return new, total, mixed / total
+def landmarks_unscaled(q, k, v, landmarks):
+    """The scores are not divided by √d; all three maps are attention as in chapter 01."""
+    q = q * math.sqrt(q.size(-1))
+    return three_factors(q, k, v, means(q, landmarks), means(k, landmarks))
 
 
-def axis_lost(largest, total, mixed, scores, values):
-    """amax(dim=-1) is (n,), and with (n, 1) that broadcasts to n × n; keepdim=True keeps it (n, 1)."""
-    new = torch.maximum(largest, scores.amax(dim=-1))
-    return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
+def linformer_by_means(q, k, v, landmarks):
+    """That is Linformer with mean pooling, one map and pooled values; here landmarks read all tokens, and are corrected."""
+    return scaled_dot_product_attention(q, means(k, landmarks), means(v, landmarks))
 
 
 # 9.3: linear attention
@@ -368,100 +352,116 @@ def causal_softmax(q, k, v):
     return scaled_dot_product_attention(q, k, v, causal_mask(q.size(-2)))
 
 
-# 9.5: Nyström
+# 9.5: one step of the online softmax
 
 
-def draw_landmarks(seed: int) -> tuple[Tensor, Tensor, Tensor, int]:
-    """Heads whose windows have a theme each, so that landmarks differ and the middle map is far from singular."""
-    n, landmarks, d, d_v = ((20, 4, 6, 7), (15, 5, 8, 4), (1, 1, 4, 5), (21, 7, 9, 5))[seed % 4]
-    q, k, v = normal(seed, *2 * [(BATCH, HEADS, n, d)], (BATCH, HEADS, n, d_v))
-    theme = 4 * torch.eye(landmarks, d).repeat_interleave(n // landmarks, dim=0)
-    return q + theme, k + theme, v, landmarks
+@torch.no_grad()
+def online_softmax(
+    largest: Tensor, total: Tensor, mixed: Tensor, scores: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The state of every row after one tile more. Shape: scores (n, t), values (t, d) -> (n, 1), (n, 1), (n, d)."""
+    new = torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
+    return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
 
 
-def means(x, landmarks):
-    """The means of windows of neighbours."""
-    return x.unflatten(-2, (landmarks, -1)).mean(dim=-2)
+def added(new, shrink, total, mixed, weights, values):
+    """The old sums, shrunk, and those of the tile."""
+    return new, shrink * total + weights.sum(dim=-1, keepdim=True), shrink * mixed + weights @ values
 
 
-def three_factors(q, k, v, q_mean, k_mean, correct=torch.linalg.pinv):
-    """Tokens to landmarks, landmarks to each other, corrected, landmarks to tokens."""
-    correction = correct(attention_weights(q_mean, k_mean))
-    return attention_weights(q, k_mean) @ correction @ (attention_weights(q_mean, k) @ v)
+def draw_tile(seed: int) -> tuple[Tensor, ...]:
+    """A state, and a tile: at the very start; half hidden, a row of it altogether; of one row; with large scores."""
+    n, t, d = ((5, 3, 4), (6, 4, 3), (1, 2, 5), (7, 5, 2))[seed % 4]
+    earlier, scores, earlier_values, values = normal(seed, (n, 8), (n, t), (8, d), (t, d))
+    if seed % 4 == 0:
+        return torch.full((n, 1), -math.inf), torch.zeros(n, 1), torch.zeros(n, d), scores, values
+    if seed % 4 == 1:
+        scores = scores.masked_fill(torch.ones(n, t, dtype=torch.bool).triu(), -math.inf)
+    if seed % 4 == 3:
+        earlier, scores = 100 * earlier, 200 * scores
+    largest = earlier.amax(dim=-1, keepdim=True)
+    weights = (earlier - largest).exp()
+    return largest, weights.sum(dim=-1, keepdim=True), weights @ earlier_values, scores, values
 
 
-def middle_left_out(q, k, v, landmarks):
-    """The middle is missing: what landmarks read of each other must be undone, by its pseudoinverse."""
-    return attention_weights(q, means(k, landmarks)) @ (attention_weights(means(q, landmarks), k) @ v)
+def larger(largest, scores):
+    """The largest score of each row, the old ones and those of the tile."""
+    return torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
 
 
-def middle_not_inverted(q, k, v, landmarks):
-    """The middle map mixes the landmarks once more; invert it, so that the mixing is undone: torch.linalg.pinv."""
-    return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), lambda middle: middle)
+def old_sums_kept(largest, total, mixed, scores, values):
+    """The old sums were measured from the old maximum: multiply both by exp(largest - new) before you add."""
+    new = larger(largest, scores)
+    return added(new, 1, total, mixed, (scores - new).exp(), values)
 
 
-def middle_transposed(q, k, v, landmarks):
-    """The transpose undoes rotations only, and a softmax map is none: torch.linalg.pinv."""
-    return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), lambda middle: middle.mT)
+def old_sums_grow(largest, total, mixed, scores, values):
+    """The sign is wrong: a larger maximum makes the old terms smaller, by exp(largest - new)."""
+    new = larger(largest, scores)
+    return added(new, (new - largest).exp(), total, mixed, (scores - new).exp(), values)
 
 
-def entries_inverted(q, k, v, landmarks):
-    """1 / x inverts every entry by itself; the inverse of a matrix is torch.linalg.pinv."""
-    return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), torch.reciprocal)
+def mixed_kept(largest, total, mixed, scores, values):
+    """You rescale total but not mixed; both are sums of the same exponentials, so both shrink."""
+    new, total, of_tile = online_softmax(largest, total, torch.zeros_like(mixed), scores, values)
+    return new, total, mixed + of_tile
 
 
-def landmarks_picked(q, k, v, landmarks):
-    """Your landmarks are single tokens, the first of each window; take the mean of the window."""
-    width = q.size(-2) // landmarks
-    return three_factors(q, k, v, q[..., ::width, :], k[..., ::width, :])
+def total_kept(largest, total, mixed, scores, values):
+    """You rescale mixed but not total; both are sums of the same exponentials, so both shrink."""
+    new, of_tile, mixed = online_softmax(largest, torch.zeros_like(total), mixed, scores, values)
+    return new, total + of_tile, mixed
 
 
-def landmarks_summed(q, k, v, landmarks):
-    """Your landmarks are sums, so their scores grow with the window; take means."""
-    width = q.size(-2) // landmarks
-    return three_factors(q, k, v, width * means(q, landmarks), width * means(k, landmarks))
+def new_sums_shrink(largest, total, mixed, scores, values):
+    """You shrink the tile's terms as well; they are measured from the new maximum already, only the old ones are not."""
+    new = larger(largest, scores)
+    shrink = (largest - new).exp()
+    return added(new, shrink, total, mixed, shrink * (scores - new).exp(), values)
 
 
-def landmarks_interleaved(q, k, v, landmarks):
-    """Your landmark averages tokens from all over the text; a window is neighbours: (landmarks, -1), in this order."""
-    q_mean, k_mean = (x.unflatten(-2, (-1, landmarks)).mean(dim=-3) for x in (q, k))
-    return three_factors(q, k, v, q_mean, k_mean)
+def one_maximum_for_all_rows(largest, total, mixed, scores, values):
+    """You take one maximum of the whole tile; each row has its own, or rows far below it lose all their terms to exp."""
+    new = torch.maximum(largest, scores.amax())
+    return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
 
 
-def windows_of_landmarks(q, k, v, landmarks):
-    """Your windows have `landmarks` tokens; there should be that many windows, of n / landmarks tokens each."""
-    q_mean, k_mean = (x.unflatten(-2, (-1, landmarks)).mean(dim=-2) for x in (q, k))
-    return three_factors(q, k, v, q_mean, k_mean)
+def old_maximum_forgotten(largest, total, mixed, scores, values):
+    """Your maximum is the tile's; where the old one is larger, keep it: torch.maximum of the two."""
+    new = scores.amax(dim=-1, keepdim=True)
+    return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
 
 
-def landmarks_of_keys_only(q, k, v, landmarks):
-    """Both of your landmarks are means of keys; what stands on the left of a map is a query, so Q̃ is made of q."""
-    return three_factors(q, k, v, means(k, landmarks), means(k, landmarks))
+def measured_from_the_old(largest, total, mixed, scores, values):
+    """You measure the tile from the old maximum, which is -inf at the start; find the new one first: exp(scores - new)."""
+    new = larger(largest, scores)
+    return added(new, (largest - new).exp(), total, mixed, (scores - largest).exp(), values)
 
 
-def landmarks_swapped(q, k, v, landmarks):
-    """Your landmarks are swapped: tokens' queries read K̃, and Q̃ reads the tokens' keys, for queries read keys."""
-    left, right = attention_weights(q, means(q, landmarks)), attention_weights(means(k, landmarks), k)
-    middle = torch.linalg.pinv(attention_weights(means(q, landmarks), means(k, landmarks)))
-    return left @ middle @ (right @ v)
+def measured_from_zero(largest, total, mixed, scores, values):
+    """The tile's exponentials must be measured from the new maximum, as the old ones are: exp(scores - new)."""
+    new = larger(largest, scores)
+    return added(new, (largest - new).exp(), total, mixed, scores.exp(), values)
 
 
-def softmax_of_the_product(q, k, v, landmarks):
-    """You approximate the scores and take one softmax of the whole, n×n; each of the three maps has its own softmax."""
-    q_mean, k_mean = means(q, landmarks), means(k, landmarks)
-    scores = q @ k_mean.mT @ torch.linalg.pinv(q_mean @ k_mean.mT) @ (q_mean @ k.mT)
-    return (scores / math.sqrt(q.size(-1))).softmax(dim=-1) @ v
+def subtracted_too_late(largest, total, mixed, scores, values):
+    """Right on paper, but exp of a score itself overflows from 89 on: subtract the maximum first, then take exp."""
+    new = larger(largest, scores)
+    total = total * largest.exp() + scores.exp().sum(dim=-1, keepdim=True)
+    mixed = mixed * largest.exp() + scores.exp() @ values
+    return new, total / new.exp(), mixed / new.exp()
 
 
-def landmarks_unscaled(q, k, v, landmarks):
-    """The scores are not divided by √d; all three maps are attention as in chapter 01."""
-    q = q * math.sqrt(q.size(-1))
-    return three_factors(q, k, v, means(q, landmarks), means(k, landmarks))
+def divided_early(largest, total, mixed, scores, values):
+    """You divide already; more tiles may come, so mixed stays a sum, and is divided once, after the last."""
+    new, total, mixed = online_softmax(largest, total, mixed, scores, values)
+    return new, total, mixed / total
 
 
-def linformer_by_means(q, k, v, landmarks):
-    """That is Linformer with mean pooling, one map and pooled values; here landmarks read all tokens, and are corrected."""
-    return scaled_dot_product_attention(q, means(k, landmarks), means(v, landmarks))
+def axis_lost(largest, total, mixed, scores, values):
+    """amax(dim=-1) is (n,), and with (n, 1) that broadcasts to n × n; keepdim=True keeps it (n, 1)."""
+    new = torch.maximum(largest, scores.amax(dim=-1))
+    return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
 
 
 EXERCISES = (
@@ -494,30 +494,31 @@ EXERCISES = (
     ),
     Exercise(
         id="9.2",
-        question="Take a tile, scores (n, t) and values (t, d), into the online softmax's state: largest and total (n, 1), mixed (n, d).",
-        difficulty=3,
-        minutes=10,
-        trains="an exact softmax that never sees a whole row",
-        reference=online_softmax,
-        draw=draw_tile,
+        question="Write Nyström attention; its landmarks are means of n / landmarks neighbours, its middle factor is torch.linalg.pinv of a map.",
+        difficulty=2,
+        minutes=8,
+        trains="a low rank that the text itself gives",
+        reference=nystrom_attention,
+        draw=draw_landmarks,
         mistakes=(
-            old_sums_kept,
-            old_sums_grow,
-            mixed_kept,
-            total_kept,
-            new_sums_shrink,
-            one_maximum_for_all_rows,
-            old_maximum_forgotten,
-            measured_from_the_old,
-            measured_from_zero,
-            subtracted_too_late,
-            divided_early,
-            axis_lost,
+            middle_left_out,
+            middle_not_inverted,
+            middle_transposed,
+            entries_inverted,
+            landmarks_picked,
+            landmarks_summed,
+            landmarks_interleaved,
+            windows_of_landmarks,
+            landmarks_of_keys_only,
+            landmarks_swapped,
+            softmax_of_the_product,
+            landmarks_unscaled,
+            linformer_by_means,
         ),
         hints=(
-            "Find the new maximum first. total and mixed were measured from the old one: which factor turns one into the other?",
-            "The new maximum is (n, 1), with keepdim=True; the tile's exponentials are (n, t), and mix values (t, d) into (n, d).",
-            "shrink, weights = (largest - new).exp(), (scores - new).exp(); return new, shrink * total + …, shrink * mixed + …",
+            "Three maps, each a softmax: tokens read landmarks, landmarks read landmarks, landmarks read tokens.",
+            "With m landmarks, Q̃ and K̃ are (…, m, d), and the maps (…, n, m), (…, m, m) and (…, m, n).",
+            "q_mean = q.unflatten(-2, (landmarks, -1)).mean(dim=-2); attention_weights(q, k_mean) @ torch.linalg.pinv(…) @ …",
         ),
     ),
     Exercise(
@@ -577,31 +578,30 @@ EXERCISES = (
     ),
     Exercise(
         id="9.5",
-        question="Write Nyström attention; its landmarks are means of n / landmarks neighbours, its middle factor is torch.linalg.pinv of a map.",
-        difficulty=2,
-        minutes=8,
-        trains="a low rank that the text itself gives",
-        reference=nystrom_attention,
-        draw=draw_landmarks,
+        question="Take a tile, scores (n, t) and values (t, d), into the online softmax's state: largest and total (n, 1), mixed (n, d).",
+        difficulty=3,
+        minutes=10,
+        trains="an exact softmax that never sees a whole row",
+        reference=online_softmax,
+        draw=draw_tile,
         mistakes=(
-            middle_left_out,
-            middle_not_inverted,
-            middle_transposed,
-            entries_inverted,
-            landmarks_picked,
-            landmarks_summed,
-            landmarks_interleaved,
-            windows_of_landmarks,
-            landmarks_of_keys_only,
-            landmarks_swapped,
-            softmax_of_the_product,
-            landmarks_unscaled,
-            linformer_by_means,
+            old_sums_kept,
+            old_sums_grow,
+            mixed_kept,
+            total_kept,
+            new_sums_shrink,
+            one_maximum_for_all_rows,
+            old_maximum_forgotten,
+            measured_from_the_old,
+            measured_from_zero,
+            subtracted_too_late,
+            divided_early,
+            axis_lost,
         ),
         hints=(
-            "Three maps, each a softmax: tokens read landmarks, landmarks read landmarks, landmarks read tokens.",
-            "With m landmarks, Q̃ and K̃ are (…, m, d), and the maps (…, n, m), (…, m, m) and (…, m, n).",
-            "q_mean = q.unflatten(-2, (landmarks, -1)).mean(dim=-2); attention_weights(q, k_mean) @ torch.linalg.pinv(…) @ …",
+            "Find the new maximum first. total and mixed were measured from the old one: which factor turns one into the other?",
+            "The new maximum is (n, 1), with keepdim=True; the tile's exponentials are (n, t), and mix values (t, d) into (n, d).",
+            "shrink, weights = (largest - new).exp(), (scores - new).exp(); return new, shrink * total + …, shrink * mixed + …",
         ),
     ),
 )

@@ -54,6 +54,7 @@ class CostModel(Explorer):
 
     Args:
         measured: name of a line -> (n, seconds) of points to draw where the time is shown.
+        machines: devices to put first into the menu, such as that of a recorded benchmark.
         start: values that controls open with, as in CostModel(n=1024, show="operations").
 
     Attributes:
@@ -61,9 +62,14 @@ class CostModel(Explorer):
         crossings: "full" and "tiled exact" -> first n at which Linformer is below it, or None.
     """
 
-    def __init__(self, measured: Mapping[str, Sequence[tuple[int, float]]] | None = None, **start):
+    def __init__(
+        self,
+        measured: Mapping[str, Sequence[tuple[int, float]]] | None = None,
+        machines: Sequence[Device] = (),
+        **start,
+    ):
         self.measured = measured or {}
-        devices = [(device.name, device) for device in DEVICES] + [(HERE, None)]
+        devices = [(device.name, device) for device in (*machines, *DEVICES)] + [(HERE, None)]
         self.n = powers_of_two("Tokens n", 8, 17, 4096)
         self.proj_dim = powers_of_two("Slots k", 5, 10, 256)
         self.d_model = powers_of_two("d_model", 6, 12, 512)

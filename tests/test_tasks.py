@@ -1,0 +1,100 @@
+"""tasks.py: every answer stands in the text, once, where the task says; and the runs recorded on them."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from linformer_from_scratch import results, tasks
+from linformer_from_scratch.data import IGNORE
+from linformer_from_scratch.efficient.family import FAMILY
+from linformer_from_scratch.tasks import BLANK, VALUES, VOCAB_SIZE
+
+TOOL = Path(__file__).parents[1] / "tools" / "family_runs.py"
+SPEC = importlib.util.spec_from_file_location("family_runs", TOOL)
+tool = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(tool)
+
+both_tasks = pytest.mark.parametrize("task", ["needle", "copy"])
+
+
+def test_the_needle_is_the_only_marked_token_and_its_value_is_asked_for_at_the_end():
+    inputs, targets = tasks.needle(12, batch=500)(3)
+    marked = (inputs >= VALUES) & (inputs < BLANK)
+    assert (marked.sum(dim=1) == 1).all() and not marked[:, -1].any()
+    assert torch.equal(targets[:, -1], inputs[marked] - VALUES)
+    assert (targets[:, :-1] == IGNORE).all() and (inputs[:, -1] == BLANK).all()
+    assert marked[:, :-1].any(dim=0).all()  # it may stand anywhere before the end
+    assert set(targets[:, -1].tolist()) == set(range(VALUES))
+
+
+def test_a_copy_asks_in_the_second_half_for_the_first():
+    inputs, targets = tasks.copy(10, batch=300)(3)
+    assert torch.equal(targets[:, 5:], inputs[:, :5])
+    assert (targets[:, :5] == IGNORE).all() and (inputs[:, 5:] == BLANK).all()
+    assert set(inputs[:, :5].flatten().tolist()) == set(range(VALUES)) and BLANK < VOCAB_SIZE
+
+
+@both_tasks
+def test_a_batch_is_a_function_of_seed_and_step(task):
+    def batch(seed, step):
+        return getattr(tasks, task)(8, 4, seed)(step)[0]
+
+    assert torch.equal(batch(1, 2), batch(1, 2))
+    assert not torch.equal(batch(1, 2), batch(1, 3)) and not torch.equal(batch(1, 2), batch(0, 2))
+
+
+@pytest.mark.parametrize(("task", "n"), [("needle", 1), ("copy", 0), ("copy", 7)])
+def test_impossible_lengths_are_refused(task, n):
+    with pytest.raises(ValueError, match=f"n is {n}, expected"):
+        getattr(tasks, task)(n, 4)
+
+
+def test_a_shift_of_sinusoids_is_a_rotation():
+    positions = tasks.sinusoids(40, 6).double()
+    shift = torch.linalg.lstsq(positions[:-3], positions[3:])
+    assert torch.dist(positions[:-3] @ shift.solution, positions[3:]) < 1e-5
+    assert torch.allclose(positions.square().sum(dim=1), torch.tensor(3.0).double())
+
+
+# The recorded runs
+
+
+@both_tasks
+def test_every_recorded_row_is_one_that_the_tool_measures_and_none_is_missing(task):
+    recorded = results.read_rows(f"09_{task}")
+    wanted = [what for what, _ in tool.jobs(task, sorted({row["seed"] for row in recorded}))]
+    found = [{name: row[name] for name in ("attention", "n", "size", "seed")} for row in recorded]
+    assert sorted(map(json.dumps, found)) == sorted(map(json.dumps, wanted))
+
+
+@both_tasks
+def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(task):
+    for row in results.read_rows(f"09_{task}"):
+        updates = [point[0] for point in row["curve"]]
+        assert updates == list(range(100, updates[-1] + 1, 100))
+        assert row["curve"][-1][1] == row["accuracy"]
+        assert updates[-1] == tool.CONFIG.steps or row["accuracy"] == 1
+
+
+def test_every_relative_is_tried_at_a_size_within_the_budget_or_its_smallest():
+    relatives = {relative.name: relative for relative in FAMILY}
+    for n in tool.LENGTHS["copy"]:
+        budget = 4 * n * tool.KEYS * tool.D_HEAD
+        for name, relative in relatives.items():
+            if name == "tiled exact":
+                continue
+            size = tool.size_of(name, n)
+            assert relative.flops(n, tool.D_HEAD, size) <= budget or size == next(iter(relative.sizes(n)))
+        assert (n // 2) % (n // tool.size_of(tool.FITTING, n)) == 0  # its stride divides the distance
+        assert (n // 2) % -(-n // tool.size_of("strided + global", n))  # that of the other does not
+
+
+@pytest.mark.parametrize("name", tool.NAMES)
+def test_every_model_answers_where_it_is_asked(name):
+    inputs, targets = tasks.copy(64, 2)(0)
+    model = tool.model_for(name, 64)
+    assert model(inputs, where=targets != IGNORE).shape == (2 * 32, VOCAB_SIZE)
+    assert 0 <= tool.accuracy(model, tasks.copy(64, 2), 2) <= 1
