@@ -75,6 +75,20 @@ def heatmaps(
         )
 
 
+def tables(
+    tables: Mapping[str, Mapping[int, Mapping[int, float]]], rows: str, columns: str, what: str
+) -> Figure:
+    """Tables side by side as heat maps with their numbers: title -> row -> column -> number."""
+    across = sorted({column for table in tables.values() for row in table.values() for column in row})
+    down = sorted({row for table in tables.values() for row in table})
+    grids = {
+        f"{what}: {title}": [[table.get(row, {}).get(column, np.nan) for column in across] for row in down]
+        for title, table in tables.items()
+    }
+    labels = ([f"{value:,}" for value in some] for some in (down, across))
+    return heatmaps(grids, *labels, ".1f", rows=rows, columns=columns)
+
+
 def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4) -> Figure:
     """Many maps (n, m) below and beside each other, white for zero, each clipped at its 98th percentile."""
     with plt.rc_context(STYLE):
@@ -310,6 +324,8 @@ def wall(lengths: Sequence[int], proj_dim: int, title: str) -> Figure:
 
 
 def _plural(name: str) -> str:
+    if name.endswith("s"):
+        return name
     return f"{name[:-1]}ies" if name.endswith("y") and name != "key" else f"{name}s"
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from linformer_from_scratch import cost
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark import (
     ceilings,
@@ -332,15 +333,37 @@ def test_tables_and_lines_are_read_off_the_rows():
     longer = block | {"n": 1024, "out_of_memory": [STORED]}
     longer |= {"seconds": {FUSED: [8.0], "128": [2.0]}, "bytes": {FUSED: 2, "128": 4}}
     other = block | {"pass": "forward + backward"}
-    rows = [block, longer, other]
+    rows = [longer, block, other]
     times = records.table_3(rows, records.speedup, STORED, "forward")
-    assert times[512] == {128: 3.0} and math.isnan(times[1024][128])
+    assert [*times] == [512, 1024] and times[512] == {128: 3.0} and math.isnan(times[1024][128])
     assert records.table_3(rows, records.speedup, FUSED, "forward") == {512: {128: 1.5}, 1024: {128: 4.0}}
     assert records.table_3(rows, records.saving, FUSED, "forward + backward") == {512: {128: 0.5}}
     lengths, found = records.lines(rows, "table 3", "forward", records.peak)
     assert lengths == [512, 1024] and [*found] == [STORED, FUSED, "128"]
     assert found[FUSED] == [2, 2] and found[STORED][0] == 8 and math.isnan(found[STORED][1])
     assert records.lines(rows, "table 3", "forward", records.median)[1]["128"] == [2.0, 2.0]
+
+
+def test_crossings_and_floors_of_recorded_layers():
+    sizes = {"part": "layer", "d_model": 16, "num_heads": 2, "proj_dim": 4, "bytes": {"a": 1, "b": 1}}
+    short = GOOD | sizes | {"n": 8, "seconds": {"a": [2.0], "b": [1.0]}}
+    middle = GOOD | sizes | {"n": 16, "seconds": {"a": [2.0], "b": [4.0]}}
+    longest = GOOD | sizes | {"n": 32, "seconds": {"a": [2.0]}, "bytes": {"a": 1}, "out_of_memory": ["b"]}
+    ceilings = [
+        {"part": "ceiling", "kind": "matmul", "dtype": "float32", "per_second": 3e9},
+        {"part": "ceiling", "kind": "copy", "per_second": 1e9},
+    ]
+    rows = [longest, middle, short]
+    assert records.crossing(rows, "forward", "a", "b") == pytest.approx(8 * 2**0.5)
+    assert records.crossing(rows, "forward", "b", "a") is None
+    found = records.ratios(rows, "layer", "forward", records.speedup, "a", "b")
+    assert found[:2] == [0.5, 2.0] and math.isnan(found[2])
+    content = {"machine": {"gpu": None, "processor": "P"}, "rows": rows + ceilings}
+    expected = [cost.Sizes(n, 16, 2, 4) for n in (8, 16, 32)]
+    device = cost.Device("P", {4: 3e9}, 1e9)
+    assert records.floors(content, cost.compress_tokens, shared=True) == [
+        cost.floor_seconds(cost.compress_tokens(size, shared=True), device) for size in expected
+    ]
 
 
 def test_a_recorded_machine_is_a_device_of_the_cost_model():

@@ -38,6 +38,15 @@ def test_what_is_missing_in_a_heat_map_is_white_and_has_no_number():
     assert [text.get_text() for text in axis.texts] == ["1.0", "4.0"] and axis.images[0].get_clim() == (0, 4)
 
 
+def test_tables_become_heat_maps_over_all_their_rows_and_columns():
+    figure = plots.tables(
+        {"a": {512: {128: 1.5}}, "b": {1024: {128: 2.0, 256: 3.0}}}, "tokens", "slots", "fast"
+    )
+    assert [axis.get_title() for axis in figure.axes] == ["fast: a", "fast: b"]
+    assert [[text.get_text() for text in axis.texts] for axis in figure.axes] == [["1.5"], ["2.0", "3.0"]]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["512", "1,024"]
+
+
 def test_a_wide_heat_map_with_numbers_is_wide_enough_for_them():
     narrow, wide = (plots.heatmaps({"t": np.ones((2, n))}, numbers=".2f") for n in (3, 12))
     assert wide.get_size_inches()[0] > 1.5 * narrow.get_size_inches()[0]

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from linformer_from_scratch import results
-from linformer_from_scratch.benchmark.statistics import ratio, spread
-from linformer_from_scratch.cost import Device
+from linformer_from_scratch.benchmark.statistics import measured_crossover, ratio, spread
+from linformer_from_scratch.cost import Device, Sizes, Step, floor_seconds
 
 Table = dict[int, dict[int, float]]  # n -> k -> number
 Lines = tuple[list[int], dict[str, list[float]]]  # lengths, and variant -> a number at each
@@ -93,11 +93,36 @@ def table_3(rows: Sequence[dict], of: Callable[[dict, str, str], float], over: s
         over: the variant that Linformer is compared with, "stored maps" or "fused exact".
         way: "forward" or "forward + backward".
     """
-    found = [row for row in rows if row["part"] == "table 3" and row["pass"] == way]
+    found = _of(rows, "table 3", way)
     return {
         row["n"]: {int(name): of(row, name, over) for name in row["seconds"] if name.isdigit()}
         for row in found
     }
+
+
+def ratios(
+    rows: Sequence[dict], part: str, way: str, of: Callable[[dict, str, str], float], name: str, over: str
+) -> list[float]:
+    """How much faster or smaller (of: speedup or saving) one variant is than another, at each length."""
+    return [of(row, name, over) for row in _of(rows, part, way)]
+
+
+def crossing(rows: Sequence[dict], way: str, ours: str, theirs: str) -> float | None:
+    """From which length one layer is faster than another, where both were measured."""
+    found = [row for row in _of(rows, "layer", way) if {ours, theirs} <= row["seconds"].keys()]
+    times = ([median(row, name) for row in found] for name in (ours, theirs))
+    return measured_crossover([row["n"] for row in found], *times)
+
+
+def floors(content: dict, steps: Callable[..., list[Step]], **how: object) -> list[float]:
+    """Seconds below which a layer of `cost` cannot go, at each length, by the machine's measured ceilings."""
+    found, device = _of(content["rows"], "layer", "forward"), device_of(content)
+    seconds = []
+    for row in found:
+        b = BYTES[row["dtype"]]
+        sizes = Sizes(row["n"], row["d_model"], row["num_heads"], row["proj_dim"], bytes_per_number=b)
+        seconds.append(floor_seconds(steps(sizes, **how), device, b))
+    return seconds
 
 
 def lines(rows: Sequence[dict], part: str, way: str, of: Callable[[dict, str], float]) -> Lines:
@@ -105,7 +130,7 @@ def lines(rows: Sequence[dict], part: str, way: str, of: Callable[[dict, str], f
 
     of: median, or peak.
     """
-    found = [row for row in rows if row["part"] == part and row["pass"] == way]
+    found = _of(rows, part, way)
     names = dict.fromkeys(name for row in found for name in (*row["seconds"], *row["out_of_memory"]))
     return [row["n"] for row in found], {name: [of(row, name) for row in found] for name in names}
 
@@ -126,3 +151,9 @@ def peak(row: dict, name: str) -> float:
 def median(row: dict, name: str) -> float:
     """Median seconds of a variant; nan where it ran out of memory."""
     return spread(row["seconds"][name])[1] if name in row["seconds"] else math.nan
+
+
+def _of(rows: Sequence[dict], part: str, way: str) -> list[dict]:
+    """Rows of a part and a pass, short texts first."""
+    found = [row for row in rows if row["part"] == part and row["pass"] == way]
+    return sorted(found, key=lambda row: row["n"])

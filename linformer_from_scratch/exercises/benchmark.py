@@ -129,67 +129,7 @@ def sorted_apart(ours, theirs):
     return ratio(ours.sort().values, theirs.sort().values)
 
 
-# 10.3: how much of the roofline is reached
-
-
-def share_of_floor(
-    flops: Tensor, moved: Tensor, flops_per_s: float, bytes_per_s: float, seconds: float
-) -> Tensor:
-    """Σ over steps of the longer time, of operations or bytes, over the seconds measured. Shape: (steps,), (steps,) -> ()."""
-    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
-
-
-def draw_layer(seed: int) -> tuple[Tensor, Tensor, float, float, float]:
-    """A layer's steps, the first without operations unless it is the only one; ceilings; seconds above the floor."""
-    steps, flops_per_s, bytes_per_s, slower = (
-        (5, 2e12, 3e11, 1.1),
-        (1, 7e11, 5e10, 1.9),
-        (3, 4e12, 1e12, 1.3),
-        (6, 9e11, 2e11, 2.3),
-    )[seed % 4]
-    work = torch.randint(1, 100, (2, steps), generator=torch.Generator().manual_seed(seed))
-    flops, moved = work * torch.tensor([[round(flops_per_s / 1000)], [round(bytes_per_s / 1000)]])
-    if steps > 1:
-        flops[0] = 0
-    return flops, moved, flops_per_s, bytes_per_s, slower * work.sum().item() / 1000
-
-
-def larger_of_the_sums(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You sum before you compare, as if one step's bytes could travel during another's operations: compare step by step."""
-    return torch.maximum(flops.sum() / flops_per_s, moved.sum() / bytes_per_s) / seconds
-
-
-def both_times(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You add the two times of a step; a machine computes while it moves, so only the longer counts."""
-    return (flops / flops_per_s + moved / bytes_per_s).sum() / seconds
-
-
-def operations_only(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """Bytes are left out: a step without matrix products, like a softmax, takes time as well."""
-    return (flops / flops_per_s).sum() / seconds
-
-
-def bytes_only(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """Operations are left out: a large matrix product takes longer to compute than to move."""
-    return (moved / bytes_per_s).sum() / seconds
-
-
-def shorter_times(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You take the shorter time of each step; it is done when both its operations and its bytes are."""
-    return torch.minimum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
-
-
-def longest_step(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """That is the longest step alone; steps follow one another, so their times add up."""
-    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).max() / seconds
-
-
-def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """That says how many times the floor it took; the share reached is floor / seconds, at most 1."""
-    return 1 / share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
-
-
-# 10.4: from which length it is worth it
+# 10.3: from which length it is worth it
 
 
 def crossover(lengths: Tensor, ours: Tensor, theirs: Tensor) -> float:
@@ -294,6 +234,66 @@ def none_for_never(lengths, ours, theirs):
     return None if math.isnan(found) else found
 
 
+# 10.4: how much of the roofline is reached
+
+
+def share_of_floor(
+    flops: Tensor, moved: Tensor, flops_per_s: float, bytes_per_s: float, seconds: float
+) -> Tensor:
+    """Σ over steps of the longer time, of operations or bytes, over the seconds measured. Shape: (steps,), (steps,) -> ()."""
+    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
+
+
+def draw_layer(seed: int) -> tuple[Tensor, Tensor, float, float, float]:
+    """A layer's steps, the first without operations unless it is the only one; ceilings; seconds above the floor."""
+    steps, flops_per_s, bytes_per_s, slower = (
+        (5, 2e12, 3e11, 1.1),
+        (1, 7e11, 5e10, 1.9),
+        (3, 4e12, 1e12, 1.3),
+        (6, 9e11, 2e11, 2.3),
+    )[seed % 4]
+    work = torch.randint(1, 100, (2, steps), generator=torch.Generator().manual_seed(seed))
+    flops, moved = work * torch.tensor([[round(flops_per_s / 1000)], [round(bytes_per_s / 1000)]])
+    if steps > 1:
+        flops[0] = 0
+    return flops, moved, flops_per_s, bytes_per_s, slower * work.sum().item() / 1000
+
+
+def larger_of_the_sums(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """You sum before you compare, as if one step's bytes could travel during another's operations: compare step by step."""
+    return torch.maximum(flops.sum() / flops_per_s, moved.sum() / bytes_per_s) / seconds
+
+
+def both_times(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """You add the two times of a step; a machine computes while it moves, so only the longer counts."""
+    return (flops / flops_per_s + moved / bytes_per_s).sum() / seconds
+
+
+def operations_only(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """Bytes are left out: a step without matrix products, like a softmax, takes time as well."""
+    return (flops / flops_per_s).sum() / seconds
+
+
+def bytes_only(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """Operations are left out: a large matrix product takes longer to compute than to move."""
+    return (moved / bytes_per_s).sum() / seconds
+
+
+def shorter_times(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """You take the shorter time of each step; it is done when both its operations and its bytes are."""
+    return torch.minimum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
+
+
+def longest_step(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """That is the longest step alone; steps follow one another, so their times add up."""
+    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).max() / seconds
+
+
+def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """That says how many times the floor it took; the share reached is floor / seconds, at most 1."""
+    return 1 / share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
+
+
 EXERCISES = (
     Exercise(
         id="10.1",
@@ -345,29 +345,6 @@ EXERCISES = (
     ),
     Exercise(
         id="10.3",
-        question="Which share of the roofline does a layer reach: the floor of its steps, one after the other, over its seconds?",
-        difficulty=2,
-        minutes=6,
-        trains="how far a measured time lies from what the machine can do",
-        reference=share_of_floor,
-        draw=draw_layer,
-        mistakes=(
-            larger_of_the_sums,
-            both_times,
-            operations_only,
-            bytes_only,
-            shorter_times,
-            longest_step,
-            times_the_floor,
-        ),
-        hints=(
-            "3.3 found the floor of one step; a layer's steps come one after the other.",
-            "flops / flops_per_s and moved / bytes_per_s are (steps,): the longer of the two at each step, then one sum.",
-            "torch.maximum(flops / flops_per_s, …).… / seconds",
-        ),
-    ),
-    Exercise(
-        id="10.4",
         question="From which length does ours stay below theirs, straight between the points on log-log axes? The first length if always, nan if not at the last.",
         difficulty=3,
         minutes=10,
@@ -394,11 +371,34 @@ EXERCISES = (
             "The way goes along log length: lengths[i] * (lengths[i + 1] / …) ** share; .item() makes it a float",
         ),
     ),
+    Exercise(
+        id="10.4",
+        question="Which share of the roofline does a layer reach: the floor of its steps, one after the other, over its seconds?",
+        difficulty=2,
+        minutes=6,
+        trains="how far a measured time lies from what the machine can do",
+        reference=share_of_floor,
+        draw=draw_layer,
+        mistakes=(
+            larger_of_the_sums,
+            both_times,
+            operations_only,
+            bytes_only,
+            shorter_times,
+            longest_step,
+            times_the_floor,
+        ),
+        hints=(
+            "3.3 found the floor of one step; a layer's steps come one after the other.",
+            "flops / flops_per_s and moved / bytes_per_s are (steps,): the longer of the two at each step, then one sum.",
+            "torch.maximum(flops / flops_per_s, …).… / seconds",
+        ),
+    ),
 )
 
 QUIZ = (
     Question(
-        "A clock read before and after calling a layer on a GPU shows 40 µs at n = 1,024 and 40 µs at n = 65,536. Why?",
+        "A clock around a layer on a GPU shows 40 µs, at n = 1,024 and at n = 65,536. Why?",
         (
             Option(
                 "The call only queued the work; nobody waited for it",
@@ -425,15 +425,15 @@ QUIZ = (
                 True,
             ),
             Option(
-                "mean of ours / mean of theirs, since the mean treats all rounds alike",
-                "It does not: a round ten times as slow weighs ten times as much.",
+                "mean of ours / mean of theirs",
+                "A mean does not treat all rounds alike: one ten times as slow weighs ten times as much.",
             ),
             Option(
                 "the fastest of ours / the fastest of theirs",
                 "Two samples of thirty, from rounds that may have had different loads.",
             ),
             Option(
-                "the same ratio for inputs of zeros, which take no time of their own",
+                "the same ratio for inputs of zeros",
                 "Zeros are not harmless: a GPU that works at its limit of power can run faster on them, and errors hide.",
             ),
         ),
@@ -483,12 +483,11 @@ QUIZ = (
         ),
     ),
     Question(
-        "At n = 65,536 and k = 256, table 3 says that Linformer saves 52 times the memory. FlashAttention's authors "
-        "found Linformer 60 times as fast as FlashAttention there, and twice as large. How can that be?",
+        "At n = 65,536 table 3 has Linformer 52 times smaller; FlashAttention's table has it twice as large. How?",
         (
             Option(
-                "Table 3 compares with n×n maps; FlashAttention stores none, but that Linformer stored n×k maps",
-                "O(n) memory on both sides, with other factors. Time is another matter: n² against n·k.",
+                "Table 3 compares with stored n×n maps; FlashAttention stores none",
+                "O(n) memory on both sides, and that Linformer stored its n×k maps. Time is another matter: n² against n·k.",
                 True,
             ),
             Option(
@@ -497,11 +496,7 @@ QUIZ = (
             ),
             Option("FlashAttention approximates", "It is exact: it computes every score, tile by tile."),
             Option(
-                "FlashAttention is O(n) in time as in memory",
-                "Only in memory; with O(n) time it would hardly be 60 times as slow.",
-            ),
-            Option(
-                "Linformer always saves memory, so one of them measured wrongly",
+                "One of them measured wrongly",
                 "It saves against stored n×n maps; against none it saves only if its own maps are not stored either.",
             ),
         ),
