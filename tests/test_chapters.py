@@ -108,6 +108,26 @@ def test_every_decimal_in_prose_was_printed_by_a_cell(path):
             assert number in printed, f"{number} stands in prose and in no output: {text[:80]!r}"
 
 
+NAMES_WITH_NUMBERS = re.compile(
+    r"<[^>]*>|\b(?:chapters?|tables?|figures?) \d+(?:(?:,| and| to) \d+)*|\b(?:19|20)\d\d\b"
+    r"|[A-Za-z]+\d+|\b\d+th\b|^\d\. ",
+    re.MULTILINE,
+)
+
+
+def test_every_number_in_the_prose_of_the_benchmark_stands_in_its_cells():
+    """Not decimals alone: chapter 10 quotes a file, which may be replaced."""
+    notebook = read(ROOT / "chapters/10_benchmark.ipynb")
+    cells = shown(notebook) + "\n".join(cell.source for cell in code(notebook))
+    known = set(re.findall(r"\d+(?:\.\d+)?", cells.replace(",", "")))
+    lessons = [text for text in markdown(notebook)[1:-1] if "For the teacher" not in text]
+    assert len(lessons) > 20
+    for text in lessons:
+        plain = NAMES_WITH_NUMBERS.sub(" ", NOT_A_MEASUREMENT.sub(" ", text))
+        for number in re.findall(r"\d[\d,]*(?:\.\d+)?", plain):
+            assert number.replace(",", "") in known, f"{number} stands in no cell: {text[:80]!r}"
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_only_times_and_machines_are_excused_from_comparison(path):
     for cell in code(read(path)):

@@ -199,7 +199,7 @@ def test_performer_is_finite_where_exponentials_are_not(scale, causal):
     assert performer_attention(q, k, v, orthogonal_gaussian(64, D), causal).isfinite().all()
 
 
-@pytest.mark.parametrize("size", [1e3, 1e7])
+@pytest.mark.parametrize("size", [0, 1e3, 1e7])
 def test_not_even_rounding_errors_come_from_later_tokens(size):
     torch.manual_seed(0)
     q, k, v = torch.randn(3, 1, 3 * CHUNK, D)
@@ -208,8 +208,10 @@ def test_not_even_rounding_errors_come_from_later_tokens(size):
         before = attend(q, k, v, causal=True)
         changed = [x.clone() for x in (k, v)]
         for x in changed:
-            x[:, 2 * CHUNK :] *= size
-        assert torch.equal(attend(q, *changed, causal=True)[:, : 2 * CHUNK], before[:, : 2 * CHUNK])
+            x[:, 2 * CHUNK + 10 :] *= size  # in the same chunk as some that come before
+        changed[0][:, -1] = omega[omega.norm(dim=1).argmax()] * D**0.25  # where features are largest
+        past = slice(2 * CHUNK + 10)
+        assert torch.equal(attend(q, *changed, causal=True)[:, past], before[:, past])
 
 
 def test_features_are_orthogonal_in_blocks_and_as_long_as_gaussian_vectors():
@@ -304,6 +306,7 @@ def test_operations_of_causal_forms():
         (lambda: sliding_window_attention(q, k, v, 7, True), sliding_window_flops(90, D, 7, True)),
         (lambda: linear_attention(q, k, v, True), linear_flops(90, D, causal=True)),
         (lambda: performer_attention(q, k, v, torch.randn(11, D), True), performer_flops(90, D, 11, True)),
+        (lambda: tiled_attention(q, k, v, 10, True), 4 * 45 * 10 * 10 * D),  # of 81 tiles 45 are needed
     ):
         with FlopCounterMode(display=False) as counter:
             attend()

@@ -1,12 +1,17 @@
 """Measure what chapter 09 shows of training: python tools/family_runs.py needle copy
 
-Each word is a task and a file chapters/results/09_WORD.json, a row for each run. A run that stands in the
-file already is not measured again. Every relative may cost as many operations as reading 32 keys a query;
-two levels takes blocks of √n where that costs more; linear attention costs 32.5, a fitting stride 34.
+Each word is an experiment and a file chapters/results/09_WORD.json, a row for each run. A run that stands
+in the file already is not measured again. Every relative may cost as many operations as reading 32 keys a
+query; two levels takes blocks of √n where that costs more; linear attention costs 32.5, a fitting stride 34.
+
+needle    one marked token among noise
+copy      the first half of a text written again
+patience  needle, four times as many updates, for Linformer where it had not found it
 """
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
 import torch
@@ -33,7 +38,7 @@ JUDGED = {"needle": 16, "copy": 4}  # batches on which a run is judged: 512 answ
 UNSEEN = 10**9  # the first of them; training never comes so far
 RELATIVES = {relative.name: relative for relative in FAMILY}
 FITTING = "strided, fitting"  # a stride that divides n / 2, the distance of a copy from its origin
-LEARNED, FULL, NONE = "Linformer, learned", "full", "none"
+LEARNED, MEAN, FULL, NONE = "Linformer, learned", "Linformer, mean pooling", "full", "none"
 NAMES = (FULL, LEARNED, *(name for name in RELATIVES if name != "tiled exact"), FITTING, NONE)
 
 
@@ -42,7 +47,7 @@ def size_of(name: str, n: int) -> int:
     if name in (FULL, NONE):
         return 0
     if name == LEARNED:
-        return size_of("Linformer, mean pooling", n)
+        return size_of(MEAN, n)
     if name == FITTING:
         return KEYS  # the stride is n / 32
     relative = RELATIVES[name]
@@ -83,13 +88,13 @@ def accuracy(model: nn.Module, batches: tasks.Batches, count: int) -> float:
     return torch.cat(right).mean().item()
 
 
-def run(task: str, name: str, n: int, seed: int) -> dict:
+def run(task: str, name: str, n: int, seed: int, steps: int = CONFIG.steps) -> dict:
     """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
     torch.manual_seed(seed)
     batches = getattr(tasks, task)(n, TEXTS[task](n), seed)
-    trainer = Trainer(model_for(name, n), masked_loss, batches, CONFIG, device="cpu")
+    trainer = Trainer(model_for(name, n), masked_loss, batches, replace(CONFIG, steps=steps), device="cpu")
     curve = []
-    for until in range(CONFIG.steps // 10, CONFIG.steps + 1, CONFIG.steps // 10):
+    for until in range(steps // 10, steps + 1, steps // 10):
         trainer.train(until)
         curve.append([until, round(accuracy(trainer.model, batches, JUDGED[task]), 4)])
         if curve[-1][1] == 1:
@@ -98,17 +103,22 @@ def run(task: str, name: str, n: int, seed: int) -> dict:
 
 
 def jobs(task: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
-    """What a task measures, and the calls that do."""
+    """What an experiment measures, and the calls that do."""
+    if task == "patience":
+        for seed, n, name in product(seeds, (128, 256), (LEARNED, MEAN)):
+            what = {"attention": name, "n": n, "size": size_of(name, n), "seed": seed}
+            yield what, lambda name=name, n=n, seed=seed: run("needle", name, n, seed, 4 * CONFIG.steps)
+        return
     for seed, n, name in product(seeds, LENGTHS[task], NAMES):
         what = {"attention": name, "n": n, "size": size_of(name, n), "seed": seed}
         yield what, lambda name=name, n=n, seed=seed: run(task, name, n, seed)
 
 
 def main() -> None:
-    """Measure the tasks named on the command line."""
+    """Measure the experiments named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("tasks", nargs="+", choices=["needle", "copy"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("tasks", nargs="+", choices=["needle", "copy", "patience"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     for task in arguments.tasks:

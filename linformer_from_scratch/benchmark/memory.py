@@ -28,17 +28,15 @@ def _on_gpu(call: Callable, *arguments: object) -> int:
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    result = call(*arguments)
+    call(*arguments)
     torch.cuda.synchronize()
-    del result  # only now, so that its bytes count
     return torch.cuda.max_memory_allocated() - before
 
 
 def _on_cpu(call: Callable, *arguments: object) -> int:
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes to the terminal
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
-        result = call(*arguments)
-    del result  # only now, so that its bytes count
+        call(*arguments)
     events = recorded.profiler.kineto_results.events()
     changes = [(event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"]
     held = peak = 0
