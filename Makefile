@@ -34,7 +34,7 @@ curves: python ## draw the recorded learning curves of chapter 08 into build/cur
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python tools/curves.py
 
-benchmark: python ## measure what chapter 10 shows on this CPU, some minutes; goes on where it stopped
+benchmark: python ## measure what chapter 10 shows on this CPU, a quarter of an hour; goes on where it stopped
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python -m linformer_from_scratch.benchmark --device cpu --out build/benchmark_cpu.json --resume
 

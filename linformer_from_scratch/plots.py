@@ -50,6 +50,7 @@ def heatmaps(
     numbers: str | None = None,
     rows: str = "query",
     columns: str = "key",
+    stretch: bool = False,
 ) -> Figure:
     """Maps side by side on one colour scale that begins at zero; white is zero, or nan, which has no number.
 
@@ -58,6 +59,7 @@ def heatmaps(
         queries, keys: labels of the rows and of the columns.
         rows, columns: what goes down and across.
         numbers: a format such as ".2f" prints every entry in its cell.
+        stretch: cells fill the picture instead of being square.
     """
     with plt.rc_context(STYLE):
         arrays = {title: np.asarray(array, dtype=float) for title, array in maps.items()}
@@ -65,7 +67,8 @@ def heatmaps(
         widest = max(array.shape[1] for array in arrays.values()) if numbers else 0
         figure, axes = _figure(len(arrays), width=max(3.9, 0.6 * widest), height=3.9)
         for axis, (title, array) in zip(axes, arrays.items(), strict=True):
-            axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest")
+            aspect = "auto" if stretch else "equal"
+            axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest", aspect=aspect)
             axis.set(title=title, xlabel=columns, ylabel=rows)
             _tick_labels(axis, queries, keys)
             if numbers:

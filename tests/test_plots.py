@@ -47,6 +47,11 @@ def test_tables_become_heat_maps_over_all_their_rows_and_columns():
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["512", "1,024"]
 
 
+def test_cells_are_square_unless_they_are_stretched():
+    square, stretched = (plots.heatmaps({"t": np.ones((9, 2))}, stretch=some) for some in (False, True))
+    assert square.axes[0].get_aspect() == 1 and stretched.axes[0].get_aspect() == "auto"
+
+
 def test_a_wide_heat_map_with_numbers_is_wide_enough_for_them():
     narrow, wide = (plots.heatmaps({"t": np.ones((2, n))}, numbers=".2f") for n in (3, 12))
     assert wide.get_size_inches()[0] > 1.5 * narrow.get_size_inches()[0]

@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 
 from linformer_from_scratch.benchmark.records import check_row
-from linformer_from_scratch.benchmark.suite import PLANS, jobs
-from linformer_from_scratch.results import Results
+from linformer_from_scratch.benchmark.suite import PLANS, Job, jobs
+from linformer_from_scratch.results import Results, provenance
 
 COMMAND = "python -m linformer_from_scratch.benchmark"
 
@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Measure; 0 when all rows stand in the file, 2 if it could not begin, 130 after an interrupt."""
+    """Measure; 0 if all rows are in the file, 1 if some failed, 2 if refused, 130 if interrupted."""
     arguments = parser().parse_args(words)
     if arguments.device == "cuda" and not torch.cuda.is_available():
         return _refuse("--device is cuda, and PyTorch finds no GPU here; --device cpu works everywhere")
@@ -42,16 +42,36 @@ def main(words: list[str] | None = None) -> int:
     torch.manual_seed(0)
     try:
         results = Results(arguments.out, _command(arguments))
-        wanted = list(jobs(plan))
-        for i, (what, call) in enumerate(wanted, start=1):
-            results.measure(what, lambda what=what, call=call: check_row(what | call()))
-            print(f"{i:3} of {len(wanted)}", *(f"{name}={value}" for name, value in what.items()), flush=True)
+        _check_origin(results, _command(arguments))
     except ValueError as error:
         return _refuse(str(error))
+    return _measure(results, list(jobs(plan)))
+
+
+def _measure(results: Results, wanted: list[Job]) -> int:
+    failed = 0
+    try:
+        for i, (what, call) in enumerate(wanted, start=1):
+            print(f"{i:3} of {len(wanted)}", *(f"{name}={value}" for name, value in what.items()), flush=True)
+            try:
+                results.measure(what, lambda what=what, call=call: check_row(what | call()))
+            except (RuntimeError, ValueError) as error:  # one row less; the others go on
+                failed += 1
+                print(f"no row: {error}", file=sys.stderr)
     except KeyboardInterrupt:
-        print(f"Interrupted: {len(results.content['rows'])} rows are in {arguments.out}; --resume goes on.")
+        print(f"Interrupted: {len(results.content['rows'])} rows are in {results.path}; --resume goes on.")
         return 130
-    return 0
+    return 1 if failed else 0
+
+
+def _check_origin(results: Results, command: str) -> None:
+    """Rows of one file come from one machine, one program and one command."""
+    now = provenance(command)
+    for field in ("command", "commit", "machine", "versions"):
+        if results.content.get(field) != now[field]:
+            before = results.content.get(field)
+            found = f"{field} {before}, now it is {now[field]}"
+            raise ValueError(f"{results.path.name} was measured with {found}; choose another --out")
 
 
 def _shortened(plan, arguments: argparse.Namespace):

@@ -7,7 +7,7 @@ from linformer_from_scratch.benchmark.timing import samples
 SIDE, NUMBERS = {"cpu": 2048, "cuda": 8192}, {"cpu": 2**24, "cuda": 2**28}  # large enough for either
 
 
-def matmul_ceiling(dtype: torch.dtype = torch.float32, device: str = "cpu", rounds: int = 5) -> float:
+def matmul_ceiling(dtype: torch.dtype = torch.float32, device: str = "cpu", rounds: int = 15) -> float:
     """Floating-point operations per second of a large matrix product, one multiply-add counted as two.
 
     The best of some rounds: a ceiling is what the machine can do when nothing disturbs it.
@@ -17,7 +17,7 @@ def matmul_ceiling(dtype: torch.dtype = torch.float32, device: str = "cpu", roun
     return 2 * side**3 / min(samples({"product": lambda: a @ b}, rounds, device)["product"])
 
 
-def copy_ceiling(device: str = "cpu", rounds: int = 5) -> float:
+def copy_ceiling(device: str = "cpu", rounds: int = 15) -> float:
     """Bytes per second, read plus written, of a large copy; the best of some rounds.
 
     Of random numbers: zeros that nobody has written yet can be one page of memory that stands for all.

@@ -15,6 +15,7 @@ from linformer_from_scratch.projections import LearnedProjection
 
 Builders = dict[str, Callable[[], nn.Module]]
 STORED, FUSED = "stored maps", "fused exact"
+PUBLISHED = "Linformer E(XW), stored maps"
 KEYS_FIRST, TOKENS_FIRST, SHARED = "Linformer E(XW)", "Linformer (EX)W", "Linformer (EX)W, E = F"
 LINEAR = "linear attention"
 SLOTS = (128, 256, 512, 1024, 2048)  # k in the paper's table 3
@@ -36,18 +37,32 @@ class KeysFirst(LinformerAttention):
         return self.E(self.split(self.key(x))), self.F(self.split(self.value(x)))
 
 
+class AsPublished(KeysFirst):
+    """Linformer as the paper wrote it: E(XW), and n×k maps that are stored."""
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Shape: (batch, n, d_model) -> (batch, n, d_model)."""
+        heads = scaled_dot_product_attention(self.split(self.query(x)), *self.slots(x))
+        return self.output(merge_heads(heads))
+
+
+def shared(kind: type[LinformerAttention], n: int, d_model: int, num_heads: int, proj_dim: int) -> nn.Module:
+    """A Linformer layer with one matrix as E and F."""
+    E = LearnedProjection(n, proj_dim)
+    return kind(d_model, num_heads, E, E)
+
+
 def blocks(n: int, d_model: int, num_heads: int) -> Builders:
-    """A block around each attention; Linformer by its k, with one matrix as E and F (layerwise sharing)."""
-
-    def linformer(k: int) -> nn.Module:
-        E = LearnedProjection(n, k)
-        return Block(d_model, LinformerAttention(d_model, num_heads, E, E))
-
+    """A block around each attention; Linformer by its k, as published and fused, E = F."""
+    sizes = d_model, num_heads
     found = {
-        STORED: lambda: Block(d_model, StoredMaps(d_model, num_heads)),
-        FUSED: lambda: Block(d_model, MultiHeadAttention(d_model, num_heads)),
+        STORED: lambda: Block(d_model, StoredMaps(*sizes)),
+        FUSED: lambda: Block(d_model, MultiHeadAttention(*sizes)),
     }
-    return found | {str(k): lambda k=k: linformer(k) for k in SLOTS if k <= n // 2}
+    for k in (k for k in SLOTS if k <= n // 2):
+        found[f"{k}, {STORED}"] = lambda k=k: Block(d_model, shared(AsPublished, n, *sizes, k))
+        found[f"{k}, fused"] = lambda k=k: Block(d_model, shared(LinformerAttention, n, *sizes, k))
+    return found
 
 
 def layers(n: int, d_model: int, num_heads: int, proj_dim: int) -> Builders:
@@ -57,16 +72,13 @@ def layers(n: int, d_model: int, num_heads: int, proj_dim: int) -> Builders:
     def projection() -> LearnedProjection:
         return LearnedProjection(n, proj_dim)
 
-    def shared() -> nn.Module:
-        E = projection()
-        return LinformerAttention(*sizes, E, E)
-
     return {
         STORED: lambda: StoredMaps(*sizes),
         FUSED: lambda: MultiHeadAttention(*sizes),
+        PUBLISHED: lambda: AsPublished(*sizes, projection(), projection()),
         KEYS_FIRST: lambda: KeysFirst(*sizes, projection(), projection()),
         TOKENS_FIRST: lambda: LinformerAttention(*sizes, projection(), projection()),
-        SHARED: shared,
+        SHARED: lambda: shared(LinformerAttention, n, *sizes, proj_dim),
         LINEAR: lambda: EfficientAttention(*sizes, linear_attention),
     }
 

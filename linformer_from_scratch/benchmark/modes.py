@@ -15,10 +15,11 @@ def forward(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
 
 
 def forward_and_backward(layer: nn.Module, x: Tensor) -> Callable[[], None]:
-    """A call that runs the layer and takes gradients of its input and of its weights."""
+    """A call that runs the layer forward, then backward from random gradients to input and weights."""
+    upstream = torch.randn_like(x)
 
     def call() -> None:
-        layer(x.detach().requires_grad_()).sum().backward()
+        layer(x.detach().requires_grad_()).backward(upstream)
         layer.zero_grad()
 
     return call
@@ -28,10 +29,10 @@ PASSES = {"forward": forward, "forward + backward": forward_and_backward}
 
 
 @cache
-def can_compile() -> bool:
-    """Whether torch.compile works here: it needs a compiler of the system."""
+def can_compile(device: str) -> bool:
+    """Whether torch.compile works on a device: it needs a compiler of the system, or Triton."""
     try:
-        compiled(nn.Linear(1, 1), torch.ones(1, 1))
+        compiled(nn.Linear(1, 1).to(device), torch.ones(1, 1, device=device))
     except Exception:  # whatever a missing compiler makes of it
         return False
     return True
@@ -39,13 +40,12 @@ def can_compile() -> bool:
 
 def compiled(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
     """The forward pass after torch.compile, which is done before this returns."""
-    torch.compiler.reset()  # one shape a graph: none is made general by the one before
     call = forward(torch.compile(layer, dynamic=False), x)
     call()
     return call
 
 
-def graph(layer: nn.Module, x: Tensor) -> Callable[[], None]:
+def graph(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
     """The forward pass recorded as a CUDA graph, to be replayed with a single launch."""
     call, stream = forward(layer, x), torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -55,5 +55,10 @@ def graph(layer: nn.Module, x: Tensor) -> Callable[[], None]:
     wait()
     recorded = torch.cuda.CUDAGraph()
     with torch.cuda.graph(recorded):
-        call()
-    return recorded.replay
+        output = call()
+
+    def replay() -> Tensor:
+        recorded.replay()
+        return call and output  # the graph reads the layer's memory: keep the layer as long as the graph
+
+    return replay

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 from linformer_from_scratch.benchmark.memory import available_bytes, peak_bytes
-from linformer_from_scratch.benchmark.timing import flush, samples
+from linformer_from_scratch.benchmark.timing import both_clocks, flush
 
 Make = Callable[[], Callable[[], object]]  # builds a layer and its input, returns the call to measure
 
@@ -14,7 +14,7 @@ Make = Callable[[], Callable[[], object]]  # builds a layer and its input, retur
 def race(
     variants: Mapping[str, Make], rounds: int, device: str = "cpu", needs: Mapping[str, int] | None = None
 ) -> dict:
-    """Seconds of every round and bytes at the peak, by name; and who ran out of memory.
+    """Seconds of every round by both clocks, bytes at the peak, by name; and who ran out of memory.
 
     Args:
         variants: name -> what builds its call.
@@ -35,9 +35,17 @@ def race(
                 raise
             out_of_memory.append(name)
         _tidy(device)
-    seconds = samples(calls, rounds, device, before=flush(device))
-    rounded = {name: [float(f"{s:.4g}") for s in found] for name, found in seconds.items()}  # small files
-    return {"seconds": rounded, "bytes": held, "out_of_memory": out_of_memory}
+    found = both_clocks(calls, rounds, device, before=flush(device))
+    return {
+        "seconds": {name: [_rounded(s) for s, _ in pairs] for name, pairs in found.items()},
+        "busy": {name: [_rounded(b) for _, b in pairs] for name, pairs in found.items()},
+        "bytes": held,
+        "out_of_memory": out_of_memory,
+    }
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.4g}")  # small files
 
 
 def _check_available(needed: int, device: str) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
@@ -21,6 +21,7 @@ from linformer_from_scratch.benchmark.ceilings import copy_ceiling, matmul_ceili
 from linformer_from_scratch.benchmark.layers import FUSED, STORED, Builders, blocks, layers, packages
 from linformer_from_scratch.benchmark.modes import PASSES, can_compile, compiled, forward, graph
 from linformer_from_scratch.benchmark.race import race
+from linformer_from_scratch.benchmark.records import DTYPES
 from linformer_from_scratch.data import MaskedBatches
 from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.linformer import linformer_attention
@@ -29,12 +30,11 @@ from linformer_from_scratch.training import Config, Trainer, masked_loss
 from linformer_from_scratch.training.recipes import Recipe, encoder
 
 Job = tuple[dict, Callable[[], dict]]  # what is measured, and the call that does
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 ROBERTA = {"d_model": 768, "num_heads": 12}  # the size of the paper's model
 HEADS = {"num_heads": 8, "d_head": 64}  # Dao et al. 2022, appendix E
 ENCODER = {"seq_len": 512, "d_model": 128, "num_heads": 4, "num_layers": 4, "proj_dim": 128}
 VOCABULARY = 1000  # tokens, as in chapter 08
-MAPS = 3  # that are held at once where maps are stored: scores, weights, and one on the way
+MAPS = {"forward": 2, "forward + backward": 3}  # that are held at once where maps are stored
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ PLANS = {
         dtype="float32",
         table=(512, 1024, 2048, 4096),
         tokens=1024,
-        lengths=(128, 256, 512, 1024, 2048, 4096, 8192),
+        lengths=(128, 256, 512, 1024, 2048, 4096),
         modes=(512, 2048),
         layer={"d_model": 512, "num_heads": 8, "proj_dim": 256},
         texts=1,
-        rounds=5,
+        rounds=7,
     ),
     "cuda": Plan(
         device="cuda",
@@ -120,8 +120,9 @@ def _layers(plan: Plan) -> Iterator[Job]:
 
 def _modes(plan: Plan) -> Iterator[Job]:
     for n in plan.modes:
-        what = _what("mode", plan, n, 1, "forward", plan.layer)
-        yield what, lambda what=what, n=n: _race_modes(plan, what, layers(n, **plan.layer))
+        for name, build in layers(n, **plan.layer).items():
+            what = _what("mode", plan, n, 1, "forward", plan.layer) | {"layer": name}
+            yield what, lambda what=what, build=build: _race_modes(plan, what, build)
 
 
 def _attention(plan: Plan) -> Iterator[Job]:
@@ -131,7 +132,7 @@ def _attention(plan: Plan) -> Iterator[Job]:
 
 
 def _step(plan: Plan) -> Iterator[Job]:
-    what = {"part": "step", "n": 512, "texts": 16, "pass": "training step", "dtype": "float32", **ENCODER}
+    what = _what("step", plan, 512, 16, "training step", ENCODER)
     yield what, lambda: _race_steps(plan, what)
 
 
@@ -147,16 +148,16 @@ def _race(plan: Plan, what: dict, builders: Builders) -> dict:
     return race(variants, plan.rounds, plan.device, _needs(plan, what))
 
 
-def _race_modes(plan: Plan, what: dict, builders: Builders) -> dict:
-    """Every layer in every mode, forward."""
+def _race_modes(plan: Plan, what: dict, build: Callable[[], nn.Module]) -> dict:
+    """One layer in every mode, forward. A graph's memory is its own; no bytes are given for it."""
+    torch.compiler.reset()  # what was compiled for another layer may be taken for this one
     x = _random(plan, what["texts"], what["n"], what["d_model"])
-    modes = {"eager": forward} | ({"compiled": compiled} if can_compile() else {})
+    modes = {"eager": forward} | ({"compiled": compiled} if can_compile(plan.device) else {})
     modes |= {"graph": graph} if plan.device == "cuda" else {}
-    variants = {
-        f"{name}, {mode}": lambda build=build, way=way: way(build().to(x), x)
-        for (name, build), (mode, way) in product(builders.items(), modes.items())
-    }
-    return race(variants, plan.rounds, plan.device)
+    variants = {mode: lambda way=way: way(build().to(x), x) for mode, way in modes.items()}
+    found = race(variants, plan.rounds, plan.device)
+    found["bytes"].pop("graph", None)
+    return found
 
 
 def _race_attention(plan: Plan, what: dict) -> dict:
@@ -193,6 +194,8 @@ def _random(plan: Plan, *shape: int) -> Tensor:
 
 
 def _needs(plan: Plan, what: dict) -> dict[str, int]:
-    """Bytes of the maps that one variant stores."""
-    maps = MAPS if what["pass"] == "forward" else 2 * MAPS
-    return {STORED: maps * what["texts"] * what["num_heads"] * what["n"] ** 2 * DTYPES[plan.dtype].itemsize}
+    """Bytes of the maps that one variant stores; a GPU says by itself when it has no more."""
+    if plan.device == "cuda":
+        return {}
+    one = what["texts"] * what["num_heads"] * what["n"] ** 2 * DTYPES[plan.dtype].itemsize
+    return {STORED: MAPS[what["pass"]] * one}

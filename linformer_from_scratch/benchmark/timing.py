@@ -8,36 +8,47 @@ from collections.abc import Callable, Mapping
 import torch
 
 Calls = Mapping[str, Callable[[], object]]
-FLUSH_BYTES = 2**28  # more than any cache holds
+FLUSH_BYTES = 2**28  # more than most caches hold
 
 
 def samples(
     calls: Calls, rounds: int, device: str = "cpu", before: Callable[[], object] | None = None
 ) -> dict[str, list[float]]:
-    """Seconds of each call in each round: after a warm-up, rounds of one turn each, in shuffled order.
+    """Seconds of each call in each round, as `both_clocks` measures them."""
+    found = both_clocks(calls, rounds, device, before)
+    return {name: [seconds for seconds, _ in pairs] for name, pairs in found.items()}
 
-    On a GPU the time between two events on its stream; else the wall clock, and a GPU, if there is one, idle.
+
+def both_clocks(
+    calls: Calls, rounds: int, device: str = "cpu", before: Callable[[], object] | None = None
+) -> dict[str, list[tuple[float, float]]]:
+    """Seconds of each call in each round, and seconds that this process kept processors busy meanwhile.
+
+    After a warm-up, rounds in which each call has one turn, in shuffled order. On a GPU the seconds between
+    two events on its stream, the queue of its work; else those of the wall clock, any GPU being idle.
 
     Args:
         calls: name -> what is to be timed, with inputs that are there already.
         rounds: turns of each; the warm-up comes on top.
         device: "cpu" or "cuda", where the calls compute.
-        before: called before each turn, outside of the clock; such as `flush(device)`.
+        before: called before each turn, and finished before the clock starts; such as `flush(device)`.
 
     Raises: ValueError if rounds < 1.
     """
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}, expected at least 1")
     clock = _events if torch.device(device).type == "cuda" else _wall
-    seconds = {name: [] for name in calls}
+    found = {name: [] for name in calls}
     for turn in range(rounds + 1):
         for name in random.sample([*calls], len(calls)):
             if before is not None:
                 before()
-            found = clock(calls[name])
+            wait()
+            busy = time.process_time()
+            seconds = clock(calls[name])
             if turn:  # the first round warms up
-                seconds[name].append(found)
-    return seconds
+                found[name].append((seconds, time.process_time() - busy))
+    return found
 
 
 def median_seconds(calls: Calls, rounds: int = 7) -> dict[str, float]:
@@ -46,12 +57,11 @@ def median_seconds(calls: Calls, rounds: int = 7) -> dict[str, float]:
 
 
 def flush(device: str = "cpu") -> Callable[[], object]:
-    """A call that drives everything else out of the caches: it writes more than they hold."""
+    """A call that drives everything else out of the caches: it writes more than most of them hold."""
     return torch.empty(FLUSH_BYTES, dtype=torch.uint8, device=device).zero_
 
 
 def _wall(call: Callable[[], object]) -> float:
-    wait()
     start = time.perf_counter()
     call()
     wait()
