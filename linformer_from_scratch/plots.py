@@ -151,12 +151,19 @@ def curves(
     y_label: str,
     title: str,
     log: bool = False,
+    floors: Mapping[str, ArrayLike] | None = None,
 ) -> Figure:
-    """Lines over one x axis, each named in the legend; log=True makes both axes logarithmic (base 2)."""
+    """Lines over one x axis, each named in the legend; log=True makes both axes logarithmic (base 2).
+
+    floors: below some of the lines, by their names: dotted, in the same colour.
+    """
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=6.5, height=3.8)
         for name, y in lines.items():
-            axis.plot(x, y, marker="o", label=name)
+            (line,) = axis.plot(x, y, marker="o", label=name)
+            if floors and name in floors:
+                style = {"color": line.get_color(), "linestyle": ":", "lw": 2}
+                axis.plot(x, floors[name], label=f"floor of {name}", **style)
         if log:
             axis.set_xscale("log", base=2)
             axis.set_yscale("log", base=2)
@@ -167,7 +174,8 @@ def curves(
             axis.set_ylim(bottom=0)
         axis.set(xlabel=x_label, ylabel=y_label, title=title)
         axis.legend(frameon=False)
-        return _finish(figure, f"{title}. {y_label} against {x_label}: {', '.join(lines)}.")
+        drawn = ", ".join([*lines, *(f"floor of {name}" for name in floors or {})])
+        return _finish(figure, f"{title}. {y_label} against {x_label}: {drawn}.")
 
 
 def learning_curves(

@@ -75,6 +75,15 @@ def test_logarithmic_axes_show_plain_numbers(value, label):
     assert axis.yaxis.get_major_formatter()(value, 0) == label
 
 
+def test_a_floor_is_dotted_in_the_colour_of_its_line():
+    lines, floors = {"a": [2, 4], "b": [3, 3]}, {"a": [1, 2]}
+    figure = plots.curves([1, 2], lines, "n", "ms", "t", floors=floors)
+    a, floor, b = figure.axes[0].lines
+    assert (list(floor.get_ydata()), floor.get_linestyle()) == ([1, 2], ":")
+    assert floor.get_color() == a.get_color() != b.get_color()
+    assert figure.alt == "t. ms against n: a, b, floor of a."
+
+
 def test_bars_carry_their_numbers_and_their_spreads():
     figure = plots.bars({"a": [1.5, 2.25]}, ["x", "y"], "error", "t", {"a": [0.5, 0.25]})
     (axis,) = figure.axes
