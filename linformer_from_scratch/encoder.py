@@ -56,6 +56,15 @@ class NoAttention(nn.Module):
         return torch.zeros_like(x)
 
 
+def sinusoids(n: int, d_model: int) -> Tensor:
+    """Position vectors in which a shift is a rotation (Vaswani et al. 2017, section 3.5).
+
+    Shape: (n, d_model)
+    """
+    angles = torch.arange(n)[:, None] * 10_000 ** (-torch.arange(0, d_model, 2) / d_model)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]
+
+
 class Encoder(nn.Module):
     """Token ids to vectors that know their context.
 

@@ -61,15 +61,6 @@ def copy(n: int, batch: int, seed: int = 0) -> Batches:
     return batches
 
 
-def sinusoids(n: int, d_model: int) -> Tensor:
-    """Position vectors in which a shift is a rotation (Vaswani et al. 2017, section 3.5).
-
-    Shape: (n, d_model)
-    """
-    angles = torch.arange(n)[:, None] * 10_000 ** (-torch.arange(0, d_model, 2) / d_model)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]
-
-
 def _generator(seed: int, step: int) -> torch.Generator:
     return torch.Generator().manual_seed(1_000_003 * seed + step)
 

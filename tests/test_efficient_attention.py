@@ -29,6 +29,7 @@ from linformer_from_scratch.efficient.linear import CHUNK, linear_flops
 from linformer_from_scratch.efficient.nystrom import pseudoinverse
 from linformer_from_scratch.efficient.performer import log_features, performer_flops
 from linformer_from_scratch.efficient.sliding_window import sliding_window_flops
+from linformer_from_scratch.efficient.tiled import tiled_flops
 from linformer_from_scratch.multihead import MultiHeadAttention
 
 BATCH, HEADS, N, D, D_V = 2, 3, 23, 5, 7
@@ -224,12 +225,29 @@ def test_features_are_orthogonal_in_blocks_and_as_long_as_gaussian_vectors():
     assert many.square().sum(dim=1).mean() == pytest.approx(D, rel=0.03)  # E‖ω‖² = d
 
 
-def test_random_features_estimate_the_exponential():
+def test_no_direction_of_the_features_is_likelier_than_another():
+    draws = torch.stack([orthogonal_gaussian(D, D, seed) for seed in range(4000)])
+    assert draws.mean(dim=0).abs().max() < 4 / 4000**0.5  # four standard errors
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_random_features_estimate_the_exponential(sign):
     torch.manual_seed(0)
-    x, y = torch.randn(2, 1, D, dtype=torch.float64)
+    x, y = sign * torch.randn(2, 1, D, dtype=torch.float64)
     features = [log_features(z, orthogonal_gaussian(200_000, D).double()).exp() for z in (x, y)]
     exact = math.exp((x @ y.mT).item() / math.sqrt(D))
     assert (features[0] * features[1]).mean().item() == pytest.approx(exact, rel=0.02)
+
+
+@both_ways
+def test_performer_in_halves_is_performer_to_their_rounding(causal):
+    torch.manual_seed(0)
+    q, k, v = 30 * torch.randn(3, 1, N, D)
+    omega = orthogonal_gaussian(16, D)
+    halves = performer_attention(*(x.half() for x in (q, k, v)), omega, causal)
+    assert halves.dtype == torch.float16
+    whole = performer_attention(*(x.half().float() for x in (q, k, v)), omega, causal)
+    assert_close(halves.float(), whole, atol=0, rtol=1e-3)
 
 
 @both_ways
@@ -247,6 +265,12 @@ def test_tiles_do_not_overflow_where_scores_are_large():
     assert_close(
         tiled_attention(q, k, v, 4), pytorch_attention(q[None], k[None], v[None])[0], atol=1e-3, rtol=1e-3
     )
+
+
+def test_tiles_refuse_a_second_derivative(qkv):
+    (gradient,) = torch.autograd.grad(tiled_attention(*qkv).square().sum(), qkv[:1], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
 
 
 # Beside PyTorch's own
@@ -306,11 +330,13 @@ def test_operations_of_causal_forms():
         (lambda: sliding_window_attention(q, k, v, 7, True), sliding_window_flops(90, D, 7, True)),
         (lambda: linear_attention(q, k, v, True), linear_flops(90, D, causal=True)),
         (lambda: performer_attention(q, k, v, torch.randn(11, D), True), performer_flops(90, D, 11, True)),
-        (lambda: tiled_attention(q, k, v, 10, True), 4 * 45 * 10 * 10 * D),  # of 81 tiles 45 are needed
+        (lambda: tiled_attention(q, k, v, 10, True), tiled_flops(90, D, 10, True)),
+        (lambda: tiled_attention(q, k, v, 16, True), tiled_flops(90, D, 16, True)),
     ):
         with FlopCounterMode(display=False) as counter:
             attend()
         assert counter.get_total_flops() == counted
+    assert tiled_flops(90, D, 10, True) == 45 / 81 * tiled_flops(90, D)
 
 
 @every_relative
@@ -321,10 +347,11 @@ def test_a_causal_relative_does_not_see_the_future_and_the_others_do(relative):
     changed = [x.clone() for x in (q, k, v)]
     for x in changed:
         x[:, -4:] += 1  # the last four tokens say something else
-    same = torch.equal(attend(q, k, v)[:, :-4], attend(*changed)[:, :-4])
-    assert same == relative.causal or torch.allclose(attend(q, k, v)[:, :-4], attend(*changed)[:, :-4])
-    if not relative.causal:
-        assert not torch.allclose(attend(q, k, v)[:, :-4], attend(*changed)[:, :-4])
+    before, after = attend(q, k, v)[:, :-4], attend(*changed)[:, :-4]
+    if relative.causal:
+        assert torch.equal(before, after)
+    else:
+        assert not torch.allclose(before, after)
         with pytest.raises(TypeError):
             relative.build(N, D, 6, causal=True)
 
@@ -384,6 +411,7 @@ def test_a_layer_around_exact_attention_is_multi_head_attention():
         (lambda q: tiled_attention(q, q, q, 0), "tile is 0"),
         (lambda q: tiled_attention(q, q.expand(2, 8, 5), q), r"batch axes \(1,\), \(2,\), \(1,\)"),
         (lambda q: linear_attention(q, q[:, 1:], q), "q, k, v have 8, 7, 8 tokens"),
+        (lambda q: tiled_attention(*3 * [q[:, :0]]), "q, k, v have 0 tokens; expected at least 1"),
         (lambda q: performer_attention(q, q, q, torch.randn(6, 4)), "omega has 4 features, q has 5"),
         (lambda q: orthogonal_gaussian(0, 4), "num_features is 0"),
         (lambda q: EfficientAttention(5, 2, tiled_attention), "2 heads do not divide d_model=5"),

@@ -79,7 +79,7 @@ MOVES = {  # the cell of the first of two twins -> what is moved
     13: [*menu("Map", 3), *menu("E and F", 3), *slider("Slots k", 0.1)],
     15: [*menu("Map", 2), *slider("Seeds", 0.2)],
     17: [*slider("Edit token", 0.1), *slider("Tokens n", 0.3)],
-    19: [*menu("Map", 2), *menu("Relative", 4), *slider("Keys a query", 0.9)],
+    19: [*menu("Map", 2), *menu("Relative", 1), *slider("Keys a query", 0.9)],
 }
 
 

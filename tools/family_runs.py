@@ -2,16 +2,19 @@
 
 Each word is an experiment and a file chapters/results/09_WORD.json, a row for each run. A run that stands
 in the file already is not measured again. Every relative may cost as many operations as reading 32 keys a
-query; two levels takes blocks of √n where that costs more; linear attention costs 32.5, a fitting stride 34.
+query; two levels takes its cheapest blocks where they cost more, a fitting stride costs 34, linear attention
+costs 32.5 whatever it may.
 
-needle    one marked token among noise
-copy      the first half of a text written again
-patience  needle, four times as many updates, for Linformer where it had not found it
+needle          one marked token among noise
+copy            the first half of a text written again
+needle_patience the Linformers again, four times as many updates
+copy_patience   every relative again, at one length, four times as many updates
 """
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 import torch
@@ -21,37 +24,57 @@ from linformer_from_scratch import tasks
 from linformer_from_scratch.data import IGNORE
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.family import FAMILY, largest_size
-from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, NoAttention
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, NoAttention, sinusoids
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
-from linformer_from_scratch.results import RESULTS, Results
+from linformer_from_scratch.results import RESULTS, Results, select
 from linformer_from_scratch.training import Config, Trainer, masked_loss
 
 D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 2, 2
 D_HEAD = D_MODEL // NUM_HEADS
 KEYS = 32  # what a query may read, by operations: 4 · n · KEYS · d_head a head
-LENGTHS = {"needle": (64, 128, 256), "copy": (64, 128, 256, 512)}
-TEXTS = {"needle": lambda n: 32, "copy": lambda n: 4096 // n}  # in a batch: as many questions at every n
-CONFIG = Config(steps=1000, learning_rate=3e-3, warmup=100, evaluate_every=10**9)
-JUDGED = {"needle": 16, "copy": 4}  # batches on which a run is judged: 512 answers, and 8,192
+TEXTS = {tasks.needle: lambda n: 32, tasks.copy: lambda n: 4096 // n}  # in a batch: 32, and 2,048 questions
+CONFIG = Config(learning_rate=3e-3, warmup=100, evaluate_every=10**9)
+JUDGED = {tasks.needle: 16, tasks.copy: 4}  # batches on which a run is judged: 512 answers, and 8,192
 UNSEEN = 10**9  # the first of them; training never comes so far
 RELATIVES = {relative.name: relative for relative in FAMILY}
 FITTING = "strided, fitting"  # a stride that divides n / 2, the distance of a copy from its origin
-LEARNED, MEAN, FULL, NONE = "Linformer, learned", "Linformer, mean pooling", "full", "none"
-NAMES = (FULL, LEARNED, *(name for name in RELATIVES if name != "tiled exact"), FITTING, NONE)
+LEARNED, SLOW, MEAN = "Linformer, learned", "Linformer, learned slowly", "Linformer, mean pooling"
+FULL, NONE = "full", "none"
+OTHERS = [name for name in RELATIVES if name not in ("tiled exact", MEAN)]
+NAMES = (FULL, LEARNED, SLOW, MEAN, *OTHERS, FITTING, NONE)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Every named attention at every length, on one task."""
+
+    task: Callable[..., tasks.Batches]
+    lengths: tuple[int, ...]
+    names: tuple[str, ...] = NAMES
+    steps: int = 1000
+
+
+EXPERIMENTS = {
+    "needle": Experiment(tasks.needle, (64, 128, 256)),
+    "copy": Experiment(tasks.copy, (64, 128, 256, 512)),
+    "needle_patience": Experiment(tasks.needle, (128, 256), (LEARNED, SLOW, MEAN), 4000),
+    "copy_patience": Experiment(tasks.copy, (256,), (LEARNED, SLOW, MEAN, *OTHERS), 4000),
+}
 
 
 def size_of(name: str, n: int) -> int:
     """The size of a relative within the budget; 0 where it has none."""
     if name in (FULL, NONE):
         return 0
-    if name == LEARNED:
+    if name in (LEARNED, SLOW):
         return size_of(MEAN, n)
     if name == FITTING:
         return KEYS  # the stride is n / 32
     relative = RELATIVES[name]
-    return largest_size(relative, n, D_HEAD, 4 * n * KEYS * D_HEAD) or next(iter(relative.sizes(n)))
+    within = largest_size(relative, n, D_HEAD, 4 * n * KEYS * D_HEAD)
+    return within or min(relative.sizes(n), key=lambda size: relative.flops(n, D_HEAD, size))
 
 
 def attention(name: str, n: int) -> nn.Module:
@@ -61,7 +84,7 @@ def attention(name: str, n: int) -> nn.Module:
     if name == NONE:
         return NoAttention()
     size = size_of(name, n)
-    if name == LEARNED:
+    if name in (LEARNED, SLOW):
         E, F = (start_at_windows(LearnedProjection(n, size)) for _ in range(2))
         return LinformerAttention(D_MODEL, NUM_HEADS, E, F)
     relative = RELATIVES["strided + global" if name == FITTING else name]
@@ -72,7 +95,7 @@ def model_for(name: str, n: int) -> MaskedLanguageModel:
     """An encoder of two layers, positions begun as sinusoids, that names the token at every blank."""
     encoder = Encoder(tasks.VOCAB_SIZE, n, D_MODEL, [attention(name, n) for _ in range(NUM_LAYERS)])
     with torch.no_grad():
-        encoder.positions.weight.copy_(tasks.sinusoids(n, D_MODEL))
+        encoder.positions.weight.copy_(sinusoids(n, D_MODEL))
     return MaskedLanguageModel(encoder)
 
 
@@ -88,11 +111,14 @@ def accuracy(model: nn.Module, batches: tasks.Batches, count: int) -> float:
     return torch.cat(right).mean().item()
 
 
-def run(task: str, name: str, n: int, seed: int, steps: int = CONFIG.steps) -> dict:
+def run(experiment: Experiment, name: str, n: int, seed: int) -> dict:
     """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
     torch.manual_seed(seed)
-    batches = getattr(tasks, task)(n, TEXTS[task](n), seed)
-    trainer = Trainer(model_for(name, n), masked_loss, batches, replace(CONFIG, steps=steps), device="cpu")
+    task, steps = experiment.task, experiment.steps
+    batches, model = task(n, TEXTS[task](n), seed), model_for(name, n)
+    slow = [E.weight for E in model.modules() if isinstance(E, LearnedProjection)] if name == SLOW else []
+    config = replace(CONFIG, steps=steps)
+    trainer = Trainer(model, masked_loss, batches, config, device="cpu", slow=slow)
     curve = []
     for until in range(steps // 10, steps + 1, steps // 10):
         trainer.train(until)
@@ -102,30 +128,25 @@ def run(task: str, name: str, n: int, seed: int, steps: int = CONFIG.steps) -> d
     return {"accuracy": curve[-1][1], "curve": curve}
 
 
-def jobs(task: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
+def jobs(experiment: Experiment, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
     """What an experiment measures, and the calls that do."""
-    if task == "patience":
-        for seed, n, name in product(seeds, (128, 256), (LEARNED, MEAN)):
-            what = {"attention": name, "n": n, "size": size_of(name, n), "seed": seed}
-            yield what, lambda name=name, n=n, seed=seed: run("needle", name, n, seed, 4 * CONFIG.steps)
-        return
-    for seed, n, name in product(seeds, LENGTHS[task], NAMES):
+    for seed, n, name in product(seeds, experiment.lengths, experiment.names):
         what = {"attention": name, "n": n, "size": size_of(name, n), "seed": seed}
-        yield what, lambda name=name, n=n, seed=seed: run(task, name, n, seed)
+        yield what, partial(run, experiment, name, n, seed)
 
 
 def main() -> None:
     """Measure the experiments named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("tasks", nargs="+", choices=["needle", "copy", "patience"])
+    parser.add_argument("experiments", nargs="+", choices=EXPERIMENTS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for task in arguments.tasks:
-        results = Results(RESULTS / f"09_{task}.json", f"python tools/family_runs.py {task}")
-        for what, call in jobs(task, arguments.seeds):
+    for word in arguments.experiments:
+        results = Results(RESULTS / f"09_{word}.json", f"python tools/family_runs.py {word}")
+        for what, call in jobs(EXPERIMENTS[word], arguments.seeds):
             results.measure(what, call)
-            print(task, results.content["rows"][-1], flush=True)
+            print(word, *select(results.content["rows"], **what), flush=True)
 
 
 if __name__ == "__main__":

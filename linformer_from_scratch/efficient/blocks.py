@@ -23,12 +23,14 @@ def in_blocks(x: Tensor, size: int, before: int = 0, after: int = 0) -> Tensor:
 def check_same_length(q: Tensor, k: Tensor, v: Tensor) -> int:
     """The common number of tokens.
 
-    Raises: ValueError if q, k and v differ in it.
+    Raises: ValueError if q, k and v differ in it, or have none.
     """
     lengths = q.size(-2), k.size(-2), v.size(-2)
     if len(set(lengths)) > 1:
         found = ", ".join(map(str, lengths))
         raise ValueError(f"q, k, v have {found} tokens; expected the same number")
+    if lengths[0] == 0:
+        raise ValueError("q, k, v have 0 tokens; expected at least 1")
     return lengths[0]
 
 

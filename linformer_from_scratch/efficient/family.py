@@ -33,7 +33,7 @@ class Relative:
         size: what its size counts; "" where it has none.
         build: n, d, size -> a function of q, k, v; with causal=True where it can be causal.
         flops: n, d, size -> operations of one head with d features.
-        sizes: n -> the sizes that make sense, cheapest first.
+        sizes: n -> the sizes that make sense, ascending.
         causal: whether a token can be kept from reading later ones.
         fixed_length: whether it is built for a length.
         exact: whether it is softmax attention, to rounding.
@@ -77,6 +77,11 @@ def _sparse(n, d, size, causal=False):
     return lambda q, k, v: sparse_attention(q, k, v, whole_blocks(n, size), 1, causal)
 
 
+def linformer_flops(n: int, d: int, k: int) -> int:
+    """Operations of one head with d features: E K, F V, scores and mixing; E and F dense."""
+    return 8 * n * k * d
+
+
 def _linformer(n, d, size):
     E = MeanPooling(n, size)(torch.eye(n))
     return lambda q, k, v: linformer_attention(q, k, v, E.to(k), E.to(v))
@@ -118,14 +123,14 @@ FAMILY = (
         "tokens of a class",
         _sparse,
         lambda n, d, size: sparse_flops(n, d, whole_blocks(n, size)),
-        _every,
+        lambda n: sorted({whole_blocks(n, stride) for stride in _every(n)}),
         causal=True,
     ),
     Relative(
         "Linformer, mean pooling",
         "slots k",
         _linformer,
-        lambda n, d, size: 8 * n * size * d,  # E K, F V, scores, mixing
+        linformer_flops,
         _every,
         causal=False,
         fixed_length=True,

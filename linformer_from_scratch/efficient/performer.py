@@ -3,7 +3,8 @@
     exp(q·k) = E[φ(q)·φ(k)],  φ(x) = exp(ω x − ‖x‖²/2) / √m,  ω ~ N(0, I)
                          Choromanski et al. 2021 (FAVOR+, arXiv 2009.14794), lemma 1 and section 2.3
 
-Features are positive, so that no weight is negative; the ω are orthogonal within blocks of d.
+Features are positive, so that no weight is negative; the ω are orthogonal within blocks of d. The estimate is
+right on average over draws of ω, and its variance grows like the exponential of ‖q + k‖².
 """
 
 import torch
@@ -23,9 +24,15 @@ def orthogonal_gaussian(num_features: int, d: int, seed: int = 0) -> Tensor:
     check_size("d", d)
     draw = torch.Generator().manual_seed(seed)
     blocks = [torch.randn(d, d, generator=draw) for _ in range(-(-num_features // d))]
-    directions = torch.cat([torch.linalg.qr(block).Q.mT for block in blocks])[:num_features]
+    directions = torch.cat([_directions(block) for block in blocks])[:num_features]
     lengths = torch.randn(num_features, d, generator=draw).norm(dim=1, keepdim=True)
     return directions * lengths
+
+
+def _directions(gaussian: Tensor) -> Tensor:
+    """Orthonormal rows, no direction likelier than another: QR alone chooses signs, and so prefers some."""
+    Q, R = torch.linalg.qr(gaussian)
+    return (Q * R.diagonal().sign()).mT
 
 
 def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: bool = False) -> Tensor:
@@ -34,15 +41,17 @@ def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: 
     Shape: q and k (..., n, d), v (..., n, d_v), omega (num_features, d) -> (..., n, d_v)
     Raises: ValueError if omega has another d than q, or if q, k and v differ in n.
     Cost: 8 n·num_features·d operations; memory O(n·num_features).
+    Exponentials need the range of float32: halves are computed in it, and only the output is halved again.
     """
     if omega.size(-1) != q.size(-1):
         raise ValueError(f"omega has {omega.size(-1)} features, q has {q.size(-1)}; expected the same number")
+    q, k, omega = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, omega))
     log_q, log_k = log_features(q, omega), log_features(k, omega)
     # a factor common to a row, or to all keys, cancels in the division; with these none overflows, since
     # ω x − ‖x‖²/2 is at most ‖ω‖²/2, and no token hears of a later one
     q = (log_q - log_q.amax(dim=-1, keepdim=True)).exp()
     k = (log_k - omega.square().sum(dim=-1).max() / 2).exp() + torch.finfo(k.dtype).tiny  # never 0 / 0
-    return kernel_attention(q, k, v, causal)
+    return kernel_attention(q, k, v.to(k.dtype), causal).to(v.dtype)
 
 
 def log_features(x: Tensor, omega: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from linformer_from_scratch.efficient.blocks import check_same_length, check_size
 
@@ -18,7 +19,7 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bo
 
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
     Raises: ValueError if tile < 1, or if q, k and v differ in n or in the axes before it.
-    Cost: 4 n²·d operations, about half of them if causal; memory O(n·d).
+    Cost: 4 n²·d operations, about half of them if causal; memory O(n·d). It can be differentiated once.
     """
     check_same_length(q, k, v)
     check_size("tile", tile)
@@ -52,6 +53,7 @@ class _Tiled(torch.autograd.Function):
         return output
 
     @staticmethod
+    @once_differentiable
     def backward(context, upstream):
         q, k, v, output, logarithm = context.saved_tensors
         q_grad, k_grad, v_grad = (torch.zeros_like(x) for x in (q, k, v))
@@ -84,6 +86,7 @@ def _scores(q: Tensor, k: Tensor, rows: slice, columns: slice, causal: bool) -> 
     return scores.masked_fill(j > i, -math.inf)
 
 
-def tiled_flops(n: int, d: int) -> int:
-    """Operations of one head with d features: as many as with stored maps."""
-    return 4 * n * n * d
+def tiled_flops(n: int, d: int, tile: int = 128, causal: bool = False) -> int:
+    """Operations of one head with d features: those with stored maps; no tile above if causal."""
+    pairs = sum((rows.stop - rows.start) * columns[-1].stop for rows, columns in _sweep(n, tile, causal))
+    return 4 * pairs * d
