@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,22 +65,22 @@ def test_a_shift_of_sinusoids_is_a_rotation():
 # The recorded runs
 
 
-@pytest.mark.parametrize(("word", "experiment"), tool.EXPERIMENTS.items())
-def test_every_recorded_row_is_one_that_the_tool_measures_and_none_is_missing(word, experiment):
-    recorded = results.read_rows(f"09_{word}")
-    wanted = [what for what, _ in tool.jobs(experiment, sorted({row["seed"] for row in recorded}))]
+@pytest.mark.parametrize("task", tool.LENGTHS)
+def test_every_recorded_row_is_one_that_the_tool_measures_and_none_is_missing(task):
+    recorded = results.read_rows(f"09_{task}")
+    wanted = [what for what, _ in tool.jobs(task, sorted({row["seed"] for row in recorded}))]
     found = [{name: row[name] for name in ("attention", "n", "size", "seed")} for row in recorded]
     assert sorted(map(json.dumps, found)) == sorted(map(json.dumps, wanted))
 
 
-@pytest.mark.parametrize(("word", "experiment"), tool.EXPERIMENTS.items())
-def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(word, experiment):
-    for row in results.read_rows(f"09_{word}"):
+@pytest.mark.parametrize("task", tool.LENGTHS)
+def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(task):
+    for row in results.read_rows(f"09_{task}"):
         updates = [point[0] for point in row["curve"]]
-        step = experiment.steps // 10
+        step = tool.CONFIG.steps // 10
         assert updates == list(range(step, updates[-1] + 1, step))
         assert row["curve"][-1][1] == row["accuracy"]
-        assert updates[-1] == experiment.steps or row["accuracy"] == 1
+        assert updates[-1] == tool.CONFIG.steps or row["accuracy"] == 1
 
 
 @pytest.mark.parametrize("n", [64, 128, 256, 512])
@@ -117,9 +118,9 @@ def test_only_the_slow_linformer_has_slow_parameters(monkeypatch):
             found[name] = len(self.slow)
 
     monkeypatch.setattr(tool, "Trainer", Spy)
-    short = tool.Experiment(tasks.needle, (16,), steps=10)
+    monkeypatch.setattr(tool, "CONFIG", replace(tool.CONFIG, steps=10))
     for name in (tool.LEARNED, tool.SLOW):
-        tool.run(short, name, 64, seed=0)
+        tool.run("needle", name, 64, seed=0)
     assert found == {tool.LEARNED: 0, tool.SLOW: 2 * tool.NUM_LAYERS}
 
 

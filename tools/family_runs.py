@@ -1,19 +1,16 @@
 """Measure what chapter 09 shows of training: python tools/family_runs.py needle copy
 
-Each word is an experiment and a file chapters/results/09_WORD.json, a row for each run. A run that stands
+Each word is a task and a file chapters/results/09_WORD.json, a row for each run. A run that stands
 in the file already is not measured again. Every relative may cost as many operations as reading 32 keys a
 query; two levels takes its cheapest blocks where they cost more, a fitting stride costs 34, linear attention
 costs 32.5 whatever it may.
 
-needle          one marked token among noise
-copy            the first half of a text written again
-needle_patience the Linformers again, four times as many updates
-copy_patience   every relative again, at one length, four times as many updates
+needle  one marked token among noise
+copy    the first half of a text written again
 """
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
@@ -24,7 +21,7 @@ from linformer_from_scratch import tasks
 from linformer_from_scratch.data import IGNORE
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.family import FAMILY, largest_size
-from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, NoAttention, sinusoids
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, sinusoids
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
@@ -34,39 +31,22 @@ from linformer_from_scratch.training import Config, Trainer, masked_loss
 D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 2, 2
 D_HEAD = D_MODEL // NUM_HEADS
 KEYS = 32  # what a query may read, by operations: 4 · n · KEYS · d_head a head
-TEXTS = {tasks.needle: lambda n: 32, tasks.copy: lambda n: 4096 // n}  # in a batch: 32, and 2,048 questions
-CONFIG = Config(learning_rate=3e-3, warmup=100, evaluate_every=10**9)
-JUDGED = {tasks.needle: 16, tasks.copy: 4}  # batches on which a run is judged: 512 answers, and 8,192
+LENGTHS = {"needle": (64, 128, 256), "copy": (64, 128, 256, 512)}
+TEXTS = {"needle": lambda n: 32, "copy": lambda n: 4096 // n}  # in a batch: 32, and 2,048 questions
+CONFIG = Config(steps=4000, learning_rate=3e-3, warmup=100, evaluate_every=10**9)
+JUDGED = {"needle": 16, "copy": 4}  # batches on which a run is judged: 512 answers, and 8,192
 UNSEEN = 10**9  # the first of them; training never comes so far
 RELATIVES = {relative.name: relative for relative in FAMILY}
 FITTING = "strided, fitting"  # a stride that divides n / 2, the distance of a copy from its origin
 LEARNED, SLOW, MEAN = "Linformer, learned", "Linformer, learned slowly", "Linformer, mean pooling"
-FULL, NONE = "full", "none"
+FULL = "full"
 OTHERS = [name for name in RELATIVES if name not in ("tiled exact", MEAN)]
-NAMES = (FULL, LEARNED, SLOW, MEAN, *OTHERS, FITTING, NONE)
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """Every named attention at every length, on one task."""
-
-    task: Callable[..., tasks.Batches]
-    lengths: tuple[int, ...]
-    names: tuple[str, ...] = NAMES
-    steps: int = 1000
-
-
-EXPERIMENTS = {
-    "needle": Experiment(tasks.needle, (64, 128, 256)),
-    "copy": Experiment(tasks.copy, (64, 128, 256, 512)),
-    "needle_patience": Experiment(tasks.needle, (128, 256), (LEARNED, SLOW, MEAN), 4000),
-    "copy_patience": Experiment(tasks.copy, (256,), (LEARNED, SLOW, MEAN, *OTHERS), 4000),
-}
+NAMES = (FULL, LEARNED, SLOW, MEAN, *OTHERS, FITTING)
 
 
 def size_of(name: str, n: int) -> int:
     """The size of a relative within the budget; 0 where it has none."""
-    if name in (FULL, NONE):
+    if name == FULL:
         return 0
     if name in (LEARNED, SLOW):
         return size_of(MEAN, n)
@@ -81,8 +61,6 @@ def attention(name: str, n: int) -> nn.Module:
     """One attention layer of a model."""
     if name == FULL:
         return MultiHeadAttention(D_MODEL, NUM_HEADS)
-    if name == NONE:
-        return NoAttention()
     size = size_of(name, n)
     if name in (LEARNED, SLOW):
         E, F = (start_at_windows(LearnedProjection(n, size)) for _ in range(2))
@@ -111,16 +89,15 @@ def accuracy(model: nn.Module, batches: tasks.Batches, count: int) -> float:
     return torch.cat(right).mean().item()
 
 
-def run(experiment: Experiment, name: str, n: int, seed: int) -> dict:
+def run(task: str, name: str, n: int, seed: int) -> dict:
     """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
     torch.manual_seed(seed)
-    task, steps = experiment.task, experiment.steps
-    batches, model = task(n, TEXTS[task](n), seed), model_for(name, n)
+    batches, model = getattr(tasks, task)(n, TEXTS[task](n), seed), model_for(name, n)
     slow = [E.weight for E in model.modules() if isinstance(E, LearnedProjection)] if name == SLOW else []
-    config = replace(CONFIG, steps=steps)
-    trainer = Trainer(model, masked_loss, batches, config, device="cpu", slow=slow)
+    trainer = Trainer(model, masked_loss, batches, CONFIG, device="cpu", slow=slow)
     curve = []
-    for until in range(steps // 10, steps + 1, steps // 10):
+    tenth = CONFIG.steps // 10
+    for until in range(tenth, CONFIG.steps + 1, tenth):
         trainer.train(until)
         curve.append([until, round(accuracy(trainer.model, batches, JUDGED[task]), 4)])
         if curve[-1][1] == 1:
@@ -128,25 +105,25 @@ def run(experiment: Experiment, name: str, n: int, seed: int) -> dict:
     return {"accuracy": curve[-1][1], "curve": curve}
 
 
-def jobs(experiment: Experiment, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
-    """What an experiment measures, and the calls that do."""
-    for seed, n, name in product(seeds, experiment.lengths, experiment.names):
+def jobs(task: str, seeds: list[int]) -> Iterator[tuple[dict, Callable[[], dict]]]:
+    """What is measured on a task, and the calls that do."""
+    for seed, n, name in product(seeds, LENGTHS[task], NAMES):
         what = {"attention": name, "n": n, "size": size_of(name, n), "seed": seed}
-        yield what, partial(run, experiment, name, n, seed)
+        yield what, partial(run, task, name, n, seed)
 
 
 def main() -> None:
-    """Measure the experiments named on the command line."""
+    """Measure the tasks named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("experiments", nargs="+", choices=EXPERIMENTS)
+    parser.add_argument("tasks", nargs="+", choices=LENGTHS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    for word in arguments.experiments:
-        results = Results(RESULTS / f"09_{word}.json", f"python tools/family_runs.py {word}")
-        for what, call in jobs(EXPERIMENTS[word], arguments.seeds):
+    for task in arguments.tasks:
+        results = Results(RESULTS / f"09_{task}.json", f"python tools/family_runs.py {task}")
+        for what, call in jobs(task, arguments.seeds):
             results.measure(what, call)
-            print(word, *select(results.content["rows"], **what), flush=True)
+            print(task, *select(results.content["rows"], **what), flush=True)
 
 
 if __name__ == "__main__":
