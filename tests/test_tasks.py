@@ -60,6 +60,8 @@ def test_a_shift_of_sinusoids_is_a_rotation():
     shift = torch.linalg.lstsq(positions[:-3], positions[3:])
     assert torch.dist(positions[:-3] @ shift.solution, positions[3:]) < 1e-5
     assert torch.allclose(positions.square().sum(dim=1), torch.tensor(3.0).double())
+    angles = torch.atan2(positions[1, 0::2], positions[1, 1::2])  # by which one token further turns a pair
+    assert angles.tolist() == pytest.approx([1, 10_000 ** (-1 / 3), 10_000 ** (-2 / 3)], rel=1e-4)
 
 
 # The recorded runs
