@@ -56,7 +56,7 @@ def heatmaps(
 
     Args:
         maps: title -> array (n, m) of non-negative numbers; n queries go down, m keys across.
-        queries, keys: labels of the rows and of the columns.
+        queries, keys: labels of the rows and of the columns; a narrower map has the first of these.
         rows, columns: what goes down and across.
         numbers: a format such as ".2f" prints every entry in its cell.
         stretch: cells fill the picture instead of being square.
@@ -70,7 +70,7 @@ def heatmaps(
             aspect = "auto" if stretch else "equal"
             axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest", aspect=aspect)
             axis.set(title=title, xlabel=columns, ylabel=rows)
-            _tick_labels(axis, queries, keys)
+            _tick_labels(axis, queries, keys and keys[: array.shape[1]])
             if numbers:
                 _print_numbers(axis, array, numbers, largest)
         return _finish(

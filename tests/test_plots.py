@@ -47,6 +47,12 @@ def test_tables_become_heat_maps_over_all_their_rows_and_columns():
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["512", "1,024"]
 
 
+def test_a_narrower_heat_map_has_the_first_of_the_labels():
+    figure = plots.heatmaps({"two": np.ones((1, 2)), "three": np.ones((1, 3))}, keys=["a", "b", "c"])
+    found = [[label.get_text() for label in axis.get_xticklabels()] for axis in figure.axes[:2]]
+    assert found == [["a", "b"], ["a", "b", "c"]]
+
+
 def test_cells_are_square_unless_they_are_stretched():
     square, stretched = (plots.heatmaps({"t": np.ones((9, 2))}, stretch=some) for some in (False, True))
     assert square.axes[0].get_aspect() == 1 and stretched.axes[0].get_aspect() == "auto"
