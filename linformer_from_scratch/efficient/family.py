@@ -60,7 +60,7 @@ def effective_map(attend: Attend, q: Tensor, k: Tensor) -> Tensor:
 
 
 def largest_size(relative: Relative, n: int, d: int, operations: float) -> int | None:
-    """The largest size that costs no more than so many operations a head; None if the smallest costs more."""
+    """The largest size that costs no more than so many operations a head; None if every one costs more."""
     affordable = [size for size in relative.sizes(n) if relative.flops(n, d, size) <= operations]
     return affordable[-1] if affordable else None
 

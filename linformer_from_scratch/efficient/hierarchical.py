@@ -1,4 +1,4 @@
-"""Two levels: the own block token by token, every other block as one (chapter 09).
+"""Two levels: the own block token by token, each of the other blocks as one (chapter 09).
 
 score_ij = q_i · k_j / √d                       where i and j lie in the same block
 score_ij = q_i · (mean of the block's k) / √d   elsewhere
@@ -31,7 +31,7 @@ def hierarchical_attention(q: Tensor, k: Tensor, v: Tensor, block: int, causal: 
     mean_k, mean_v = (x.sum(dim=-2) / sizes[:, None].to(x.dtype) for x in (k, v))  # (..., blocks, d)
 
     near = q @ k.mT / math.sqrt(q.size(-1))  # (..., blocks, block, block)
-    far = q @ mean_k.mT[..., None, :, :] / math.sqrt(q.size(-1)) + sizes.log().to(q.dtype)
+    far = q @ mean_k.mT[..., None, :, :] / math.sqrt(q.size(-1)) + sizes.to(q.dtype).log()
     hidden, own = real[:, None, :] == 0, torch.eye(blocks, dtype=torch.bool, device=q.device)
     if causal:
         hidden = hidden | torch.ones(block, block, dtype=torch.bool, device=q.device).triu(1)

@@ -24,7 +24,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> T
 
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
     Raises: ValueError if q, k and v differ in n.
-    Cost: 4 n·d² operations and n·d more for the divisors; memory O(n·d).
+    Cost: 4 n·d² operations and 2 n·d more for the divisors; memory O(n·d).
     """
     return kernel_attention(elu_plus_one(q), elu_plus_one(k), v, causal)
 

@@ -3,8 +3,9 @@
     exp(q·k) = E[φ(q)·φ(k)],  φ(x) = exp(ω x − ‖x‖²/2) / √m,  ω ~ N(0, I)
                          Choromanski et al. 2021 (FAVOR+, arXiv 2009.14794), lemma 1 and section 2.3
 
-Features are positive, so that no weight is negative; the ω are orthogonal within blocks of d. The estimate is
-right on average over draws of ω, and its variance grows like the exponential of ‖q + k‖².
+Features are positive, so that no weight is negative; the ω are orthogonal within blocks of d. The estimate of
+an exponential is right on average over draws of ω, its variance grows like the exponential of ‖q + k‖²; the
+output, a quotient of two estimates, is not right on average.
 """
 
 import torch

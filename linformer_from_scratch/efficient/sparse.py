@@ -33,8 +33,10 @@ def sparse_attention(
     i = torch.arange(whole_blocks(n, stride) * stride, device=q.device).unflatten(0, (-1, stride)).mT
     j = torch.arange(num_global, device=q.device)
     i, own, shared = i[..., None], i[:, None, :], j  # tokens, those of their class, the global ones
-    in_class = (own < n) & (own <= i if causal else own >= 0)  # (stride, n / stride, n / stride)
-    to_shared = ((i - shared) % stride != 0) & (shared <= i if causal else shared >= 0)  # none twice
+    in_class = own < n  # and no padding
+    to_shared = (i - shared) % stride != 0  # none twice
+    if causal:
+        in_class, to_shared = in_class & (own <= i), to_shared & (shared <= i)
 
     scores = queries @ keys.mT, queries @ k[..., None, :num_global, :].mT
     masked = (s.masked_fill(~m, -math.inf) for s, m in zip(scores, (in_class, to_shared), strict=True))
