@@ -27,6 +27,7 @@ from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
 from linformer_from_scratch.results import RESULTS, Results, select
 from linformer_from_scratch.training import Config, Trainer, masked_loss
+from linformer_from_scratch.training.recipes import projection_weights
 
 D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 2, 2
 D_HEAD = D_MODEL // NUM_HEADS
@@ -93,7 +94,7 @@ def run(task: str, name: str, n: int, seed: int) -> dict:
     """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
     torch.manual_seed(seed)
     batches, model = getattr(tasks, task)(n, TEXTS[task](n), seed), model_for(name, n)
-    slow = [E.weight for E in model.modules() if isinstance(E, LearnedProjection)] if name == SLOW else []
+    slow = projection_weights(model) if name == SLOW else []
     trainer = Trainer(model, masked_loss, batches, CONFIG, device="cpu", slow=slow)
     curve = []
     tenth = CONFIG.steps // 10

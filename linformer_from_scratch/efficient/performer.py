@@ -11,7 +11,7 @@ output, a quotient of two estimates, is not right on average.
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.efficient.blocks import check_size
+from linformer_from_scratch.efficient.blocks import check_size, whole_blocks
 from linformer_from_scratch.efficient.linear import kernel_attention, linear_flops
 
 
@@ -24,7 +24,7 @@ def orthogonal_gaussian(num_features: int, d: int, seed: int = 0) -> Tensor:
     check_size("num_features", num_features)
     check_size("d", d)
     draw = torch.Generator().manual_seed(seed)
-    blocks = [torch.randn(d, d, generator=draw) for _ in range(-(-num_features // d))]
+    blocks = [torch.randn(d, d, generator=draw) for _ in range(whole_blocks(num_features, d))]
     directions = torch.cat([_directions(block) for block in blocks])[:num_features]
     lengths = torch.randn(num_features, d, generator=draw).norm(dim=1, keepdim=True)
     return directions * lengths

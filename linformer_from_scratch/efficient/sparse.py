@@ -35,8 +35,8 @@ def sparse_attention(
     i, own, shared = i[..., None], i[:, None, :], j  # tokens, those of their class, the global ones
     in_class = own < n  # and no padding
     to_shared = (i - shared) % stride != 0  # none twice
-    if causal:
-        in_class, to_shared = in_class & (own <= i), to_shared & (shared <= i)
+    if causal:  # the rows that are kept below come after every global token
+        in_class = in_class & (own <= i)
 
     scores = queries @ keys.mT, queries @ k[..., None, :num_global, :].mT
     masked = (s.masked_fill(~m, -math.inf) for s, m in zip(scores, (in_class, to_shared), strict=True))

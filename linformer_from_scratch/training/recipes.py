@@ -114,10 +114,12 @@ def projection(recipe: Recipe) -> Projection:
 
 def slow_parameters(recipe: Recipe, model: nn.Module) -> list[nn.Parameter]:
     """E and F of a recipe whose projection is slow, for the Trainer; else none."""
-    if recipe.projection != "slow":
-        return []
-    found = [module for module in model.modules() if isinstance(module, LearnedProjection)]
-    return [E.weight for E in found]
+    return projection_weights(model) if recipe.projection == "slow" else []
+
+
+def projection_weights(model: nn.Module) -> list[nn.Parameter]:
+    """Every learned E and F of a model, a shared one once."""
+    return [module.weight for module in model.modules() if isinstance(module, LearnedProjection)]
 
 
 def parameters(model: nn.Module) -> int:
