@@ -1,7 +1,8 @@
-"""Two tasks whose every answer stands in the text, to be found by attention alone (chapters 09 and 12).
+"""Tasks whose every answer stands in the text, to be found by attention alone (chapters 09 and 12).
 
 needle: one marked token among noise; its value is asked for at the last token.
 copy:   the first half of the text is to be written again in the second.
+recall: the first half names a value for every key, the second asks for all of them in another order.
 
 A batch is a function of a seed and a step, as in `data`: inputs and targets, IGNORE where nothing is asked.
 """
@@ -59,6 +60,38 @@ def copy(n: int, batch: int, seed: int = 0) -> Batches:
         return inputs, targets
 
     return batches
+
+
+def recall(n: int, batch: int, seed: int = 0) -> Batches:
+    """Say the value that stood after this key: n/4 keys with their values, then all the keys again.
+
+    Multi-query associative recall (Arora et al. 2023, arXiv 2312.04927, section 3), with every key asked for.
+    The keys are the tokens from VOCAB_SIZE on, each once in either half.
+
+    Shape: step -> inputs and targets (batch, n)
+    Raises: ValueError if n is no multiple of 4.
+    """
+    _check_length(n)
+    if n % 4:
+        raise ValueError(f"n is {n}, expected a multiple of 4")
+
+    def batches(step: int) -> tuple[Tensor, Tensor]:
+        draw = _generator(seed, step)
+        told, asked = (torch.rand(batch, n // 4, generator=draw).argsort(dim=-1) for _ in range(2))
+        value_of = torch.randint(VALUES, (batch, n // 4), generator=draw)  # of key 0, 1, …
+        inputs = torch.full((batch, n), BLANK)
+        inputs[:, ::2] = VOCAB_SIZE + torch.cat([told, asked], dim=-1)
+        inputs[:, 1 : n // 2 : 2] = value_of.gather(1, told)
+        targets = torch.full((batch, n), IGNORE)
+        targets[:, n // 2 + 1 :: 2] = value_of.gather(1, asked)
+        return inputs, targets
+
+    return batches
+
+
+def vocab_size(task: str, n: int) -> int:
+    """How many different tokens a task has; the keys of recall come on top."""
+    return VOCAB_SIZE + (n // 4 if task == "recall" else 0)
 
 
 def _generator(seed: int, step: int) -> torch.Generator:

@@ -33,9 +33,10 @@ D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 2, 2
 D_HEAD = D_MODEL // NUM_HEADS
 KEYS = 32  # what a query may read, by operations: 4 · n · KEYS · d_head a head
 LENGTHS = {"needle": (64, 128, 256), "copy": (64, 128, 256, 512)}
-TEXTS = {"needle": lambda n: 32, "copy": lambda n: 4096 // n}  # in a batch: 32, and 2,048 questions
+TEXTS = {"needle": lambda n: 32, "copy": lambda n: 4096 // n, "recall": lambda n: 4096 // n}  # in a batch
 CONFIG = Config(steps=4000, learning_rate=3e-3, warmup=100, evaluate_every=10**9)
-JUDGED = {"needle": 16, "copy": 4}  # batches on which a run is judged: 512 answers, and 8,192
+JUDGED = {"needle": 16, "copy": 4, "recall": 8}  # batches that judge a run: 512 answers, and 8,192
+NEIGHBOURS = {"needle": 0, "copy": 0, "recall": 1}  # a value must know its key, which stands beside it
 UNSEEN = 10**9  # the first of them; training never comes so far
 RELATIVES = {relative.name: relative for relative in FAMILY}
 FITTING = "strided, fitting"  # a stride that divides n / 2, the distance of a copy from its origin
@@ -45,24 +46,24 @@ OTHERS = [name for name in RELATIVES if name not in ("tiled exact", MEAN)]
 NAMES = (FULL, LEARNED, SLOW, MEAN, *OTHERS, FITTING)
 
 
-def size_of(name: str, n: int) -> int:
+def size_of(name: str, n: int, keys: int = KEYS) -> int:
     """The size of a relative within the budget; 0 where it has none."""
     if name == FULL:
         return 0
     if name in (LEARNED, SLOW):
-        return size_of(MEAN, n)
+        return size_of(MEAN, n, keys)
     if name == FITTING:
-        return KEYS  # the stride is n / 32
+        return keys  # the stride is n / keys
     relative = RELATIVES[name]
-    within = largest_size(relative, n, D_HEAD, 4 * n * KEYS * D_HEAD)
+    within = largest_size(relative, n, D_HEAD, 4 * n * keys * D_HEAD)
     return within or min(relative.sizes(n), key=lambda size: relative.flops(n, D_HEAD, size))
 
 
-def attention(name: str, n: int) -> nn.Module:
+def attention(name: str, n: int, keys: int = KEYS) -> nn.Module:
     """One attention layer of a model."""
     if name == FULL:
         return MultiHeadAttention(D_MODEL, NUM_HEADS)
-    size = size_of(name, n)
+    size = size_of(name, n, keys)
     if name in (LEARNED, SLOW):
         E, F = (start_at_windows(LearnedProjection(n, size)) for _ in range(2))
         return LinformerAttention(D_MODEL, NUM_HEADS, E, F)
@@ -70,9 +71,10 @@ def attention(name: str, n: int) -> nn.Module:
     return EfficientAttention(D_MODEL, NUM_HEADS, relative.build(n, D_HEAD, size))
 
 
-def model_for(name: str, n: int) -> MaskedLanguageModel:
+def model_for(task: str, name: str, n: int, keys: int = KEYS) -> MaskedLanguageModel:
     """An encoder of two layers, positions begun as sinusoids, that names the token at every blank."""
-    encoder = Encoder(tasks.VOCAB_SIZE, n, D_MODEL, [attention(name, n) for _ in range(NUM_LAYERS)])
+    layers = [attention(name, n, keys) for _ in range(NUM_LAYERS)]
+    encoder = Encoder(tasks.vocab_size(task, n), n, D_MODEL, layers, NEIGHBOURS[task])
     with torch.no_grad():
         encoder.positions.weight.copy_(sinusoids(n, D_MODEL))
     return MaskedLanguageModel(encoder)
@@ -90,10 +92,10 @@ def accuracy(model: nn.Module, batches: tasks.Batches, count: int) -> float:
     return torch.cat(right).mean().item()
 
 
-def run(task: str, name: str, n: int, seed: int) -> dict:
+def run(task: str, name: str, n: int, seed: int, keys: int = KEYS) -> dict:
     """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
     torch.manual_seed(seed)
-    batches, model = getattr(tasks, task)(n, TEXTS[task](n), seed), model_for(name, n)
+    batches, model = getattr(tasks, task)(n, TEXTS[task](n), seed), model_for(task, name, n, keys)
     slow = projection_weights(model) if name == SLOW else []
     trainer = Trainer(model, masked_loss, batches, CONFIG, device="cpu", slow=slow)
     curve = []

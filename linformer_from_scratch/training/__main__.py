@@ -1,4 +1,7 @@
-"""Train, resume and evaluate an encoder: python -m linformer_from_scratch.training --help."""
+"""Train, resume and evaluate an encoder: python -m linformer_from_scratch.training --help.
+
+torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.training … shares every batch between two ranks.
+"""
 
 import argparse
 import inspect
@@ -22,6 +25,7 @@ from linformer_from_scratch.data import (
 from linformer_from_scratch.data.public import HUB
 from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.files import write_whole
+from linformer_from_scratch.ranks import joined, rank
 from linformer_from_scratch.training import Config, Trainer, masked_loss
 from linformer_from_scratch.training.corpora import judged, streams, vocabulary_for
 from linformer_from_scratch.training.recipes import (
@@ -129,7 +133,7 @@ def vocabulary_of(folder: Path, documents: dict[str, str], size: int) -> Subword
         return SubwordVocabulary.load(path)
     vocabulary = vocabulary_for(documents, size)
     folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(vocabulary, SubwordVocabulary):
+    if isinstance(vocabulary, SubwordVocabulary) and rank() == 0:
         vocabulary.save(path)
     return vocabulary
 
@@ -144,7 +148,7 @@ def trainer_of(arguments: argparse.Namespace, settings: dict) -> Trainer:
     size = recipe.seq_len, settings["batch_size"], vocabulary.size
     batches, unseen = MaskedBatches(train, *size, config.seed), judged(held, *size)
     torch.manual_seed(config.seed)
-    if not (arguments.folder / SETTINGS).exists():
+    if rank() == 0 and not (arguments.folder / SETTINGS).exists():
         write_whole(arguments.folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
     model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
     return Trainer(
@@ -162,18 +166,25 @@ def trainer_of(arguments: argparse.Namespace, settings: dict) -> Trainer:
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run one command."""
+    """Run one command, alone or as one of several ranks."""
     arguments = parser().parse_args(words)
+    with joined(arguments.device):
+        run(arguments)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train or evaluate; rank 0 says what it did."""
+    say = print if rank() == 0 else lambda *_, **__: None
     if arguments.evaluate:
         trainer = trainer_of(arguments, read_settings(arguments.folder))
     else:
         settings = settings_of(arguments)
         check_settings(arguments.folder, settings)
         trainer = trainer_of(arguments, settings)
-        print(f"{parameters(trainer.model):,} parameters, {trainer.device}, step {trainer.step}", flush=True)
+        say(f"{parameters(trainer.model):,} parameters, {trainer.device}, step {trainer.step}", flush=True)
         trainer.train()
     loss = trainer.evaluate(trainer.validation)
-    print(f"held-out loss at step {trainer.step}: {loss:.3f} nats per masked token")
+    say(f"held-out loss at step {trainer.step}: {loss:.3f} nats per masked token")
 
 
 if __name__ == "__main__":

@@ -5,14 +5,17 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from tqdm.auto import tqdm
 
 from linformer_from_scratch.files import write_whole
+from linformer_from_scratch.ranks import agree, device_of_rank, mean_over_ranks, rank, share_of, world_size
 from linformer_from_scratch.training import checkpoints
 
 METRICS = "metrics.jsonl"  # in the run's folder
@@ -76,6 +79,10 @@ def learning_rate(step: int, config: Config) -> float:
 class Trainer:
     """Trains a model; with a folder, writes metrics and checkpoints there and goes on from what lies there.
 
+    Among several ranks (ranks.joined) each takes its rows of every batch, gradients are averaged by PyTorch's
+    DistributedDataParallel, and rank 0 writes. The curve is that of one process, to rounding; a run may go on
+    with another number of ranks. With dropout every rank draws its own.
+
     Args:
         model: any module.
         loss: loss(model, *batch) -> a scalar.
@@ -83,14 +90,15 @@ class Trainer:
         config: see Config.
         validation: batches whose mean loss is the validation loss.
         folder: for `metrics.jsonl`, a line each update, and the newest two checkpoints. None keeps nothing.
-        device: where to train; a GPU if there is one.
+        device: where to train; a GPU if there is one, each rank its own.
         autocast: compute in bfloat16 where PyTorch holds that safe; by default on GPUs made for it.
         compile: compile the model first (torch.compile): slow to start, faster after.
         progress: show a bar with loss and tokens per second.
         slow: parameters of the model that get a tenth of the learning rate.
 
     Raises: ValueError if the folder holds a run with another configuration or other slow parameters, or only
-        checkpoints that cannot be read. FloatingPointError at a step whose loss or gradient is not finite;
+        checkpoints that cannot be read, or if ranks stand at different steps, or are more than a batch has
+        rows. FloatingPointError at a step whose loss or gradient is not finite;
         the weights before it are untouched. OSError if the disk is full; what was written before is kept.
     """
 
@@ -108,7 +116,7 @@ class Trainer:
         progress: bool = False,
         slow: Sequence[nn.Parameter] = (),
     ):
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = device_of_rank(device)
         on_gpu = self.device.type == "cuda"
         self.autocast = on_gpu and torch.cuda.is_bf16_supported() if autocast is None else autocast
         self.model, self.loss, self.batches = model.to(self.device), loss, batches
@@ -117,20 +125,24 @@ class Trainer:
         self.slow = [name for name, parameter in self.model.named_parameters() if id(parameter) in ids]
         self.optimizer = _optimizer(self.model, config, self.slow)
         self.step, self.history = 0, []
-        torch.manual_seed(config.seed)
+        self._seed_dropout()
         self.folder = Path(folder) if folder else None
         if self.folder:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._resume()
         if compile:
             self.model.compile()
+        agree(step=self.step, config=self._settings())
+        self.parallel = DistributedDataParallel(self.model) if world_size() > 1 else self.model
 
     def train(self, until: int | None = None) -> list[dict]:
         """Go on to the last step, or to step `until`; return the history, one record for each update."""
         until = self.config.steps if until is None else min(until, self.config.steps)
-        if self.folder:  # the lines up to this step; what a killed run wrote after it is computed again
+        if self._writes:  # the lines up to this step; what a killed run wrote after it is computed again
             write_whole(self.folder / METRICS, "".join(map(_line, self.history)))
-        with tqdm(total=until, initial=self.step, disable=not self.progress, unit="step") as bar:
+        with tqdm(
+            total=until, initial=self.step, disable=not self.progress or rank() > 0, unit="step"
+        ) as bar:
             while self.step < until:
                 record = self._update()
                 pause = self.step % self.config.evaluate_every == 0 or self.step == self.config.steps
@@ -143,10 +155,10 @@ class Trainer:
 
     @torch.no_grad()
     def evaluate(self, batches: Sequence[Batch]) -> float:
-        """Mean loss of some batches, without dropout."""
+        """Mean loss of some batches, without dropout; every rank takes its share of them."""
         self.model.eval()
-        losses = [self._loss(batch).item() for batch in batches]
-        return sum(losses) / len(losses) if losses else math.nan
+        total = sum(self._loss(self.model, batch).item() for batch in batches[rank() :: world_size()])
+        return mean_over_ranks(total) * world_size() / len(batches) if batches else math.nan
 
     def _update(self) -> dict:
         """One step: gradients of `accumulation` batches, clipped, then AdamW."""
@@ -156,9 +168,12 @@ class Trainer:
         self.optimizer.zero_grad()
         for i in range(accumulation):
             batch = self.batches(self.step * accumulation + i)
-            loss = self._loss(batch) / accumulation
-            loss.backward()
+            own, weight = share_of(batch)
+            with self._no_exchange(last=i == accumulation - 1):
+                loss = weight * self._loss(self.parallel, own) / accumulation
+                loss.backward()
             total, tokens = total + loss.item(), tokens + batch[0].numel()
+        total = mean_over_ranks(total)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         rate = learning_rate(self.step, self.config)
         self._check_finite(total, norm, rate)
@@ -169,10 +184,14 @@ class Trainer:
         speed = round(tokens / (time.perf_counter() - start))
         return {"step": self.step, "loss": total, "learning_rate": rate, "tokens_per_s": speed}
 
-    def _loss(self, batch: Batch) -> Tensor:
+    def _no_exchange(self, last: bool):
+        """Only after the last of the batches that make one update do ranks exchange gradients."""
+        return nullcontext() if last or self.parallel is self.model else self.parallel.no_sync()
+
+    def _loss(self, model: nn.Module, batch: Batch) -> Tensor:
         batch = [tensor.to(self.device, non_blocking=True) for tensor in batch]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            return self.loss(self.model, *batch)
+            return self.loss(model, *batch)
 
     def _check_finite(self, loss: float, norm: Tensor, rate: float) -> None:
         if not math.isfinite(loss) or not math.isfinite(norm):
@@ -186,10 +205,18 @@ class Trainer:
     def _keep(self, record: dict, checkpoint: bool) -> None:
         """Add to the history; first the line, then the checkpoint, so that no checkpoint lacks its lines."""
         self.history.append(record)
-        if self.folder:
+        if self._writes:
             _append(self.folder / METRICS, record)
             if checkpoint:
                 checkpoints.write(self.folder, self.step, self._state(), {"config": self._settings()})
+
+    @property
+    def _writes(self) -> bool:
+        return self.folder is not None and rank() == 0
+
+    def _seed_dropout(self) -> None:
+        """Different on every rank, and for one that goes on."""
+        torch.manual_seed(self.config.seed + 1_000_003 * rank() * (self.step + 1))
 
     def _settings(self) -> dict:
         """What must be the same when the run goes on."""
@@ -231,10 +258,12 @@ class Trainer:
             number, _, what = name.partition(".")
             memory.setdefault(int(number), {})[what] = tensor
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": memory})
+        self.step, self.history = step, _read_metrics(self.folder / METRICS, step)
+        if rank() > 0:  # what the file holds is rank 0's
+            return self._seed_dropout()
         torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors and self.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
-        self.step, self.history = step, _read_metrics(self.folder / METRICS, step)
 
 
 def _optimizer(model: nn.Module, config: Config, slow: Sequence[str]) -> torch.optim.Optimizer:

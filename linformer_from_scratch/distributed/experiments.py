@@ -1,0 +1,138 @@
+"""What ranks are asked to show, each function in every rank: call them by launch, or all by
+torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.distributed."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, distributed, nn
+
+from linformer_from_scratch.cost import Sizes
+from linformer_from_scratch.distributed import sequence
+from linformer_from_scratch.distributed.sequence import cut, own_part, sum_gradients
+from linformer_from_scratch.distributed.wire import sent_bytes
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.projections import LearnedProjection
+from linformer_from_scratch.ranks import device_of_rank, joined, rank, world_size
+
+PAUSE = 0.05  # seconds, so that what was sent has been counted
+
+
+def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, in_place: bool = False) -> dict[str, float]:
+    """How far a layer on shards is from the same layer in one process, in float64: the output, and gradients
+    of the input, E, F and the weights. Largest difference, divided by the largest number, in this rank's part.
+
+    Some tokens are padding. in_place sums as one would at first: distributed.all_reduce, which autograd
+    does not see.
+    """
+    with joined(), _sums_in_place(in_place):
+        whole, x, upstream, mask = _layer_and_texts(seq_len, proj_dim, shared)
+        expected = _run(whole, x, upstream, mask)
+        layer = cut(whole)
+        found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
+        sum_gradients(layer)
+        return {
+            "output": _difference(found[0], own_part(expected[0])),
+            "x": _difference(found[1], own_part(expected[1])),
+            "E": _difference(layer.E.weight.grad, own_part(whole.E.weight.grad, dim=-1)),
+            "F": _difference(layer.F.weight.grad, own_part(whole.F.weight.grad, dim=-1)),
+            "W": max(
+                _difference(getattr(layer, name).weight.grad, getattr(whole, name).weight.grad)
+                for name in ("query", "key", "value", "output")
+            ),
+        }
+
+
+def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool = False) -> dict[int, int]:
+    """Bytes that this rank sends for a layer's forward pass, for each length of a text of batch 1."""
+    with joined():
+        found = {}
+        for n in lengths:
+            s = Sizes(n, d_model, num_heads=1, proj_dim=proj_dim)
+            E, F = (LearnedProjection(n, proj_dim) for _ in range(2))
+            layer = cut(LinformerAttention(d_model, s.num_heads, E, E if shared else F))
+            layer.check = False
+            x = own_part(torch.randn(1, n, d_model))
+            found[n] = _sent_by(lambda layer=layer, x=x: layer(x))
+        return found
+
+
+def sent_by_exact(lengths: Sequence[int], d_model: int = 64) -> dict[str, dict[int, int]]:
+    """Bytes that this rank sends for what exact attention must exchange, around a ring and by Ulysses."""
+    with joined():
+        return {
+            exchange.__name__.removeprefix("_"): {
+                n: _sent_by(lambda n=n, exchange=exchange: exchange(torch.randn(n // world_size(), d_model)))
+                for n in lengths
+            }
+            for exchange in (_ring, _ulysses)
+        }
+
+
+def _ring(x: Tensor) -> None:
+    """Keys and values go from rank to rank until they have been everywhere."""
+    block = torch.stack([x, x])
+    after, before = (rank() + 1) % world_size(), (rank() - 1) % world_size()
+    for _ in range(world_size() - 1):
+        received = torch.empty_like(block)
+        operations = [
+            distributed.P2POp(distributed.isend, block, after),
+            distributed.P2POp(distributed.irecv, received, before),
+        ]
+        for work in distributed.batch_isend_irecv(operations):
+            work.wait()
+        block = received
+
+
+def _ulysses(x: Tensor) -> None:
+    """Queries, keys and values to shards of heads; results back to shards of tokens."""
+    for _ in range(4):
+        distributed.all_to_all_single(torch.empty_like(x), x)
+
+
+def _sent_by(call: Callable[[], object]) -> int:
+    distributed.barrier()
+    time.sleep(PAUSE)
+    before = sent_bytes()
+    call()
+    time.sleep(PAUSE)
+    return sent_bytes() - before
+
+
+def _layer_and_texts(seq_len: int, proj_dim: int, shared: bool) -> tuple[nn.Module, Tensor, Tensor, Tensor]:
+    """The same on every rank: a layer, two texts, what follows them, and which tokens are real."""
+    torch.manual_seed(0)
+    E, F = (LearnedProjection(seq_len, proj_dim) for _ in range(2))
+    layer = LinformerAttention(20, 5, E, E if shared else F).double().to(device_of_rank())
+    x, upstream = torch.randn(2, 2, seq_len, 20, dtype=torch.float64, device=device_of_rank())
+    real = torch.tensor([seq_len, seq_len - 2], device=x.device)
+    return layer, x, upstream, torch.arange(seq_len, device=x.device) < real[:, None]
+
+
+def _run(layer: nn.Module, x: Tensor, upstream: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Output, and gradient of the input."""
+    x = x.clone().requires_grad_()
+    output = layer(x, mask)
+    output.backward(upstream)
+    return output.detach(), x.grad
+
+
+def _difference(found: Tensor, expected: Tensor) -> float:
+    return ((found - expected).abs().max() / expected.abs().max()).item()
+
+
+def _sum_in_place(x: Tensor, group: distributed.ProcessGroup | None = None) -> Tensor:
+    distributed.all_reduce(x, group=group)
+    return x
+
+
+@contextmanager
+def _sums_in_place(wanted: bool):
+    """For the time being, let layers sum in the way that autograd does not see."""
+    proper = sequence.sum_over_ranks
+    sequence.sum_over_ranks = _sum_in_place if wanted else proper
+    try:
+        yield
+    finally:
+        sequence.sum_over_ranks = proper
