@@ -13,17 +13,18 @@ import torch
 from torch import Tensor, distributed
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+Group = distributed.ProcessGroup | None
 WAIT = 60.0  # seconds for a rank that is missing, or late; one that dies is noticed at once
 
 
-def rank() -> int:
-    """Of this process."""
-    return distributed.get_rank() if distributed.is_initialized() else 0
+def rank(group: Group = None) -> int:
+    """Of this process in a group; by default among all."""
+    return distributed.get_rank(group) if distributed.is_initialized() else 0
 
 
-def world_size() -> int:
-    """How many processes there are."""
-    return distributed.get_world_size() if distributed.is_initialized() else 1
+def world_size(group: Group = None) -> int:
+    """How many processes a group has; by default all."""
+    return distributed.get_world_size(group) if distributed.is_initialized() else 1
 
 
 def device_of_rank(device: str | None = None) -> torch.device:
@@ -55,8 +56,8 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
         distributed.init_process_group(backend, timeout=timedelta(seconds=wait))
     except distributed.DistError:
         raise ConnectionError(
-            f"rank {os.environ['RANK']} waited {wait:g} s for {expected} ranks and not all came; start them all "
-            "with the same address and the same number of ranks"
+            f"rank {os.environ['RANK']} waited {wait:g} s for {expected} ranks and not all came; start them "
+            "all with the same address and the same number of ranks"
         ) from None
     try:
         yield
@@ -64,7 +65,7 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
         if not is_lost_peer(error):
             raise
         raise ConnectionError(
-            f"rank {rank()} of {expected} has lost another rank; start all ranks again"
+            f"rank {rank()} of {expected} has lost another rank; start the same command again"
         ) from error
     finally:
         distributed.destroy_process_group()
@@ -90,14 +91,14 @@ def mesh(sequence: int = 1) -> DeviceMesh:
     return init_device_mesh(kind, (ranks // sequence, sequence), mesh_dim_names=("data", "sequence"))
 
 
-def agree(group: distributed.ProcessGroup | None = None, **values: object) -> None:
+def agree(group: Group = None, **values: object) -> None:
     """See that all ranks of a group hold the same: before an exchange that would else hang or mix things up.
 
     Raises: ValueError on every rank, with what two of them hold.
     """
-    if world_size() == 1:
+    if world_size(group) == 1:
         return
-    found: list[dict] = [{}] * distributed.get_world_size(group)
+    found: list[dict] = [{}] * world_size(group)
     distributed.all_gather_object(found, values, group)
     for name, first in found[0].items():
         for other, theirs in enumerate(found):
@@ -128,7 +129,7 @@ def mean_over_ranks(value: float) -> float:
 
 
 def share_of(batch: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], float]:
-    """This rank's rows of a batch, and their weight: the mean over ranks of weight · mean is the batch's mean.
+    """This rank's rows of a batch, and their weight: the mean over ranks of weight · mean is that of all rows.
 
     Raises: ValueError if there are fewer rows than ranks.
     """

@@ -18,6 +18,8 @@ FLOORS = {
     "efficient": 2,
     "pretrained": 2,
     "distributed": 3,
+    "sentence_encoder": 3,
+    "capstone": 4,
     "start_here": 3,
     "training.recipes": 3,  # a command knows every model; the trainer is given one
     "training.__main__": 3,

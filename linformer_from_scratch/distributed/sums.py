@@ -3,12 +3,14 @@
 import torch
 from torch import Tensor, distributed
 
+from linformer_from_scratch.ranks import Group, world_size
+
 
 class _SumOverRanks(torch.autograd.Function):
     """y = Σ_r x_r on every rank. Every rank's loss depends on every x_r, so gradients are summed as well."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, group: distributed.ProcessGroup | None) -> Tensor:
+    def forward(ctx, x: Tensor, group: Group) -> Tensor:
         ctx.group = group
         total = x.clone(memory_format=torch.contiguous_format)  # all_reduce writes into what it is given
         distributed.all_reduce(total, group=group)
@@ -19,7 +21,7 @@ class _SumOverRanks(torch.autograd.Function):
         return sum_over_ranks(gradient, ctx.group), None
 
 
-def sum_over_ranks(x: Tensor, group: distributed.ProcessGroup | None = None) -> Tensor:
+def sum_over_ranks(x: Tensor, group: Group = None) -> Tensor:
     """The sum of what all ranks of a group hold, on each of them; gradients pass through it.
 
     The loss is that of all ranks together, so the gradient of one rank's x is the sum over ranks of
@@ -27,4 +29,4 @@ def sum_over_ranks(x: Tensor, group: distributed.ProcessGroup | None = None) -> 
 
     Shape: x (...) -> (...)
     """
-    return _SumOverRanks.apply(x, group)
+    return x if world_size(group) == 1 else _SumOverRanks.apply(x, group)

@@ -23,6 +23,7 @@ STEMS = (
     "training",
     "efficient_attention",
     "benchmark",
+    "distributed",
 )  # in the order of the chapters
 CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
 EXERCISES: dict[str, Exercise] = {

@@ -1,0 +1,120 @@
+"""Put Linformer into a real pretrained encoder, and measure what is left of it (chapter 12).
+
+The exact model is the teacher: the one with Linformer in its layers is fitted until it says nearly the same of
+real text. What is kept: the cosine of its sentence vectors to the teacher's, and a search among passages.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
+from linformer_from_scratch.sentence_encoder import SentenceEncoder
+from linformer_from_scratch.training import Config, Trainer
+
+BATCH = 4  # passages in an update
+
+
+def passages(documents: Mapping[str, str], n: int = MAX_TOKENS) -> tuple[Tensor, Tensor]:
+    """Documents cut into passages of n tokens, [CLS] and [SEP] among them; what is left at an end is dropped.
+
+    Shape: ids (passages, n), and pairs (count, 2): the second passage follows the first in its document
+    Raises: ValueError if no document has that many tokens.
+    """
+    rows, pairs = [], []
+    for text in documents.values():
+        ids = tokenize(text, max_tokens=2 * len(text) + 2)  # no text has more tokens than that
+        bodies = ids[1:-1].split(n - 2)
+        whole = [body for body in bodies if len(body) == n - 2]
+        pairs += [(len(rows) + i, len(rows) + i + 1) for i in range(len(whole) - 1)]
+        rows += [torch.cat([ids[:1], body, ids[-1:]]) for body in whole]
+    if not rows:
+        raise ValueError(f"no document has a passage of n={n} tokens")
+    return torch.stack(rows), torch.tensor(pairs).reshape(-1, 2)
+
+
+@torch.no_grad()
+def embed_all(model: SentenceEncoder, ids: Tensor, batch: int = 8) -> Tensor:
+    """Sentence vectors of many passages. Shape: ids (passages, n) -> (passages, 384), unit vectors."""
+    model.eval()
+    device = next(model.parameters()).device
+    return torch.cat([model.embed(some.to(device)).cpu() for some in ids.split(batch)])
+
+
+def mean_cosine(found: Tensor, expected: Tensor) -> float:
+    """Of unit vectors to those they should be. Shape: two of (passages, d)."""
+    return (found * expected).sum(dim=-1).mean().item()
+
+
+def following_ranks(vectors: Tensor, pairs: Tensor) -> Tensor:
+    """Search with each first passage of the pairs among all others: at which rank its second is found, from 1.
+
+    Shape: unit vectors (passages, d), pairs (count, 2) -> (count,) of integers
+    """
+    likeness = (vectors @ vectors.mT).fill_diagonal_(-2.0)[pairs[:, 0]]  # nobody finds itself
+    wanted = likeness.gather(1, pairs[:, 1:])
+    return (likeness > wanted).sum(dim=1) + 1
+
+
+def kept(model: SentenceEncoder, ids: Tensor, pairs: Tensor, expected: Tensor) -> dict[str, float]:
+    """What a model keeps of the exact one's vectors: mean cosine to them, share of searches whose first find is
+    right, mean reciprocal rank.
+
+    Shape: ids (passages, n), pairs (count, 2), expected (passages, 384)
+    """
+    found = embed_all(model, ids)
+    ranks = following_ranks(found, pairs)
+    return {
+        "cosine": mean_cosine(found, expected),
+        "first": (ranks == 1).float().mean().item(),
+        "reciprocal": (1 / ranks).mean().item(),
+    }
+
+
+class LikeTeacher:
+    """How far a model is from the exact one, on the same passages: a loss for the Trainer.
+
+    Σ over blocks of ‖x - x_teacher‖² / ‖x_teacher‖², divided by the blocks: every block is asked to say what the
+    teacher's says, so the last does not have to make good for all (as in Sun et al. 2019, arXiv 1908.09355).
+
+    Args: teacher: the exact model.
+    Shape: ids (batch, n) -> ()
+    """
+
+    def __init__(self, teacher: SentenceEncoder):
+        self.teacher = teacher.eval().requires_grad_(False)
+
+    def __call__(self, model: SentenceEncoder, ids: Tensor) -> Tensor:
+        """The loss of one batch."""
+        with torch.no_grad():
+            wanted = self.teacher.hidden(ids)
+        pairs = list(zip(model.hidden(ids), wanted, strict=True))
+        return sum((x - y).square().sum() / y.square().sum() for x, y in pairs) / len(pairs)
+
+
+def fit(
+    model: SentenceEncoder,
+    trained: Iterable[nn.Parameter],
+    teacher: SentenceEncoder,
+    ids: Tensor,
+    updates: int,
+    rate: float,
+    batch: int = BATCH,
+) -> list[float]:
+    """Make a model like its teacher on some passages by changing some of its parameters; every loss on the way.
+
+    Shape: ids (passages, n)
+    """
+    model.requires_grad_(False)
+    for parameter in trained:
+        parameter.requires_grad_(True)
+
+    def batches(step: int) -> tuple[Tensor]:
+        some = torch.randint(len(ids), (batch,), generator=torch.Generator().manual_seed(step))
+        return (ids[some],)
+
+    config = Config(updates, rate, warmup=updates // 10, weight_decay=0.0, evaluate_every=10**9)
+    trainer = Trainer(model, LikeTeacher(teacher), batches, config)
+    teacher.to(trainer.device)
+    return [record["loss"] for record in trainer.train()]

@@ -1,0 +1,116 @@
+"""Put Linformer into MiniLM as chapter 12 shows it: python tools/capstone_runs.py
+
+Writes chapters/results/12_capstone.json, a row for each way and k, and the fitted E and F to
+build/capstone. What stands in the file is not measured again. An hour and more for each k on one core.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from linformer_from_scratch import sentence_encoder
+from linformer_from_scratch.capstone import embed_all, fit, kept, passages
+from linformer_from_scratch.data import docstrings, documents, split
+from linformer_from_scratch.pretrained import MAX_TOKENS
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling, start_at_windows
+from linformer_from_scratch.results import RESULTS, Results
+from linformer_from_scratch.training.recipes import projection_weights
+
+FITTED = Path(__file__).resolve().parents[1] / "build" / "capstone"
+WIDTHS = (128, 32, 64, 256)
+UPDATES = 200  # of E and F, then as many of all weights; mean pooling gets both together
+RATE_EF, RATE_ALL = 3e-4, 1e-4
+
+
+class Texts:
+    """Passages to fit on, and two sets to judge by: docstrings that were held out, and the language reference."""
+
+    def __init__(self):
+        learned, hidden = split(docstrings())
+        self.train, _ = passages(learned)
+        self.teacher = sentence_encoder.full_encoder()
+        self.judged = {"docstrings": passages(hidden), "reference": passages(documents())}
+        self.expected = {name: embed_all(self.teacher, ids) for name, (ids, _) in self.judged.items()}
+
+    def judge(self, model: sentence_encoder.SentenceEncoder) -> dict:
+        """What a model keeps, on either set."""
+        return {
+            name: {what: round(x, 4) for what, x in kept(model, *found, self.expected[name]).items()}
+            for name, found in self.judged.items()
+        }
+
+    def fitted(self, model, parameters: list, updates: int, rate: float) -> dict:
+        """Fit, then judge."""
+        start = time.perf_counter()
+        losses = fit(model, parameters, self.teacher, self.train, updates, rate)
+        last = sum(losses[-20:]) / 20
+        row = {"updates": updates, "rate": rate, "loss": round(last, 4)}
+        return row | {"seconds": round(time.perf_counter() - start)} | self.judge(model)
+
+
+def fresh(k: int) -> sentence_encoder.SentenceEncoder:
+    """Linformer with E and F to be learned, from windows on."""
+    return sentence_encoder.linformer_encoder(lambda: start_at_windows(LearnedProjection(MAX_TOKENS, k)))
+
+
+def pooled(k: int) -> sentence_encoder.SentenceEncoder:
+    """Linformer with mean pooling."""
+    return sentence_encoder.linformer_encoder(lambda: MeanPooling(MAX_TOKENS, k))
+
+
+def fit_projections(texts: Texts, k: int) -> dict:
+    """Fit E and F alone, and keep them."""
+    model = fresh(k)
+    row = texts.fitted(model, projection_weights(model), UPDATES, RATE_EF)
+    FITTED.mkdir(parents=True, exist_ok=True)
+    save_file(projections(model), FITTED / f"k{k}.safetensors")
+    return row
+
+
+def fit_all(texts: Texts, k: int) -> dict:
+    """Go on from the fitted E and F with all weights."""
+    model = fresh(k)
+    model.load_state_dict(load_file(FITTED / f"k{k}.safetensors"), strict=False)
+    return texts.fitted(model, list(model.parameters()), UPDATES, RATE_ALL)
+
+
+def fit_pooled(texts: Texts, k: int) -> dict:
+    """Mean pooling kept, all weights fitted for as many updates as the other two together."""
+    model = pooled(k)
+    return texts.fitted(model, list(model.parameters()), 2 * UPDATES, RATE_ALL)
+
+
+def projections(model) -> dict[str, Tensor]:
+    """E and F of every layer, by name."""
+    state = model.state_dict()
+    return {name: tensor for name, tensor in state.items() if ".E." in name or ".F." in name}
+
+
+WAYS: dict[str, Callable[[Texts, int], dict]] = {
+    "mean pooling": lambda texts, k: texts.judge(pooled(k)),
+    "E and F": fit_projections,
+    "E and F, then all": fit_all,
+    "mean pooling, all": fit_pooled,
+    "best rank": lambda texts, k: texts.judge(sentence_encoder.best_rank_encoder(k)),
+}
+
+
+def main() -> None:
+    """Measure all that is missing."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--widths", type=int, nargs="+", default=WIDTHS, help="values of k")
+    widths = parser.parse_args().widths
+    results, texts = Results(RESULTS / "12_capstone.json", "python tools/capstone_runs.py"), Texts()
+    results.measure({"way": "exact", "k": MAX_TOKENS}, lambda: texts.judge(texts.teacher))
+    for k in widths:
+        for way, measure in WAYS.items():
+            results.measure({"way": way, "k": k}, lambda measure=measure, k=k: measure(texts, k))
+            print(results.content["rows"][-1], flush=True)
+
+
+if __name__ == "__main__":
+    main()
