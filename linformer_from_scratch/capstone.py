@@ -1,7 +1,7 @@
 """Put Linformer into a real pretrained encoder, and measure what is left of it (chapter 12).
 
-The exact model is the teacher: the one with Linformer in its layers is fitted until it says nearly the same of
-real text. What is kept: the cosine of its sentence vectors to the teacher's, and a search among passages.
+The exact model is the teacher: the one with Linformer in its layers is fitted until it says nearly the same
+of real text. What is kept: the cosine of its sentence vectors to the teacher's, and a search among passages.
 """
 
 from collections.abc import Iterable, Mapping
@@ -48,7 +48,7 @@ def mean_cosine(found: Tensor, expected: Tensor) -> float:
 
 
 def following_ranks(vectors: Tensor, pairs: Tensor) -> Tensor:
-    """Search with each first passage of the pairs among all others: at which rank its second is found, from 1.
+    """Search with the first passage of each pair among all others: at which rank is its second, from 1 on?
 
     Shape: unit vectors (passages, d), pairs (count, 2) -> (count,) of integers
     """
@@ -58,8 +58,10 @@ def following_ranks(vectors: Tensor, pairs: Tensor) -> Tensor:
 
 
 def kept(model: SentenceEncoder, ids: Tensor, pairs: Tensor, expected: Tensor) -> dict[str, float]:
-    """What a model keeps of the exact one's vectors: mean cosine to them, share of searches whose first find is
-    right, mean reciprocal rank.
+    """What a model keeps of the exact one's vectors.
+
+    cosine: mean to the exact vectors. first: share of searches whose first find is right. reciprocal: mean
+    of 1 / the rank at which the passage that follows is found.
 
     Shape: ids (passages, n), pairs (count, 2), expected (passages, 384)
     """
@@ -75,8 +77,8 @@ def kept(model: SentenceEncoder, ids: Tensor, pairs: Tensor, expected: Tensor) -
 class LikeTeacher:
     """How far a model is from the exact one, on the same passages: a loss for the Trainer.
 
-    Σ over blocks of ‖x - x_teacher‖² / ‖x_teacher‖², divided by the blocks: every block is asked to say what the
-    teacher's says, so the last does not have to make good for all (as in Sun et al. 2019, arXiv 1908.09355).
+    The mean over blocks of ‖x - x_teacher‖² / ‖x_teacher‖²: every block is asked to say what the teacher's
+    says, so that the last does not have to make good for all (as in Sun et al. 2019, arXiv 1908.09355).
 
     Args: teacher: the exact model.
     Shape: ids (batch, n) -> ()
@@ -102,7 +104,7 @@ def fit(
     rate: float,
     batch: int = BATCH,
 ) -> list[float]:
-    """Make a model like its teacher on some passages by changing some of its parameters; every loss on the way.
+    """Make a model like its teacher on some passages by changing some parameters; every loss on the way.
 
     Shape: ids (passages, n)
     """

@@ -5,6 +5,8 @@ there is one process, rank 0 of 1, and every function here says so or does nothi
 """
 
 import os
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -14,7 +16,10 @@ from torch import Tensor, distributed
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 Group = distributed.ProcessGroup | None
+Group = distributed.ProcessGroup | None
 WAIT = 60.0  # seconds for a rank that is missing, or late; one that dies is noticed at once
+MOMENT = 0.1  # seconds for gloo to let go of its last tensors: a group freed before can wait for ever
+GRACE = 3.0  # seconds in which the rank that failed can say why, before those that lost it end as well
 
 
 def rank(group: Group = None) -> int:
@@ -43,7 +48,8 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
         device: as device_of_rank.
         wait: seconds to wait for the others, here and in every exchange.
 
-    Raises: ConnectionError, in one sentence, if they do not come, or one is lost.
+    Raises: in one sentence, TimeoutError if they do not come, ConnectionError if one is lost; that sentence
+        is printed at once, since whoever started the ranks may end this one.
     """
     if "RANK" not in os.environ or distributed.is_initialized():
         yield
@@ -55,7 +61,7 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
         backend = "nccl" if found.type == "cuda" else "gloo"
         distributed.init_process_group(backend, timeout=timedelta(seconds=wait))
     except distributed.DistError:
-        raise ConnectionError(
+        raise TimeoutError(
             f"rank {os.environ['RANK']} waited {wait:g} s for {expected} ranks and not all came; start them "
             "all with the same address and the same number of ranks"
         ) from None
@@ -64,10 +70,12 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
     except RuntimeError as error:
         if not is_lost_peer(error):
             raise
-        raise ConnectionError(
-            f"rank {rank()} of {expected} has lost another rank; start the same command again"
-        ) from error
+        sentence = f"rank {rank()} of {expected} has lost another rank; start the same command again"
+        print(sentence, file=sys.stderr, flush=True)
+        time.sleep(GRACE)
+        raise ConnectionError(sentence) from error
     finally:
+        time.sleep(MOMENT)
         distributed.destroy_process_group()
 
 
@@ -129,7 +137,7 @@ def mean_over_ranks(value: float) -> float:
 
 
 def share_of(batch: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], float]:
-    """This rank's rows of a batch, and their weight: the mean over ranks of weight · mean is that of all rows.
+    """This rank's rows of a batch, and their weight in the mean over ranks that gives the mean of all rows.
 
     Raises: ValueError if there are fewer rows than ranks.
     """

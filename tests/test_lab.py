@@ -27,6 +27,8 @@ NOTEBOOK = [
     "LengthExplorer()",
     "FamilyExplorer()",
     "FamilyExplorer()",
+    "WireExplorer()",
+    "WireExplorer()",
 ]
 
 
@@ -44,6 +46,12 @@ def menu(label, option):
         (label, lambda widget, label: widget.press(label, "Space", "ArrowDown", "Enter")),
         (label, lambda widget, label: widget.choose(label, option)),
     ]
+
+
+def tick(widget, label):
+    """Tick a box by key."""
+    widget.control(label).get_by_role("checkbox", name=label).focus()
+    widget.page.keyboard.press("Space")
 
 
 HEADS = [*slider("Layer", 0.1), *slider("Head", 0.8)]
@@ -80,6 +88,13 @@ MOVES = {  # the cell of the first of two twins -> what is moved
     15: [*menu("Map", 2), *slider("Seeds", 0.2)],
     17: [*slider("Edit token", 0.1), *slider("Tokens n", 0.3)],
     19: [*menu("Map", 2), *menu("Relative", 1), *slider("Keys a query", 0.9)],
+    21: [
+        *slider("Ranks P", 0.9),
+        *slider("Tokens n", 0.1),
+        *slider("Slots k", 0.1),
+        *slider("d_model", 0.1),
+        ("E = F", tick),
+    ],
 }
 
 

@@ -27,7 +27,7 @@ RATE_EF, RATE_ALL = 3e-4, 1e-4
 
 
 class Texts:
-    """Passages to fit on, and two sets to judge by: docstrings that were held out, and the language reference."""
+    """Passages to fit on, and two sets to judge by: docstrings held out, and the language reference."""
 
     def __init__(self):
         learned, hidden = split(docstrings())

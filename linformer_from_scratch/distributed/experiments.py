@@ -7,21 +7,27 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.nn import functional
 
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.distributed import sequence
 from linformer_from_scratch.distributed.sequence import cut, own_part, sum_gradients
+from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.distributed.wire import sent_bytes
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection
-from linformer_from_scratch.ranks import device_of_rank, joined, rank, world_size
+from linformer_from_scratch.ranks import Group, device_of_rank, joined, rank, world_size
 
 PAUSE = 0.05  # seconds, so that what was sent has been counted
 
 
 def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, in_place: bool = False) -> dict[str, float]:
-    """How far a layer on shards is from the same layer in one process, in float64: the output, and gradients
-    of the input, E, F and the weights. Largest difference, divided by the largest number, in this rank's part.
+    """How far a layer on shards is from the same layer in one process, in float64, on this rank.
+
+    Of the output, and of the gradients of the input, E, F and the weights: the largest difference divided by
+    the largest number.
 
     Some tokens are padding. in_place sums as one would at first: distributed.all_reduce, which autograd
     does not see.
@@ -41,6 +47,67 @@ def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, in_place: bool
                 _difference(getattr(layer, name).weight.grad, getattr(whole, name).weight.grad)
                 for name in ("query", "key", "value", "output")
             ),
+        }
+
+
+def first_sum(numbers: Sequence[float]) -> list[float]:
+    """This rank's own number, and what all_reduce made of it."""
+    with joined():
+        x = torch.tensor([numbers[rank()]])
+        distributed.all_reduce(x)
+        return [numbers[rank()], x.item()]
+
+
+def exchanges(seq_len: int) -> dict[str, dict[str, int]]:
+    """How often ranks exchange something in a layer's forward and backward pass, as PyTorch counts it."""
+    with joined():
+        whole, x, upstream, _ = _layer_and_texts(seq_len, proj_dim=7, shared=False)
+        layer = cut(whole)
+        layer.check = False
+        with CommDebugMode() as forward:
+            output = layer(own_part(x).requires_grad_())
+        with CommDebugMode() as backward:
+            output.backward(own_part(upstream))
+        return {
+            name: {str(kind): times for kind, times in found.get_comm_counts().items()}
+            for name, found in (("forward", forward), ("backward", backward))
+        }
+
+
+def different_batches(sizes: Sequence[int]) -> Tensor:
+    """A layer whose ranks are given batches of different sizes."""
+    with joined():
+        layer = cut(_layer_and_texts(seq_len=11, proj_dim=7, shared=False)[0])
+        n = layer.E.seq_len
+        return layer(torch.randn(sizes[rank()], n, 20, dtype=torch.float64)).detach()
+
+
+def encoder_errors(seq_len: int, proj_dim: int = 7) -> dict[str, float]:
+    """The same of a masked language model of two blocks that share one E: its loss, and gradients of E, the
+    positions, and the tokens' embedding."""
+    with joined():
+        torch.manual_seed(0)
+        E = LearnedProjection(seq_len, proj_dim)
+        encoder = Encoder(30, seq_len, 20, [LinformerAttention(20, 5, E, E) for _ in range(2)])
+        whole = MaskedLanguageModel(encoder).double().to(device_of_rank())
+        ids, targets = torch.randint(30, (2, 2, seq_len), device=device_of_rank())
+        expected = functional.cross_entropy(whole(ids).flatten(0, 1), targets.flatten())
+        expected.backward()
+        model = cut(whole)
+        scores = model(own_part(ids)).flatten(0, 1)
+        loss = functional.cross_entropy(scores, own_part(targets).flatten(), reduction="sum") / ids.numel()
+        model.zero_grad()
+        loss.backward()
+        sum_gradients(model)
+        parts, wholes = model.encoder, whole.encoder
+        columns = parts.blocks[0].attention.E.weight.grad
+        return {
+            "loss": _difference(sum_over_ranks(loss.detach()), expected.detach()),
+            "E": _difference(columns, own_part(E.weight.grad, dim=-1)),
+            "positions": _difference(
+                parts.positions.weight.grad, own_part(wholes.positions.weight.grad, dim=0)
+            ),
+            "tokens": _difference(parts.tokens.weight.grad, wholes.tokens.weight.grad),
         }
 
 
@@ -122,7 +189,7 @@ def _difference(found: Tensor, expected: Tensor) -> float:
     return ((found - expected).abs().max() / expected.abs().max()).item()
 
 
-def _sum_in_place(x: Tensor, group: distributed.ProcessGroup | None = None) -> Tensor:
+def _sum_in_place(x: Tensor, group: Group = None) -> Tensor:
     distributed.all_reduce(x, group=group)
     return x
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 
@@ -33,8 +33,15 @@ def launch(function: Callable, ranks: int, *arguments: object) -> list:
         found = elastic_launch(config, function)(*arguments)
     except ChildFailedError as error:
         number, failure = error.get_first_failure()
-        said = failure.message["message"] if isinstance(failure.message, dict) else failure.message
-        raise RuntimeError(f"rank {number} of {ranks} failed: {said}") from None
+        raise RuntimeError(f"rank {number} of {ranks} failed: {_said(failure)}") from None
     finally:
         talkative.setLevel(level)
     return [found[i] for i in range(ranks)]
+
+
+def _said(failure: ProcessFailure) -> str:
+    if isinstance(failure.message, dict):
+        return failure.message["message"]
+    if failure.exitcode < 0:
+        return failure.message  # which signal killed it
+    return "it could not begin or not hand over its result; can the function be imported, the result pickled?"

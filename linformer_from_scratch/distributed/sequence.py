@@ -7,13 +7,13 @@ sum over ranks of these slots is what one process would have: (proj_dim, d_model
 import copy
 
 import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor, nn
 
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.encoder import Encoder
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection, Projection
-from linformer_from_scratch.ranks import agree, shares
+from linformer_from_scratch.ranks import Group, agree, rank, shares, world_size
 
 
 class SequenceParallelAttention(LinformerAttention):
@@ -23,8 +23,8 @@ class SequenceParallelAttention(LinformerAttention):
 
     Args:
         d_model, num_heads: as LinformerAttention, the same on all ranks.
-        E, F: this rank's columns, learned projections with seq_len = the tokens it holds at most. Where F is E
-            and the heads share it, the ranks exchange half as much.
+        E, F: this rank's columns, learned projections with seq_len = the tokens it holds at most. Where F
+            is E and the heads share it, the ranks exchange half as much.
         group: the ranks that share a text; all ranks by default.
         check: first see that the ranks' batches are alike, a few bytes more. Sums of tensors that are not
             alike end in a crash or in wrong numbers, so only layers behind a checked one should do without.
@@ -39,7 +39,7 @@ class SequenceParallelAttention(LinformerAttention):
         num_heads: int,
         E: Projection,
         F: Projection,
-        group: distributed.ProcessGroup | None = None,
+        group: Group = None,
         check: bool = True,
     ):
         for name, matrix in (("E", E), ("F", F)):
@@ -63,7 +63,7 @@ class SequenceParallelAttention(LinformerAttention):
         return keys, values
 
 
-def cut(model: nn.Module, group: distributed.ProcessGroup | None = None) -> nn.Module:
+def cut(model: nn.Module, group: Group = None) -> nn.Module:
     """This rank's copy of a model: every LinformerAttention with its columns of E and F, and, of an Encoder,
     its positions. The rest is the same on all ranks.
 
@@ -87,7 +87,9 @@ def cut(model: nn.Module, group: distributed.ProcessGroup | None = None) -> nn.M
     return model
 
 
-def _cut_attention(whole: LinformerAttention, group, own: dict[int, Projection]) -> SequenceParallelAttention:
+def _cut_attention(
+    whole: LinformerAttention, group: Group, own: dict[int, Projection]
+) -> SequenceParallelAttention:
     for matrix in (whole.E, whole.F):  # a shared one is cut once, and stays shared
         own.setdefault(id(matrix), _cut_projection(matrix, group))
     sizes = whole.query.in_features, whole.num_heads
@@ -97,7 +99,7 @@ def _cut_attention(whole: LinformerAttention, group, own: dict[int, Projection])
     return layer
 
 
-def _cut_projection(whole: Projection, group) -> Projection:
+def _cut_projection(whole: Projection, group: Group) -> Projection:
     if not isinstance(whole, LearnedProjection):
         raise ValueError(f"a {type(whole).__name__} cannot be cut, expected a LearnedProjection")
     own = copy.deepcopy(whole)
@@ -106,7 +108,7 @@ def _cut_projection(whole: Projection, group) -> Projection:
     return own
 
 
-def _cut_positions(encoder: Encoder, group) -> None:
+def _cut_positions(encoder: Encoder, group: Group) -> None:
     if encoder.neighbours is not None:
         width = encoder.neighbours.kernel_size[0]
         raise ValueError(
@@ -116,20 +118,19 @@ def _cut_positions(encoder: Encoder, group) -> None:
     encoder.positions = nn.Embedding.from_pretrained(rows, freeze=False)
 
 
-def own_part(x: Tensor, group: distributed.ProcessGroup | None = None, dim: int = 1) -> Tensor:
+def own_part(x: Tensor, group: Group = None, dim: int = 1) -> Tensor:
     """This rank's part of a tensor that is cut along its tokens, such as ids (batch, n)."""
-    parts = shares(x.size(dim), distributed.get_world_size(group))
-    return x.split(parts, dim)[distributed.get_rank(group)]
+    return x.split(shares(x.size(dim), world_size(group)), dim)[rank(group)]
 
 
-def sum_gradients(model: nn.Module, group: distributed.ProcessGroup | None = None) -> None:
+def sum_gradients(model: nn.Module, group: Group = None) -> None:
     """After backward: sum the gradients of all weights that every rank holds. Shards keep their own."""
     own = {id(parameter) for parameter in shards(model)}
     for parameter in model.parameters():
         if parameter.requires_grad and id(parameter) not in own:
             if parameter.grad is None:  # all ranks must take part
                 parameter.grad = torch.zeros_like(parameter)
-            distributed.all_reduce(parameter.grad, group=group)
+            parameter.grad = sum_over_ranks(parameter.grad, group)
 
 
 def shards(model: nn.Module) -> list[nn.Parameter]:

@@ -1,7 +1,7 @@
 """Bytes that a rank sends for one layer's forward pass: by formula, and as the machine counted them.
 
-P ranks share a text of n tokens. An all-reduce of S bytes, done the best way, sends 2 S (P-1)/P from every rank
-(Patarasuk and Yuan 2009). The backward pass of Linformer's layer sends as much again.
+P ranks share a text of n tokens. An all-reduce of S bytes, done the best way, sends 2 S (P-1)/P from every
+rank (Patarasuk and Yuan 2009). The backward pass of Linformer's layer sends as much again.
 """
 
 import os

@@ -1,6 +1,7 @@
 """Train, resume and evaluate an encoder: python -m linformer_from_scratch.training --help.
 
-torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.training … shares every batch between two ranks.
+torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.training … gives each of two ranks half of
+every batch.
 """
 
 import argparse
@@ -191,6 +192,8 @@ if __name__ == "__main__":
     warnings.formatwarning = lambda message, *_: f"{message}\n"
     try:
         main()
+    except ConnectionError:  # said already, while the others could still hear it
+        sys.exit(1)
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:

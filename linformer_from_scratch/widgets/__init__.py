@@ -10,6 +10,7 @@ from linformer_from_scratch.widgets.length_explorer import LengthExplorer
 from linformer_from_scratch.widgets.projection_explorer import ProjectionExplorer
 from linformer_from_scratch.widgets.projection_race import ProjectionRace
 from linformer_from_scratch.widgets.rank_slider import RankSlider
+from linformer_from_scratch.widgets.wire_explorer import WireExplorer
 
 __all__ = [
     "AttentionExplorer",
@@ -22,4 +23,5 @@ __all__ = [
     "ProjectionExplorer",
     "ProjectionRace",
     "RankSlider",
+    "WireExplorer",
 ]

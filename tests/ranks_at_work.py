@@ -1,0 +1,178 @@
+"""What the tests of ranks let several processes do; each function runs in every rank."""
+
+import os
+import signal
+
+import torch
+from torch import distributed, nn
+from torch.distributed.nn import functional as torchs_own
+from torch.nn.parallel import DistributedDataParallel
+
+from linformer_from_scratch.distributed import experiments
+from linformer_from_scratch.distributed.sequence import cut, own_part, shards, sum_gradients
+from linformer_from_scratch.distributed.sums import sum_over_ranks
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.projections import LearnedProjection
+from linformer_from_scratch.ranks import agree, joined, mean_over_ranks, mesh, rank, share_of, world_size
+from linformer_from_scratch.training import Config, Trainer
+
+
+def everything():
+    """All comparisons that need no more than some ranks, in one start of them."""
+    with joined():
+        found = {f"n = {n}": experiments.errors(n) for n in (4, 11, 13, 16)}  # uneven, and one token a rank
+        found["E = F"] = experiments.errors(11, shared=True)
+        found["encoder"] = experiments.encoder_errors(11)
+        found["a matrix a head"] = own_heads()
+        found["shard of padding"] = shard_of_padding()
+        found["PyTorch's own sum"] = as_torch_sums()
+        return found | {
+            "in place": experiments.errors(11, in_place=True),
+            "exchanges": experiments.exchanges(11),
+            "share": share_of((torch.arange(7), torch.arange(7) + 10)),
+            "mean": mean_over_ranks(float(rank() ** 2)),
+            "sent": experiments.sent([64, 512], proj_dim=16),
+            "sent shared": experiments.sent([64, 512], proj_dim=16, shared=True),
+            "exact": experiments.sent_by_exact([64, 512]),
+        }
+
+
+def own_heads():
+    """A layer whose heads have their own E and F."""
+    torch.manual_seed(1)
+    E, F = (LearnedProjection(11, 3, num_heads=5) for _ in range(2))
+    whole, x = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 11, 20, dtype=torch.float64)
+    layer = cut(whole)
+    return differences(layer, whole, x)
+
+
+def shard_of_padding():
+    """Texts so short that the last rank holds nothing real."""
+    torch.manual_seed(2)
+    E, F = (LearnedProjection(11, 3) for _ in range(2))
+    whole, x = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 11, 20, dtype=torch.float64)
+    mask = (torch.arange(11) < 5).expand(2, -1)
+    x = torch.where(mask[..., None], x, torch.nan)  # what stands there must not matter
+    return differences(cut(whole), whole, x, mask)
+
+
+def differences(layer, whole, x, mask=None):
+    """Of output and gradient of E, largest absolute ones."""
+    expected = whole(x, mask)
+    expected.square().nansum().backward()
+    found = layer(own_part(x), None if mask is None else own_part(mask))
+    found.square().nansum().backward()
+    columns = own_part(whole.E.weight.grad, dim=-1)
+    return {
+        "output": (found - own_part(expected)).nan_to_num().abs().max().item(),
+        "E": (layer.E.weight.grad - columns).abs().max().item(),
+    }
+
+
+def as_torch_sums():
+    """sum_over_ranks against PyTorch's differentiable all-reduce: the sum and its gradient; and once more."""
+    torch.manual_seed(rank())
+    start, upstream = torch.randn(2, 3, 5, dtype=torch.float64)
+    seen = []
+    for add_up in (sum_over_ranks, torchs_own.all_reduce):
+        x = start.clone().requires_grad_()
+        total = add_up(x)
+        (gradient,) = torch.autograd.grad((total**3 * upstream).sum(), x, create_graph=True)
+        seen.append((total.detach(), gradient.detach()))
+    (again,) = torch.autograd.grad(gradient_of_cube(start, upstream).sum(), upstream.requires_grad_())
+    assert again.shape == upstream.shape
+    return {
+        name: (ours - theirs).abs().max().item()
+        for name, ours, theirs in zip(("sum", "gradient"), *seen, strict=True)
+    }
+
+
+def gradient_of_cube(start, upstream):
+    """Differentiable once more."""
+    x = start.clone().requires_grad_()
+    upstream.requires_grad_()
+    return torch.autograd.grad((sum_over_ranks(x) ** 3 * upstream).sum(), x, create_graph=True)[0]
+
+
+def rows_and_columns():
+    """Two rows of ranks with texts of their own, each text cut in two: largest difference to one process."""
+    with joined():
+        table = mesh(sequence=2)
+        torch.manual_seed(3)
+        E, F = (LearnedProjection(11, 3) for _ in range(2))
+        whole, texts = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 1, 11, 20).double()
+        sum(whole(text).square().sum() for text in texts).div(2).backward()  # mean over the two rows
+        row, group = table["data"].get_local_rank(), table["sequence"].get_group()
+        layer = cut(whole, group)
+        layer.zero_grad()
+        spread = DistributedDataParallel(layer, process_group=table["data"].get_group())
+        spread(own_part(texts[row], group)).square().sum().backward()
+        sum_gradients(layer, group)
+        pairs = [(layer.E.weight.grad, own_part(E.weight.grad, group, dim=-1))]
+        pairs += [(getattr(layer, w).weight.grad, getattr(whole, w).weight.grad) for w in ("query", "output")]
+        assert len(shards(layer)) == 2
+        return max((ours - theirs).abs().max().item() for ours, theirs in pairs)
+
+
+def wrong_mesh():
+    """Ask for more ranks a text than there are."""
+    with joined():
+        mesh(sequence=4)
+
+
+def disagree():
+    """Ranks that stand at different steps."""
+    with joined():
+        agree(step=40 * (1 - rank()), name="same")
+
+
+def too_long():
+    """Rank 1 holds a token more than its columns."""
+    with joined():
+        layer = cut(LinformerAttention(4, 1, LearnedProjection(8, 2), LearnedProjection(8, 2)))
+        layer(torch.randn(1, 4 + rank(), 4))
+
+
+def die():
+    """Rank 1 is killed while rank 0 waits for it."""
+    with joined():
+        if rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        distributed.all_reduce(torch.ones(1))
+
+
+def lost():
+    """Rank 1 leaves early; what rank 0 is told."""
+    try:
+        with joined():
+            if rank() == 0:
+                distributed.all_reduce(torch.ones(1))
+    except ConnectionError as error:
+        return str(error)
+
+
+def nothing_to_pickle():
+    """A result that cannot be handed over."""
+    return lambda: None
+
+
+def train(rows, accumulation, folder=None, until=None):
+    """Losses of a small run, and its last weights."""
+    with joined():
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+
+        def batches(step):
+            generator = torch.Generator().manual_seed(step)
+            return torch.randn(rows, 3, generator=generator), torch.randn(rows, 1, generator=generator)
+
+        def loss(model, x, y):
+            return (model(x) - y).square().mean()
+
+        config = Config(12, 1e-2, warmup=2, accumulation=accumulation, evaluate_every=4)
+        unseen = [batches(10**6 + i) for i in range(5)]
+        trainer = Trainer(model, loss, batches, config, unseen, folder, device="cpu")
+        begun = trainer.step
+        history = trainer.train(until)
+        state = trainer.model.state_dict().values()
+        return begun, history, torch.cat([tensor.flatten() for tensor in state]), world_size()

@@ -1,0 +1,158 @@
+"""Linformer's layer on shards of the sequence: as one process, one exchange, bytes that n does not change."""
+
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+import ranks_at_work as work
+import torch
+
+from linformer_from_scratch.cost import DEVICES, Sizes
+from linformer_from_scratch.distributed import (
+    SequenceParallelAttention,
+    cut,
+    experiments,
+    launch,
+    linformer_bytes,
+    ring_bytes,
+    ulysses_bytes,
+)
+from linformer_from_scratch.distributed.plan import plan
+from linformer_from_scratch.distributed.sequence import shards
+from linformer_from_scratch.encoder import Encoder
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling
+
+EXACT = 1e-10  # in float64, of the largest number
+COUNTS = (2, 4)
+COMPARED = ("n = 4", "n = 11", "n = 13", "n = 16", "E = F", "encoder", "a matrix a head", "shard of padding")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts a connection's bytes")
+
+
+@cache
+def at_work(count):
+    return launch(work.everything, count)
+
+
+@pytest.mark.parametrize("what", [*COMPARED, "PyTorch's own sum"])
+@pytest.mark.parametrize("count", COUNTS)
+def test_shards_compute_what_one_process_does_with_all_gradients(count, what):
+    for found in at_work(count):
+        assert len(found[what]) >= 2 and max(found[what].values()) < EXACT
+
+
+@pytest.mark.parametrize("what", [experiments.errors, experiments.encoder_errors])
+def test_one_process_is_a_layer_with_one_shard(what):
+    assert max(what(11).values()) < EXACT
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_sum_in_place_gives_a_right_output_and_wrong_gradients(count):
+    for found in at_work(count):
+        wrong = found["in place"]
+        assert wrong.pop("output") < EXACT
+        assert min(wrong.values()) > 0.1
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_layer_exchanges_once_forward_and_once_backward(count):
+    for found in at_work(count):
+        assert found["exchanges"] == {"forward": {"c10d.allreduce_": 1}, "backward": {"c10d.allreduce_": 1}}
+
+
+@LINUX
+@pytest.mark.parametrize("count", COUNTS)
+def test_the_bytes_on_the_wire_are_those_of_the_formula_and_do_not_depend_on_n(count):
+    s = Sizes(512, 64, 1, 16)
+    for found in at_work(count):
+        headers = found["sent"][512] - linformer_bytes(s, count)
+        assert 0 < headers < 2000  # gloo's own, whatever is sent
+        assert found["sent"] == {64: headers + 4096 * 4 * (count - 1) / count, 512: found["sent"][64]}
+        for n, sent in found["sent shared"].items():
+            assert sent == headers + linformer_bytes(Sizes(n, 64, 1, 16), count, shared=True)
+
+
+@LINUX
+@pytest.mark.parametrize("formula, name", [(ring_bytes, "ring"), (ulysses_bytes, "ulysses")])
+@pytest.mark.parametrize("count", COUNTS)
+def test_exact_attention_sends_what_its_formula_says_beside_headers(count, formula, name):
+    for found in at_work(count):
+        extra = {n: sent - formula(Sizes(n, 64, 1), count) for n, sent in found["exact"][name].items()}
+        assert len(set(extra.values())) == 1 and 0 < extra[64] < 2000
+
+
+def test_the_formulas_by_hand():
+    s = Sizes(131_072, 1024, 16, 256, bytes_per_number=2)
+    assert linformer_bytes(s, 8) == 4 * 256 * 1024 * 2 * 7 / 8 == 1_835_008
+    assert linformer_bytes(s, 8, shared=True) == 917_504
+    assert ulysses_bytes(s, 8) == 4 * 131_072 * 1024 * 2 * 7 / 64 == 117_440_512
+    assert ring_bytes(s, 8) == 2 * 131_072 * 1024 * 2 * 7 / 8 == 469_762_048
+    assert linformer_bytes(s, 1) == ulysses_bytes(s, 1) == ring_bytes(s, 1) == 0
+    three = Sizes(131_072, 1024, 16, 256, batch=3, bytes_per_number=2)
+    for formula in (linformer_bytes, ulysses_bytes, ring_bytes):
+        assert formula(three, 8) == 3 * formula(s, 8)
+
+
+def test_rows_of_ranks_train_on_texts_of_their_own():
+    assert max(launch(work.rows_and_columns, 4)) < EXACT
+
+
+def test_batches_that_differ_are_refused():
+    with pytest.raises(
+        RuntimeError, match="disagree on batch: rank 0 has 3, rank 1 has 2; expected the same"
+    ):
+        launch(experiments.different_batches, 2, [3, 2])
+
+
+def test_a_shared_matrix_is_cut_once_and_only_the_first_layer_checks():
+    E = LearnedProjection(11, 3)
+    encoder = cut(Encoder(30, 11, 8, [LinformerAttention(8, 2, E, E) for _ in range(3)]))
+    layers = [block.attention for block in encoder.blocks]
+    assert all(
+        type(layer) is SequenceParallelAttention and layer.F is layer.E is layers[0].E for layer in layers
+    )
+    assert [layer.check for layer in layers] == [True, False, False]
+    assert layers[0].E.weight is not E.weight
+    assert {id(shard) for shard in shards(encoder)} == {id(layers[0].E.weight), id(encoder.positions.weight)}
+
+
+def test_what_cannot_be_cut_is_refused():
+    pooled = MeanPooling(11, 3)
+    with pytest.raises(ValueError, match="MeanPooling cannot be cut, expected a LearnedProjection"):
+        cut(LinformerAttention(8, 2, pooled, pooled))
+    with pytest.raises(ValueError, match="E is a MeanPooling, expected a LearnedProjection"):
+        SequenceParallelAttention(8, 2, pooled, pooled)
+    E = LearnedProjection(11, 3)
+    with pytest.raises(ValueError, match="over 3 tokens crosses the edges of shards, expected neighbours=0"):
+        cut(Encoder(30, 11, 8, [LinformerAttention(8, 2, E, E)], neighbours=1))
+
+
+def test_a_plan_by_hand():
+    (device,) = (device for device in DEVICES if device.name == "H200")
+    found = plan(Sizes(2**20, 1024, 16, 256, bytes_per_number=2), 8, device, wire_bytes_per_s=50e9)
+    assert (found.tokens, found.matrix_bytes, found.token_bytes) == (131_072, 2**27, 2**28)
+    assert found.sent_bytes == 1_835_008 and found.wire_seconds == 1_835_008 / 50e9
+    assert found.exact_seconds == (8 * 2**20 * 2**20 + 4 * 2**40 * 2**10) / 8 / 989e12
+    operations = 4 * 2**17 * 2**20 + 4 * 256 * 2**20 + 8 * 2**17 * 256 * 2**10
+    assert operations / 989e12 < found.seconds < 3 * operations / 989e12
+    with pytest.raises(ValueError, match="7 ranks do not divide n=1048576"):
+        plan(Sizes(2**20, 1024, 16, 256), 7, device, 50e9)
+
+
+def test_the_command_compares_the_ranks_of_a_machine():
+    words = [
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "3",
+        "-m",
+        "linformer_from_scratch.distributed",
+    ]
+    ran = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0
+    assert ran.stdout.splitlines() == [
+        f"3 ranks, {what}: as one process, with all gradients"
+        for what in ("a layer", "a layer with E = F", "an encoder")
+    ]
+    assert torch.distributed.is_initialized() is False
