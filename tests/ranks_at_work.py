@@ -27,7 +27,7 @@ def everything():
         found["shard of padding"] = shard_of_padding()
         found["PyTorch's own sum"] = as_torch_sums()
         return found | {
-            "in place": experiments.errors(11, in_place=True),
+            "in place": experiments.errors_in_place(11),
             "exchanges": experiments.exchanges(11),
             "share": share_of((torch.arange(7), torch.arange(7) + 10)),
             "mean": mean_over_ranks(float(rank() ** 2)),

@@ -2,12 +2,11 @@
 torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.distributed."""
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn import functional
 
 from linformer_from_scratch.cost import Sizes
@@ -29,10 +28,9 @@ def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, in_place: bool
     Of the output, and of the gradients of the input, E, F and the weights: the largest difference divided by
     the largest number.
 
-    Some tokens are padding. in_place sums as one would at first: distributed.all_reduce, which autograd
-    does not see.
+    Some tokens are padding.
     """
-    with joined(), _sums_in_place(in_place):
+    with joined():
         whole, x, upstream, mask = _layer_and_texts(seq_len, proj_dim, shared)
         expected = _run(whole, x, upstream, mask)
         layer = cut(whole)
@@ -58,8 +56,24 @@ def first_sum(numbers: Sequence[float]) -> list[float]:
         return [numbers[rank()], x.item()]
 
 
+def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
+    """The same, summed as one would at first: by distributed.all_reduce, which autograd does not see.
+
+    And what PyTorch warns of.
+    """
+    proper, sequence.sum_over_ranks = sequence.sum_over_ranks, _sum_in_place
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            return errors(seq_len), [str(warning.message).partition(".")[0] for warning in caught]
+    finally:
+        sequence.sum_over_ranks = proper
+
+
 def exchanges(seq_len: int) -> dict[str, dict[str, int]]:
     """How often ranks exchange something in a layer's forward and backward pass, as PyTorch counts it."""
+    from torch.distributed.tensor.debug import CommDebugMode  # slow to load
+
     with joined():
         whole, x, upstream, _ = _layer_and_texts(seq_len, proj_dim=7, shared=False)
         layer = cut(whole)
@@ -83,8 +97,7 @@ def different_batches(sizes: Sequence[int]) -> Tensor:
 
 
 def encoder_errors(seq_len: int, proj_dim: int = 7) -> dict[str, float]:
-    """The same of a masked language model of two blocks that share one E: its loss, and gradients of E, the
-    positions, and the tokens' embedding."""
+    """The same of a masked language model of two blocks that share one E: its loss, and some gradients."""
     with joined():
         torch.manual_seed(0)
         E = LearnedProjection(seq_len, proj_dim)
@@ -159,6 +172,8 @@ def _ulysses(x: Tensor) -> None:
 
 
 def _sent_by(call: Callable[[], object]) -> int:
+    """Bytes that a call sends, once connections stand."""
+    call()
     distributed.barrier()
     time.sleep(PAUSE)
     before = sent_bytes()
@@ -192,14 +207,3 @@ def _difference(found: Tensor, expected: Tensor) -> float:
 def _sum_in_place(x: Tensor, group: Group = None) -> Tensor:
     distributed.all_reduce(x, group=group)
     return x
-
-
-@contextmanager
-def _sums_in_place(wanted: bool):
-    """For the time being, let layers sum in the way that autograd does not see."""
-    proper = sequence.sum_over_ranks
-    sequence.sum_over_ranks = _sum_in_place if wanted else proper
-    try:
-        yield
-    finally:
-        sequence.sum_over_ranks = proper

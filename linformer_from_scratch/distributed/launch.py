@@ -1,10 +1,15 @@
 """Ranks from inside a notebook, on torchrun's own engine."""
 
 import logging
+import signal
 from collections.abc import Callable
 
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+SIGNALS = [
+    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
+]
 
 
 def launch(function: Callable, ranks: int, *arguments: object) -> list:
@@ -27,7 +32,7 @@ def launch(function: Callable, ranks: int, *arguments: object) -> list:
         monitor_interval=0.1,
     )
     talkative = logging.getLogger("torch")
-    level = talkative.level
+    level, handlers = talkative.level, {sign: signal.getsignal(sign) for sign in SIGNALS}
     talkative.setLevel(logging.CRITICAL)  # the failure is told below, once
     try:
         found = elastic_launch(config, function)(*arguments)
@@ -36,6 +41,8 @@ def launch(function: Callable, ranks: int, *arguments: object) -> list:
         raise RuntimeError(f"rank {number} of {ranks} failed: {_said(failure)}") from None
     finally:
         talkative.setLevel(level)
+        for sign, handler in handlers.items():  # the engine leaves its own, which a notebook's kernel dies of
+            signal.signal(sign, handler)
     return [found[i] for i in range(ranks)]
 
 

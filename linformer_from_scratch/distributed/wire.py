@@ -11,7 +11,7 @@ import struct
 
 from linformer_from_scratch.cost import Sizes
 
-SENT_AT, NEEDED = 200, 208  # where Linux' struct tcp_info keeps tcpi_bytes_sent, 8 bytes
+COUNTERS_AT, NEEDED = 200, 216  # in Linux' struct tcp_info: tcpi_bytes_sent, tcpi_bytes_retrans, 8 bytes each
 
 
 def linformer_bytes(s: Sizes, ranks: int, shared: bool = False) -> float:
@@ -54,4 +54,5 @@ def _sent(number: int) -> int:
         counters = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     if len(counters) < NEEDED:
         raise OSError(f"the system tells {len(counters)} bytes of a connection's counters, expected {NEEDED}")
-    return struct.unpack_from("Q", counters, SENT_AT)[0]
+    sent, sent_again = struct.unpack_from("QQ", counters, COUNTERS_AT)
+    return sent - sent_again
