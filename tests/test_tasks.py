@@ -20,7 +20,7 @@ SPEC = importlib.util.spec_from_file_location("family_runs", TOOL)
 tool = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(tool)
 
-both_tasks = pytest.mark.parametrize("task", ["needle", "copy"])
+every_task = pytest.mark.parametrize("task", ["needle", "copy", "recall"])
 
 
 def test_the_needle_is_the_only_marked_token_and_its_value_is_asked_for_at_the_end():
@@ -40,7 +40,22 @@ def test_a_copy_asks_in_the_second_half_for_the_first():
     assert set(inputs[:, :5].flatten().tolist()) == set(range(VALUES)) and BLANK < VOCAB_SIZE
 
 
-@both_tasks
+def test_recall_names_every_key_twice_and_asks_for_the_value_that_stood_behind_it():
+    inputs, targets = tasks.recall(24, batch=300)(3)
+    keys, values = inputs[:, :12:2], inputs[:, 1:12:2]
+    assert torch.equal(keys.sort().values, (VOCAB_SIZE + torch.arange(6)).expand(300, -1))
+    again, asked = inputs[:, 12::2], targets[:, 13::2]
+    assert torch.equal(again.sort().values, keys.sort().values) and not torch.equal(again, keys)
+    assert (inputs[:, 13::2] == BLANK).all() and set(values.flatten().tolist()) == set(range(VALUES))
+    for row in range(300):
+        told = dict(zip(keys[row].tolist(), values[row].tolist(), strict=True))
+        assert [told[key] for key in again[row].tolist()] == asked[row].tolist()
+    assert (targets[:, :13] == IGNORE).all() and (targets[:, 12::2] == IGNORE).all()
+    assert tasks.vocab_size("recall", 24) == VOCAB_SIZE + 6 == inputs.max() + 1
+    assert tasks.vocab_size("copy", 24) == VOCAB_SIZE
+
+
+@every_task
 def test_a_batch_is_a_function_of_seed_and_step(task):
     def batch(seed, step):
         return getattr(tasks, task)(8, 4, seed)(step)[0]
@@ -49,7 +64,9 @@ def test_a_batch_is_a_function_of_seed_and_step(task):
     assert not torch.equal(batch(1, 2), batch(1, 3)) and not torch.equal(batch(1, 2), batch(0, 2))
 
 
-@pytest.mark.parametrize(("task", "n"), [("needle", 1), ("copy", 0), ("copy", 7)])
+@pytest.mark.parametrize(
+    ("task", "n"), [("needle", 1), ("copy", 0), ("copy", 7), ("recall", 0), ("recall", 6)]
+)
 def test_impossible_lengths_are_refused(task, n):
     with pytest.raises(ValueError, match=f"n is {n}, expected"):
         getattr(tasks, task)(n, 4)
@@ -129,6 +146,17 @@ def test_only_the_slow_linformer_has_slow_parameters(monkeypatch):
 @pytest.mark.parametrize("name", tool.NAMES)
 def test_every_model_answers_where_it_is_asked(name):
     inputs, targets = tasks.copy(64, 2)(0)
-    model = tool.model_for(name, 64)
+    model = tool.model_for("copy", name, 64)
     assert model(inputs, where=targets != IGNORE).shape == (2 * 32, VOCAB_SIZE)
     assert 0 <= tool.accuracy(model, tasks.copy(64, 2), 2) <= 1
+
+
+def test_the_recorded_recall_and_width_are_what_the_limits_tool_measures(monkeypatch):
+    monkeypatch.syspath_prepend(TOOL.parent)
+    limits = importlib.import_module("limits_runs")
+    for path in sorted(results.RESULTS.glob("12_*.json")):
+        word = path.stem[3:]
+        if word in limits.EXPERIMENTS:
+            wanted = [what for what, _ in limits.jobs(word)]
+            found = [{name: row[name] for name in wanted[0]} for row in results.read_rows(path.stem)]
+            assert found == wanted[: len(found)] != []

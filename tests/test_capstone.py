@@ -1,0 +1,113 @@
+"""capstone.py: passages, search, and a fit that makes one encoder say what another says."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch import capstone, results
+from linformer_from_scratch import sentence_encoder as se
+from linformer_from_scratch.data import documents
+from linformer_from_scratch.pretrained import tokenize
+from linformer_from_scratch.projections import LearnedProjection, start_at_windows
+from linformer_from_scratch.training.recipes import projection_weights
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_passages_are_the_text_in_order_between_their_marks():
+    texts = {
+        "a": " ".join(f"word {i}" for i in range(20)),
+        "b": "too short",
+        "c": "one two three four five " * 3,
+    }
+    ids, pairs = capstone.passages(texts, n=10)
+    whole = {title: tokenize(text)[1:-1] for title, text in texts.items()}
+    assert (
+        ids.shape[1] == 10 and (ids[:, 0] == tokenize("")[0]).all() and (ids[:, -1] == tokenize("")[1]).all()
+    )
+    counts = [len(tokens) // 8 for tokens in whole.values()]
+    assert counts[1] == 0 and len(ids) == sum(counts)
+    assert torch.equal(ids[: counts[0], 1:-1].flatten(), whole["a"][: 8 * counts[0]])
+    assert torch.equal(ids[counts[0] :, 1:-1].flatten(), whole["c"][: 8 * counts[2]])
+    first = [[i, i + 1] for i in range(counts[0] - 1)]
+    assert pairs.tolist() == first + [[counts[0] + i, counts[0] + i + 1] for i in range(counts[2] - 1)]
+    with pytest.raises(ValueError, match="no document has a passage of n=100 tokens"):
+        capstone.passages({"b": "too short"}, n=100)
+
+
+def test_ranks_count_who_is_closer_and_nobody_finds_itself():
+    angles = torch.tensor([0.0, 0.5, 0.1, 3.0])
+    vectors = torch.stack([angles.cos(), angles.sin()], dim=1)
+    pairs = torch.tensor([[0, 2], [0, 1], [0, 3], [1, 0], [3, 0]])
+    assert capstone.following_ranks(vectors, pairs).tolist() == [1, 2, 3, 2, 3]
+    assert capstone.mean_cosine(vectors, vectors) == pytest.approx(1)
+    assert capstone.mean_cosine(vectors[:1], vectors[1:2]) == pytest.approx(torch.tensor(0.5).cos().item())
+
+
+@pytest.fixture(scope="module")
+def teacher():
+    return se.full_encoder()
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return capstone.passages(documents(), n=32)
+
+
+def test_the_teacher_keeps_everything_of_itself(teacher, texts):
+    ids, pairs = texts[0][:12], torch.tensor([[0, 1], [1, 2]])
+    expected = capstone.embed_all(teacher, ids, batch=5)
+    found = capstone.kept(teacher, ids, pairs, expected)
+    assert found["cosine"] == pytest.approx(1) and 0 <= found["first"] <= 1
+    ranks = capstone.following_ranks(expected, pairs)
+    assert found["reciprocal"] == pytest.approx((1 / ranks).mean().item())
+    assert found["first"] == (ranks == 1).float().mean()
+
+
+def test_the_loss_is_the_mean_over_blocks_of_relative_squares(teacher, texts):
+    loss, ids = capstone.LikeTeacher(teacher), texts[0][:2]
+    assert loss(teacher, ids).item() == 0
+    other = se.linformer_encoder(lambda: start_at_windows(LearnedProjection(32, 8)))
+    expected = torch.stack(
+        [
+            (x - y).norm() ** 2 / y.norm() ** 2
+            for x, y in zip(other.hidden(ids), teacher.hidden(ids), strict=True)
+        ]
+    )
+    assert_close(loss(other, ids), expected.mean())
+
+
+def test_fitting_changes_what_it_may_and_brings_the_encoder_nearer(teacher, texts):
+    torch.manual_seed(0)
+    model = se.linformer_encoder(lambda: start_at_windows(LearnedProjection(32, 8)))
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    ids = texts[0][:40]
+    expected = capstone.embed_all(teacher, ids)
+    start = capstone.mean_cosine(capstone.embed_all(model, ids), expected)
+    losses = capstone.fit(model, projection_weights(model), teacher, ids, updates=20, rate=1e-3)
+    assert len(losses) == 20 and sum(losses[-5:]) < sum(losses[:5])
+    assert capstone.mean_cosine(capstone.embed_all(model, ids), expected) > start + 0.01
+    changed = {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert changed == {name for name in before if ".E." in name or ".F." in name} and len(changed) == 12
+
+
+def load_tool():
+    spec = importlib.util.spec_from_file_location("capstone_runs", ROOT / "tools" / "capstone_runs.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    return tool
+
+
+def test_recorded_rows_are_those_that_the_tool_measures():
+    rows = results.read_rows("12_capstone")
+    tool = load_tool()
+    wanted = {("exact", 512)} | {(way, k) for way in tool.WAYS for k in tool.WIDTHS}
+    found = [(row["way"], row["k"]) for row in rows]
+    assert len(found) == len(set(found)) and set(found) <= wanted and found[0] == ("exact", 512)
+    for row in rows:
+        for kept in (row["docstrings"], row["reference"]):
+            assert 0 <= kept["first"] <= kept["reciprocal"] <= 1 and 0 < kept["cosine"] <= 1
+    assert rows[0]["docstrings"]["cosine"] == rows[0]["reference"]["cosine"] == 1

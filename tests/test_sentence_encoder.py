@@ -1,0 +1,96 @@
+"""sentence_encoder.py: the pretrained encoder, equal to chapter 04's, around any attention."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch import sentence_encoder as se
+from linformer_from_scratch.low_rank import best_rank
+from linformer_from_scratch.pretrained import encode, model_weights, tokenize
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling
+
+TEXT = "The bank raised its rates because it expected inflation to rise."
+SAME = {"atol": 2e-5, "rtol": 0}
+
+
+@pytest.fixture(scope="module")
+def full():
+    return se.full_encoder().eval()
+
+
+@torch.no_grad()
+def test_with_exact_attention_it_is_the_pretrained_encoder(full):
+    ids = tokenize(TEXT)
+    assert_close(full(ids[None])[0], encode(ids).hidden, **SAME)
+
+
+@torch.no_grad()
+def test_padding_changes_nothing(full):
+    ids, other = tokenize(TEXT), tokenize(TEXT + " And so it did, twice.")
+    both = torch.zeros(2, len(other), dtype=torch.long)
+    both[0, : len(ids)], both[1] = ids, other
+    mask = torch.arange(len(other)) < torch.tensor([len(ids), len(other)])[:, None]
+    expected = torch.cat([full.embed(ids[None]), full.embed(other[None])])
+    assert_close(full.embed(both, mask), expected, **SAME)
+    assert_close(expected.norm(dim=1), torch.ones(2))
+
+
+@torch.no_grad()
+def test_linformer_with_a_slot_for_every_token_is_exact(full):
+    ids = tokenize(TEXT)
+    n = len(ids)
+    model = se.linformer_encoder(lambda: MeanPooling(n, n)).eval()
+    assert_close(model(ids[None]), full(ids[None]), **SAME)
+    fewer = se.linformer_encoder(lambda: MeanPooling(n, n - 2)).eval()
+    assert (fewer(ids[None]) - full(ids[None])).abs().max() > 0.01
+
+
+@torch.no_grad()
+def test_the_best_rank_is_that_of_every_map(full):
+    ids = tokenize(TEXT)
+    assert_close(se.best_rank_encoder(len(ids)).eval()(ids[None]), full(ids[None]), **SAME)
+    layer = se.BestRankAttention(12, 3, rank=2)
+    x = torch.randn(2, 7, 12)
+    q, k, v = layer.project(x)
+    maps = best_rank((q @ k.mT / 2).softmax(dim=-1), 2)  # √d_head = 2
+    assert_close(layer(x), layer.output((maps @ v).transpose(1, 2).flatten(2)))
+
+
+def test_the_query_keeps_its_bias_and_the_others_are_taken_up(full):
+    layer, w, name = full.blocks[2].attention, model_weights(), "encoder.layer.2.attention"
+    assert_close(layer.query.bias, w[f"{name}.self.query.bias"])
+    assert layer.key.bias is None and layer.value.bias is None
+    added = w[f"{name}.output.dense.weight"] @ w[f"{name}.self.value.bias"]
+    assert_close(layer.output.bias, w[f"{name}.output.dense.bias"] + added)
+    assert added.abs().max() > 0.01 and w[f"{name}.self.key.bias"].abs().max() > 0  # not for nothing
+
+
+def test_weights_are_copies_so_that_fitting_one_model_leaves_the_others_alone(full):
+    before = model_weights()["embeddings.word_embeddings.weight"].clone()
+    other = se.full_encoder()
+    with torch.no_grad():
+        for parameter in other.parameters():
+            parameter.zero_()
+    assert torch.equal(model_weights()["embeddings.word_embeddings.weight"], before)
+    assert full.blocks[0].attention.query.weight.abs().max() > 0
+
+
+def test_twelve_projections_one_for_each_e_and_f():
+    made = []
+
+    def make():
+        made.append(LearnedProjection(32, 4))
+        return made[-1]
+
+    model = se.linformer_encoder(make)
+    assert len(made) == 12
+    assert [(b.attention.E, b.attention.F) for b in model.blocks] == list(
+        zip(made[::2], made[1::2], strict=True)
+    )
+
+
+def test_impossible_inputs_are_refused(full):
+    with pytest.raises(ValueError, match="input has 513 tokens; the encoder has positions for 512"):
+        full(torch.zeros(1, 513, dtype=torch.long))
+    with pytest.raises(ValueError, match="got 5 attention layers, expected 6"):
+        se.SentenceEncoder([block.attention for block in full.blocks][:5])
