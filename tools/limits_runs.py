@@ -6,17 +6,29 @@ already is not measured again. The models and their training are those of tools/
 recall  a value for every key, then all keys again: at 32 keys a query, n rising, three seeds
 copy    the same models copy: seeds 1 and 2; seed 0 is in 09_copy.json
 width   recall by Linformer, E and F learned slowly, at other k
+writing language models of the docstrings' bytes, told to predict the next one: what they reach while they
+        see the whole text, and when it is yet to be written
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 
 import torch
 from family_runs import FULL, KEYS, MEAN, SLOW, run, size_of
+from torch import nn
 
+from linformer_from_scratch.data import ByteVocabulary, docstrings
+from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
+from linformer_from_scratch.limits import next_token_loss, written_loss
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.projections import LearnedProjection, start_at_windows
 from linformer_from_scratch.results import RESULTS, Results, select
+from linformer_from_scratch.training import Config, Trainer
+from linformer_from_scratch.training.corpora import streams
 
 NAMES = (FULL, SLOW, MEAN, "Nyström", "sliding window")
 LENGTHS = (64, 128, 256, 512)
@@ -27,8 +39,57 @@ EXPERIMENTS = {  # task, seeds, attentions, keys
 }
 
 
+SEQ_LEN, D_MODEL, NUM_HEADS, SLOTS = 128, 64, 4, 32  # of the models that write
+CONFIG = Config(steps=3000, learning_rate=3e-3, warmup=100, evaluate_every=10**9)
+GIVEN = (16, 32, 64, 96, 127)  # tokens, of a text yet to be written
+WRITERS: dict[str, Callable[[], nn.Module]] = {
+    "full, causal": lambda: MultiHeadAttention(D_MODEL, NUM_HEADS, causal=True),
+    "sliding window, causal": lambda: EfficientAttention(D_MODEL, NUM_HEADS, window_before),
+    "Linformer": lambda: LinformerAttention(D_MODEL, NUM_HEADS, *(windows(), windows())),
+}
+
+
+def windows() -> LearnedProjection:
+    """A learned E that begins as means of windows."""
+    return start_at_windows(LearnedProjection(SEQ_LEN, SLOTS))
+
+
+def window_before(q, k, v):
+    """The last SLOTS tokens, this one among them."""
+    return sliding_window_attention(q, k, v, SLOTS, causal=True)
+
+
+def write(attention: str, seed: int) -> dict:
+    """Train one language model; ten times on the way both losses on held-out text."""
+    torch.manual_seed(seed)
+    train, held = streams(docstrings(), ByteVocabulary())
+    texts, unseen = train.unfold(0, SEQ_LEN + 1, 1), held.unfold(0, SEQ_LEN + 1, SEQ_LEN + 1)[:256]
+    model = MaskedLanguageModel(
+        Encoder(ByteVocabulary.size, SEQ_LEN, D_MODEL, [WRITERS[attention]() for _ in range(2)])
+    )
+
+    def batches(step: int) -> tuple[torch.Tensor]:
+        draw = torch.Generator().manual_seed(1_000_003 * seed + step)
+        return (texts[torch.randint(len(texts), (16,), generator=draw)],)
+
+    trainer, curve, tenth = (
+        Trainer(model, next_token_loss, batches, CONFIG, device="cpu"),
+        [],
+        CONFIG.steps // 10,
+    )
+    for until in range(tenth, CONFIG.steps + 1, tenth):
+        trainer.train(until)
+        seen = trainer.evaluate([(unseen,)])
+        curve.append([until, round(seen, 4), round(written_loss(model, unseen, GIVEN), 4)])
+    return {"curve": curve}  # updates, loss with the whole text in sight, loss of a text yet to be written
+
+
 def jobs(word: str) -> Iterator[tuple[dict, partial]]:
     """What is measured, and the calls that do; k is at most half of n."""
+    if word == "writing":
+        for seed, attention in product((0, 1, 2), WRITERS):
+            yield {"attention": attention, "seed": seed}, partial(write, attention, seed)
+        return
     task, seeds, names, budgets = EXPERIMENTS[word]
     for seed, keys, n, name in product(seeds, budgets, LENGTHS, names):
         if 2 * keys <= n:
@@ -39,7 +100,7 @@ def jobs(word: str) -> Iterator[tuple[dict, partial]]:
 def main() -> None:
     """Measure the experiments named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("experiments", nargs="+", choices=EXPERIMENTS)
+    parser.add_argument("experiments", nargs="+", choices=[*EXPERIMENTS, "writing"])
     torch.set_num_threads(1)
     for word in parser.parse_args().experiments:
         results = Results(RESULTS / f"12_{word}.json", f"python tools/limits_runs.py {word}")
