@@ -16,7 +16,6 @@ from torch import Tensor, distributed
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 Group = distributed.ProcessGroup | None
-Group = distributed.ProcessGroup | None
 WAIT = 60.0  # seconds for a rank that is missing, or late; one that dies is noticed at once
 MOMENT = 0.1  # seconds for gloo to let go of its last tensors: a group freed before can wait for ever
 GRACE = 3.0  # seconds in which the rank that failed can say why, before those that lost it end as well
@@ -56,11 +55,18 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
         return
     found, expected = device_of_rank(device), int(os.environ["WORLD_SIZE"])
     if found.type == "cuda":
+        if found.index >= torch.cuda.device_count():
+            raise ValueError(
+                f"rank {os.environ['RANK']} wants GPU {found.index} of {torch.cuda.device_count()}; start as "
+                "many ranks as there are GPUs, or use the CPU"
+            )
         torch.cuda.set_device(found)
     try:
         backend = "nccl" if found.type == "cuda" else "gloo"
         distributed.init_process_group(backend, timeout=timedelta(seconds=wait))
-    except distributed.DistError:
+    except distributed.DistError as error:
+        if "timed out" not in str(error).lower():
+            raise
         raise TimeoutError(
             f"rank {os.environ['RANK']} waited {wait:g} s for {expected} ranks and not all came; start them "
             "all with the same address and the same number of ranks"
@@ -68,9 +74,10 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if not is_lost_peer(error):
+        what = _what_happened(error, wait)
+        if what is None:
             raise
-        sentence = f"rank {rank()} of {expected} has lost another rank; start the same command again"
+        sentence = f"rank {rank()} of {expected} {what}; start the same command again"
         print(sentence, file=sys.stderr, flush=True)
         time.sleep(GRACE)
         raise ConnectionError(sentence) from error
@@ -79,10 +86,13 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
         distributed.destroy_process_group()
 
 
-def is_lost_peer(error: RuntimeError) -> bool:
-    """Whether an exchange failed because another process is gone, or did not take part in time."""
-    signs = "Connection closed by peer", "Connection reset by peer", "Timed out", "Broken pipe"
-    return isinstance(error, distributed.DistError) or any(sign in str(error) for sign in signs)
+def _what_happened(error: RuntimeError, wait: float) -> str | None:
+    """Of an exchange that failed because of another rank; None if it failed for another reason."""
+    if any(sign in str(error) for sign in ("closed by peer", "reset by peer", "Broken pipe")):
+        return "has lost another rank"
+    if "Timed out" in str(error):
+        return f"has waited {wait:g} s for another rank"
+    return None
 
 
 def mesh(sequence: int = 1) -> DeviceMesh:
@@ -100,7 +110,9 @@ def mesh(sequence: int = 1) -> DeviceMesh:
 
 
 def agree(group: Group = None, **values: object) -> None:
-    """See that all ranks of a group hold the same: before an exchange that would else hang or mix things up.
+    """See that all ranks of a group hold the same: before an exchange that would else hang or crash.
+
+    It takes two small exchanges of its own.
 
     Raises: ValueError on every rank, with what two of them hold.
     """
@@ -111,8 +123,9 @@ def agree(group: Group = None, **values: object) -> None:
     for name, first in found[0].items():
         for other, theirs in enumerate(found):
             if theirs.get(name) != first:
+                a, b = (i if group is None else distributed.get_global_rank(group, i) for i in (0, other))
                 raise ValueError(
-                    f"the ranks disagree on {name}: rank 0 has {first}, rank {other} has {theirs.get(name)}; "
+                    f"the ranks disagree on {name}: rank {a} has {first}, rank {b} has {theirs.get(name)}; "
                     "expected the same"
                 )
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import torch
 from torch import distributed, nn
@@ -28,7 +29,7 @@ def everything():
         found["PyTorch's own sum"] = as_torch_sums()
         return found | {
             "in place": experiments.errors_in_place(11),
-            "exchanges": experiments.exchanges(11),
+            "exchanges": experiments.exchanges([11, 64]),
             "share": share_of((torch.arange(7), torch.arange(7) + 10)),
             "mean": mean_over_ranks(float(rank() ** 2)),
             "sent": experiments.sent([64, 512], proj_dim=16),
@@ -139,6 +140,19 @@ def die():
         if rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         distributed.all_reduce(torch.ones(1))
+
+
+def late():
+    """Rank 1 is alive and does not come."""
+    with joined("cpu", wait=2):
+        if rank() == 1:
+            time.sleep(20)
+        distributed.all_reduce(torch.ones(1))
+
+
+def threads():
+    """With how many a rank computes."""
+    return torch.get_num_threads()
 
 
 def lost():

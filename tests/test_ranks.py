@@ -3,11 +3,11 @@
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import time
-from functools import cache
 
 import psutil
 import pytest
@@ -54,19 +54,13 @@ def test_every_rank_has_a_gpu_of_its_own(monkeypatch, local, named, expected):
     assert ranks.device_of_rank(named) == torch.device(expected)
 
 
-def test_rows_are_shared_out_with_their_weights():
-    found = [each["share"] for each in at_work(2)]
-    assert [[x.tolist() for x in mine] for mine, _ in found] == [
-        [[0, 1, 2, 3], [10, 11, 12, 13]],
-        [[4, 5, 6], [14, 15, 16]],
-    ]
-    assert [weight for _, weight in found] == [8 / 7, 6 / 7]
-    assert [each["mean"] for each in at_work(4)] == [(0 + 1 + 4 + 9) / 4] * 4
-
-
-@cache
-def at_work(count):
-    return launch(work.everything, count)
+def test_more_ranks_than_gpus_are_refused(monkeypatch):
+    for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    sentence = "rank 1 wants GPU 1 of 1; start as many ranks as there are GPUs"
+    with pytest.raises(ValueError, match=sentence), ranks.joined("cuda"):
+        pass
 
 
 FAILURES = [
@@ -79,8 +73,9 @@ FAILURES = [
     (
         work.too_long,
         2,
-        "rank 1 of 2 failed: ValueError: input has 5 tokens; E and F were built for seq_len=4",
+        "rank 1 of 2 failed: ValueError: this shard has 5 tokens and 4 columns of E; pad the text",
     ),
+    (work.late, 2, "rank 0 of 2 failed: ConnectionError: rank 0 of 2 has waited 2 s for another rank"),
     (work.die, 2, r"rank 1 of 2 failed: Signal 9 \(SIGKILL\)"),
     (work.nothing_to_pickle, 1, "can the function be imported, the result pickled"),
 ]
@@ -94,6 +89,14 @@ def test_what_is_wrong_is_said_within_seconds(function, count, sentence):
     with pytest.raises(RuntimeError, match=sentence) as caught:
         launch(function, count)
     assert time.monotonic() - start < SECONDS and "\n" not in str(caught.value)
+
+
+def test_a_notebook_keeps_its_handlers_of_signals_and_its_threads():
+    before = [signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)]
+    threads = os.environ.get("OMP_NUM_THREADS")
+    assert launch(work.threads, 1) == [1]
+    assert [signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)] == before
+    assert os.environ.get("OMP_NUM_THREADS") == threads
 
 
 def test_a_rank_that_lost_another_says_so():

@@ -72,11 +72,8 @@ def write(attention: str, seed: int) -> dict:
         draw = torch.Generator().manual_seed(1_000_003 * seed + step)
         return (texts[torch.randint(len(texts), (16,), generator=draw)],)
 
-    trainer, curve, tenth = (
-        Trainer(model, next_token_loss, batches, CONFIG, device="cpu"),
-        [],
-        CONFIG.steps // 10,
-    )
+    trainer = Trainer(model, next_token_loss, batches, CONFIG, device="cpu")
+    curve, tenth = [], CONFIG.steps // 10
     for until in range(tenth, CONFIG.steps + 1, tenth):
         trainer.train(until)
         seen = trainer.evaluate([(unseen,)])

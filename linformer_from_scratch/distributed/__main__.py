@@ -7,19 +7,20 @@ import sys
 from functools import partial
 
 from linformer_from_scratch.distributed.experiments import encoder_errors, errors
-from linformer_from_scratch.ranks import joined, rank, world_size
+from linformer_from_scratch.ranks import device_of_rank, joined, rank, world_size
 
 LIMIT = 1e-10  # of a relative difference in float64
 
 
 def main() -> None:
     """Compare a layer on shards with the same layer in one process."""
-    with joined():
+    kind = device_of_rank().type  # GPUs where there are some
+    with joined(kind):
         n = 8 * world_size() + 3  # uneven shards
         for what, compare in (
-            ("a layer", partial(errors, n)),
-            ("a layer with E = F", partial(errors, n, shared=True)),
-            ("an encoder", partial(encoder_errors, n)),
+            ("a layer", partial(errors, n, device=kind)),
+            ("a layer with E = F", partial(errors, n, shared=True, device=kind)),
+            ("an encoder", partial(encoder_errors, n, device=kind)),
         ):
             worst = max(compare().values())
             if not worst < LIMIT:

@@ -1,5 +1,8 @@
-"""What ranks are asked to show, each function in every rank: call them by launch, or all by
-torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.distributed."""
+"""What ranks are asked to show, each function in every rank, called by launch; on CPUs.
+
+torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.distributed makes the comparisons with one
+process on GPUs as well.
+"""
 
 import time
 import warnings
@@ -19,10 +22,11 @@ from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection
 from linformer_from_scratch.ranks import Group, device_of_rank, joined, rank, world_size
 
+CPU = torch.device("cpu")
 PAUSE = 0.05  # seconds, so that what was sent has been counted
 
 
-def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, in_place: bool = False) -> dict[str, float]:
+def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, device: str = "cpu") -> dict[str, float]:
     """How far a layer on shards is from the same layer in one process, in float64, on this rank.
 
     Of the output, and of the gradients of the input, E, F and the weights: the largest difference divided by
@@ -30,27 +34,28 @@ def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, in_place: bool
 
     Some tokens are padding.
     """
-    with joined():
-        whole, x, upstream, mask = _layer_and_texts(seq_len, proj_dim, shared)
+    with joined(device):
+        whole, x, upstream, mask = _layer_and_texts(seq_len, proj_dim, shared, device_of_rank(device))
         expected = _run(whole, x, upstream, mask)
         layer = cut(whole)
         found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
         sum_gradients(layer)
         return {
             "output": _difference(found[0], own_part(expected[0])),
-            "x": _difference(found[1], own_part(expected[1])),
-            "E": _difference(layer.E.weight.grad, own_part(whole.E.weight.grad, dim=-1)),
-            "F": _difference(layer.F.weight.grad, own_part(whole.F.weight.grad, dim=-1)),
-            "W": max(
-                _difference(getattr(layer, name).weight.grad, getattr(whole, name).weight.grad)
-                for name in ("query", "key", "value", "output")
-            ),
+            "gradient of x": _difference(found[1], own_part(expected[1])),
+            "gradient of E": _difference(layer.E.weight.grad, own_part(whole.E.weight.grad, dim=-1)),
+            "gradient of F": _difference(layer.F.weight.grad, own_part(whole.F.weight.grad, dim=-1)),
+        } | {
+            f"gradient of {letters}": _difference(
+                getattr(layer, name).weight.grad, getattr(whole, name).weight.grad
+            )
+            for letters, name in (("W_Q", "query"), ("W_K", "key"), ("W_V", "value"), ("W_O", "output"))
         }
 
 
 def first_sum(numbers: Sequence[float]) -> list[float]:
     """This rank's own number, and what all_reduce made of it."""
-    with joined():
+    with joined("cpu"):
         x = torch.tensor([numbers[rank()]])
         distributed.all_reduce(x)
         return [numbers[rank()], x.item()]
@@ -70,40 +75,44 @@ def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
         sequence.sum_over_ranks = proper
 
 
-def exchanges(seq_len: int) -> dict[str, dict[str, int]]:
-    """How often ranks exchange something in a layer's forward and backward pass, as PyTorch counts it."""
+def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
+    """How often ranks exchange something in a layer's forward and backward pass, as PyTorch counts it.
+
+    For texts of several lengths; the layer does not check before that ranks agree.
+    """
     from torch.distributed.tensor.debug import CommDebugMode  # slow to load
 
-    with joined():
-        whole, x, upstream, _ = _layer_and_texts(seq_len, proj_dim=7, shared=False)
-        layer = cut(whole)
-        layer.check = False
-        with CommDebugMode() as forward:
-            output = layer(own_part(x).requires_grad_())
-        with CommDebugMode() as backward:
-            output.backward(own_part(upstream))
-        return {
-            name: {str(kind): times for kind, times in found.get_comm_counts().items()}
-            for name, found in (("forward", forward), ("backward", backward))
-        }
+    with joined("cpu"):
+        found = {}
+        for n in lengths:
+            whole, x, upstream, _ = _layer_and_texts(n)
+            layer = cut(whole)
+            layer.check = False
+            with CommDebugMode() as forward:
+                output = layer(own_part(x).requires_grad_())
+            with CommDebugMode() as backward:
+                output.backward(own_part(upstream))
+            counted = {"forward": forward.get_comm_counts(), "backward": backward.get_comm_counts()}
+            found[n] = {way: {str(kind): times for kind, times in c.items()} for way, c in counted.items()}
+        return found
 
 
 def different_batches(sizes: Sequence[int]) -> Tensor:
     """A layer whose ranks are given batches of different sizes."""
-    with joined():
-        layer = cut(_layer_and_texts(seq_len=11, proj_dim=7, shared=False)[0])
+    with joined("cpu"):
+        layer = cut(_layer_and_texts(seq_len=11)[0])
         n = layer.E.seq_len
         return layer(torch.randn(sizes[rank()], n, 20, dtype=torch.float64)).detach()
 
 
-def encoder_errors(seq_len: int, proj_dim: int = 7) -> dict[str, float]:
+def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict[str, float]:
     """The same of a masked language model of two blocks that share one E: its loss, and some gradients."""
-    with joined():
+    with joined(device):
         torch.manual_seed(0)
         E = LearnedProjection(seq_len, proj_dim)
         encoder = Encoder(30, seq_len, 20, [LinformerAttention(20, 5, E, E) for _ in range(2)])
-        whole = MaskedLanguageModel(encoder).double().to(device_of_rank())
-        ids, targets = torch.randint(30, (2, 2, seq_len), device=device_of_rank())
+        whole = MaskedLanguageModel(encoder).double().to(device_of_rank(device))
+        ids, targets = torch.randint(30, (2, 2, seq_len)).to(device_of_rank(device))
         expected = functional.cross_entropy(whole(ids).flatten(0, 1), targets.flatten())
         expected.backward()
         model = cut(whole)
@@ -116,17 +125,17 @@ def encoder_errors(seq_len: int, proj_dim: int = 7) -> dict[str, float]:
         columns = parts.blocks[0].attention.E.weight.grad
         return {
             "loss": _difference(sum_over_ranks(loss.detach()), expected.detach()),
-            "E": _difference(columns, own_part(E.weight.grad, dim=-1)),
-            "positions": _difference(
+            "gradient of E": _difference(columns, own_part(E.weight.grad, dim=-1)),
+            "gradient of positions": _difference(
                 parts.positions.weight.grad, own_part(wholes.positions.weight.grad, dim=0)
             ),
-            "tokens": _difference(parts.tokens.weight.grad, wholes.tokens.weight.grad),
+            "gradient of tokens": _difference(parts.tokens.weight.grad, wholes.tokens.weight.grad),
         }
 
 
 def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool = False) -> dict[int, int]:
     """Bytes that this rank sends for a layer's forward pass, for each length of a text of batch 1."""
-    with joined():
+    with joined("cpu"):
         found = {}
         for n in lengths:
             s = Sizes(n, d_model, num_heads=1, proj_dim=proj_dim)
@@ -140,7 +149,7 @@ def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool 
 
 def sent_by_exact(lengths: Sequence[int], d_model: int = 64) -> dict[str, dict[int, int]]:
     """Bytes that this rank sends for what exact attention must exchange, around a ring and by Ulysses."""
-    with joined():
+    with joined("cpu"):
         return {
             exchange.__name__.removeprefix("_"): {
                 n: _sent_by(lambda n=n, exchange=exchange: exchange(torch.randn(n // world_size(), d_model)))
@@ -182,14 +191,16 @@ def _sent_by(call: Callable[[], object]) -> int:
     return sent_bytes() - before
 
 
-def _layer_and_texts(seq_len: int, proj_dim: int, shared: bool) -> tuple[nn.Module, Tensor, Tensor, Tensor]:
+def _layer_and_texts(
+    seq_len: int, proj_dim: int = 7, shared: bool = False, device: torch.device = CPU
+) -> tuple[LinformerAttention, Tensor, Tensor, Tensor]:
     """The same on every rank: a layer, two texts, what follows them, and which tokens are real."""
     torch.manual_seed(0)
     E, F = (LearnedProjection(seq_len, proj_dim) for _ in range(2))
-    layer = LinformerAttention(20, 5, E, E if shared else F).double().to(device_of_rank())
-    x, upstream = torch.randn(2, 2, seq_len, 20, dtype=torch.float64, device=device_of_rank())
-    real = torch.tensor([seq_len, seq_len - 2], device=x.device)
-    return layer, x, upstream, torch.arange(seq_len, device=x.device) < real[:, None]
+    layer = LinformerAttention(20, 5, E, E if shared else F).double().to(device)
+    x, upstream = torch.randn(2, 2, seq_len, 20, dtype=torch.float64).to(device)
+    real = torch.tensor([seq_len, seq_len - 2], device=device)
+    return layer, x, upstream, torch.arange(seq_len, device=device) < real[:, None]
 
 
 def _run(layer: nn.Module, x: Tensor, upstream: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

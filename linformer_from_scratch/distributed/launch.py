@@ -1,8 +1,10 @@
 """Ranks from inside a notebook, on torchrun's own engine."""
 
 import logging
+import os
 import signal
 from collections.abc import Callable
+from unittest.mock import patch
 
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -15,7 +17,8 @@ SIGNALS = [
 def launch(function: Callable, ranks: int, *arguments: object) -> list:
     """Call a function in several new processes and return what each gave, by rank.
 
-    They start anew, so the function must stand in a module, and arguments and results must be picklable.
+    Each computes with one thread, as under torchrun. They start anew, so the function must stand in a module,
+    and arguments and results must be picklable.
     Each is one of several ranks once it enters ranks.joined.
 
     Raises: RuntimeError with the first failed rank's own sentence.
@@ -35,14 +38,16 @@ def launch(function: Callable, ranks: int, *arguments: object) -> list:
     level, handlers = talkative.level, {sign: signal.getsignal(sign) for sign in SIGNALS}
     talkative.setLevel(logging.CRITICAL)  # the failure is told below, once
     try:
-        found = elastic_launch(config, function)(*arguments)
+        with patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}):
+            found = elastic_launch(config, function)(*arguments)
     except ChildFailedError as error:
         number, failure = error.get_first_failure()
         raise RuntimeError(f"rank {number} of {ranks} failed: {_said(failure)}") from None
     finally:
         talkative.setLevel(level)
         for sign, handler in handlers.items():  # the engine leaves its own, which a notebook's kernel dies of
-            signal.signal(sign, handler)
+            if handler is not None:
+                signal.signal(sign, handler)
     return [found[i] for i in range(ranks)]
 
 

@@ -7,10 +7,10 @@ sum over ranks of these slots is what one process would have: (proj_dim, d_model
 import copy
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 
 from linformer_from_scratch.distributed.sums import sum_over_ranks
-from linformer_from_scratch.encoder import Encoder
+from linformer_from_scratch.encoder import Classifier, Encoder
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection, Projection
 from linformer_from_scratch.ranks import Group, agree, rank, shares, world_size
@@ -29,8 +29,11 @@ class SequenceParallelAttention(LinformerAttention):
         check: first see that the ranks' batches are alike, a few bytes more. Sums of tensors that are not
             alike end in a crash or in wrong numbers, so only layers behind a checked one should do without.
 
-    Shape: x (batch, tokens of this rank, d_model), padding_mask (batch, tokens of this rank) -> as x
-    Raises: ValueError as LinformerAttention, if E or F is not learned, or if the ranks' batches differ.
+    Shape: x (batch, seq_len of this rank, d_model), padding_mask (batch, seq_len of this rank) -> as x
+    Raises: ValueError as LinformerAttention, if E or F is not learned, if x has fewer tokens than E columns,
+        or if the ranks' batches differ.
+    A shorter text must be padded before it is cut: else its tokens would meet other columns than in one
+    process.
     """
 
     def __init__(
@@ -42,17 +45,25 @@ class SequenceParallelAttention(LinformerAttention):
         group: Group = None,
         check: bool = True,
     ):
-        for name, matrix in (("E", E), ("F", F)):
-            if not isinstance(matrix, LearnedProjection):
-                raise ValueError(f"{name} is a {type(matrix).__name__}, expected a LearnedProjection to cut")
+        _check_learned(E)
+        _check_learned(F)
         super().__init__(d_model, num_heads, E, F)
         self.group, self.check = group, check
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Refuse batches that differ, then as one process does."""
+        if x.size(1) != self.E.seq_len:
+            raise ValueError(
+                f"this shard has {x.size(1)} tokens and {self.E.seq_len} columns of E; "
+                "pad the text to its full length before it is cut"
+            )
         if self.check:
             agree(self.group, batch=len(x))
         return super().forward(x, padding_mask)
+
+    def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Of the whole text, so of a layer that is not cut."""
+        raise NotImplementedError("the definition needs the whole text; ask the layer before it was cut")
 
     def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Compressed keys and values of the whole text. Shape: (batch, num_heads, proj_dim, d_head) each."""
@@ -64,48 +75,52 @@ class SequenceParallelAttention(LinformerAttention):
 
 
 def cut(model: nn.Module, group: Group = None) -> nn.Module:
-    """This rank's copy of a model: every LinformerAttention with its columns of E and F, and, of an Encoder,
-    its positions. The rest is the same on all ranks.
+    """This rank's copy of a model: every LinformerAttention with its columns of E and F, an Encoder with its
+    positions. The rest is the same on all ranks.
 
     Args:
-        model: a LinformerAttention, or any module that holds some and works on each token alone elsewhere.
+        model: a LinformerAttention, or a module that holds some and works on each token alone elsewhere.
         group: the ranks that share a text; all ranks by default. Their shards are shares(seq_len, ranks).
 
-    Raises: ValueError if an E is not learned, or an Encoder looks at neighbours, across the edges of shards.
+    Raises: ValueError if an E is not learned, if an Encoder looks at neighbours, across the edges of shards,
+        or if the model holds a Classifier, which takes a mean over all tokens.
     """
-    if isinstance(model, LinformerAttention):
-        return _cut_attention(model, group, {})
-    model, own = copy.deepcopy(model), {}
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if isinstance(child, LinformerAttention):
-                layer = _cut_attention(child, group, own)
-                layer.check = not any(isinstance(m, SequenceParallelAttention) for m in model.modules())
-                setattr(parent, name, layer)
+    holder = nn.ModuleList([copy.deepcopy(model)])
+    layers: dict[int, SequenceParallelAttention] = {}  # one that stands in two places stays one
+    matrices: set[int] = set()
+    for parent in list(holder.modules()):
+        if isinstance(parent, Classifier):
+            raise ValueError("a Classifier takes a mean over tokens of all ranks; cut its encoder")
         if isinstance(parent, Encoder):
             _cut_positions(parent, group)
-    return model
+        for name, child in list(parent._modules.items()):
+            if isinstance(child, LinformerAttention):
+                if id(child) not in layers:
+                    layers[id(child)] = _cut_attention(child, matrices, group, check=not layers)
+                setattr(parent, name, layers[id(child)])
+    return holder[0]
 
 
 def _cut_attention(
-    whole: LinformerAttention, group: Group, own: dict[int, Projection]
+    whole: LinformerAttention, matrices: set[int], group: Group, check: bool
 ) -> SequenceParallelAttention:
-    for matrix in (whole.E, whole.F):  # a shared one is cut once, and stays shared
-        own.setdefault(id(matrix), _cut_projection(matrix, group))
-    sizes = whole.query.in_features, whole.num_heads
-    layer = SequenceParallelAttention(*sizes, own[id(whole.E)], own[id(whole.F)], group)
+    for matrix in (whole.E, whole.F):
+        if id(matrix) not in matrices:  # a shared one is cut once
+            _cut_projection(matrix, group)
+            matrices.add(id(matrix))
+    layer = SequenceParallelAttention(
+        whole.query.in_features, whole.num_heads, whole.E, whole.F, group, check
+    )
     for name in ("query", "key", "value", "output"):
-        setattr(layer, name, copy.deepcopy(getattr(whole, name)))
-    return layer
+        setattr(layer, name, getattr(whole, name))
+    return layer.train(whole.training)
 
 
-def _cut_projection(whole: Projection, group: Group) -> Projection:
-    if not isinstance(whole, LearnedProjection):
-        raise ValueError(f"a {type(whole).__name__} cannot be cut, expected a LearnedProjection")
-    own = copy.deepcopy(whole)
-    own.weight = nn.Parameter(own_part(whole.weight.detach(), group, dim=-1).clone())
-    own.seq_len = own.weight.size(-1)
-    return own
+def _cut_projection(E: Projection, group: Group) -> None:
+    _check_learned(E)
+    columns = own_part(E.weight.detach(), group, dim=-1).clone()
+    E.weight = nn.Parameter(columns, requires_grad=E.weight.requires_grad)
+    E.seq_len = columns.size(-1)
 
 
 def _cut_positions(encoder: Encoder, group: Group) -> None:
@@ -114,8 +129,14 @@ def _cut_positions(encoder: Encoder, group: Group) -> None:
         raise ValueError(
             f"a convolution over {width} tokens crosses the edges of shards, expected neighbours=0"
         )
-    rows = own_part(encoder.positions.weight.detach(), group, dim=0).clone()
-    encoder.positions = nn.Embedding.from_pretrained(rows, freeze=False)
+    whole = encoder.positions.weight
+    rows = own_part(whole.detach(), group, dim=0).clone()
+    encoder.positions = nn.Embedding.from_pretrained(rows, freeze=not whole.requires_grad)
+
+
+def _check_learned(E: Projection) -> None:
+    if not isinstance(E, LearnedProjection):
+        raise ValueError(f"got a {type(E).__name__}, expected a LearnedProjection, whose columns can be cut")
 
 
 def own_part(x: Tensor, group: Group = None, dim: int = 1) -> Tensor:
@@ -130,15 +151,16 @@ def sum_gradients(model: nn.Module, group: Group = None) -> None:
         if parameter.requires_grad and id(parameter) not in own:
             if parameter.grad is None:  # all ranks must take part
                 parameter.grad = torch.zeros_like(parameter)
-            parameter.grad = sum_over_ranks(parameter.grad, group)
+            if world_size(group) > 1:
+                distributed.all_reduce(parameter.grad, group=group)
 
 
 def shards(model: nn.Module) -> list[nn.Parameter]:
-    """Parameters of which every rank holds a part: columns of E and F, positions of an Encoder."""
+    """Parameters of which every rank holds a part: columns of E and F, positions of an Encoder; each once."""
     found = []
     for module in model.modules():
         if isinstance(module, SequenceParallelAttention):
             found += [module.E.weight, module.F.weight]
         if isinstance(module, Encoder):
             found.append(module.positions.weight)
-    return found
+    return list({id(parameter): parameter for parameter in found}.values())

@@ -104,6 +104,18 @@ def summed_up_to_here(E, x, lengths):
     return partial_slots(E, x, lengths).cumsum(dim=0)
 
 
+def summed_without_ranks(E, x, lengths):
+    """That is E x itself, the sum over all ranks; return what each rank adds, (ranks, proj_dim, d)."""
+    return E @ x
+
+
+def begun_at_multiples(E, x, lengths):
+    """You let shard i begin at i · its own length; where lengths differ it begins at the sum of those before it."""
+    starts = [min(i * length, E.size(1) - length) for i, length in enumerate(lengths)]
+    parts = zip(starts, lengths, x.split(lengths), strict=True)
+    return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
+
+
 def columns_in_reverse(E, x, lengths):
     """Tokens of one rank meet columns of another: cut E at the same places as the text, in the same order."""
     starts = [sum(lengths[i + 1 :]) for i in range(len(lengths))]
@@ -160,6 +172,11 @@ def without_ranks(upstream):
     return upstream.sum(dim=0)
 
 
+def one_for_all(upstream):
+    """The sum is right, and every rank needs it: return (ranks, …), not (1, …)."""
+    return upstream.sum(dim=0, keepdim=True)
+
+
 def only_on_rank_0(upstream):
     """The other ranks get nothing: that is the gradient of a sum that only rank 0 receives. Here all ranks do."""
     total = torch.zeros_like(upstream)
@@ -189,7 +206,7 @@ def of_whole_keys(batch, n, d_model, proj_dim, bytes_per_number, ranks):
 
 
 def keys_alone(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That is one of the two: compressed keys and compressed values both go through the sum."""
+    """Half of it: compressed keys and compressed values both go through the sum, and each part goes around twice."""
     return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / 2
 
 
@@ -211,6 +228,11 @@ def one_text(batch, n, d_model, proj_dim, bytes_per_number, ranks):
 def whole_twice(batch, n, d_model, proj_dim, bytes_per_number, ranks):
     """You forget (P − 1)/P: a rank need not send the part it sums itself, and one rank alone sends nothing."""
     return 4.0 * batch * proj_dim * d_model * bytes_per_number
+
+
+def of_all_ranks(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """These are the bytes of all ranks together; asked is what one rank sends."""
+    return ranks * wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks)
 
 
 def maps_sent(batch, n, d_model, proj_dim, bytes_per_number, ranks):
@@ -256,6 +278,8 @@ EXERCISES = (
             summed_already,
             a_mean_already,
             summed_up_to_here,
+            summed_without_ranks,
+            begun_at_multiples,
             columns_in_reverse,
             means_of_tokens,
         ),
@@ -280,6 +304,7 @@ EXERCISES = (
             of_rank_0,
             of_the_others,
             without_ranks,
+            one_for_all,
             only_on_rank_0,
         ),
         hints=(
@@ -303,6 +328,7 @@ EXERCISES = (
             numbers_not_bytes,
             one_text,
             whole_twice,
+            of_all_ranks,
             maps_sent,
         ),
         hints=(
@@ -322,7 +348,7 @@ QUIZ = (
                 "Four times as many",
                 "That is ring attention, or Ulysses: they move keys and values of tokens.",
             ),
-            Option("Sixteen times as many", "The n×n maps never leave a rank, with no method."),
+            Option("Sixteen times as many", "No n×n map leaves a rank with any of these methods."),
             Option("A quarter", "A rank holds more tokens, not fewer; the slots are as many as before."),
         ),
     ),
@@ -345,7 +371,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "Which gradients does a rank have to share after backward?",
+        "Ranks share one text. Which gradients does a rank have to share after backward?",
         (
             Option(
                 "those of the weights that every rank holds, such as W_Q",
@@ -364,14 +390,17 @@ QUIZ = (
         ),
     ),
     Question(
-        "Two ranks share a batch of 5 texts as 3 and 2. When is the update that of one process?",
+        "Two ranks share a batch of 5 texts as 3 and 2. When is the update that of one process, up to rounding?",
         (
             Option(
                 "if gradients are averaged with weights 3/5 and 2/5",
                 "A mean over 5 texts gives every text the same weight.",
                 True,
             ),
-            Option("if they are averaged", "Then each of the 2 texts counts for more than each of the 3."),
+            Option(
+                "if gradients are averaged with equal weights",
+                "Then each of the 2 texts counts for more than each of the 3.",
+            ),
             Option(
                 "if the learning rate is doubled",
                 "Averaging, not adding: the size of the update does not change with the ranks.",

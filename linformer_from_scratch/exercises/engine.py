@@ -304,6 +304,8 @@ def alike(seen: Observation, other: Observation, gradients_too: bool) -> bool:
 
 def value_difference(got: object, expected: object, rtol: float = RTOL, atol: float = ATOL) -> str:
     """Type, then shape, dtype, values: the first that differs, with both sides; empty where none does."""
+    if type(got) is int and kind(expected) is float:
+        got = float(got)
     if kind(got) is not kind(expected):
         question = " (is the return line missing?)" if got is None else ""
         return f"Returned {described(got)}{question}, expected {described(expected)}"

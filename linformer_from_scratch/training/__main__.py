@@ -26,7 +26,7 @@ from linformer_from_scratch.data import (
 from linformer_from_scratch.data.public import HUB
 from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.files import write_whole
-from linformer_from_scratch.ranks import joined, rank
+from linformer_from_scratch.ranks import WAIT, joined, rank
 from linformer_from_scratch.training import Config, Trainer, masked_loss
 from linformer_from_scratch.training.corpora import judged, streams, vocabulary_for
 from linformer_from_scratch.training.recipes import (
@@ -70,6 +70,7 @@ def parser() -> argparse.ArgumentParser:
             )
     found.add_argument("--device", help="cpu or cuda; a GPU if there is one")
     found.add_argument("--compile", action="store_true", help="compile the model first")
+    found.add_argument("--wait", type=float, default=WAIT, help="seconds to wait for another rank")
     found.add_argument("--quiet", action="store_true", help="no progress bar")
     found.add_argument(
         "--evaluate", action="store_true", help="only the held-out loss of the run in the folder"
@@ -169,7 +170,7 @@ def trainer_of(arguments: argparse.Namespace, settings: dict) -> Trainer:
 def main(words: list[str] | None = None) -> None:
     """Run one command, alone or as one of several ranks."""
     arguments = parser().parse_args(words)
-    with joined(arguments.device):
+    with joined(arguments.device, arguments.wait):
         run(arguments)
 
 
