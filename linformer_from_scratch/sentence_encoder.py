@@ -9,6 +9,7 @@ all-MiniLM-L6-v2 gives every text a unit vector, so that texts of like content l
 from collections.abc import Callable, Iterable
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -24,7 +25,7 @@ from linformer_from_scratch.pretrained import (
     STORED,
     model_weights,
 )
-from linformer_from_scratch.projections import Projection
+from linformer_from_scratch.projections import LearnedProjection, Projection
 
 D_MODEL, D_FEED_FORWARD = 384, 1536
 FITTED = STORED.parent  # minilm_linformer_k128.safetensors and its model card
@@ -160,6 +161,31 @@ def best_rank_encoder(rank: int) -> SentenceEncoder:
 def linformer_encoder(make: Callable[[], Projection]) -> SentenceEncoder:
     """Linformer in every layer; `make` gives each E and each F, twelve in all."""
     return SentenceEncoder(LinformerAttention(D_MODEL, NUM_HEADS, make(), make()) for _ in range(NUM_LAYERS))
+
+
+def fitted_encoder(proj_dim: int = 128) -> SentenceEncoder:
+    """Linformer in every layer with E and F as chapter 12 fitted them; minilm_linformer_k128.md says how.
+
+    All other weights are the pretrained ones. Made for 512 tokens: shorter texts lose more (chapter 12).
+
+    Raises: ValueError if no E and F of that size come with the course, or the file does not hold them.
+    """
+    path = FITTED / f"minilm_linformer_k{proj_dim}.safetensors"
+    if not path.exists():
+        sizes = sorted(int(p.stem.rpartition("k")[2]) for p in FITTED.glob("minilm_linformer_k*.safetensors"))
+        raise ValueError(f"no fitted E and F of k={proj_dim} come with the course, only of k in {sizes}")
+    model = linformer_encoder(lambda: LearnedProjection(MAX_TOKENS, proj_dim))
+    expected = projections(model)
+    found = {name: tensor.float() for name, tensor in load_file(path).items()}
+    if {name: t.shape for name, t in found.items()} != {name: t.shape for name, t in expected.items()}:
+        raise ValueError(f"{path.name} does not hold {len(expected)} matrices {proj_dim} × {MAX_TOKENS}")
+    model.load_state_dict(found, strict=False)
+    return model
+
+
+def projections(model: SentenceEncoder) -> dict[str, Tensor]:
+    """Learned E and F of every layer, by their names in the model."""
+    return {name: tensor for name, tensor in model.state_dict().items() if ".E." in name or ".F." in name}
 
 
 def pool(hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:

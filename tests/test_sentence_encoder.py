@@ -2,12 +2,16 @@
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch.testing import assert_close
 
+from linformer_from_scratch import capstone
 from linformer_from_scratch import sentence_encoder as se
+from linformer_from_scratch.data import docstrings, split
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.pretrained import encode, model_weights, tokenize
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
+from linformer_from_scratch.results import read_rows
 
 TEXT = "The bank raised its rates because it expected inflation to rise."
 SAME = {"atol": 2e-5, "rtol": 0}
@@ -94,3 +98,38 @@ def test_impossible_inputs_are_refused(full):
         full(torch.zeros(1, 513, dtype=torch.long))
     with pytest.raises(ValueError, match="got 5 attention layers, expected 6"):
         se.SentenceEncoder([block.attention for block in full.blocks][:5])
+
+
+@torch.no_grad()
+def test_the_fitted_projections_load_in_one_line_and_keep_what_the_card_says(full):
+    model = se.fitted_encoder(128)
+    for name, tensor in model.state_dict().items():
+        if name not in se.projections(model):
+            assert torch.equal(tensor, full.state_dict()[name])
+    ids, _ = capstone.passages(split(docstrings())[1])
+    expected = capstone.embed_all(full, ids[:24])
+    found = capstone.mean_cosine(capstone.embed_all(model, ids[:24]), expected)
+    pooled = se.linformer_encoder(lambda: MeanPooling(512, 128))
+    assert found > capstone.mean_cosine(capstone.embed_all(pooled, ids[:24]), expected) + 0.1
+    rows = {row["way"]: row for row in read_rows("12_capstone") if row["k"] in (128, 512)}
+    assert found == pytest.approx(rows["E and F"]["docstrings"]["cosine"], abs=0.03)
+    card = (se.FITTED / "minilm_linformer_k128.md").read_text(encoding="utf-8")
+    for way in ("exact", "E and F", "mean pooling"):
+        numbers = [
+            rows[way][text][what] for text in ("docstrings", "reference") for what in ("cosine", "reciprocal")
+        ]
+        line = f"| {way} | " + " | ".join(f"{x:g}" for x in numbers) + " |"
+        assert line in card
+    fit = rows["E and F"]
+    assert f"{fit['updates']} updates" in card and f"highest rate\n{fit['rate']}" in card
+
+
+def test_other_sizes_of_fitted_projections_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(
+        ValueError, match=r"no fitted E and F of k=100 come with the course, only of k in \[128\]"
+    ):
+        se.fitted_encoder(100)
+    monkeypatch.setattr(se, "FITTED", tmp_path)
+    save_file({"wrong": torch.zeros(2)}, tmp_path / "minilm_linformer_k64.safetensors")
+    with pytest.raises(ValueError, match="k64.safetensors does not hold 12 matrices 64 × 512"):
+        se.fitted_encoder(64)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from linformer_from_scratch import sentence_encoder
 from linformer_from_scratch.capstone import embed_all, fit, kept, passages
@@ -67,7 +66,7 @@ def fit_projections(texts: Texts, k: int) -> dict:
     model = fresh(k)
     row = texts.fitted(model, projection_weights(model), UPDATES, RATE_EF)
     FITTED.mkdir(parents=True, exist_ok=True)
-    save_file(projections(model), FITTED / f"k{k}.safetensors")
+    save_file(sentence_encoder.projections(model), FITTED / f"k{k}.safetensors")
     return row
 
 
@@ -84,10 +83,11 @@ def fit_pooled(texts: Texts, k: int) -> dict:
     return texts.fitted(model, list(model.parameters()), 2 * UPDATES, RATE_ALL)
 
 
-def projections(model) -> dict[str, Tensor]:
-    """E and F of every layer, by name."""
-    state = model.state_dict()
-    return {name: tensor for name, tensor in state.items() if ".E." in name or ".F." in name}
+def ship(k: int) -> None:
+    """Put fitted E and F where the course finds them, in half precision."""
+    found = {name: tensor.half() for name, tensor in load_file(FITTED / f"k{k}.safetensors").items()}
+    about = {"model": "all-MiniLM-L6-v2", "seq_len": str(MAX_TOKENS), "proj_dim": str(k)}
+    save_file(found, sentence_encoder.FITTED / f"minilm_linformer_k{k}.safetensors", metadata=about)
 
 
 WAYS: dict[str, Callable[[Texts, int], dict]] = {
@@ -103,7 +103,11 @@ def main() -> None:
     """Measure all that is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--widths", type=int, nargs="+", default=WIDTHS, help="values of k")
-    widths = parser.parse_args().widths
+    parser.add_argument("--ship", type=int, metavar="K", help="only put the fitted E and F into the course")
+    arguments = parser.parse_args()
+    if arguments.ship:
+        return ship(arguments.ship)
+    widths = arguments.widths
     results, texts = Results(RESULTS / "12_capstone.json", "python tools/capstone_runs.py"), Texts()
     results.measure({"way": "exact", "k": MAX_TOKENS}, lambda: texts.judge(texts.teacher))
     for k in widths:
