@@ -1,4 +1,4 @@
-"""The ledger of claims as a table: what the paper and popular notes say, our verdict, the cell that settles it."""
+"""The ledger of claims as a table: what the paper and popular notes say, the verdict, where it is settled."""
 
 import html
 import json
@@ -54,7 +54,7 @@ class LedgerTable:
 
     def _repr_html_(self) -> str:
         head = "".join(
-            f"<th style='text-align: left'>{name}</th>" for name in ("", "claim", "verdict", "cell")
+            f"<th style='text-align: left'>{name}</th>" for name in ("", "claim", "verdict", "chapter")
         )
         rows = "".join(map(_row, self.claims))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

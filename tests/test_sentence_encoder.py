@@ -131,5 +131,5 @@ def test_other_sizes_of_fitted_projections_are_refused(tmp_path, monkeypatch):
         se.fitted_encoder(100)
     monkeypatch.setattr(se, "FITTED", tmp_path)
     save_file({"wrong": torch.zeros(2)}, tmp_path / "minilm_linformer_k64.safetensors")
-    with pytest.raises(ValueError, match="k64.safetensors does not hold 12 matrices 64 × 512"):
+    with pytest.raises(ValueError, match=r"k64\.safetensors does not hold 12 matrices 64 × 512"):
         se.fitted_encoder(64)
