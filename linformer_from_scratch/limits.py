@@ -1,10 +1,74 @@
-"""What Linformer cannot do, each as an experiment (chapter 12)."""
+"""What Linformer cannot do, each as an experiment (chapter 12).
 
+Recall and copying at a fixed k, from recorded runs; sharp attention; texts yet to be written; shorter texts.
+"""
+
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.linformer import linformer_attention
+from linformer_from_scratch.low_rank import best_rank
+from linformer_from_scratch.pretrained import stored_heads
+from linformer_from_scratch.projections import MeanPooling
+from linformer_from_scratch.results import mean_and_spread, read_rows, select
+
+RECORDED = {"recall": ("12_recall",), "copy": ("09_copy",)}  # the files of a task's runs
+
+
+def accuracies(task: str) -> dict[str, dict[int, tuple[float, float]]]:
+    """What recorded models of about 32 keys a query reach: name -> n -> mean and spread over seeds.
+
+    Args: task: "recall" or "copy".
+    """
+    rows = [row for name in RECORDED[task] for row in read_rows(name)]
+    found: dict[str, dict[int, tuple[float, float]]] = {}
+    for name in dict.fromkeys(row["attention"] for row in read_rows("12_recall")):
+        lengths = sorted({row["n"] for row in select(rows, attention=name)})
+        found[name] = {
+            n: mean_and_spread([row["accuracy"] for row in select(rows, attention=name, n=n)])
+            for n in lengths
+        }
+    return found
+
+
+def copy_error(n: int, rank: int) -> float:
+    """‖Π − the best map of that rank‖ / ‖Π‖ for a permutation Π of n tokens: all its singular values are 1.
+
+    Frobenius norm (Eckart and Young 1936).
+
+    Raises: ValueError if rank does not lie in 0 … n.
+    """
+    if not 0 <= rank <= n:
+        raise ValueError(f"rank is {rank}, expected 0 … n={n}")
+    return math.sqrt(1 - rank / n)
+
+
+def errors_by_temperature(
+    layer: int, head: int, slots: int, temperatures: Sequence[float]
+) -> dict[str, list]:
+    """Relative output errors of a stored head of MiniLM whose scores are divided by a temperature.
+
+    Of the best map of rank `slots`, of Linformer with mean pooling, and with the E and F that were fitted to
+    the head at temperature 1. Below 1 attention is sharper than the head's own.
+    """
+    q, k, v, learned = stored_heads()[layer, head]
+    pool = MeanPooling(len(k), slots)(torch.eye(len(k)))
+    found: dict[str, list[float]] = {f"best rank {slots}": [], "mean pooling": [], "fitted E and F": []}
+    for temperature in temperatures:
+        weights = attention_weights(q / temperature, k)
+        outputs = (
+            best_rank(weights, slots) @ v,
+            linformer_attention(q / temperature, k, v, pool, pool),
+            linformer_attention(q / temperature, k, v, *learned[slots]),
+        )
+        for errors, output in zip(found.values(), outputs, strict=True):
+            errors.append(((output - weights @ v).norm() / (weights @ v).norm()).item())
+    return found
 
 
 def next_token_loss(model: nn.Module, ids: Tensor) -> Tensor:
@@ -30,3 +94,16 @@ def written_loss(model: nn.Module, ids: Tensor, lengths: Sequence[int]) -> float
     model.eval()
     losses = [functional.cross_entropy(model(ids[:, :length])[:, -1], ids[:, length]) for length in lengths]
     return torch.stack(losses).mean().item()
+
+
+def leak(before: Tensor, after: Tensor, place: int) -> float:
+    """Largest change of an output before token `place` when that token was edited.
+
+    Shape: outputs (n, d) before and after -> a number; 0 for the first token, before which there is none
+    """
+    return (after - before)[:place].abs().max().item() if place else 0.0
+
+
+def empty_slots(E: Tensor, n: int) -> int:
+    """Slots that read none of the first n tokens. Shape: E (proj_dim, seq_len) -> a count."""
+    return int((E[:, :n] == 0).all(dim=1).sum())

@@ -1,4 +1,4 @@
-"""limits.py: what a text that is there, and one yet to be written, lose."""
+"""limits.py: copies, sharp attention, texts yet to be written, shorter texts, and the recorded runs."""
 
 import pytest
 import torch
@@ -7,10 +7,21 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
-from linformer_from_scratch.limits import next_token_loss, written_loss
-from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.limits import (
+    accuracies,
+    copy_error,
+    empty_slots,
+    errors_by_temperature,
+    leak,
+    next_token_loss,
+    written_loss,
+)
+from linformer_from_scratch.linformer import LinformerAttention, linformer_attention
+from linformer_from_scratch.low_rank import best_rank, frobenius_error, singular_values
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.projections import LearnedProjection
+from linformer_from_scratch.pretrained import stored_heads
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling
+from linformer_from_scratch.results import read_rows
 
 VOCABULARY = 7
 
@@ -56,3 +67,58 @@ def test_they_differ_where_the_future_is_mixed_in(attention):
     seeing = model(attention)
     difference = written_loss(seeing, ids, range(1, 12)) - next_token_loss(seeing, ids).item()
     assert abs(difference) > 1e-3
+
+
+@pytest.mark.parametrize("rank", [0, 1, 5, 11])
+def test_the_error_of_a_copy_is_that_of_its_best_map(rank):
+    copying = torch.eye(11)[torch.randperm(11)].double()
+    assert (best_rank(copying, rank) - copying).norm() / copying.norm() == pytest.approx(copy_error(11, rank))
+    found = frobenius_error(singular_values(copying), rank) / copying.norm()
+    assert found.item() == pytest.approx(copy_error(11, rank))
+
+
+def test_ranks_that_no_map_has_are_refused():
+    for rank in (-1, 12):
+        with pytest.raises(ValueError, match=f"rank is {rank}, expected 0 … n=11"):
+            copy_error(11, rank)
+
+
+def test_errors_by_temperature_are_those_of_the_definitions():
+    q, k, v, learned = stored_heads()[1, 5]
+    found = errors_by_temperature(1, 5, 16, [1, 0.25])
+    assert list(found) == ["best rank 16", "mean pooling", "fitted E and F"]
+    exact = (q @ k.mT / 0.25 / 32**0.5).softmax(dim=-1) @ v
+    pooled = MeanPooling(128, 16)
+    slots = (q @ pooled(k).mT / 0.25 / 32**0.5).softmax(dim=-1) @ pooled(v)
+    assert found["mean pooling"][1] == pytest.approx(((slots - exact).norm() / exact.norm()).item(), rel=1e-4)
+    own = linformer_attention(q, k, v, *learned[16])
+    exact = (q @ k.mT / 32**0.5).softmax(dim=-1) @ v
+    assert found["fitted E and F"][0] == pytest.approx(((own - exact).norm() / exact.norm()).item(), rel=1e-4)
+    assert found["best rank 16"][0] < found["best rank 16"][1]  # sharper, and so of higher rank
+
+
+def test_a_leak_is_the_largest_change_before_the_edit():
+    before, after = torch.zeros(2, 5, 3)
+    after[1, 2], after[3], after[2] = -0.5, 9.0, 7.0
+    assert leak(before, after, 2) == 0.5 and leak(before, after, 0) == 0.0 and leak(before, after, 4) == 9.0
+    layer, x = MultiHeadAttention(8, 2, causal=True), torch.randn(1, 6, 8)
+    edited = x.clone()
+    edited[0, 4] += 1
+    assert leak(layer(x)[0], layer(edited)[0], 4) == 0.0
+    linformer = LinformerAttention(8, 2, LearnedProjection(6, 3), LearnedProjection(6, 3))
+    assert leak(linformer(x)[0], linformer(edited)[0], 4) > 1e-3
+
+
+def test_empty_slots_are_the_windows_behind_the_text():
+    E = MeanPooling(12, 4)(torch.eye(12))
+    assert [empty_slots(E, n) for n in (1, 3, 4, 10, 12)] == [3, 3, 2, 0, 0]
+    assert empty_slots(torch.tensor([[1.0, -1.0], [0.0, 0.0]]), 2) == 1
+
+
+def test_accuracies_are_means_of_the_recorded_runs():
+    for task, files in (("recall", ["12_recall"]), ("copy", ["09_copy"])):
+        rows = [row for name in files for row in read_rows(name)]
+        for name, by_n in accuracies(task).items():
+            for n, (mean, _) in by_n.items():
+                own = [row["accuracy"] for row in rows if (row["attention"], row["n"]) == (name, n)]
+                assert mean == pytest.approx(sum(own) / len(own)) and by_n.keys() <= {64, 128, 256, 512}
