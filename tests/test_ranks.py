@@ -151,6 +151,12 @@ def test_a_run_of_two_ranks_goes_on_with_three_and_with_one(tmp_path):
     assert [json.loads(line)["step"] for line in lines] == list(range(1, 13))
 
 
+def test_ranks_that_do_not_see_the_same_checkpoint_are_refused(tmp_path):
+    work.train(4, 1, tmp_path / "0", until=4)
+    with pytest.raises(RuntimeError, match="disagree on step: rank 0 has 4, rank 1 has 0; expected the same"):
+        launch(work.train_apart, 2, tmp_path)
+
+
 def test_more_ranks_than_rows_are_refused():
     with pytest.raises(RuntimeError, match="a batch of 1 rows cannot be shared by 2 ranks"):
         launch(work.train, 2, 1, 1)
