@@ -30,9 +30,7 @@ def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, device: str = 
     """How far a layer on shards is from the same layer in one process, in float64, on this rank.
 
     Of the output, and of the gradients of the input, E, F and the weights: the largest difference divided by
-    the largest number.
-
-    Some tokens are padding.
+    the largest number. Some tokens are padding.
     """
     with joined(device):
         whole, x, upstream, mask = _layer_and_texts(seq_len, proj_dim, shared, device_of_rank(device))

@@ -23,14 +23,14 @@ class SequenceParallelAttention(LinformerAttention):
 
     Args:
         d_model, num_heads: as LinformerAttention, the same on all ranks.
-        E, F: this rank's columns, learned projections with seq_len = the tokens it holds at most. Where F
-            is E and the heads share it, the ranks exchange half as much.
+        E, F: this rank's columns, learned projections with seq_len = the tokens it holds. Where F is E
+            and the heads share it, the ranks exchange half as much.
         group: the ranks that share a text; all ranks by default.
         check: first see that the ranks' batches are alike, a few bytes more. Sums of tensors that are not
             alike end in a crash or in wrong numbers, so only layers behind a checked one should do without.
 
     Shape: x (batch, seq_len of this rank, d_model), padding_mask (batch, seq_len of this rank) -> as x
-    Raises: ValueError as LinformerAttention, if E or F is not learned, if x has fewer tokens than E columns,
+    Raises: ValueError as LinformerAttention, if E or F is not learned, if x has not one token for each column,
         or if the ranks' batches differ.
     A shorter text must be padded before it is cut: else its tokens would meet other columns than in one
     process.
@@ -75,8 +75,9 @@ class SequenceParallelAttention(LinformerAttention):
 
 
 def cut(model: nn.Module, group: Group = None) -> nn.Module:
-    """This rank's copy of a model: every LinformerAttention with its columns of E and F, an Encoder with its
-    positions. The rest is the same on all ranks.
+    """This rank's copy of a model: its columns of E and F, and an Encoder's positions that belong to its tokens.
+
+    The rest is the same on all ranks.
 
     Args:
         model: a LinformerAttention, or a module that holds some and works on each token alone elsewhere.
