@@ -30,8 +30,8 @@ class SequenceParallelAttention(LinformerAttention):
             alike end in a crash or in wrong numbers, so only layers behind a checked one should do without.
 
     Shape: x (batch, seq_len of this rank, d_model), padding_mask (batch, seq_len of this rank) -> as x
-    Raises: ValueError as LinformerAttention, if E or F is not learned, if x has not one token for each column,
-        or if the ranks' batches differ.
+    Raises: ValueError as LinformerAttention, if E or F is not learned, if x has not one token for each
+        column, or if the ranks' batches differ.
     A shorter text must be padded before it is cut: else its tokens would meet other columns than in one
     process.
     """
@@ -75,7 +75,7 @@ class SequenceParallelAttention(LinformerAttention):
 
 
 def cut(model: nn.Module, group: Group = None) -> nn.Module:
-    """This rank's copy of a model: its columns of E and F, and an Encoder's positions that belong to its tokens.
+    """This rank's copy of a model: attention layers with its columns of E and F, encoders with its positions.
 
     The rest is the same on all ranks.
 
