@@ -73,6 +73,8 @@ def fit_projections(texts: Texts, k: int) -> dict:
 
 def fit_all(texts: Texts, k: int) -> dict:
     """Go on from the fitted E and F with all weights."""
+    if not (FITTED / f"k{k}.safetensors").exists():  # recorded before, and since removed
+        fit_projections(texts, k)
     model = fresh(k)
     model.load_state_dict(load_file(FITTED / f"k{k}.safetensors"), strict=False)
     return texts.fitted(model, list(model.parameters()), UPDATES, RATE_ALL)
