@@ -190,8 +190,9 @@ def projections(model: SentenceEncoder) -> dict[str, Tensor]:
 
 def pool(hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
     """Unit vectors of texts: means over real tokens, scaled. Shape: (batch, n, d) -> (batch, d)."""
-    real = torch.ones(hidden.shape[:2], dtype=torch.bool) if padding_mask is None else padding_mask
-    return functional.normalize((hidden * real[..., None]).sum(dim=1), dim=-1)
+    if padding_mask is not None:
+        hidden = hidden * padding_mask[..., None]
+    return functional.normalize(hidden.sum(dim=1), dim=-1)  # a mean and a sum point the same way
 
 
 def _load(module: nn.Module, w: dict[str, Tensor], name: str) -> None:

@@ -55,7 +55,7 @@ def windows() -> LearnedProjection:
 
 
 def window_before(q, k, v):
-    """The last SLOTS tokens, this one among them."""
+    """This token and the SLOTS before it."""
     return sliding_window_attention(q, k, v, SLOTS, causal=True)
 
 
