@@ -8,7 +8,6 @@ all-MiniLM-L6-v2 gives every text a unit vector, so that texts of like content l
 
 from collections.abc import Callable, Iterable
 
-import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
