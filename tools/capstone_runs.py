@@ -1,23 +1,27 @@
 """Put Linformer into MiniLM as chapter 12 shows it: python tools/capstone_runs.py
 
 Writes chapters/results/12_capstone.json, a row for each way and k, and the fitted E and F to
-build/capstone. What stands in the file is not measured again. An hour and more for each k on one core; what
-is quick comes first.
+build/capstone. What stands in the file is not measured again. Some ten minutes a row on one core; what is
+quick comes first.
 """
 
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import torch
 from safetensors.torch import load_file, save_file
 
 from linformer_from_scratch import sentence_encoder
+from linformer_from_scratch.benchmark import median_seconds, peak_bytes
+from linformer_from_scratch.benchmark.layers import FUSED, STORED, StoredMaps
 from linformer_from_scratch.capstone import embed_all, fit, kept, passages
 from linformer_from_scratch.data import docstrings, documents, split
-from linformer_from_scratch.pretrained import MAX_TOKENS
+from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling, start_at_windows
-from linformer_from_scratch.results import RESULTS, Results
+from linformer_from_scratch.results import RESULTS, Results, select
 from linformer_from_scratch.training.recipes import projection_weights
 
 FITTED = Path(__file__).resolve().parents[1] / "build" / "capstone"
@@ -86,6 +90,22 @@ def fit_pooled(texts: Texts, k: int) -> dict:
     return texts.fitted(model, list(model.parameters()), 2 * UPDATES, RATE_ALL)
 
 
+@torch.no_grad()
+def costs() -> dict:
+    """Of one forward pass of four texts of 512 tokens: median seconds and bytes at the peak, name -> both."""
+    ids = passages(split(docstrings())[1])[0][:4]
+    sizes = sentence_encoder.D_MODEL, NUM_HEADS
+    encoders = {
+        STORED: sentence_encoder.SentenceEncoder(StoredMaps(*sizes) for _ in range(NUM_LAYERS)),
+        FUSED: sentence_encoder.full_encoder(),
+    } | {f"Linformer, k = {k}": fresh(k) for k in sorted(WIDTHS)}
+    seconds = median_seconds({name: partial(encoder, ids) for name, encoder in encoders.items()}, rounds=15)
+    return {
+        name: {"seconds": round(seconds[name], 4), "bytes": peak_bytes(encoder, ids)}
+        for name, encoder in encoders.items()
+    }
+
+
 def ship(k: int) -> None:
     """Put fitted E and F where the course finds them, in half precision."""
     found = {name: tensor.half() for name, tensor in load_file(FITTED / f"k{k}.safetensors").items()}
@@ -93,30 +113,32 @@ def ship(k: int) -> None:
     save_file(found, sentence_encoder.FITTED / f"minilm_linformer_k{k}.safetensors", metadata=about)
 
 
-WAYS: dict[str, Callable[[Texts, int], dict]] = {
-    "mean pooling": lambda texts, k: texts.judge(pooled(k)),
-    "E and F": fit_projections,
-    "E and F, then all": fit_all,
-    "mean pooling, all": fit_pooled,
-    "best rank": lambda texts, k: texts.judge(sentence_encoder.best_rank_encoder(k)),
+WAYS: dict[str, tuple[Callable[[Texts, int], dict], tuple[int, ...]]] = {  # and the values of k
+    "mean pooling": (lambda texts, k: texts.judge(pooled(k)), WIDTHS),
+    "E and F": (fit_projections, WIDTHS),
+    "best rank": (lambda texts, k: texts.judge(sentence_encoder.best_rank_encoder(k)), WIDTHS),
+    "E and F, then all": (fit_all, WIDTHS),
+    "mean pooling, all": (fit_pooled, (128,)),
 }
 
 
 def main() -> None:
     """Measure all that is missing."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--widths", type=int, nargs="+", default=WIDTHS, help="values of k")
+    parser.add_argument("--costs", action="store_true", help="only time and memory, to 12_costs.json")
     parser.add_argument("--ship", type=int, metavar="K", help="only put the fitted E and F into the course")
     arguments = parser.parse_args()
     if arguments.ship:
         return ship(arguments.ship)
-    widths = arguments.widths
+    if arguments.costs:
+        results = Results(RESULTS / "12_costs.json", "python tools/capstone_runs.py --costs")
+        return results.measure({"batch": 4, "n": MAX_TOKENS}, lambda: {"costs": costs()})
     results, texts = Results(RESULTS / "12_capstone.json", "python tools/capstone_runs.py"), Texts()
     results.measure({"way": "exact", "k": MAX_TOKENS}, lambda: texts.judge(texts.teacher))
-    for way, measure in WAYS.items():
+    for way, (measure, widths) in WAYS.items():
         for k in widths:
             results.measure({"way": way, "k": k}, lambda measure=measure, k=k: measure(texts, k))
-            print(results.content["rows"][-1], flush=True)
+            print(*select(results.content["rows"], way=way, k=k), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ STEMS = (
     "efficient_attention",
     "benchmark",
     "distributed",
+    "limits",
 )  # in the order of the chapters
 CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
 EXERCISES: dict[str, Exercise] = {

@@ -1,0 +1,389 @@
+"""Chapter 12: exercises and quiz."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.exercises.engine import Exercise
+from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.limits import copy_error, empty_slots, leak
+
+# 12.1: how much of a shift a rank can hold
+
+
+def draw_ranks(seed: int) -> tuple[int, int]:
+    """Tokens and a rank; once the full rank."""
+    return ((64, 16), (7, 7), (50, 3), (12, 11))[seed % 4]
+
+
+def share_left_out(n, rank):
+    """That is the share of the squares that is left out; the norm is its square root."""
+    return 1 - rank / n
+
+
+def share_kept(n, rank):
+    """That is what is kept; asked is what is missed."""
+    return math.sqrt(rank / n)
+
+
+def none_below_full_rank(n, rank):
+    """Not all is lost below full rank: n singular values are 1, and the best map keeps `rank` of them."""
+    return float(rank < n)
+
+
+def singular_values_fall(n, rank):
+    """You let the singular values fall off as 1/i; a permutation's are all 1."""
+    squares = [1 / (i * i) for i in range(1, n + 1)]
+    return math.sqrt(sum(squares[rank:]) / sum(squares))
+
+
+def absolute_error(n, rank):
+    """That is ‖Π − best map‖ itself; divide by ‖Π‖ = √n."""
+    return math.sqrt(n - rank)
+
+
+def divided_by_n(n, rank):
+    """You divide by n; the Frobenius norm of a permutation is √n."""
+    return math.sqrt(n - rank) / n
+
+
+# 12.2: does the past know?
+
+
+def draw_outputs(seed: int) -> tuple[Tensor, Tensor, int]:
+    """Outputs before and after an edit in the middle, at the end, at the first token, at the second."""
+    generator = torch.Generator().manual_seed(seed)
+    n = (7, 5, 6, 9)[seed % 4]
+    place = (3, n - 1, 0, 1)[seed % 4]
+    before = torch.randn(n, 4, generator=generator)
+    change = torch.randn(n, 4, generator=generator)
+    change[place:] *= (5, 5, 5, 0.1)[seed % 4]  # later tokens may change, mostly more
+    change[:place] -= 1.5  # the largest change is a fall
+    return before, before + change, place
+
+
+def with_the_token_itself(before, after, place):
+    """You count the edited token as well, which must change; look at the tokens before it."""
+    return (after - before)[: place + 1].abs().max().item()
+
+
+def later_tokens(before, after, place):
+    """Later tokens may read the edit, with or without a causal mask; a leak is a change of earlier ones."""
+    return (after - before)[place:].abs().max().item()
+
+
+def all_tokens(before, after, place):
+    """You look at all tokens; those from the edit on may change in a causal layer too."""
+    return (after - before).abs().max().item()
+
+
+def signed(before, after, place):
+    """A fall is a change as well: take absolute values before the maximum."""
+    return (after - before)[:place].max().item() if place else 0.0
+
+
+def average(before, after, place):
+    """An average hides one token that changed among many that did not; take the largest."""
+    return (after - before)[:place].abs().mean().item() if place else 0.0
+
+
+def only_the_neighbour(before, after, place):
+    """You look at the token just before the edit; the future may leak to any earlier one."""
+    return (after - before)[place - 1].abs().max().item() if place else 0.0
+
+
+def sizes_apart(before, after, place):
+    """You compare the largest outputs before and after; an output can change and stay as large."""
+    return abs((after[:place].abs().max() - before[:place].abs().max()).item()) if place else 0.0
+
+
+# 12.3: slots that hold nothing
+
+
+def draw_windows(seed: int) -> tuple[Tensor, int]:
+    """Means of windows, for a shorter text and a whole one; kept tokens; windows of signs at the beginning."""
+    size, seq_len, n = ((4, 12, 7), (5, 10, 10), (3, 9, 6), (6, 12, 4))[seed % 4]
+    E = torch.zeros(size, seq_len)
+    for i in range(size):
+        if seed % 4 == 2:
+            E[i, (1, 4, 8)[i]] = 1.0  # keeps a token
+        elif seed % 4 == 3:
+            E[i, i : i + 2] = torch.tensor([1.0, -1.0])  # sums to zero, and is not empty
+        else:
+            width = seq_len // size
+            E[i, i * width : (i + 1) * width] = 1 / width
+    return E, n
+
+
+def never_empty(E, n):
+    """That counts slots that are empty for the longest text; asked is a text of n tokens, the first n columns."""
+    return int((E == 0).all(dim=1).sum())
+
+
+def partly_empty(E, n):
+    """A slot that misses some of the tokens is not empty: all its first n numbers must be zero."""
+    return int((E[:, :n] == 0).any(dim=1).sum())
+
+
+def last_columns(E, n):
+    """A shorter text meets the first columns of E, not the last."""
+    return int((E[:, -n:] == 0).all(dim=1).sum())
+
+
+def sums_to_zero(E, n):
+    """A row whose numbers cancel still reads the text: ask whether all are zero, not whether their sum is."""
+    return int((E[:, :n].sum(dim=1) == 0).sum())
+
+
+def filled_slots(E, n):
+    """These are the slots that do read something; asked are the others."""
+    return E.size(0) - empty_slots(E, n)
+
+
+def by_proportion(E, n):
+    """n / seq_len of the slots need not be in use: a window that n cuts in two reads its first part."""
+    return E.size(0) - E.size(0) * n // E.size(1)
+
+
+def empty_columns(E, n):
+    """You count tokens that no slot reads; count the rows."""
+    return int((E[:, :n] == 0).all(dim=0).sum())
+
+
+# 12.4: three biases
+
+
+def folded_bias(output_weight: Tensor, output_bias: Tensor, value_bias: Tensor) -> Tensor:
+    """The output's bias once it has taken up the value's. Shape: (d, d_v), (d,), (d_v,) -> (d,)."""
+    return output_bias + output_weight @ value_bias
+
+
+def draw_biases(seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Two layers whose values have as many features as the model, two where they have not; once with one."""
+    d_model, d_values = ((5, 5), (1, 3), (4, 2), (3, 3))[seed % 4]
+    generator = torch.Generator().manual_seed(seed)
+    return tuple(
+        torch.randn(shape, generator=generator) for shape in ((d_model, d_values), d_model, d_values)
+    )
+
+
+def added_unprojected(output_weight, output_bias, value_bias):
+    """The value's bias passes through W_O as the values do: multiply it by the weight first."""
+    return output_bias + value_bias
+
+
+def transposed(output_weight, output_bias, value_bias):
+    """Linear computes x Wᵀ + b with W (out, in): for a column of features that is W @ value_bias, not its transpose."""
+    return output_bias + output_weight.mT @ value_bias
+
+
+def value_bias_alone(output_weight, output_bias, value_bias):
+    """The output had a bias before; keep it."""
+    return output_weight @ value_bias
+
+
+def output_bias_alone(output_weight, output_bias, value_bias):
+    """The value's bias is lost: rows of softmax sum to one, so all of it arrives."""
+    return output_bias.clone()
+
+
+def both_projected(output_weight, output_bias, value_bias):
+    """The output's own bias is added after W_O; only the value's goes through it."""
+    return output_weight @ (output_bias + value_bias)
+
+
+def elementwise(output_weight, output_bias, value_bias):
+    """That multiplies entry by entry; each output reads all values' features, so sum over them."""
+    return output_bias + output_weight.diagonal() * value_bias
+
+
+EXERCISES = (
+    Exercise(
+        id="12.1",
+        question="How far is the best map of some rank from a permutation of n tokens? Return the Frobenius error, divided by the permutation's norm.",
+        difficulty=1,
+        minutes=4,
+        trains="what k slots can at most hold of a copy",
+        reference=copy_error,
+        draw=draw_ranks,
+        mistakes=(
+            share_left_out,
+            share_kept,
+            none_below_full_rank,
+            singular_values_fall,
+            absolute_error,
+            divided_by_n,
+        ),
+        hints=(
+            "What are the singular values of a permutation? Chapter 04: the error is the root of the squares left out.",
+            "n singular values of 1; the best map keeps `rank` of them. ‖Π‖² is n.",
+            "math.sqrt((n - …) / …)",
+        ),
+    ),
+    Exercise(
+        id="12.2",
+        question="Token `place` was edited: outputs (n, d) before and after. Return the largest absolute change at an earlier token; 0.0 if there is none.",
+        difficulty=1,
+        minutes=4,
+        trains="a test for causality that needs no theory",
+        reference=leak,
+        draw=draw_outputs,
+        mistakes=(
+            with_the_token_itself,
+            later_tokens,
+            all_tokens,
+            signed,
+            average,
+            only_the_neighbour,
+            sizes_apart,
+        ),
+        hints=(
+            "Which tokens must not know of the edit?",
+            "Rows 0 … place − 1 of the difference, (place, d); place may be 0, and the maximum of nothing is an error.",
+            "(after - before)[:place].abs()… if place else 0.0",
+        ),
+    ),
+    Exercise(
+        id="12.3",
+        question="A text of n tokens meets the first n columns of E (proj_dim, seq_len). How many slots read nothing at all?",
+        difficulty=2,
+        minutes=5,
+        trains="why a short text cools",
+        reference=empty_slots,
+        draw=draw_windows,
+        mistakes=(
+            never_empty,
+            partly_empty,
+            last_columns,
+            sums_to_zero,
+            filled_slots,
+            by_proportion,
+            empty_columns,
+        ),
+        hints=(
+            "A slot is a row of E. When does it hear none of the n tokens?",
+            "E[:, :n] is (proj_dim, n); a row of zeros is an empty slot. Count rows.",
+            "int((E[:, :n] == 0).all(dim=…).sum())",
+        ),
+    ),
+    Exercise(
+        id="12.4",
+        question="BERT's values have a bias, ours have none. Return the output bias (d,) that makes up for it, from W_O (d, d_v), its bias (d,) and the value's (d_v,).",
+        difficulty=2,
+        minutes=5,
+        trains="fitting one implementation's weights into another",
+        reference=folded_bias,
+        draw=draw_biases,
+        mistakes=(
+            added_unprojected,
+            transposed,
+            value_bias_alone,
+            output_bias_alone,
+            both_projected,
+            elementwise,
+        ),
+        hints=(
+            "Each row of P sums to one. What is P (V + 1bᵀ)?",
+            "P V + 1bᵀ: the bias arrives whole at W_O, (d, d_v), which maps it to (d,).",
+            "output_bias + output_weight @ …",
+        ),
+    ),
+)
+
+QUIZ = (
+    Question(
+        "A Linformer is trained to predict the next token of a text. Its loss is lower than a causal Transformer's. Why?",
+        (
+            Option(
+                "Its slots hold the token it is asked for",
+                "Every slot mixes the whole text, the next token included.",
+                True,
+            ),
+            Option(
+                "Compression keeps it from overfitting",
+                "The held-out loss fell as well; and a text yet to be written shows that nothing was learned.",
+            ),
+            Option("It has more parameters", "E and F are some more, but cannot tell what comes next."),
+            Option(
+                "A causal mask is in the way of the Transformer",
+                "The mask keeps it honest: there is no next token to see when one writes.",
+            ),
+        ),
+    ),
+    Question(
+        "k is fixed and n grows. Which of these suffers first?",
+        (
+            Option(
+                "repeating what stood somewhere, token by token",
+                "n different values have to pass through k slots.",
+                True,
+            ),
+            Option(
+                "the topic of the text",
+                "An average over all tokens tells much of it, and averages are what slots hold best.",
+            ),
+            Option("the speed", "It is linear in n; that is what one paid for."),
+            Option(
+                "nothing, if E and F are learned",
+                "They are fixed once learned: the same k sums for every text.",
+            ),
+        ),
+    ),
+    Question(
+        "E was made for 512 tokens; a text has 32. What happens?",
+        (
+            Option(
+                "It meets 32 of E's columns; most slots hold little or nothing, and attention is spread over them",
+                "Scores with empty slots are zero, and exp 0 is 1: they take part in every row.",
+                True,
+            ),
+            Option(
+                "Nothing changes, missing tokens count as zero", "They do, and zero slots still get weight."
+            ),
+            Option("An error", "That happens to longer texts, for which E has no columns."),
+            Option(
+                "It gets better, since 128 slots are plenty for 32 tokens",
+                "The slots that belong to these tokens are as few as before.",
+            ),
+        ),
+    ),
+    Question(
+        "In the Long Range Arena Linformer has the second-best score on Pathfinder and the second-worst on Image. What may be concluded?",
+        (
+            Option(
+                "Little about rank: one k, one size, one set of hyperparameters, no error bars",
+                "Re-runs of the same benchmark move Linformer's mean by several points.",
+                True,
+            ),
+            Option(
+                "Low rank regularises",
+                "On Image it fits the training data best of all, and the test data nearly worst.",
+            ),
+            Option("Linformer is made for pictures", "Both tasks are pictures, and it is near both ends."),
+            Option("k = 16 is enough for long texts", "Its Text and Retrieval scores are near the bottom."),
+        ),
+    ),
+    Question(
+        "You have fused exact attention, texts of 512 tokens and a pretrained encoder that is fast enough. Which attention should you take?",
+        (
+            Option(
+                "the exact one, as it is",
+                "There is little to save at 512 tokens, and something to lose.",
+                True,
+            ),
+            Option(
+                "Linformer with the fitted E and F",
+                "It keeps most of the vectors, but not all, and saves little at this length.",
+            ),
+            Option(
+                "Linformer with k = 512",
+                "Exact only where E = F is a permutation, and then it saves nothing.",
+            ),
+            Option(
+                "sliding windows, they are never worse",
+                "They cannot see past their reach; at this length they save little, too.",
+            ),
+        ),
+    ),
+)
