@@ -90,15 +90,20 @@ def fit_pooled(texts: Texts, k: int) -> dict:
     return texts.fitted(model, list(model.parameters()), 2 * UPDATES, RATE_ALL)
 
 
+def compared() -> dict[str, sentence_encoder.SentenceEncoder]:
+    """The encoders whose time and memory are compared."""
+    sizes = sentence_encoder.D_MODEL, NUM_HEADS
+    exact = {
+        STORED: sentence_encoder.SentenceEncoder(StoredMaps(*sizes) for _ in range(NUM_LAYERS)),
+        FUSED: sentence_encoder.full_encoder(),
+    }
+    return exact | {f"Linformer, k = {k}": fresh(k) for k in sorted(WIDTHS)}
+
+
 @torch.no_grad()
 def costs() -> dict:
     """Of one forward pass of four texts of 512 tokens: median seconds and bytes at the peak, name -> both."""
-    ids = passages(split(docstrings())[1])[0][:4]
-    sizes = sentence_encoder.D_MODEL, NUM_HEADS
-    encoders = {
-        STORED: sentence_encoder.SentenceEncoder(StoredMaps(*sizes) for _ in range(NUM_LAYERS)),
-        FUSED: sentence_encoder.full_encoder(),
-    } | {f"Linformer, k = {k}": fresh(k) for k in sorted(WIDTHS)}
+    ids, encoders = passages(split(docstrings())[1])[0][:4], compared()
     seconds = median_seconds({name: partial(encoder, ids) for name, encoder in encoders.items()}, rounds=15)
     return {
         name: {"seconds": round(seconds[name], 4), "bytes": peak_bytes(encoder, ids)}
