@@ -15,25 +15,21 @@ from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.pretrained import stored_heads
 from linformer_from_scratch.projections import MeanPooling
-from linformer_from_scratch.results import mean_and_spread, read_rows, select
+from linformer_from_scratch.results import read_rows, select
 
-RECORDED = {"recall": ("12_recall",), "copy": ("09_copy",)}  # the files of a task's runs
+RECORDED = {"recall": "12_recall", "copy": "09_copy"}  # the file of a task's runs
 
 
-def accuracies(task: str) -> dict[str, dict[int, tuple[float, float]]]:
-    """What recorded models of about 32 keys a query reach: name -> n -> mean and spread over seeds.
+def accuracies(task: str) -> dict[str, dict[int, float]]:
+    """What recorded models of about 32 keys a query reach: name -> n -> share of answers that are right.
 
     Args: task: "recall" or "copy".
     """
-    rows = [row for name in RECORDED[task] for row in read_rows(name)]
-    found: dict[str, dict[int, tuple[float, float]]] = {}
-    for name in dict.fromkeys(row["attention"] for row in read_rows("12_recall")):
-        lengths = sorted({row["n"] for row in select(rows, attention=name)})
-        found[name] = {
-            n: mean_and_spread([row["accuracy"] for row in select(rows, attention=name, n=n)])
-            for n in lengths
-        }
-    return found
+    rows = read_rows(RECORDED[task])
+    names = dict.fromkeys(row["attention"] for row in read_rows(RECORDED["recall"]))
+    return {
+        name: {row["n"]: row["accuracy"] for row in select(rows, attention=name, seed=0)} for name in names
+    }
 
 
 def copy_error(n: int, rank: int) -> float:

@@ -93,6 +93,11 @@ def only_the_neighbour(before, after, place):
     return (after - before)[place - 1].abs().max().item() if place else 0.0
 
 
+def row_norms(before, after, place):
+    """You take the length of a row's change; asked is the largest change of a single number."""
+    return (after - before)[:place].norm(dim=1).max().item() if place else 0.0
+
+
 def sizes_apart(before, after, place):
     """You compare the largest outputs before and after; an output can change and stay as large."""
     return abs((after[:place].abs().max() - before[:place].abs().max()).item()) if place else 0.0
@@ -142,8 +147,18 @@ def filled_slots(E, n):
 
 
 def by_proportion(E, n):
-    """n / seq_len of the slots need not be in use: a window that n cuts in two reads its first part."""
+    """You count by n / seq_len; not every E has windows of one size, and one that n cuts in two reads its first part."""
     return E.size(0) - E.size(0) * n // E.size(1)
+
+
+def by_proportion_rounded_up(E, n):
+    """That is right for windows of one size; a learned E may read the text with any of its slots, so look at its rows."""
+    return E.size(0) - math.ceil(E.size(0) * n / E.size(1))
+
+
+def empty_after_the_text(E, n):
+    """Those slots hold nothing of the tokens after the text; asked is the text, the first n columns."""
+    return int((E[:, n:] == 0).all(dim=1).sum())
 
 
 def empty_columns(E, n):
@@ -178,6 +193,11 @@ def transposed(output_weight, output_bias, value_bias):
     return output_bias + output_weight.mT @ value_bias
 
 
+def from_the_left(output_weight, output_bias, value_bias):
+    """From the left it is value_bias @ output_weight.mT: Linear keeps its weight as (out, in)."""
+    return output_bias + value_bias @ output_weight
+
+
 def value_bias_alone(output_weight, output_bias, value_bias):
     """The output had a bias before; keep it."""
     return output_weight @ value_bias
@@ -201,7 +221,7 @@ def elementwise(output_weight, output_bias, value_bias):
 EXERCISES = (
     Exercise(
         id="12.1",
-        question="How far is the best map of some rank from a permutation of n tokens? Return the Frobenius error, divided by the permutation's norm.",
+        question="How far is the best map of a rank up to n from a permutation of n tokens? Return the Frobenius error, divided by the permutation's norm.",
         difficulty=1,
         minutes=4,
         trains="what k slots can at most hold of a copy",
@@ -223,7 +243,7 @@ EXERCISES = (
     ),
     Exercise(
         id="12.2",
-        question="Token `place` was edited: outputs (n, d) before and after. Return the largest absolute change at an earlier token; 0.0 if there is none.",
+        question="Token `place`, counted from 0, was edited: outputs (n, d) before and after. Return the largest absolute change of a number at an earlier token; 0.0 if place is 0.",
         difficulty=1,
         minutes=4,
         trains="a test for causality that needs no theory",
@@ -236,6 +256,7 @@ EXERCISES = (
             signed,
             average,
             only_the_neighbour,
+            row_norms,
             sizes_apart,
         ),
         hints=(
@@ -246,10 +267,10 @@ EXERCISES = (
     ),
     Exercise(
         id="12.3",
-        question="A text of n tokens meets the first n columns of E (proj_dim, seq_len). How many slots read nothing at all?",
+        question="A text of n tokens meets the first n columns of E (proj_dim, seq_len). How many slots, as an integer, read nothing at all?",
         difficulty=2,
         minutes=5,
-        trains="why a short text cools",
+        trains="what a text shorter than E meets",
         reference=empty_slots,
         draw=draw_windows,
         mistakes=(
@@ -259,6 +280,8 @@ EXERCISES = (
             sums_to_zero,
             filled_slots,
             by_proportion,
+            by_proportion_rounded_up,
+            empty_after_the_text,
             empty_columns,
         ),
         hints=(
@@ -269,7 +292,7 @@ EXERCISES = (
     ),
     Exercise(
         id="12.4",
-        question="BERT's values have a bias, ours have none. Return the output bias (d,) that makes up for it, from W_O (d, d_v), its bias (d,) and the value's (d_v,).",
+        question="BERT's values have a bias, ours have none. For full attention, return the output bias (d,) that makes up for it, from W_O (d, d_v), its bias (d,) and the value's (d_v,).",
         difficulty=2,
         minutes=5,
         trains="fitting one implementation's weights into another",
@@ -278,6 +301,7 @@ EXERCISES = (
         mistakes=(
             added_unprojected,
             transposed,
+            from_the_left,
             value_bias_alone,
             output_bias_alone,
             both_projected,
@@ -302,7 +326,7 @@ QUIZ = (
             ),
             Option(
                 "Compression keeps it from overfitting",
-                "The held-out loss fell as well; and a text yet to be written shows that nothing was learned.",
+                "The held-out loss fell as well; and given only the beginning of a text it is no better than a guess.",
             ),
             Option("It has more parameters", "E and F are some more, but cannot tell what comes next."),
             Option(
@@ -316,7 +340,7 @@ QUIZ = (
         (
             Option(
                 "repeating what stood somewhere, token by token",
-                "n different values have to pass through k slots.",
+                "In every such run its accuracy fell. The map that copies has rank n.",
                 True,
             ),
             Option(
@@ -334,42 +358,43 @@ QUIZ = (
         "E was made for 512 tokens; a text has 32. What happens?",
         (
             Option(
-                "It meets 32 of E's columns; most slots hold little or nothing, and attention is spread over them",
-                "Scores with empty slots are zero, and exp 0 is 1: they take part in every row.",
+                "Most slots are empty, and still get weight",
+                "Their scores are 0, and exp 0 is 1: they take part in every row, and add nothing.",
                 True,
             ),
             Option(
-                "Nothing changes, missing tokens count as zero", "They do, and zero slots still get weight."
+                "Nothing changes, missing tokens count as zero",
+                "Padding does count as zero. But an empty slot scores 0, and exp 0 is 1.",
             ),
             Option("An error", "That happens to longer texts, for which E has no columns."),
             Option(
                 "It gets better, since 128 slots are plenty for 32 tokens",
-                "The slots that belong to these tokens are as few as before.",
+                "A slot still stands for four tokens: eight of the slots hold the text.",
             ),
         ),
     ),
     Question(
-        "In the Long Range Arena Linformer has the second-best score on Pathfinder and the second-worst on Image. What may be concluded?",
+        "In the Long Range Arena Linformer is second of eleven on Pathfinder and second to last on Image. What may be concluded?",
         (
             Option(
                 "Little about rank: one k, one size, one set of hyperparameters, no error bars",
-                "Re-runs of the same benchmark move Linformer's mean by several points.",
+                "Run again, the second place on Pathfinder was a place well behind the Transformer.",
                 True,
             ),
             Option(
                 "Low rank regularises",
-                "On Image it fits the training data best of all, and the test data nearly worst.",
+                "On Image it fits nearly all of the training pictures, and few of the others.",
             ),
             Option("Linformer is made for pictures", "Both tasks are pictures, and it is near both ends."),
-            Option("k = 16 is enough for long texts", "Its Text and Retrieval scores are near the bottom."),
+            Option("k = 16 is enough for long texts", "Its Text and Retrieval scores are at the bottom."),
         ),
     ),
     Question(
-        "You have fused exact attention, texts of 512 tokens and a pretrained encoder that is fast enough. Which attention should you take?",
+        "You have fused exact attention, texts of 512 tokens and a pretrained encoder. Which attention should you take?",
         (
             Option(
                 "the exact one, as it is",
-                "There is little to save at 512 tokens, and something to lose.",
+                "There is little time and no memory to save at 512 tokens, and something to lose.",
                 True,
             ),
             Option(
