@@ -11,6 +11,7 @@ copy    the first half of a text written again
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -92,15 +93,19 @@ def accuracy(model: nn.Module, batches: tasks.Batches, count: int) -> float:
     return torch.cat(right).mean().item()
 
 
-def run(task: str, name: str, n: int, seed: int, keys: int = KEYS) -> dict:
-    """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
+def run(task: str, name: str, n: int, seed: int, keys: int = KEYS, times: int = 1) -> dict:
+    """Train one model; its accuracy ten times on the way, until nothing is wrong any more.
+
+    times: as many updates as usual, on the same schedule stretched.
+    """
     torch.manual_seed(seed)
+    config = replace(CONFIG, steps=times * CONFIG.steps)
     batches, model = getattr(tasks, task)(n, TEXTS[task](n), seed), model_for(task, name, n, keys)
     slow = projection_weights(model) if name == SLOW else []
-    trainer = Trainer(model, masked_loss, batches, CONFIG, device="cpu", slow=slow)
+    trainer = Trainer(model, masked_loss, batches, config, device="cpu", slow=slow)
     curve = []
-    tenth = CONFIG.steps // 10
-    for until in range(tenth, CONFIG.steps + 1, tenth):
+    tenth = config.steps // 10
+    for until in range(tenth, config.steps + 1, tenth):
         trainer.train(until)
         curve.append([until, round(accuracy(trainer.model, batches, JUDGED[task]), 4)])
         if curve[-1][1] == 1:

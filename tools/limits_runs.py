@@ -5,6 +5,7 @@ already is not measured again. The models and their training are those of tools/
 
 recall  a value for every key, then all keys again: at 32 keys a query, n rising
 width   recall by Linformer, E and F learned slowly, at other k
+longer  one of these that failed, with three times as many updates
 writing language models of the docstrings' bytes, told to predict the next one: what they reach while they
         see the whole text, and when it is yet to be written
 """
@@ -31,7 +32,7 @@ from linformer_from_scratch.training.corpora import streams
 
 NAMES = (FULL, SLOW, MEAN, "Nyström", "sliding window")
 LENGTHS = (64, 128, 256, 512)
-EXPERIMENTS = {"recall": (NAMES, (KEYS,)), "width": ((SLOW,), (16, 64, 128))}  # attentions, keys
+EXPERIMENTS = {"recall": (NAMES, (KEYS,)), "width": ((SLOW,), (16, 64, 128, 256))}  # attentions, keys
 SEQ_LEN, D_MODEL, NUM_HEADS, SLOTS = 128, 64, 4, 32  # of the models that write
 CONFIG = Config(steps=3000, learning_rate=3e-3, warmup=100, evaluate_every=10**9)
 GIVEN = (16, 32, 64, 96, 127)  # tokens, of a text yet to be written
@@ -80,6 +81,11 @@ def jobs(word: str) -> Iterator[tuple[dict, partial]]:
         for seed, attention in product((0, 1, 2), WRITERS):
             yield {"attention": attention, "seed": seed}, partial(write, attention, seed)
         return
+    if word == "longer":
+        n, times = 256, 3
+        what = {"task": "recall", "attention": SLOW, "n": n, "size": size_of(SLOW, n, KEYS), "times": times}
+        yield what, partial(run, "recall", SLOW, n, seed=0, times=times)
+        return
     names, budgets = EXPERIMENTS[word]
     for keys, n, name in product(budgets, LENGTHS, names):
         if 2 * keys <= n:
@@ -90,7 +96,7 @@ def jobs(word: str) -> Iterator[tuple[dict, partial]]:
 def main() -> None:
     """Measure the experiments named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("experiments", nargs="+", choices=[*EXPERIMENTS, "writing"])
+    parser.add_argument("experiments", nargs="+", choices=[*EXPERIMENTS, "longer", "writing"])
     torch.set_num_threads(1)
     for word in parser.parse_args().experiments:
         results = Results(RESULTS / f"12_{word}.json", f"python tools/limits_runs.py {word}")
