@@ -122,7 +122,7 @@ WAYS: dict[str, tuple[Callable[[Texts, int], dict], tuple[int, ...]]] = {  # and
     "one slot": (lambda texts, k: texts.judge(pooled(k)), (1,)),  # every query reads the same mean
     "mean pooling": (lambda texts, k: texts.judge(pooled(k)), WIDTHS),
     "E and F": (fit_projections, WIDTHS),
-    "best rank": (lambda texts, k: texts.judge(sentence_encoder.best_rank_encoder(k)), WIDTHS),
+    "best rank": (lambda texts, k: texts.judge(sentence_encoder.best_rank_encoder(k)), (32, 128)),
     "E and F, then all": (fit_all, WIDTHS),
     "mean pooling, all": (fit_pooled, (128,)),
 }

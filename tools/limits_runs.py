@@ -5,7 +5,7 @@ already is not measured again. The models and their training are those of tools/
 
 recall  a value for every key, then all keys again: at 32 keys a query, n rising
 width   recall by Linformer, E and F learned slowly, at other k
-longer  one of these that failed, with three times as many updates
+longer  two of these that failed, with three times as many updates
 writing language models of the docstrings' bytes, told to predict the next one: what they reach while they
         see the whole text, and when it is yet to be written
 """
@@ -82,9 +82,9 @@ def jobs(word: str) -> Iterator[tuple[dict, partial]]:
             yield {"attention": attention, "seed": seed}, partial(write, attention, seed)
         return
     if word == "longer":
-        n, times = 256, 3
-        what = {"task": "recall", "attention": SLOW, "n": n, "size": size_of(SLOW, n, KEYS), "times": times}
-        yield what, partial(run, "recall", SLOW, n, seed=0, times=times)
+        for n, keys in ((256, KEYS), (512, 256)):
+            what = {"task": "recall", "attention": SLOW, "n": n, "size": size_of(SLOW, n, keys), "times": 3}
+            yield what, partial(run, "recall", SLOW, n, 0, keys, times=3)
         return
     names, budgets = EXPERIMENTS[word]
     for keys, n, name in product(budgets, LENGTHS, names):
