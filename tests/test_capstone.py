@@ -1,8 +1,6 @@
 """capstone.py: passages, search, and a fit that makes one encoder say what another says."""
 
-import importlib.util
-from pathlib import Path
-
+import capstone_runs as tool
 import pytest
 import torch
 from torch.testing import assert_close
@@ -13,8 +11,6 @@ from linformer_from_scratch.data import documents
 from linformer_from_scratch.pretrained import tokenize
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
 from linformer_from_scratch.training.recipes import projection_weights
-
-ROOT = Path(__file__).parents[1]
 
 
 def test_passages_are_the_text_in_order_between_their_marks():
@@ -94,19 +90,11 @@ def test_fitting_changes_what_it_may_and_brings_the_encoder_nearer(teacher, text
     assert changed == {name for name in before if ".E." in name or ".F." in name} and len(changed) == 12
 
 
-def load_tool():
-    spec = importlib.util.spec_from_file_location("capstone_runs", ROOT / "tools" / "capstone_runs.py")
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
-    return tool
-
-
 def test_recorded_rows_are_those_that_the_tool_measures():
     rows = results.read_rows("12_capstone")
-    tool = load_tool()
     wanted = {("exact", 512)} | {(way, k) for way, (_, widths) in tool.WAYS.items() for k in widths}
     found = [(row["way"], row["k"]) for row in rows]
-    assert len(found) == len(set(found)) and set(found) <= wanted and found[0] == ("exact", 512)
+    assert len(found) == len(set(found)) and set(found) == wanted and found[0] == ("exact", 512)
     for row in rows:
         for kept in (row["docstrings"], row["reference"]):
             assert 0 <= kept["first"] <= kept["reciprocal"] <= 1 and 0 < kept["cosine"] <= 1
@@ -114,7 +102,6 @@ def test_recorded_rows_are_those_that_the_tool_measures():
 
 
 def test_the_recorded_costs_are_of_the_encoders_that_the_tool_builds():
-    tool = load_tool()
     (row,) = results.read_rows("12_costs")
     costs = row["costs"]
     assert list(costs) == list(tool.compared())

@@ -7,9 +7,10 @@ import nbformat
 import pytest
 import yaml
 
+from linformer_from_scratch.ledger import VERDICTS
+
 CHAPTERS = Path(__file__).parents[1] / "chapters"
 LEDGER = yaml.safe_load((CHAPTERS / "claims.yml").read_text(encoding="utf-8"))
-VERDICTS = {"reproduced", "reproduced smaller", "disputed", "not testable here"}
 FIELDS = {"id", "claim", "source", "verdict", "chapter", "cell", "tolerance", "setup"}
 
 

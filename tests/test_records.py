@@ -1,11 +1,10 @@
 """training/records.py: the runs that are asked for, and what is read off them."""
 
-import importlib.util
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import torch
+import training_runs as tool
 
 from linformer_from_scratch import results
 from linformer_from_scratch.results import Results
@@ -17,10 +16,6 @@ from linformer_from_scratch.training.records import (
     updates_until,
 )
 
-TOOL = Path(__file__).parents[1] / "tools" / "training_runs.py"
-SPEC = importlib.util.spec_from_file_location("training_runs", TOOL)
-tool = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(tool)
 EXPERIMENTS = [*tool.RECIPES, "copying", "finetune", "speed"]
 USUAL = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "learned"}
 ROWS = [

@@ -1,22 +1,18 @@
 """Decks come from the chapters' cells, open from disk without a network, and every slide of them fits."""
 
-import importlib.util
 import re
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+import slides
 from deck_browser import UNTYPESET, open_deck, overflow, steps
 from deck_fixture import EVERYTHING, code, png, prose, result, write
 
 from linformer_from_scratch import plots
 
 ROOT = Path(__file__).parents[1]
-SPEC = importlib.util.spec_from_file_location("slides", ROOT / "tools/slides.py")
-slides = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(slides)
-
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
 LECTURES = [path for path in CHAPTERS if path.stem != "00_start_here"]  # 00 is the opening of the first one
 MATHS = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.DOTALL)

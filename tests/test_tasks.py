@@ -1,10 +1,10 @@
 """tasks.py: every answer stands in the text, once, where the task says; and the runs recorded on them."""
 
-import importlib.util
 import json
 from dataclasses import replace
-from pathlib import Path
 
+import family_runs as tool
+import limits_runs
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -14,11 +14,6 @@ from linformer_from_scratch.data import IGNORE
 from linformer_from_scratch.efficient.blocks import whole_blocks
 from linformer_from_scratch.encoder import sinusoids
 from linformer_from_scratch.tasks import BLANK, VALUES, VOCAB_SIZE
-
-TOOL = Path(__file__).parents[1] / "tools" / "family_runs.py"
-SPEC = importlib.util.spec_from_file_location("family_runs", TOOL)
-tool = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(tool)
 
 every_task = pytest.mark.parametrize("task", ["needle", "copy", "recall"])
 
@@ -141,6 +136,8 @@ def test_only_the_slow_linformer_has_slow_parameters(monkeypatch):
     for name in (tool.LEARNED, tool.SLOW):
         tool.run("needle", name, 64, seed=0)
     assert found == {tool.LEARNED: 0, tool.SLOW: 2 * tool.NUM_LAYERS}
+    longer = tool.run("needle", tool.LEARNED, 64, seed=0, times=3)
+    assert [updates for updates, _ in longer["curve"]] == list(range(3, 31, 3))
 
 
 @pytest.mark.parametrize("name", tool.NAMES)
@@ -151,12 +148,8 @@ def test_every_model_answers_where_it_is_asked(name):
     assert 0 <= tool.accuracy(model, tasks.copy(64, 2), 2) <= 1
 
 
-def test_the_recorded_recall_and_width_are_what_the_limits_tool_measures(monkeypatch):
-    monkeypatch.syspath_prepend(TOOL.parent)
-    limits = importlib.import_module("limits_runs")
-    for path in sorted(results.RESULTS.glob("12_*.json")):
-        word = path.stem[3:]
-        if word in (*limits.EXPERIMENTS, "longer", "writing"):
-            wanted = [what for what, _ in limits.jobs(word)]
-            found = [{name: row[name] for name in wanted[0]} for row in results.read_rows(path.stem)]
-            assert found == wanted[: len(found)] != []
+@pytest.mark.parametrize("word", [*limits_runs.EXPERIMENTS, "writing"])
+def test_recorded_runs_of_the_limits_are_those_that_the_tool_measures(word):
+    wanted = [what for what, _ in limits_runs.jobs(word)]
+    found = results.read_rows(f"12_{word}")
+    assert [{name: row[name] for name in wanted[0]} for row in found] == wanted

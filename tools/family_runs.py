@@ -93,7 +93,7 @@ def accuracy(model: nn.Module, batches: tasks.Batches, count: int) -> float:
     return torch.cat(right).mean().item()
 
 
-def run(task: str, name: str, n: int, seed: int, keys: int = KEYS, times: int = 1) -> dict:
+def run(task: str, name: str, n: int, seed: int = 0, keys: int = KEYS, times: int = 1) -> dict:
     """Train one model; its accuracy ten times on the way, until nothing is wrong any more.
 
     times: as many updates as usual, on the same schedule stretched.

@@ -1,4 +1,4 @@
-"""Measure what chapter 12 shows of recall and of writing: python tools/limits_runs.py recall writing
+"""Measure what chapter 12 shows of recall and of writing: python tools/limits_runs.py recall width
 
 Each word is a file chapters/results/12_WORD.json, a row for each run. A run that stands in the file
 already is not measured again. The models and their training are those of tools/family_runs.py.
@@ -32,7 +32,12 @@ from linformer_from_scratch.training.corpora import streams
 
 NAMES = (FULL, SLOW, MEAN, "Nyström", "sliding window")
 LENGTHS = (64, 128, 256, 512)
-EXPERIMENTS = {"recall": (NAMES, (KEYS,)), "width": ((SLOW,), (16, 64, 128, 256))}  # attentions, keys
+WIDTHS = [(n, keys) for keys in (16, 64, 128, 256) for n in LENGTHS if 2 * keys <= n]  # k is at most n / 4
+EXPERIMENTS = {  # of recall: attentions, tokens and keys a query, what else the run is told
+    "recall": (NAMES, [(n, KEYS) for n in LENGTHS], {"seed": 0}),
+    "width": ((SLOW,), WIDTHS, {"seed": 0}),
+    "longer": ((SLOW,), [(256, KEYS), (512, 256)], {"times": 3}),
+}
 SEQ_LEN, D_MODEL, NUM_HEADS, SLOTS = 128, 64, 4, 32  # of the models that write
 CONFIG = Config(steps=3000, learning_rate=3e-3, warmup=100, evaluate_every=10**9)
 GIVEN = (16, 32, 64, 96, 127)  # tokens, of a text yet to be written
@@ -76,27 +81,21 @@ def write(attention: str, seed: int) -> dict:
 
 
 def jobs(word: str) -> Iterator[tuple[dict, partial]]:
-    """What is measured, and the calls that do; k is at most half of n."""
+    """What is measured, and the calls that do."""
     if word == "writing":
         for seed, attention in product((0, 1, 2), WRITERS):
             yield {"attention": attention, "seed": seed}, partial(write, attention, seed)
         return
-    if word == "longer":
-        for n, keys in ((256, KEYS), (512, 256)):
-            what = {"task": "recall", "attention": SLOW, "n": n, "size": size_of(SLOW, n, keys), "times": 3}
-            yield what, partial(run, "recall", SLOW, n, 0, keys, times=3)
-        return
-    names, budgets = EXPERIMENTS[word]
-    for keys, n, name in product(budgets, LENGTHS, names):
-        if 2 * keys <= n:
-            what = {"task": "recall", "attention": name, "n": n, "size": size_of(name, n, keys), "seed": 0}
-            yield what, partial(run, "recall", name, n, 0, keys)
+    names, sizes, rest = EXPERIMENTS[word]
+    for (n, keys), name in product(sizes, names):
+        what = {"task": "recall", "attention": name, "n": n, "size": size_of(name, n, keys)}
+        yield what | rest, partial(run, "recall", name, n, keys=keys, **rest)
 
 
 def main() -> None:
     """Measure the experiments named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("experiments", nargs="+", choices=[*EXPERIMENTS, "longer", "writing"])
+    parser.add_argument("experiments", nargs="+", choices=[*EXPERIMENTS, "writing"])
     torch.set_num_threads(1)
     for word in parser.parse_args().experiments:
         results = Results(RESULTS / f"12_{word}.json", f"python tools/limits_runs.py {word}")
