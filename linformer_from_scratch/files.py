@@ -1,7 +1,18 @@
-"""Files that are there in full or not at all."""
+"""Files: those that come with the package, those that are there in full or not at all, and locks."""
 
+import errno
 import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import resources
 from pathlib import Path
+from typing import BinaryIO
+
+PACKAGE = Path(str(resources.files("linformer_from_scratch")))  # where it is installed
+DATA = PACKAGE / "data" / "shipped"  # text, maps, fitted E and F; README.md there says where from
+MOMENT = 0.02  # seconds between two looks at a lock
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -19,3 +30,74 @@ def write_whole(path: Path, content: str | bytes) -> None:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def locked(path: Path, wait: float = 0.0) -> Iterator[None]:
+    """Be the only one inside for this path, among all threads and processes.
+
+    What is held is `path.lock`, by the operating system: it lets go when a process ends, however it ends. The
+    file that a killed one leaves there holds nobody up.
+
+    Args:
+        path: a file, there or not, in a folder that is there.
+        wait: seconds to wait while another is inside.
+
+    Raises: BlockingIOError, in one sentence, if another still is; OSError if nothing can be written there.
+    """
+    lock, end = path.with_name(f"{path.name}.lock"), time.monotonic() + wait
+    while (held := _hold(lock)) is None:
+        if time.monotonic() >= end:
+            raise BlockingIOError(f"{path} is in use by another process; wait until that has ended")
+        time.sleep(MOMENT)
+    try:
+        yield
+    finally:
+        _let_go(held, lock)
+
+
+def _hold(lock: Path) -> BinaryIO | None:
+    """The open file, held; None if another holds it."""
+    while True:
+        file = lock.open("ab")
+        try:
+            _take(file)
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(lock)):
+                return file
+        except FileNotFoundError:
+            pass  # whoever held it has removed it: what is held here is no longer the file of that name
+        except (BlockingIOError, PermissionError):  # as POSIX says it, and Windows
+            file.close()
+            return None
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+                file.close()
+                raise
+            warnings.warn(f"the disk of {lock} has no locks; see that nobody else writes there", stacklevel=5)
+            return file
+        file.close()
+
+
+if os.name == "nt":
+    import msvcrt
+
+    def _take(file: BinaryIO) -> None:
+        file.seek(0)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+
+    def _let_go(file: BinaryIO, lock: Path) -> None:
+        file.close()
+        with suppress(OSError):  # an open file cannot be removed here: then another has it
+            lock.unlink()
+else:
+    import fcntl
+
+    def _take(file: BinaryIO) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _let_go(file: BinaryIO, lock: Path) -> None:
+        with suppress(OSError):
+            lock.unlink()
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)  # also of what was forked meanwhile
+        file.close()

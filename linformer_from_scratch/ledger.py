@@ -2,12 +2,14 @@
 
 import html
 import json
-from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
-CHAPTERS = Path(__file__).parents[1] / "chapters"
+from linformer_from_scratch.files import PACKAGE
+
+CLAIMS = PACKAGE / "claims.yml"
+CHAPTERS = PACKAGE.parent / "chapters"  # not there where the package alone is installed
 VERDICTS = ("reproduced", "reproduced smaller", "disputed", "not testable here")
 
 
@@ -29,14 +31,14 @@ class Claim(NamedTuple):
 def ledger() -> list[Claim]:
     """All claims, in the order of their chapters.
 
-    Raises: ValueError if a claim's cell is missing.
+    Raises: ValueError if a claim's cell is missing from its notebook.
     """
-    content = yaml.safe_load((CHAPTERS / "claims.yml").read_text(encoding="utf-8"))
+    content = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
     entries = sorted(content, key=lambda entry: entry["chapter"])
     return [
         Claim(
             *(entry[field] for field in ("id", "claim", "source", "verdict", "chapter")),
-            link=f"{entry['chapter']}.ipynb#{_anchor(entry['chapter'], entry['cell'])}",
+            link=_link(entry["chapter"], entry["cell"]),
             setup=entry["setup"],
         )
         for entry in entries
@@ -70,14 +72,17 @@ def _row(claim: Claim) -> str:
     return "<tr>" + "".join(f"<td style='text-align: left'>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _anchor(chapter: str, tag: str) -> str:
-    """The heading above a tagged cell, as part of an address."""
-    cells = json.loads((CHAPTERS / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]
+def _link(chapter: str, tag: str) -> str:
+    """Address of the heading above a tagged cell; of the chapter alone where there are no notebooks."""
+    notebook = CHAPTERS / f"{chapter}.ipynb"
+    if not CHAPTERS.is_dir():
+        return notebook.name
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     heading = ""
     for cell in cells:
         if cell["cell_type"] == "markdown":
             found = [line for line in "".join(cell["source"]).splitlines() if line.startswith("#")]
             heading = found[-1].lstrip("# ") if found else heading
         if tag in cell["metadata"].get("tags", []):
-            return heading.replace(" ", "-")
+            return f"{notebook.name}#{heading.replace(' ', '-')}"
     raise ValueError(f"no cell of {chapter} has the tag {tag}")

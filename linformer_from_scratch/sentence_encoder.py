@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.files import DATA
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.multihead import MultiHeadAttention, check_inputs, merge_heads
@@ -21,13 +22,12 @@ from linformer_from_scratch.pretrained import (
     MAX_TOKENS,
     NUM_HEADS,
     NUM_LAYERS,
-    STORED,
     model_weights,
 )
 from linformer_from_scratch.projections import LearnedProjection, Projection
 
 D_MODEL, D_FEED_FORWARD = 384, 1536
-FITTED = STORED.parent  # minilm_linformer_k128.safetensors and its model card
+FITTED = DATA  # minilm_linformer_k128.safetensors and its model card
 
 
 class Block(nn.Module):

@@ -7,10 +7,10 @@ import nbformat
 import pytest
 import yaml
 
-from linformer_from_scratch.ledger import VERDICTS
+from linformer_from_scratch.ledger import CLAIMS, VERDICTS
 
 CHAPTERS = Path(__file__).parents[1] / "chapters"
-LEDGER = yaml.safe_load((CHAPTERS / "claims.yml").read_text(encoding="utf-8"))
+LEDGER = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
 FIELDS = {"id", "claim", "source", "verdict", "chapter", "cell", "tolerance", "setup"}
 
 

@@ -13,6 +13,7 @@ FLOORS = {
     "data": 1,
     "baselines": 2,
     "results": 1,
+    "ledger": 1,
     "training": 2,
     "linformer": 2,
     "efficient": 2,

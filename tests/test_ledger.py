@@ -11,7 +11,7 @@ from linformer_from_scratch import ledger as room
 from linformer_from_scratch.ledger import VERDICTS, LedgerTable, ledger
 
 CHAPTERS = Path(__file__).parents[1] / "chapters"
-CONTENT = yaml.safe_load((CHAPTERS / "claims.yml").read_text(encoding="utf-8"))
+CONTENT = yaml.safe_load(room.CLAIMS.read_text(encoding="utf-8"))
 
 
 def test_every_claim_stands_in_it_once_in_the_order_of_the_chapters():
@@ -46,9 +46,16 @@ def test_the_table_shows_every_claim_with_its_link():
 
 def test_a_claim_without_its_cell_is_an_error(tmp_path, monkeypatch):
     entry = {**CONTENT[0], "cell": "claim-nowhere"}
-    (tmp_path / "claims.yml").write_text(yaml.safe_dump([entry]), encoding="utf-8")
+    claims = tmp_path / "claims.yml"
+    claims.write_text(yaml.safe_dump([entry]), encoding="utf-8")
+    monkeypatch.setattr(room, "CLAIMS", claims)
     name = f"{entry['chapter']}.ipynb"
     (tmp_path / name).write_bytes((CHAPTERS / name).read_bytes())
     monkeypatch.setattr(room, "CHAPTERS", tmp_path)
     with pytest.raises(ValueError, match=f"no cell of {entry['chapter']} has the tag claim-nowhere"):
         ledger()
+
+
+def test_without_the_notebooks_claims_name_their_chapters(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "CHAPTERS", tmp_path / "chapters")
+    assert [claim.link for claim in ledger()] == [f"{claim.chapter}.ipynb" for claim in ledger()]

@@ -1,6 +1,6 @@
 """Put Linformer into MiniLM as chapter 12 shows it: python tools/capstone_runs.py
 
-Writes chapters/results/12_capstone.json, a row for each way and k, and the fitted E and F to
+Writes linformer_from_scratch/recorded/12_capstone.json, a row for each way and k, and the fitted E and F to
 build/capstone. What stands in the file is not measured again. Some ten minutes a row on one core; what is
 quick comes first.
 """

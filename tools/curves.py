@@ -1,6 +1,6 @@
 """Draw the learning curves of chapter 08 from its recorded runs: make curves
 
-Reads chapters/results, trains nothing, writes PNG files to build/curves.
+Reads the recorded results, trains nothing, writes PNG files to build/curves.
 """
 
 from pathlib import Path

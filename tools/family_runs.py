@@ -1,6 +1,6 @@
 """Measure what chapter 09 shows of training: python tools/family_runs.py needle copy
 
-Each word is a task and a file chapters/results/09_WORD.json, a row for each run. A run that stands
+Each word is a task and a file linformer_from_scratch/recorded/09_WORD.json, a row for each run. A run that stands
 in the file already is not measured again. Every relative may cost as many operations as reading 32 keys a
 query; two levels takes its cheapest blocks where they cost more, a fitting stride costs 34, linear attention
 costs 32.5 whatever it may.

@@ -1,6 +1,6 @@
 """Measure what chapter 12 shows of recall and of writing: python tools/limits_runs.py recall width
 
-Each word is a file chapters/results/12_WORD.json, a row for each run. A run that stands in the file
+Each word is a file linformer_from_scratch/recorded/12_WORD.json, a row for each run. A run that stands in the file
 already is not measured again. The models and their training are those of tools/family_runs.py.
 
 recall  a value for every key, then all keys again: at 32 keys a query, n rising

