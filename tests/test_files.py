@@ -1,13 +1,16 @@
-"""files.py: a file is there in full or not at all."""
+"""files.py: a file is there in full or not at all, and one alone is inside."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 
 import pytest
 
-from linformer_from_scratch.files import write_whole
+from linformer_from_scratch.files import locked, write_whole
 
 OLD, NEW = "old ж\n", "new 東京\r\n"
 
@@ -90,3 +93,99 @@ def test_two_processes_that_write_the_same_file_each_write_it_whole(tmp_path):
             seen.add(content[0])
     assert [writer.returncode for writer in writers] == [0, 0] and seen == {"a", "b"}
     assert os.listdir(tmp_path) == ["file"]
+
+
+HOLDER = (
+    "import sys, time; from pathlib import Path; from linformer_from_scratch.files import locked\n"
+    "with locked(Path(sys.argv[1])): print('inside', flush=True); time.sleep(float(sys.argv[2]))"
+)
+IN_USE = r"^.*file is in use by another process; wait until that has ended$"
+
+
+@contextmanager
+def another_inside(path, seconds=60.0):
+    """Another process that is inside for this path."""
+    words = [sys.executable, "-c", HOLDER, str(path), str(seconds)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"inside\n"
+        yield process
+        process.kill()
+
+
+def enter(path, wait=0.0):
+    with locked(path, wait):
+        pass
+
+
+def test_only_one_process_is_inside_and_the_other_says_one_sentence(tmp_path):
+    with another_inside(tmp_path / "file"), pytest.raises(BlockingIOError, match=IN_USE):
+        enter(tmp_path / "file")
+
+
+def test_only_one_thread_is_inside(tmp_path):
+    with locked(tmp_path / "file"), pytest.raises(BlockingIOError, match=IN_USE):
+        enter(tmp_path / "file")
+
+
+def test_a_process_that_is_killed_lets_go_and_what_it_leaves_holds_nobody_up(tmp_path):
+    with another_inside(tmp_path / "file") as other:
+        other.kill()
+        other.wait()
+        assert os.listdir(tmp_path) == ["file.lock"]
+        enter(tmp_path / "file")
+    assert os.listdir(tmp_path) == []
+
+
+def test_nothing_is_left_behind_after_an_error_too_and_the_next_may_enter(tmp_path):
+    for _ in range(2):
+        with pytest.raises(KeyError), locked(tmp_path / "file"):
+            assert os.listdir(tmp_path) == ["file.lock"]
+            raise KeyError
+        assert os.listdir(tmp_path) == []
+
+
+def test_who_waits_enters_as_soon_as_the_other_has_left(tmp_path):
+    with another_inside(tmp_path / "file", 0.4):
+        start = time.monotonic()
+        enter(tmp_path / "file", wait=60)
+        assert time.monotonic() - start < 30
+
+
+def test_who_waits_in_vain_waits_as_long_as_was_said(tmp_path):
+    with locked(tmp_path / "file"):
+        start = time.monotonic()
+        with pytest.raises(BlockingIOError, match=IN_USE):
+            enter(tmp_path / "file", wait=0.2)
+        assert 0.2 <= time.monotonic() - start < 30
+
+
+COUNTER = """
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from linformer_from_scratch.files import locked
+path = Path(sys.argv[1])
+for _ in range(100):
+    with locked(path, wait=60):
+        path.write_text(str(int(path.read_text()) + 1))
+"""
+
+
+def test_no_change_is_lost_when_four_processes_count(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("0", encoding="utf-8")
+    counters = [subprocess.Popen([sys.executable, "-c", COUNTER, str(file)]) for _ in range(4)]
+    assert [counter.wait() for counter in counters] == [0] * 4
+    assert file.read_text(encoding="utf-8") == "400" and os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="flock")
+def test_a_disk_without_locks_is_used_with_a_warning(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.warns(UserWarning, match="has no locks; see that nobody else writes there"):
+        enter(tmp_path / "file")
+    assert os.listdir(tmp_path) == []
