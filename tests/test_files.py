@@ -181,6 +181,26 @@ def test_no_change_is_lost_when_four_processes_count(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="flock")
+@pytest.mark.parametrize("content", [None, ""])
+def test_a_lock_that_was_removed_in_the_moment_it_was_taken_is_not_held(tmp_path, monkeypatch, content):
+    import fcntl
+
+    lock, take = tmp_path / "file.lock", fcntl.flock
+
+    def just_removed(file, operation):
+        monkeypatch.setattr(fcntl, "flock", take)
+        lock.unlink()  # by whoever was inside, and another may have made it anew
+        if content is not None:
+            (tmp_path / "new").write_text(content)
+            (tmp_path / "new").replace(lock)
+        take(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", just_removed)
+    with locked(tmp_path / "file"), pytest.raises(BlockingIOError):
+        enter(tmp_path / "file")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="flock")
 def test_a_disk_without_locks_is_used_with_a_warning(tmp_path, monkeypatch):
     def no_locks(*_):
         raise OSError(errno.ENOSYS, "Function not implemented")
