@@ -26,9 +26,8 @@ def doctor() -> None:
 
 
 def _required() -> list[str]:
-    versions = [
-        f"{name} {importlib.metadata.version(name)}" for name in ("torch", "jupyterlab", "ipywidgets")
-    ]
+    versions = [f"torch {torch.__version__}"]  # with its build, which the metadata of a CUDA build leaves out
+    versions += [f"{name} {importlib.metadata.version(name)}" for name in ("jupyterlab", "ipywidgets")]
     return [
         f"ok       Python {platform.python_version()} on {platform.system()}",
         f"ok       {', '.join(versions)}",

@@ -18,6 +18,11 @@ def test_versions_and_cores_are_those_of_this_machine(capsys):
     assert f"torch {torch.__version__}" in text and f"{torch.get_num_threads()} threads" in text
 
 
+def test_torch_is_named_with_its_build_where_its_metadata_leaves_that_out(capsys, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "97.1.0+cu130")
+    assert "torch 97.1.0+cu130, jupyterlab" in "\n".join(lines(capsys))
+
+
 def test_what_is_missing_is_named_with_its_remedy(capsys, monkeypatch):
     def version(name):
         if name in start_here.OPTIONAL:
