@@ -18,16 +18,19 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
     read", keeps gradients finite, and is what PyTorch's fused function returns.
 
     Shape: q (..., n, d), k (..., m, d), mask broadcastable to (..., n, m) -> (..., n, m)
-    Raises: ValueError if q and k differ in d, or if the mask is not boolean or does not fit.
+    Raises: ValueError if q and k differ in d or are not floating point, or if the mask is not boolean or does
+        not fit.
     """
     _check_features(q, k)
-    scores = q @ k.mT / math.sqrt(q.size(-1))  # (..., n, d) @ (..., d, m) -> (..., n, m)
+    if q.dtype == k.dtype == torch.float16:  # whose scores would be infinite beyond 65,504
+        return attention_weights(q.float(), k.float(), mask).half()
+    scores = (q / math.sqrt(q.size(-1))) @ k.mT  # (..., n, d) @ (..., d, m) -> (..., n, m)
     if mask is None:
         return scores.softmax(dim=-1)
     _check_mask(mask, scores)
-    scores = scores.masked_fill(~mask, -math.inf)  # exp(-inf) = 0
-    nobody = ~mask.any(dim=-1, keepdim=True)  # rows with no key to attend to: 0/0 there, and zero instead
-    return scores.softmax(dim=-1).masked_fill(nobody, 0.0)
+    nobody = ~mask.any(dim=-1, keepdim=True)  # rows with no key to attend to: all of -inf would be 0/0
+    hidden = scores.new_full((), -math.inf).where(~nobody, 0.0)  # exp(-inf) = 0
+    return torch.where(mask, scores, hidden).softmax(dim=-1).masked_fill(nobody, 0.0)
 
 
 def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -62,9 +65,11 @@ def padding_mask(lengths: Tensor, n: int) -> Tensor:
         n: tokens of the padded batch.
 
     Shape: lengths (batch,) -> (batch, n)
-    Raises: ValueError if a length is negative or larger than n.
+    Raises: ValueError if lengths is not a row of integers, or if one is negative or larger than n.
     """
-    if lengths.min() < 0 or lengths.max() > n:
+    if lengths.dim() != 1 or lengths.is_floating_point():
+        raise ValueError(f"lengths is {lengths.dtype} {tuple(lengths.shape)}, expected integers (batch,)")
+    if ((lengths < 0) | (lengths > n)).any():
         raise ValueError(f"lengths go from {lengths.min()} to {lengths.max()}; they must lie in 0 … n={n}")
     return torch.arange(n, device=lengths.device) < lengths[:, None]
 
@@ -82,6 +87,8 @@ def _check_features(q: Tensor, k: Tensor) -> None:
         raise ValueError(
             f"q has {q.size(-1)} features, k has {k.size(-1)}; a dot product needs the same number"
         )
+    if not (q.is_floating_point() and k.is_floating_point()):
+        raise ValueError(f"q is {q.dtype}, k is {k.dtype}; expected floating-point numbers")
 
 
 def _check_mask(mask: Tensor, scores: Tensor) -> None:

@@ -1,5 +1,6 @@
 """attention.py, against PyTorch's own function, the definition, and numbers worked out by hand."""
 
+import itertools
 import math
 
 import pytest
@@ -79,6 +80,44 @@ def test_scores_of_ten_thousand_do_not_overflow():
     assert_close(attention_weights(q, torch.tensor([[1.0], [-1.0]])), torch.tensor([[1.0, 0.0]]))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [(torch.bfloat16, 1), *itertools.product((torch.float16, torch.float32), (1, 100, 300, 60_000))],
+)  # bfloat16 rounds large scores to 8 bits, and stays finite
+@pytest.mark.parametrize("mask", [None, random_mask()])
+def test_large_numbers_give_what_pytorch_gives(qkv, dtype, size, mask):
+    q, k = (x.detach().mul(size).clamp(-60_000, 60_000).to(dtype) for x in qkv[:2])
+    v = qkv[2].detach().to(dtype)
+    exact = functional.scaled_dot_product_attention(q.double(), k.double(), v.double(), mask)
+    for attend in (scaled_dot_product_attention, functional.scaled_dot_product_attention):
+        assert_close(attend(q, k, v, mask).double(), exact, atol=8 * torch.finfo(dtype).eps, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_q_is_divided_before_a_product_that_overflows(dtype):
+    root = torch.finfo(dtype).max ** 0.5 / 4
+    q, k = torch.full((1, 64), root, dtype=dtype), torch.full((2, 64), root, dtype=dtype)
+    k[1] = -root  # q · k is 4 times the largest number, and half of it when divided by √64
+    assert_close(attention_weights(q, k), torch.tensor([[1.0, 0.0]], dtype=dtype))
+
+
+ROWS = {
+    "one row": lambda mask: mask[1, :, 2],
+    "a sample": lambda mask: mask[1],
+    "everybody": lambda mask: mask,
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("heads", [1, HEADS])
+def test_no_step_backward_is_ever_nan(qkv, rows, heads):
+    mask = random_mask().repeat(1, heads, 1, 1)
+    ROWS[rows](mask)[...] = False
+    with torch.autograd.set_detect_anomaly(True):
+        ours = gradients(scaled_dot_product_attention(*qkv, mask), qkv)
+    assert_close(ours, gradients(functional.scaled_dot_product_attention(*qkv, mask), qkv), atol=1e-6, rtol=0)
+
+
 def test_entropy_by_hand():
     weights = torch.tensor([[0.25, 0.25, 0.25, 0.25], [0.0, 1.0, 0.0, 0.0], [0.5, 0.25, 0.25, 0.0]])
     assert_close(attention_entropy(weights), torch.tensor([2.0, 0.0, 1.5]))
@@ -118,7 +157,17 @@ def test_errors_say_both_numbers():
         attention_weights(x, x, torch.ones(4, 4))
     with pytest.raises(ValueError, match=r"mask has shape \(4, 3\), which does not fit scores \(4, 4\)"):
         attention_weights(x, x, torch.ones(4, 3, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"q is torch.int64, k is torch.float32; expected floating-point"):
+        attention_weights(x.long(), x)
     with pytest.raises(ValueError, match="at least 1 token, got n=0"):
         causal_mask(0)
     with pytest.raises(ValueError, match=r"lengths go from 2 to 9; they must lie in 0 … n=8"):
         padding_mask(torch.tensor([2, 9]), 8)
+    with pytest.raises(ValueError, match=r"lengths is torch.float32 \(1,\), expected integers \(batch,\)"):
+        padding_mask(torch.tensor([2.5]), 8)
+    with pytest.raises(ValueError, match=r"lengths is torch.int64 \(2, 1\), expected integers \(batch,\)"):
+        padding_mask(torch.tensor([[2], [3]]), 8)
+
+
+def test_a_batch_of_nobody_has_a_padding_mask():
+    assert padding_mask(torch.tensor([], dtype=torch.long), 8).shape == (0, 8)
