@@ -1,7 +1,6 @@
 """Every chapter from 01 on has its clip, made from the scene as it stands. Needs neither manim nor Cairo."""
 
 import ast
-import hashlib
 import importlib.util
 import json
 import shutil
@@ -13,6 +12,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from test_house import ROOMS
+
+from linformer_from_scratch.sources import changed
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "chapters" / "scenes"
@@ -58,9 +59,8 @@ def test_media_holds_a_clip_a_still_and_a_description_for_each_scene_and_nothing
 
 @every_scene
 def test_clip_was_rendered_from_the_scene_as_it_stands(scene):
-    source = scene.read_text(encoding="utf-8") + (FOLDER / "look.py").read_text(encoding="utf-8")
-    current = hashlib.sha256(source.encode()).hexdigest()
-    assert facts(scene)["sha256"] == current, f"{scene.name} or look.py has changed: run `make scenes`"
+    found = changed(facts(scene)["sources"], scene)
+    assert not found, f"{', '.join(found)} changed since {scene.stem} was rendered: run `make scenes`"
 
 
 @every_scene
@@ -106,8 +106,10 @@ def test_scene_takes_its_numbers_from_the_module_of_its_chapter(scene):
 @pytest.fixture
 def tool(tmp_path, monkeypatch):
     """tools/scenes.py at work on a copy of the scenes; it lists what it would render in tool.rendered."""
-    for folder in ("tools", "chapters/scenes"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("tools", "chapters/scenes", "linformer_from_scratch"):
+        shutil.copytree(
+            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.txt")
+        )
     spec = importlib.util.spec_from_file_location("scenes_tool", tmp_path / "tools" / "scenes.py")
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
@@ -119,7 +121,7 @@ def tool(tmp_path, monkeypatch):
 
 
 def change(path):
-    path.write_text(path.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8") + "CHANGED = True\n", encoding="utf-8")
 
 
 def test_tool_renders_nothing_and_needs_no_manim_while_nothing_has_changed(tool, monkeypatch, capsys):
@@ -139,6 +141,14 @@ def test_tool_renders_every_scene_when_their_common_look_changed(tool):
     change(tool.SCENES / "look.py")
     tool.main()
     assert tool.rendered == [scene.stem for scene in SCENES]
+
+
+def test_tool_renders_the_scenes_that_show_a_function_which_changed(tool):
+    """MeanPooling is drawn in three clips, and imported by way of another module in a fourth."""
+    change(tool.ROOT / "linformer_from_scratch" / "projections.py")
+    tool.main()
+    assert {"06_linformer", "06_queries", "07_projections", "12_limits"} <= set(tool.rendered)
+    assert {"01_attention", "03_cost", "05_random_projections"}.isdisjoint(tool.rendered)
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".png", ".json"])

@@ -1,10 +1,9 @@
 """Render the scenes that changed since their clip was made: python tools/scenes.py [01 02 …]
 
 Beside each clip, chapters/scenes/media/ keeps a still (the last frame) and a JSON with the clip's description
-and the hash of the source it was rendered from.
+and the hashes of the code it was rendered from: the scene, and what it imports of the package.
 """
 
-import hashlib
 import importlib.util
 import json
 import sys
@@ -13,6 +12,8 @@ from pathlib import Path
 
 from PIL import Image
 
+from linformer_from_scratch.sources import changed, sources
+
 ROOT = Path(__file__).resolve().parents[1]
 SCENES = ROOT / "chapters" / "scenes"
 MEDIA = SCENES / "media"
@@ -20,18 +21,13 @@ ENCODING = {"crf": "28", "preset": "slow", "tune": "animation", "g": "600"}
 MISSING = "manim is missing: run `make scenes`, or `python -m pip install -e '.[scenes]'`, and try again"
 
 
-def source_hash(path: Path) -> str:
-    """SHA-256 of a scene and of the look that all scenes share."""
-    source = path.read_text(encoding="utf-8") + (SCENES / "look.py").read_text(encoding="utf-8")
-    return hashlib.sha256(source.encode()).hexdigest()
-
-
 def is_current(path: Path) -> bool:
-    """Whether clip, still and JSON exist and come from this source."""
+    """Whether clip, still and JSON exist and come from this scene, with the code that it imports."""
     clip, still, facts = outputs(path)
     if not (clip.exists() and still.exists() and facts.exists()):
         return False
-    return json.loads(facts.read_text(encoding="utf-8"))["sha256"] == source_hash(path)
+    recorded = json.loads(facts.read_text(encoding="utf-8")).get("sources", {})
+    return not changed(recorded, path, ROOT)
 
 
 def outputs(path: Path) -> tuple[Path, Path, Path]:
@@ -81,9 +77,9 @@ def render(path: Path) -> None:
     last.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1).save(still, optimize=True)  # keeps rare colours
     record = {
         "description": Scene.__doc__.splitlines()[0],
-        "sha256": source_hash(path),
         "manim": manim.__version__,
         "seconds": round(scene.renderer.time, 1),
+        "sources": sources(path, ROOT),
     }
     facts.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
