@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.data import IGNORE
+from linformer_from_scratch.data import IGNORE, check_size, generator_of
 
 VALUES = 16  # different values, so that a guess is right once in 16
 BLANK = 2 * VALUES  # stands where an answer is asked for; VALUES + v is the value v, marked
@@ -25,12 +25,13 @@ def needle(n: int, batch: int, seed: int = 0) -> Batches:
     """Find the only marked token, at a random place before the last, and say its value.
 
     Shape: step -> inputs and targets (batch, n)
-    Raises: ValueError if n < 2.
+    Raises: ValueError if n < 2 or the batch is empty.
     """
-    _check_length(n)
+    check_size("n", n, least=2)
+    check_size("batch", batch)
 
     def batches(step: int) -> tuple[Tensor, Tensor]:
-        draw = _generator(seed, step)
+        draw = generator_of(seed, step)
         inputs = torch.randint(VALUES, (batch, n), generator=draw)
         places = torch.randint(n - 1, (batch, 1), generator=draw)
         targets = torch.full((batch, n), IGNORE)
@@ -46,14 +47,15 @@ def copy(n: int, batch: int, seed: int = 0) -> Batches:
     """Write the first half of the text again: token n/2 + i is token i.
 
     Shape: step -> inputs and targets (batch, n)
-    Raises: ValueError if n is odd or below 2.
+    Raises: ValueError if n is odd or below 2, or the batch is empty.
     """
-    _check_length(n)
+    check_size("n", n, least=2)
+    check_size("batch", batch)
     if n % 2:
         raise ValueError(f"n is {n}, expected an even number")
 
     def batches(step: int) -> tuple[Tensor, Tensor]:
-        inputs = torch.randint(VALUES, (batch, n), generator=_generator(seed, step))
+        inputs = torch.randint(VALUES, (batch, n), generator=generator_of(seed, step))
         targets = torch.full((batch, n), IGNORE)
         targets[:, n // 2 :] = inputs[:, : n // 2]
         inputs[:, n // 2 :] = BLANK
@@ -69,14 +71,15 @@ def recall(n: int, batch: int, seed: int = 0) -> Batches:
     The keys are the tokens from VOCAB_SIZE on, each once in either half.
 
     Shape: step -> inputs and targets (batch, n)
-    Raises: ValueError if n is no multiple of 4.
+    Raises: ValueError if n is no multiple of 4 from 4 on, or the batch is empty.
     """
-    _check_length(n)
+    check_size("n", n, least=2)
+    check_size("batch", batch)
     if n % 4:
         raise ValueError(f"n is {n}, expected a multiple of 4")
 
     def batches(step: int) -> tuple[Tensor, Tensor]:
-        draw = _generator(seed, step)
+        draw = generator_of(seed, step)
         told, asked = (torch.rand(batch, n // 4, generator=draw).argsort(dim=-1) for _ in range(2))
         value_of = torch.randint(VALUES, (batch, n // 4), generator=draw)  # of key 0, 1, …
         inputs = torch.full((batch, n), BLANK)
@@ -92,12 +95,3 @@ def recall(n: int, batch: int, seed: int = 0) -> Batches:
 def vocab_size(task: str, n: int) -> int:
     """How many different tokens a task has; the keys of recall come on top."""
     return VOCAB_SIZE + (n // 4 if task == "recall" else 0)
-
-
-def _generator(seed: int, step: int) -> torch.Generator:
-    return torch.Generator().manual_seed(1_000_003 * seed + step)
-
-
-def _check_length(n: int) -> None:
-    if n < 2:
-        raise ValueError(f"n is {n}, expected at least 2")

@@ -1,12 +1,17 @@
 """data: the shipped text is what was shipped, a bad file gets one sentence, a batch is what it says."""
 
 import ast
+import hashlib
 import inspect
 import os
+import random
+import socket
 import sysconfig
 import tempfile
+import unicodedata
 from collections import Counter
-from pathlib import Path
+from itertools import product
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from pydoc_data.topics import topics
 
 import pytest
@@ -23,6 +28,7 @@ from linformer_from_scratch.data import (
     SubwordVocabulary,
     docstrings,
     documents,
+    generator_of,
     held_out,
     mask_tokens,
     pad,
@@ -33,6 +39,7 @@ from linformer_from_scratch.data import (
     stream,
     text,
 )
+from linformer_from_scratch.data.text import order_of, title_of
 
 STDLIB = Path(sysconfig.get_paths()["stdlib"])
 
@@ -171,15 +178,36 @@ def locked_folder(request):
 def test_what_is_locked_is_named_and_its_folder_is_not_read_in_part(locked_folder):
     folder, locked = locked_folder
     for path in (folder / "inner/locked.txt", folder):
-        with pytest.raises(PermissionError, match=rf"{locked}.* may not be read"):
-            read_text(path)
+        for read in (read_text, read_documents):
+            with pytest.raises(PermissionError, match=rf"{locked}.* may not be read"):
+                read(path)
 
 
 def test_a_folder_is_a_document_a_file(tmp_path):
     (tmp_path / "b").mkdir()
     for name, content in (("b/two.md", "two\f"), ("a.txt", "one"), ("empty.txt", "\n"), ("no.png", "\0")):
         (tmp_path / name).write_text(content)
-    assert read_documents(tmp_path) == {"a.txt": "one", str(Path("b/two.md")): "two\f"}
+    assert read_documents(tmp_path) == {"a.txt": "one", "b/two.md": "two\f"}
+
+
+@pytest.mark.parametrize("kind", [PurePosixPath, PureWindowsPath])
+def test_a_title_is_the_same_on_every_system(kind):
+    assert title_of(kind("my texts", "b", "two.md"), kind("my texts")) == "b/two.md"
+
+
+def test_a_folder_is_read_in_the_same_order_on_every_system(tmp_path):
+    names = ["B.txt", "a.txt", "b/c.txt", "b-.txt", "e\u0301.txt", "Zé.txt"]  # Windows would put a before B
+    (tmp_path / "b").mkdir()
+    for name in names:
+        (tmp_path / name).write_text(name, encoding="utf-8")
+    expected = ["B.txt", "Zé.txt", "a.txt", "b/c.txt", "b-.txt", "e\u0301.txt"]
+    assert list(map(unify, read_documents(tmp_path))) == list(map(unify, expected))
+    composed, apart = sorted(map(unify, names), key=order_of), sorted(names, key=order_of)
+    assert composed == list(map(unify, apart))  # macOS writes é as two letters
+
+
+def unify(name):
+    return unicodedata.normalize("NFC", name)
 
 
 def test_form_feeds_cut_a_file_into_titled_documents(tmp_path):
@@ -215,9 +243,219 @@ def test_a_file_without_form_feeds_is_ten_parts_that_join_to_the_whole(tmp_path,
     assert lines < 97 or max(sizes) < 1.5 * min(sizes)
 
 
-def test_a_file_of_one_line_is_one_document(tmp_path):
-    (tmp_path / "mine.txt").write_text("one line")
-    assert list(read_documents(tmp_path / "mine.txt").values()) == ["one line"]
+@pytest.mark.parametrize(
+    ("content", "parts"),
+    [
+        ("one line", ["one ", "line"]),
+        ("\n\n\none line\n\n\n", ["one ", "line\n\n\n"]),
+        ("word", ["w", "o", "r", "d"]),
+        (" 東京\n", ["東", "京"]),
+        ("one page\nof text\n\f", ["one page\n", "of text\n"]),
+        ("\fTitle\nbody\n", ["Title\n", "body\n"]),
+        ("\fa b\f\f", ["a ", "b\f\f"]),
+    ],
+)
+def test_a_text_in_one_piece_is_cut_at_lines_or_words_or_letters(tmp_path, content, parts):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner/empty.txt").write_text(" \n")
+    (tmp_path / "inner/mine.txt").write_text(content, encoding="utf-8")
+    for path, name in ((tmp_path / "inner/mine.txt", "mine.txt"), (tmp_path, "inner/mine.txt")):
+        found = read_documents(path)
+        assert list(found.values()) == parts
+        assert all(title.startswith(f"{name}, part ") for title in found)
+        learned, hidden = split(found)
+        assert learned and hidden and learned | hidden == found
+
+
+def test_a_single_letter_cannot_be_split_and_says_so(tmp_path):
+    (tmp_path / "mine.txt").write_text("x\n")
+    found = read_documents(tmp_path / "mine.txt")
+    assert len(found) == 1
+    with pytest.raises(ValueError, match=r"of 1 documents are held out at share=0\.2; expected at least one"):
+        split(found)
+
+
+def test_no_part_takes_the_place_of_another(tmp_path):
+    """A title may read as the number that a later part without one would get."""
+    content = "mine.txt, part 2\nfirst\n\f\nsecond\n\f\nthird\n\fmine.txt, part 4\nfourth\n"
+    (tmp_path / "mine.txt").write_text(content)
+    found = read_documents(tmp_path / "mine.txt")
+    together = " ".join(found.values())
+    assert len(found) == 4 and all(word in together for word in ("first", "second", "third", "fourth"))
+
+
+def test_a_name_that_is_not_utf_8_can_be_read_and_is_told_where_something_is_wrong(tmp_path):
+    name = os.fsdecode(b"caf\xe9.txt")
+    try:
+        (tmp_path / name).write_text("one")
+    except OSError:
+        pytest.skip("this file system takes no such names")
+    (tmp_path / "good.txt").write_text("two")
+    learned, hidden = split(read_documents(tmp_path))
+    assert sorted([*learned.values(), *hidden.values()]) == ["one", "two"]
+    (tmp_path / name).write_bytes(b"\xff")
+    for path in (tmp_path, tmp_path / name):
+        with pytest.raises(ValueError, match=r"caf\\udce9\.txt' is not UTF-8 \(byte 0 is 0xff\)") as caught:
+            read_documents(path)
+        str(caught.value).encode()  # any screen can show it
+    for gone in (tmp_path / name / "x", tmp_path / f"{name}x"):
+        with pytest.raises(OSError, match=r"caf\\udce9\.txt") as caught:
+            read_text(gone)
+        str(caught.value).encode()
+
+
+def test_links_lose_nothing_and_double_nothing(tmp_path):
+    folder, other = tmp_path / "texts", tmp_path / "other"
+    for path in (folder / "inner", other / "below"):
+        path.mkdir(parents=True)
+    (folder / "z.txt").write_text("z")
+    (folder / "inner/one.txt").write_text("one")
+    (other / "two.txt").write_text("two")
+    (other / "below/three.txt").write_text("three")
+    for link, target in (
+        ("a.txt", folder / "z.txt"),  # the same file
+        ("b.txt", other / "two.txt"),
+        ("inner/again", folder),  # circles
+        ("inner/above", tmp_path),
+        ("linked", other),
+        ("twice", other / "below"),
+        ("other.bin", other / "two.txt"),
+    ):
+        try:
+            (folder / link).symlink_to(target)
+        except OSError:
+            pytest.skip("this system makes no links")
+    assert read_documents(folder) == {
+        "b.txt": "two",
+        "inner/one.txt": "one",
+        "linked/below/three.txt": "three",
+        "z.txt": "z",
+    }
+    (folder / "circle.txt").symlink_to(folder / "circle.txt")
+    for path in (folder, folder / "circle.txt"):
+        with pytest.raises(OSError, match=r"circle\.txt cannot be read: "):
+            read_text(path)
+    (folder / "circle.txt").unlink()
+    (folder / "lost.md").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match=r"no file or folder .*lost\.md"):
+        read_text(folder)
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def socket_file(path):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(path))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("make", [pipe, socket_file])
+def test_a_pipe_is_not_waited_for(tmp_path, monkeypatch, make):
+    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    make("pipe.txt")
+    for path in ("pipe.txt", "."):
+        with pytest.raises(ValueError, match=r"pipe\.txt is neither a file nor a folder, expected text"):
+            read_text(path)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+def test_names_of_any_kind_are_read_and_told_in_one_line(tmp_path):
+    names = [
+        "a\nb.txt",
+        "c\td.md",
+        "e\\f.txt",
+        "'g'.txt",
+        " h .txt",
+        "i.txt.txt",
+        "j" * 250 + ".md",
+        "\u202ek.txt",
+    ]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    (tmp_path / "folder.txt").mkdir()
+    (tmp_path / "folder.txt/l.txt").write_text("l")
+    found = read_documents(tmp_path)
+    assert found == {name: name for name in names} | {"folder.txt/l.txt": "l"}
+    (tmp_path / names[0]).write_bytes(b"\0")
+    with pytest.raises(ValueError, match=r"^'.*a\\nb\.txt' is binary \(byte 0 is zero\), expected text$"):
+        read_text(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "error", "sentence"),
+    [
+        ("", ValueError, r"the path is '', expected that of a file or folder"),
+        ("a\0b.txt", ValueError, r"the path is 'a\\x00b\.txt', expected"),
+        ("~nobody-of-this-name/a.txt", FileNotFoundError, "no home folder for ~nobody-of-this-name/a.txt"),
+        ("x" * 300 + ".txt", OSError, r"x{9}\.txt"),
+        ("good.txt/below", OSError, "good.txt/below"),
+    ],
+)
+def test_a_path_that_cannot_be_is_refused_in_one_sentence(tmp_path, monkeypatch, path, error, sentence):
+    monkeypatch.chdir(tmp_path)
+    Path("good.txt").write_text("good")
+    for read in (read_text, read_documents):
+        with pytest.raises(error, match=sentence) as caught:
+            read(path)
+        assert "\n" not in str(caught.value) and "Errno" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"\xef\xbb\xbfa\r\nb", "a\nb"),
+        (b"a\rb\r\r\nc\n\r", "a\rb\r\nc\n\r"),
+        ("\ufeff\ufeffa".encode(), "\ufeffa"),
+        ("a\u2028b\x85c\x1cd\x0be".encode(), "a\u2028b\x85c\x1cd\x0be"),
+        (b"x" * 2_000_003, "x" * 2_000_003),  # one long line
+        (b"\n" * 5000 + b"end", "\n" * 5000 + "end"),
+        ("\U0010ffff\ue000\u200b".encode(), "\U0010ffff\ue000\u200b"),
+    ],
+)
+def test_every_character_of_a_file_is_read_and_every_part_that_is_not_blank_is_kept(tmp_path, raw, expected):
+    (tmp_path / "mine.txt").write_bytes(raw)
+    assert read_text(tmp_path / "mine.txt") == expected
+    found = "".join(read_documents(tmp_path / "mine.txt").values())
+    assert found.split() == expected.split() and found in expected
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b" \n\t", b"\xef\xbb\xbf", b"\xef\xbb\xbf\r\n", b"\f\f\n", "\u3000\x85".encode()]
+)
+def test_what_is_blank_is_empty(tmp_path, raw):
+    (tmp_path / "blank.txt").write_bytes(raw)
+    for read, path in product((read_text, read_documents), (tmp_path, tmp_path / "blank.txt")):
+        with pytest.raises(ValueError, match=f"{path.name} is empty, expected text"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "a".encode("utf-16"),
+        "a".encode("utf-32"),
+        b"%PDF-1.7\n\xe2\xe3",
+        b"a\xed\xa0\x80",
+        b"\xc0\x80",
+        b"a\xf0\x9f\x8e",
+    ],
+)
+def test_what_is_no_utf_8_is_never_half_read(tmp_path, raw):
+    (tmp_path / "bad.txt").write_bytes(raw)
+    (tmp_path / "good.txt").write_text("good")
+    for read, path in product((read_text, read_documents), (tmp_path, tmp_path / "bad.txt")):
+        with pytest.raises(ValueError, match=r"bad\.txt is (not UTF-8|binary) \(byte \d is "):
+            read(path)
+
+
+def test_a_folder_of_hidden_folders_says_that_these_are_left_out(tmp_path):
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden/one.txt").write_text("one")
+    with pytest.raises(ValueError, match=r"holds no text file \(.*\) outside hidden folders"):
+        read_documents(tmp_path)
+    assert read_text(tmp_path / ".hidden") == "one"
 
 
 def test_no_bad_file_is_half_read_into_documents(tmp_path):
@@ -332,6 +570,42 @@ def test_two_empty_sides_are_refused():
             held_out(some, share)
 
 
+@pytest.mark.parametrize("files", [2, 3, 5, 10])
+def test_however_few_documents_there_are_one_is_held_out_and_one_is_learned(files):
+    """Where the draw by names gives both sides something, it is the draw by names."""
+    draw, empty = random.Random(files), 0
+    for _ in range(300):
+        titles = [f"{draw.randrange(10**9)}.txt" for _ in range(files)]
+        places = [int(hashlib.sha256(t.encode()).hexdigest()[:8], 16) / 2**32 for t in titles]
+        drawn = [title for title, place in zip(titles, places, strict=True) if place < 0.2]
+        empty += not drawn
+        expected = drawn or [titles[places.index(min(places))]]
+        if len(drawn) == files:
+            expected = [title for title, place in zip(titles, places, strict=True) if place < max(places)]
+        assert held_out(titles) == expected and 0 < len(expected) < files
+    assert empty > 20  # of these names, the draw alone would have held nothing out
+
+
+def test_a_large_share_leaves_one_to_learn_from():
+    titles = [f"title {i}" for i in range(7)]
+    assert len(held_out(titles, 0.999999)) == 6 and len(held_out(titles, 1e-9)) == 1
+
+
+def test_the_same_name_is_drawn_alike_however_its_accents_are_written():
+    composed = [f"é {i}" for i in range(200)]
+    apart = [unicodedata.normalize("NFD", title) for title in composed]
+    assert apart != composed and held_out(apart) == [
+        unicodedata.normalize("NFD", t) for t in held_out(composed)
+    ]
+    both = ["é", "e\u0301"]
+    assert len(held_out(both)) == 1
+
+
+def test_the_shipped_texts_are_split_as_in_the_recorded_runs():
+    for texts, expected in ((docstrings(), [1333634, 418787]), (documents(), [310152, 154818])):
+        assert [sum(map(len, side.values())) for side in split(texts)] == expected
+
+
 def test_a_stream_is_every_text_and_an_end():
     vocabulary = ByteVocabulary()
     ids = stream(["ab", "", "c"], vocabulary)
@@ -389,6 +663,57 @@ def test_a_masked_batch_is_a_function_of_seed_and_step():
         assert not torch.equal(first[0], other[0]) and not torch.equal(first[0], batches[0](step + 1)[0])
         assert first[0].shape == first[1].shape == (5, SEQ_LEN)
     assert not torch.equal(batches[0](1)[0], batches[2](0)[0])  # not seed + step
+
+
+PAIRS = [*product(range(40), (*range(60), 10**6, 1_000_003, 10**9, 2**31, 2**32 - 1))]
+LARGE = [
+    0,
+    1,
+    5,
+    2**32,
+    2**32 + 1,
+    5 * 2**32,
+    5 * 2**32 + 1,
+    2**33,
+    2**64,
+    2**64 + 2**32,
+    10**30,
+    -1,
+    -(2**32),
+    -(2**64),
+]
+
+
+def test_every_seed_and_step_has_a_stream_of_its_own():
+    pairs = {*PAIRS, *product(LARGE, LARGE)}
+    first = {generator_of(*pair).initial_seed() for pair in pairs}
+    assert len(first) == len(pairs) > 2500
+
+
+def test_a_generator_draws_what_it_drew_when_the_runs_were_recorded():
+    drawn = [
+        torch.randint(1000, (3,), generator=generator_of(*pair)).tolist() for pair in ((0, 0), (7, 2999))
+    ]
+    assert drawn == [[676, 938, 673], [485, 600, 502]]
+
+
+@pytest.mark.parametrize("pair", [(2.0, 0), (0, 1.5), ("1", 0), (None, 0), (float("nan"), 0)])
+def test_a_seed_that_is_no_integer_is_refused(pair):
+    with pytest.raises(
+        ValueError, match=f"seed and step are {pair[0]!r} and {pair[1]!r}, expected two integers"
+    ):
+        generator_of(*pair)
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.0, True])
+def test_empty_windows_and_batches_are_refused(size):
+    expected = f"is {size!r}, expected an integer of at least 1"
+    with pytest.raises(ValueError, match=f"batch_size {expected}"):
+        MaskedBatches(torch.arange(30), SEQ_LEN, size, VOCAB)
+    with pytest.raises(ValueError, match=f"seq_len {expected}"):
+        MaskedBatches(torch.arange(30), size, 2, VOCAB)
+    with pytest.raises(ValueError, match=f"batch_size {expected}"):
+        LabelledBatches(torch.zeros(3, 7), torch.zeros(3), size)
 
 
 def test_windows_are_pieces_of_the_stream_the_first_and_the_last_too():

@@ -59,8 +59,26 @@ def test_a_batch_is_a_function_of_seed_and_step(task):
     assert not torch.equal(batch(1, 2), batch(1, 3)) and not torch.equal(batch(1, 2), batch(0, 2))
 
 
+@every_task
+def test_no_two_seeds_share_a_batch(task):
+    """Of any size and sign; steps beyond those of any run too."""
+    seeds, steps = [0, 1, 2, -1, 2**32, 2**70], [0, 1, 5, 1_000_003, 2 * 1_000_003, 10**9, 2**32, 2**32 + 1]
+    batches = [getattr(tasks, task)(24, 3, seed)(step) for seed in seeds for step in steps]
+    found = {tuple(batch[0].flatten().tolist()) for batch in batches}
+    assert len(found) == len(seeds) * len(steps)
+
+
+@every_task
+def test_a_seed_that_is_no_integer_and_an_empty_batch_are_refused(task):
+    with pytest.raises(ValueError, match=r"seed and step are 2\.0 and 0, expected two integers"):
+        getattr(tasks, task)(8, 4, 2.0)(0)
+    for batch in (0, -3, 2.5):
+        with pytest.raises(ValueError, match=f"batch is {batch}, expected an integer of at least 1"):
+            getattr(tasks, task)(8, batch)
+
+
 @pytest.mark.parametrize(
-    ("task", "n"), [("needle", 1), ("copy", 0), ("copy", 7), ("recall", 0), ("recall", 6)]
+    ("task", "n"), [("needle", 1), ("copy", 0), ("copy", 7), ("recall", 0), ("recall", 6), ("copy", 8.0)]
 )
 def test_impossible_lengths_are_refused(task, n):
     with pytest.raises(ValueError, match=f"n is {n}, expected"):

@@ -1,6 +1,8 @@
 """Token ids to batches. A batch is a function of a seed and a step: asked again, it is the same again."""
 
 import hashlib
+import operator
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -16,16 +18,30 @@ MASKED, REPLACED = 0.15, (0.8, 0.9)  # Devlin et al. 2019, section 3.1: 15 %; be
 def held_out(titles: Iterable[str], share: float = 0.2) -> list[str]:
     """Titles of the documents to keep for validation: drawn by their names, so the same on every machine.
 
-    Raises: ValueError if none is left on one of the two sides.
+    Of two documents or more, at least one is held out and at least one is left to learn from.
+
+    Raises: ValueError if there are fewer, or share is not between 0 and 1.
     """
     titles = list(titles)
-    drawn = [t for t in titles if int(hashlib.sha256(t.encode()).hexdigest()[:8], 16) < share * 2**32]
+    places = {title: _place(title) for title in titles}
+    if len(places) > 1 and 0 < share < 1:  # a small corpus has both sides too
+        first, *_, last = sorted(places, key=lambda title: (places[title], title))
+        places[first], places[last] = 0.0, 1.0
+    drawn = [title for title in titles if places[title] < share]
     if not 0 < len(drawn) < len(titles):
         raise ValueError(
             f"{len(drawn)} of {len(titles)} documents are held out at share={share}; "
             "expected at least one on either side"
         )
     return drawn
+
+
+def _place(title: str) -> float:
+    """Where its name puts a title, from 0 to 1; é may be one letter or, as macOS writes it, two."""
+    name = unicodedata.normalize("NFC", title).encode(
+        errors="surrogatepass"
+    )  # some files' names are no UTF-8
+    return int(hashlib.sha256(name).hexdigest()[:8], 16) / 2**32
 
 
 def split(documents: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -41,6 +57,24 @@ def split(documents: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
 def stream(texts: Iterable[str], vocabulary) -> Tensor:
     """All texts as one row of token ids, END after each. Shape: (tokens,)."""
     return torch.tensor([i for text in texts for i in (*vocabulary.encode(text), END)], dtype=torch.long)
+
+
+def generator_of(seed: int, step: int) -> torch.Generator:
+    """One for each pair of integers, of any size and sign.
+
+    PyTorch's generator reads 32 bits of a seed, so both are mixed into these. Among 100,000 pairs about one
+    has the bits of another, by chance.
+
+    Raises: ValueError if one of them is no integer.
+    """
+    try:
+        mixed = operator.index(seed), operator.index(step)
+    except TypeError:
+        raise ValueError(f"seed and step are {seed!r} and {step!r}, expected two integers") from None
+    if not all(0 <= number < 2**32 for number in mixed):  # numpy would run the words of the two together
+        mixed = int.from_bytes(hashlib.sha256(f"{mixed}".encode()).digest())
+    (bits,) = np.random.SeedSequence(mixed).generate_state(1)
+    return torch.Generator().manual_seed(int(bits))
 
 
 def mask_tokens(ids: Tensor, vocab_size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -70,10 +104,12 @@ class MaskedBatches:
         vocab_size: for the random tokens.
         seed: another seed, other windows and masks.
 
-    Raises: ValueError if the stream is shorter than a window.
+    Raises: ValueError if the stream is shorter than a window, or a window or a batch is empty.
     """
 
     def __init__(self, ids: Tensor, seq_len: int, batch_size: int, vocab_size: int, seed: int = 0):
+        check_size("seq_len", seq_len)
+        check_size("batch_size", batch_size)
         if len(ids) < seq_len:
             raise ValueError(f"the text has {len(ids)} tokens, expected at least seq_len={seq_len}")
         self.windows = ids.unfold(0, seq_len, 1)  # (tokens - seq_len + 1, seq_len), a view
@@ -81,7 +117,7 @@ class MaskedBatches:
 
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
         """Inputs and targets of a step. Shape: two of (batch_size, seq_len)."""
-        generator = _generator(self.seed, step)
+        generator = generator_of(self.seed, step)
         some = torch.randint(len(self.windows), (self.batch_size,), generator=generator)
         return mask_tokens(self.windows[some], self.vocab_size, generator)
 
@@ -96,10 +132,11 @@ class LabelledBatches:
         seed: another seed, another order.
 
     Shape: ids (texts, n), labels (texts,)
-    Raises: ValueError if there is not one label for each text, or no text.
+    Raises: ValueError if there is not one label for each text, or no text, or a batch is empty.
     """
 
     def __init__(self, ids: Tensor, labels: Tensor, batch_size: int, seed: int = 0):
+        check_size("batch_size", batch_size)
         if not 0 < len(ids) == len(labels):
             raise ValueError(f"{len(ids)} texts and {len(labels)} labels, expected as many of both, and some")
         self.ids, self.labels, self.batch_size, self.seed = ids, labels, batch_size, seed
@@ -110,7 +147,7 @@ class LabelledBatches:
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
         """Inputs and labels of a step. Shape: (batch_size, n), (batch_size,)."""
         epoch, i = divmod(step, len(self))
-        order = torch.randperm(len(self.ids), generator=_generator(self.seed, epoch))
+        order = torch.randperm(len(self.ids), generator=generator_of(self.seed, epoch))
         some = order[i * self.batch_size : (i + 1) * self.batch_size]
         return self.ids[some], self.labels[some]
 
@@ -124,7 +161,7 @@ def pad(rows: Sequence[Sequence[int]], seq_len: int) -> Tensor:
     return ids
 
 
-def _generator(seed: int, step: int) -> torch.Generator:
-    """One for each pair: PyTorch's generator reads 32 bits of a seed, so both are mixed into these."""
-    (mixed,) = np.random.SeedSequence((seed, step)).generate_state(1)
-    return torch.Generator().manual_seed(int(mixed))
+def check_size(name: str, size: int, least: int = 1) -> None:
+    """Raise ValueError unless size is an integer, and large enough."""
+    if type(size) is not int or size < least:
+        raise ValueError(f"{name} is {size!r}, expected an integer of at least {least}")
