@@ -1,31 +1,40 @@
 """Measured results: JSON files of rows with their provenance."""
 
+import glob
 import json
+import math
 import os
 import platform
+import re
 import statistics
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.files import PACKAGE, write_whole
+from linformer_from_scratch.files import PACKAGE, locked, write_whole
+from linformer_from_scratch.sources import ROOT, changed, sources
 
 RESULTS = PACKAGE / "recorded"
-FIELDS = ("command", "date", "machine", "versions", "rows")
-VERSION = 1  # of the layout; older files have none, lack commit and driver, and are read as well
+FIELDS = {"command": str, "date": str, "machine": dict, "versions": dict, "rows": list}
+WAIT = 60.0  # seconds for another who writes into the same file
+VERSION = (
+    2  # of the layout; older ones lack the sources, the oldest commit and driver too: they are read as well
+)
 
 
 def provenance(command: str) -> dict:
-    """What a result file says of its origin: command, date, commit, machine, versions."""
+    """What a result file says of its origin: command, date, commit, sources, machine, versions."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "version": VERSION,
         "command": command,
         "date": date.today().isoformat(),
         "commit": _said_by("git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"),
+        "sources": sources(program(command)) if program(command) else {},
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
@@ -39,6 +48,40 @@ def provenance(command: str) -> dict:
             "driver": gpu and _said_by("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
         },
     }
+
+
+def program(command: str) -> Path | None:
+    """The file of ours that `python FILE …` or `python -m PACKAGE …` runs; None for any other command."""
+    found = re.match(r"python (?:-m ([\w.]+)|(\S+\.py))", command)
+    if not found:
+        return None
+    package, file = found.groups()
+    path = ROOT / (file or f"{package.replace('.', '/')}/__main__.py")
+    return path if path.exists() else None
+
+
+def outdated(content: dict) -> list[str]:
+    """Files whose code is not the one that measured the rows of a result file, or was accepted since."""
+    path = program(content["command"])
+    return changed(content.get("sources", {}), path) if path else []
+
+
+def accept(path: Path, why: str) -> list[str]:
+    """Let rows stand though code has changed since; the file keeps when, what and why. Returns what changed.
+
+    Raises: ValueError if no reason is given; as read.
+    """
+    if not why.strip():
+        raise ValueError("got no reason, expected one: why do the rows stand though the code has changed?")
+    content = read(path)
+    found = outdated(content)
+    if found:
+        content["sources"] = sources(program(content["command"]))
+        content.setdefault("accepted", []).append(
+            {"date": date.today().isoformat(), "changed": found, "why": why}
+        )
+        write_whole(path, _layout(content))
+    return found
 
 
 def _said_by(*command: str) -> str | None:
@@ -65,36 +108,106 @@ class Results:
         path: the JSON file.
         command: what measures it, for the provenance of a new file.
 
-    Raises: ValueError, with the file's name, if it is no such file.
+    Several may write into one file: each keeps the rows of the others.
+
+    Raises: ValueError, with the file's name, if it is no such file, or was measured with other code; OSError if
+        it cannot be read.
     """
 
     def __init__(self, path: Path, command: str):
         self.path = path
         self.content = read(path) if path.exists() else provenance(command) | {"rows": []}
+        if found := outdated(self.content):
+            files = ", ".join(found[:3]) + " …" * (len(found) > 3)
+            raise ValueError(
+                f"{path.name} was measured with other code ({files}): move it away to measure all again, "
+                "or let its rows stand with `python tools/recorded.py accept WHY`"
+            )
 
     def measure(self, what: dict, call: Callable[[], dict]) -> None:
         """Add the row {**what, **call()}, unless a row with all of `what` stands there already."""
-        if not select(self.content["rows"], **what):
-            self.content["rows"].append(what | call())
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.has(what):
+            self.add(what | call())
+
+    def has(self, what: dict) -> bool:
+        """Whether a row with all of `what` stands there."""
+        return bool(select(self.content["rows"], **what))
+
+    def add(self, row: dict) -> None:
+        """Write a row, beside those that are there.
+
+        Raises: ValueError for a number that is not finite, or if the file is no such file any more; OSError
+            if it cannot be written.
+        """
+        json.dumps(row, allow_nan=False)  # what could not be read again is not written
+        with self._alone():
+            there = read(self.path)["rows"] if self.path.exists() else []
+            own = [found for found in self.content["rows"] if found not in there]
+            self.content["rows"] = [*there, *own, row]
             write_whole(self.path, _layout(self.content))
+
+    def check_writable(self) -> None:
+        """See that rows can be written, before they are measured: by writing.
+
+        Raises: OSError if not.
+        """
+        with self._alone():
+            there = self.path.exists()
+            write_whole(self.path, self.path.read_bytes() if there else _layout(self.content))
+            if not there:
+                self.path.unlink()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else writes meanwhile; so what a killed writer has left unfinished can go."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(self.path, WAIT):
+            for left in self.path.parent.glob(f"{glob.escape(self.path.name)}.*.unfinished"):
+                left.unlink()
+            yield
 
 
 def read(path: Path) -> dict:
     """Content of a result file: command, date, machine, versions, rows.
 
-    Raises: ValueError, with the file's name, if it is not JSON, lacks one of them, or has a newer layout.
+    Raises: ValueError, with the file's name, if it is not JSON with finite numbers, lacks one of them, has
+        another kind in its place, or has a newer layout; OSError if it cannot be read.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_finite, parse_float=_finite)
+        _check_kinds(content)
+    except RecursionError:
+        raise ValueError(f"{path.name} is no result file: it is nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"{path.name} is no result file: {error}") from None
-    missing = [field for field in FIELDS if type(content) is not dict or field not in content]
-    if missing:
-        raise ValueError(f"{path.name} is no result file: it has no {missing[0]}")
     if content.get("version", 0) > VERSION:
         raise ValueError(f"{path.name} has layout {content['version']}, expected at most {VERSION}")
     return content
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(float(text)):
+        raise ValueError(f"it has the number {text}, expected finite numbers")
+    return float(text)
+
+
+def _check_kinds(content: object) -> None:
+    for field, kind in FIELDS.items():
+        if type(content) is not dict or field not in content:
+            raise ValueError(f"it has no {field}")
+        if type(content[field]) is not kind:
+            raise ValueError(f"its {field} is {shortened(content[field])}, expected {kind.__name__}")
+    if type(content.get("version", 0)) is not int:
+        raise ValueError(f"its version is {shortened(content['version'])}, expected int")
+    for number, row in enumerate(content["rows"], start=1):
+        if type(row) is not dict:
+            raise ValueError(f"its row {number} is {shortened(row)}, expected dict")
+
+
+def shortened(value: object) -> str:
+    """A value for a sentence: its first 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def read_rows(name: str) -> list[dict]:

@@ -63,7 +63,9 @@ def test_older_files_are_read_and_newer_ones_refused(tmp_path):
     path.write_text(json.dumps(older))
     assert read(path) == older
     path.write_text(json.dumps(content | {"version": results.VERSION + 1}))
-    with pytest.raises(ValueError, match=f"a.json has layout {results.VERSION + 1}, expected at most 1"):
+    with pytest.raises(
+        ValueError, match=f"a.json has layout {results.VERSION + 1}, expected at most {results.VERSION}"
+    ):
         read(path)
 
 
@@ -195,3 +197,63 @@ def test_every_recorded_file_is_whole():
         assert content["rows"], path.name
         assert all(type(row) is dict for row in content["rows"]), path.name
         assert json.dumps(content, allow_nan=False), path.name
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """A result file of a tool in a repository of its own; rewrite the tool, and its code has changed."""
+    tool = tmp_path / "tools" / "measure.py"
+    tool.parent.mkdir()
+    tool.write_text("A = 1\n", encoding="utf-8")
+    for name, function in (("sources", results.sources), ("changed", results.changed)):
+        monkeypatch.setattr(results, name, lambda *found, function=function: function(*found, tmp_path))
+    monkeypatch.setattr(results, "ROOT", tmp_path)
+    path = tmp_path / "some.json"
+    Results(path, COMMAND).measure({"n": 3}, dict)
+    return path, tool
+
+
+def test_a_file_whose_code_changed_is_not_gone_on_with(measured):
+    path, tool = measured
+    assert results.outdated(read(path)) == []
+    Results(path, COMMAND).measure({"n": 3}, never)
+    tool.write_text("A = 2\n", encoding="utf-8")
+    assert results.outdated(read(path)) == ["tools/measure.py"]
+    with pytest.raises(ValueError, match=r"some.json was measured with other code \(tools/measure.py\)"):
+        Results(path, COMMAND)
+
+
+def test_rows_may_stand_for_a_reason_which_the_file_keeps(measured):
+    path, tool = measured
+    tool.write_text("B = 1\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="got no reason"):
+        results.accept(path, " ")
+    assert results.accept(path, "renamed") == ["tools/measure.py"]
+    assert results.accept(path, "renamed") == []  # once
+    content = read(path)
+    (accepted,) = content["accepted"]
+    assert (accepted["changed"], accepted["why"]) == (["tools/measure.py"], "renamed")
+    assert content["rows"] == [{"n": 3}] and Results(path, COMMAND).content == content
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("python tools/curves.py all --seeds 1", "tools/curves.py"),
+        (
+            "python -m linformer_from_scratch.benchmark --out a",
+            "linformer_from_scratch/benchmark/__main__.py",
+        ),
+        ("python tools/nowhere.py", None),
+        ("make tea", None),
+    ],
+)
+def test_a_command_names_the_file_that_measures(command, expected):
+    assert results.program(command) == (expected and results.ROOT / expected)
+
+
+def test_every_recorded_file_comes_from_the_code_as_it_stands():
+    """Or says why its rows stand: `python tools/recorded.py accept WHY`."""
+    found = {path.name: results.outdated(read(path)) for path in results.RESULTS.glob("*.json")}
+    assert {name: files for name, files in found.items() if files} == {}
+    assert all(results.program(read(path)["command"]) for path in results.RESULTS.glob("*.json"))
