@@ -20,11 +20,13 @@ def passages(documents: Mapping[str, str], n: int = MAX_TOKENS) -> tuple[Tensor,
     """Documents cut into passages of n tokens, [CLS] and [SEP] among them; what is left at an end is dropped.
 
     Shape: ids (passages, n), and pairs (count, 2): the second passage follows the first in its document
-    Raises: ValueError if no document has that many tokens.
+    Raises: ValueError if no document has that many tokens, or n leaves no room between the marks.
     """
+    if n < 3:
+        raise ValueError(f"n is {n}, expected at least 3: [CLS], a token, [SEP]")
     rows, pairs = [], []
     for text in documents.values():
-        ids = tokenize(text, max_tokens=2 * len(text) + 2)  # no text has more tokens than that
+        ids = tokenize(text, max_tokens=None)
         bodies = ids[1:-1].split(n - 2)
         whole = [body for body in bodies if len(body) == n - 2]
         pairs += [(len(rows) + i, len(rows) + i + 1) for i in range(len(whole) - 1)]

@@ -165,14 +165,24 @@ def random_weights(seed: int) -> dict[str, Tensor]:
     return drawn
 
 
-def tokenize(text: str, max_tokens: int = MAX_TOKENS) -> Tensor:
+def tokenize(text: str, max_tokens: int | None = MAX_TOKENS) -> Tensor:
     """BERT's uncased WordPiece: lower-case words, cut greedily into the longest pieces of the vocabulary.
 
+    Args:
+        text: any text.
+        max_tokens: what is beyond is left out; nothing is if None.
+
     Shape: ids (n,), n <= max_tokens, from [CLS] to [SEP]
+    Raises: ValueError if text is none or max_tokens below 2; as model_weights.
     """
+    if not isinstance(text, str):
+        raise ValueError(f"expected a text, got {text!r}")
+    if max_tokens is not None and max_tokens < 2:
+        raise ValueError(f"max_tokens is {max_tokens}, expected at least 2: [CLS] and [SEP]")
     number = token_ids()
     pieces = (piece for word in _words(text) for piece in _pieces(word, number))
-    tokens = ["[CLS]", *islice(pieces, max_tokens - 2), "[SEP]"]
+    room = None if max_tokens is None else max_tokens - 2
+    tokens = ["[CLS]", *islice(pieces, room), "[SEP]"]
     return torch.tensor([number[token] for token in tokens])
 
 

@@ -34,6 +34,20 @@ def test_passages_are_the_text_in_order_between_their_marks():
         capstone.passages({"b": "too short"}, n=100)
 
 
+def test_passages_leave_out_no_token_of_a_script_whose_letters_are_several():
+    text = "강한 손님들은 한국말을 잘한다. " * 12
+    tokens = tokenize(text, max_tokens=None)[1:-1]
+    ids, _ = capstone.passages({"a": text}, n=12)
+    assert len(tokens) > 2 * len(text)
+    assert torch.equal(ids[:, 1:-1].flatten(), tokens[: len(tokens) // 10 * 10])
+
+
+@pytest.mark.parametrize("n", [2, 1, 0, -7])
+def test_a_passage_without_room_for_a_token_is_refused(n):
+    with pytest.raises(ValueError, match=rf"n is {n}, expected at least 3: \[CLS\], a token, \[SEP\]"):
+        capstone.passages({"a": "one two three"}, n)
+
+
 def test_ranks_count_who_is_closer_and_nobody_finds_itself():
     angles = torch.tensor([0.0, 0.5, 0.1, 3.0])
     vectors = torch.stack([angles.cos(), angles.sin()], dim=1)

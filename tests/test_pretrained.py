@@ -3,11 +3,13 @@
 import importlib.machinery
 import importlib.util
 import json
+import random
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import BertWordPieceTokenizer
 from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
@@ -15,6 +17,7 @@ from linformer_from_scratch.attention import attention_weights, scaled_dot_produ
 from linformer_from_scratch.data import documents, read_text
 from linformer_from_scratch.data.text import SHIPPED
 from linformer_from_scratch.pretrained import (
+    MAX_TOKENS,
     SENTENCES,
     PretrainedMissing,
     attention_maps,
@@ -25,6 +28,8 @@ from linformer_from_scratch.pretrained import (
     stored_maps,
     tokenize,
 )
+from linformer_from_scratch.widgets.explorer import CannotDraw
+from linformer_from_scratch.widgets.sentence import read_maps
 
 REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").read_text(encoding="utf-8"))[
     "texts"
@@ -49,6 +54,62 @@ def test_tokens_maps_and_output_equal_those_of_transformers(name):
     rows = torch.stack([weights[layer, head, middle, :8] for layer, head in ((0, 2), (2, 7), (5, 11))])
     assert_close(rows, torch.tensor(expected["map_rows"]), atol=1e-5, rtol=0)
     assert_close(hidden[middle, :8], torch.tensor(expected["hidden"]), atol=1e-4, rtol=0)
+
+
+KOREAN = "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."
+VIETNAMESE = "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi."
+MARKS = (
+    "n\u0303o\u0302\u0323 a" + "\u0301" * 300 + " e\u0301te\u0301 İstanbul ΣΊΣΥΦΟΣ Ǆ ﬁ ½ हिन्दी ภาษาไทย עִבְרִית"
+)
+CHINESE = "人人生而自由,在尊严和权利上一律平等。\u3000東京タワー"
+LETTERS = "aB1-'. \n\0\u200d\ufeffßéñøŁđ각갂뷁힣한글ớệữ\u0300\u0301\u0323\u1100\u1161人東ーかがИйЁاَ🎉"
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """The tokenizer of another library, with the same pieces."""
+    return BertWordPieceTokenizer(str(pretrained.model_folder() / "vocab.txt"), lowercase=True)
+
+
+@pytest.mark.parametrize("text", [KOREAN, VIETNAMESE, MARKS, CHINESE, KOREAN * 30, "", " ", "x" * 101])
+def test_without_a_limit_every_token_of_every_script_is_there(reference, text):
+    ids = tokenize(text, max_tokens=None)
+    assert ids.tolist() == reference.encode(text).ids
+    assert len(tokenize(text)) == min(len(ids), MAX_TOKENS) and tokenize(text)[-1] == ids[-1]
+
+
+def test_a_text_may_have_more_than_twice_as_many_tokens_as_letters():
+    text = "강한 손님들은 한국말을 잘한다."
+    assert len(tokenize(text, None)) == 41 > 2 * len(text) + 2
+
+
+def test_any_letters_in_any_order_are_cut_as_another_library_cuts_them(reference):
+    draw = random.Random(0)
+    for length in (1, 2, 3, 7, 29, 211) * 40:
+        text = "".join(draw.choices(LETTERS, k=length))
+        assert tokenize(text, None).tolist() == reference.encode(text).ids, ascii(text)
+
+
+@pytest.mark.parametrize("sentence", [KOREAN, VIETNAMESE + CHINESE, "word " * 700])
+def test_a_sentence_too_long_to_be_seen_is_told_its_whole_length(reference, sentence):
+    n = len(reference.encode(sentence).ids)
+    with pytest.raises(CannotDraw, match=f"^The sentence has {n} tokens; up to 40 can be shown"):
+        read_maps(sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "sentence"),
+    [
+        ("one", 1, r"max_tokens is 1, expected at least 2: \[CLS\] and \[SEP\]"),
+        ("one", 0, r"max_tokens is 0, expected at least 2"),
+        ("one", -5, r"max_tokens is -5, expected at least 2"),
+        (None, None, r"expected a text, got None"),
+        (["one"], None, r"expected a text, got \['one'\]"),
+    ],
+)
+def test_what_has_no_tokens_is_refused(text, most, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        tokenize(text, most)
 
 
 def test_maps_of_any_text_have_a_row_for_each_token_that_sums_to_one():

@@ -85,7 +85,7 @@ def read_maps(sentence: str) -> AttentionMaps:
     except ValueError as damaged:
         raise CannotDraw(f"The pretrained model cannot be read: {damaged}") from damaged
     if len(maps.tokens) > MOST_TOKENS:
-        n = len(tokenize(sentence, len(sentence) + 2))
+        n = len(tokenize(sentence, max_tokens=None))
         raise CannotDraw(
             f"The sentence has {n} tokens; up to {MOST_TOKENS} can be shown, so make it shorter."
         )
