@@ -10,17 +10,16 @@ import inspect
 import linecache
 import math
 import os
-import random
 import traceback
 import types
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-import numpy
 import torch
 from torch import Tensor, nn
+
+from linformer_from_scratch.exercises.isolation import isolated
 
 SEEDS = range(4)  # the draws an attempt must survive; authors make one of them odd (n = 1)
 RTOL, ATOL = 1e-4, 1e-5  # another order of summation in float32 stays below, every mistake far above
@@ -110,23 +109,18 @@ def boxed(colour: str, content: str) -> str:
 
 def judge(exercise: Exercise, attempt: object) -> Result:
     """Compare an attempt with the reference on every draw; whatever it does, the answer is one sentence."""
-    threads = torch.get_num_threads()
-    with warnings.catch_warnings(), isolated():
-        warnings.simplefilter("ignore")  # what an attempt warns of is not what its author needs to hear
-        torch.set_num_threads(1)  # draws are tiny: on a busy machine, waiting for a second core takes longer
-        try:
-            status, message = verdict(exercise, attempt)
-        except KeyboardInterrupt:
-            status, message = "failed", STOPPED
-        except BaseException as error:  # an object made to resist inspection, whose very class raises
-            status, message = "failed", f"This attempt cannot be examined ({type(error).__name__})."
-        finally:
-            torch.set_num_threads(threads)
+    try:
+        with isolated() as afresh:
+            status, message = verdict(exercise, attempt, afresh)
+    except KeyboardInterrupt:
+        status, message = "failed", STOPPED
+    except BaseException as error:  # an object made to resist inspection, whose very class raises
+        status, message = "failed", f"This attempt cannot be examined ({type(error).__name__})."
     return Result(exercise.id, status, message)
 
 
-def verdict(exercise: Exercise, attempt: object) -> tuple[str, str]:
-    """Status and message of an attempt."""
+def verdict(exercise: Exercise, attempt: object, afresh: Callable) -> tuple[str, str]:
+    """Status and message of an attempt, each call of which is made in a context of its own."""
     if not callable(attempt):
         return (
             "failed",
@@ -138,12 +132,16 @@ def verdict(exercise: Exercise, attempt: object) -> tuple[str, str]:
         draw = dict(zip(names, exercise.draw(seed), strict=False))
         right = observe(exercise.reference, draw)
         needs_grad = any(tensor.requires_grad for tensor in tensors(right.value))
-        seen = observe(attempt, draw, needs_grad)
+        with afresh():
+            seen = observe(attempt, draw, needs_grad)
         if seen.error is KeyboardInterrupt:
             return "failed", STOPPED
         if seen.unattempted and seed == SEEDS[0]:
             return "open", f"{exercise.id} not yet attempted"
         wrong_value = complaint_about_value(seen, right)
+        if not wrong_value:
+            with afresh(), suppress(Exception):  # it will be raised again where it is told
+                gradients(seen)
         wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right)
         if wrong and not complaint:
             complaint = f"{wrong}; inputs: {', '.join(map(told, draw, draw.values()))}."
@@ -172,20 +170,20 @@ class Observation:
     unattempted: bool = False
     changed: list[str] = field(default_factory=list)
     leaves: dict[str, Tensor] = field(default_factory=dict)
+    gradients: dict[str, Tensor] | None = None  # None before they are taken
 
 
 def observe(function: Callable, draw: dict[str, object], needs_grad: bool = True) -> Observation:
     """Call a function on copies of the draw's arguments."""
     seen = Observation()
     arguments = {name: fresh(value, name, seen.leaves, needs_grad) for name, value in draw.items()}
-    with isolated():
-        try:
-            seen.value = function(*arguments.values())
-        except BaseException as error:  # SystemExit too: an attempt may not end the notebook
-            own = own_frames(function, error)
-            seen.error, seen.said = type(error), first_line(error)
-            seen.place = quoted(own) or f" when called with {len(draw)} arguments ({', '.join(draw)})"
-            seen.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
+    try:
+        seen.value = function(*arguments.values())
+    except BaseException as error:  # SystemExit too: an attempt may not end the notebook
+        own = own_frames(function, error)
+        seen.error, seen.said = type(error), first_line(error)
+        seen.place = quoted(own) or f" when called with {len(draw)} arguments ({', '.join(draw)})"
+        seen.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
     seen.changed = [name for name in draw if value_difference(arguments[name], draw[name], 0, 0)]
     return seen
 
@@ -203,37 +201,6 @@ def fresh(value: object, name: str, leaves: dict[str, Tensor], needs_grad: bool)
     return leaves[name].clone()
 
 
-@contextmanager
-def isolated() -> Iterator[None]:
-    """Inside: PyTorch as it starts, seeds fixed. Afterwards: every global setting as it was before."""
-    python, array, dtype, device = (
-        random.getstate(),
-        numpy.random.get_state(),
-        torch.get_default_dtype(),
-        torch.get_default_device(),
-    )
-    gpus = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()
-    with torch.random.fork_rng(devices=gpus), torch.inference_mode(False):  # False: gradients are on
-        random.seed(0)
-        numpy.random.seed(0)
-        torch.default_generator.manual_seed(0)  # the CPU's only: nothing waits for a GPU to start
-        torch.set_default_dtype(torch.float32)
-        use_device(torch.device("cpu"))
-        try:
-            yield
-        finally:
-            random.setstate(python)
-            numpy.random.set_state(array)
-            torch.set_default_dtype(dtype)
-            use_device(device)
-
-
-def use_device(device: torch.device) -> None:
-    """Make it the default device, unless it is: PyTorch slows down where a default was set at all."""
-    if torch.get_default_device() != device:
-        torch.set_default_device(None if device.type == "cpu" else device)
-
-
 def tensors(value: object) -> list[Tensor]:
     """All tensors in a value, in order."""
     if isinstance(value, list | tuple):
@@ -243,21 +210,23 @@ def tensors(value: object) -> list[Tensor]:
 
 def gradients(seen: Observation) -> dict[str, Tensor]:
     """Gradients of a fixed random weighting of the outputs; zeros for an input that none of them depends on."""
+    if seen.gradients is not None:
+        return seen.gradients
     weighted = []
     for seed, output in enumerate(tensors(seen.value)):
         if output.requires_grad:
             generator = torch.Generator().manual_seed(seed)
             weighted.append((output, torch.randn(output.shape, generator=generator, dtype=output.dtype)))
-    with isolated():
-        found = torch.autograd.grad(
-            [output for output, _ in weighted],
-            list(seen.leaves.values()),
-            [upstream for _, upstream in weighted],
-            retain_graph=True,
-            materialize_grads=True,
-            allow_unused=True,
-        )
-    return dict(zip(seen.leaves, found, strict=True))
+    found = torch.autograd.grad(
+        [output for output, _ in weighted],
+        list(seen.leaves.values()),
+        [upstream for _, upstream in weighted],
+        retain_graph=True,
+        materialize_grads=True,
+        allow_unused=True,
+    )
+    seen.gradients = dict(zip(seen.leaves, found, strict=True))
+    return seen.gradients
 
 
 # What is wrong, in words

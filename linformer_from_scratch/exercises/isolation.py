@@ -1,0 +1,282 @@
+"""Whatever an attempt does to Python, NumPy or PyTorch as a whole: afterwards it is as it was before.
+
+What cannot be undone: files written, threads left running, streams closed below Python, and what is put in the
+place of functions of other modules than those named here.
+"""
+
+import builtins
+import decimal
+import gc
+import locale
+import logging
+import math
+import operator
+import os
+import random
+import signal
+import socket
+import sys
+import threading
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from functools import partial
+
+import numpy
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+NAMESPACES = (builtins, sys, os, math, random, time, numpy, torch, Tensor, nn, functional)
+AS_IT_IS = object()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How something global is read and written, and how it starts for an attempt: the same for all, or as it is."""
+
+    read: Callable[[], object]
+    write: Callable[[object], object]
+    start: object = AS_IT_IS
+
+
+@contextmanager
+def isolated() -> Iterator[Callable]:
+    """Inside: PyTorch and NumPy as they start. Afterwards: everything global as it was before.
+
+    What it gives is a context as well, `afresh`, for every single call of an attempt.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(redirect_stdout(sys.stdout and Unclosable(sys.stdout)))
+        stack.enter_context(redirect_stderr(sys.stderr and Unclosable(sys.stderr)))
+        stack.enter_context(warnings.catch_warnings())
+        for setting in SETTINGS:
+            stack.callback(setting.write, setting.read())
+        names = [(namespace, dict(vars(namespace))) for namespace in NAMESPACES]
+        stack.enter_context(afresh(names))
+        yield partial(afresh, names)
+
+
+@contextmanager
+def afresh(names: list[tuple[object, dict]]) -> Iterator[None]:
+    """Inside: a fair start, seeds fixed, gradients on. Afterwards: the same again, and every name what it was."""
+    depth = sys.getrecursionlimit()
+    with torch.inference_mode(False):  # False: gradients are on
+        try:
+            start()
+            yield
+        finally:
+            sys.setrecursionlimit(depth)  # first: whatever follows goes deeper
+            for namespace, kept in names:
+                put_back(namespace, kept)
+            start()
+
+
+def start() -> None:
+    """What every attempt finds."""
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.default_generator.manual_seed(0)  # the CPU's only: nothing waits for a GPU to start
+    warnings.simplefilter("ignore")  # what an attempt warns of is not what its author needs to hear
+    for setting in SETTINGS:
+        if setting.start is not AS_IT_IS:
+            setting.write(setting.start)
+
+
+class Unclosable:
+    """A stream that whoever prints to it cannot close."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+    def close(self):
+        """Stay open: others go on printing."""
+
+
+def put_back(namespace: object, names: dict[str, object]) -> None:
+    """Let names stand for what they stood for; new ones go, except modules that were imported meanwhile."""
+    now = vars(namespace)
+    if len(now) == len(names) and all(map(operator.is_, now.values(), names.values())):
+        return
+    for name in [name for name in now if name not in names and not isinstance(now[name], types.ModuleType)]:
+        delattr(namespace, name)
+    for name in [name for name in names if now.get(name, AS_IT_IS) is not names[name]]:
+        setattr(namespace, name, names[name])
+
+
+# How settings are read and written that are more than one call
+
+
+def use_device(device: torch.device) -> None:
+    """Make it the default device, unless it is: PyTorch slows down where a default was set at all."""
+    if torch.get_default_device() != device:
+        torch.set_default_device(None)  # brings back what `with torch.device(…)` around it asks for
+    if torch.get_default_device() != device:
+        torch.set_default_device(device)
+
+
+def gpu_states() -> list[Tensor]:
+    """The random states of GPUs that are in use: nothing waits for one to start."""
+    return torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+
+
+def determinism() -> tuple[bool, bool]:
+    """Must algorithms be deterministic, and is it only a warning where there is none?"""
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def matmul_precision() -> str | None:
+    """None where PyTorch cannot tell, because its older and its newer settings disagree."""
+    with suppress(RuntimeError):
+        return torch.get_float32_matmul_precision()
+
+
+def set_matmul_precision(precision: str | None) -> None:
+    """Set it where it differs: what is set no longer follows the settings above it."""
+    if precision and precision != matmul_precision():
+        torch.set_float32_matmul_precision(precision)
+
+
+def anomaly_mode() -> tuple[bool, bool]:
+    """Is the backward pass watched, and NaN in it refused?"""
+    return torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+
+
+def flushes_denormals() -> bool:
+    """Are the smallest numbers taken for zero? Only arithmetic can tell."""
+    return sys.float_info.min / 2 == 0
+
+
+def autocast(device: str) -> Setting:
+    """Whether operations choose their own precision, and which."""
+
+    def read() -> tuple[bool, torch.dtype]:
+        return torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+
+    def write(state: tuple[bool, torch.dtype]) -> None:
+        torch.set_autocast_enabled(device, state[0])
+        torch.set_autocast_dtype(device, state[1])
+
+    return Setting(read, write, (False, read()[1]))
+
+
+def working_directory() -> str | None:
+    """None where it is gone."""
+    with suppress(OSError):
+        return os.getcwd()
+
+
+def set_working_directory(path: str | None) -> None:
+    """Go there, if it is there."""
+    with suppress(OSError, TypeError):
+        os.chdir(path)
+
+
+def set_environment(variables: dict[str, str]) -> None:
+    """Leave these variables and no others."""
+    for name in os.environ.keys() - variables.keys():
+        del os.environ[name]
+    os.environ |= {name: value for name, value in variables.items() if os.environ.get(name) != value}
+
+
+def handlers() -> dict[int, object]:
+    """What answers an interrupt, a request to end and an alarm, where Python knows; for the main thread to set."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    known = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGALRM"))
+    return {number: signal.getsignal(number) for number in known if number and signal.getsignal(number)}
+
+
+def set_handlers(handlers: dict[int, object]) -> None:
+    """The inverse of handlers."""
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def alarm() -> tuple[float, float]:
+    """Seconds until the alarm and between alarms; zeros for none."""
+    return signal.getitimer(signal.ITIMER_REAL) if hasattr(signal, "getitimer") else (0.0, 0.0)
+
+
+def set_alarm(times: tuple[float, float]) -> None:
+    """Set it where it differs."""
+    if alarm() != times:
+        signal.setitimer(signal.ITIMER_REAL, *times)
+
+
+def items(values: list) -> Setting:
+    """What a list holds."""
+    return Setting(values.copy, lambda kept: values.__setitem__(slice(None), kept))
+
+
+def attribute(owner: object, name: str) -> Setting:
+    """A setting that is an attribute."""
+    return Setting(lambda: getattr(owner, name), lambda value: setattr(owner, name, value))
+
+
+def hook(read: Callable[[], object], write: Callable[[object], None]) -> Setting:
+    """A hook that debuggers have too: written only where it differs, since they complain."""
+    return Setting(read, lambda value: None if read() is value else write(value))
+
+
+SETTINGS = (
+    Setting(random.getstate, random.setstate),
+    Setting(numpy.random.get_state, numpy.random.set_state),
+    Setting(torch.get_rng_state, torch.set_rng_state),
+    Setting(gpu_states, torch.cuda.set_rng_state_all),
+    Setting(torch.get_default_dtype, torch.set_default_dtype, torch.float32),
+    Setting(torch.get_default_device, use_device, torch.device("cpu")),
+    # Draws are tiny: on a busy machine, waiting for a second core takes longer.
+    Setting(torch.get_num_threads, torch.set_num_threads, 1),
+    Setting(
+        determinism,
+        lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
+        (False, False),
+    ),
+    Setting(matmul_precision, set_matmul_precision, "highest"),
+    Setting(anomaly_mode, lambda mode: torch.autograd.set_detect_anomaly(*mode), (False, True)),
+    Setting(flushes_denormals, torch.set_flush_denormal, False),
+    autocast("cpu"),
+    autocast("cuda"),
+    Setting(torch.is_warn_always_enabled, torch.set_warn_always, False),
+    Setting(torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
+    Setting(torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
+    Setting(torch.backends.cuda.mem_efficient_sdp_enabled, torch.backends.cuda.enable_mem_efficient_sdp),
+    attribute(torch.backends.cudnn, "enabled"),
+    attribute(torch.backends.cudnn, "benchmark"),
+    attribute(torch.backends.cudnn, "deterministic"),
+    attribute(torch.utils.deterministic, "fill_uninitialized_memory"),
+    Setting(torch._tensor_str.get_printoptions, lambda options: torch.set_printoptions(**options)),
+    Setting(numpy.get_printoptions, lambda options: numpy.set_printoptions(**options)),
+    Setting(numpy.geterr, lambda modes: numpy.seterr(**modes), numpy.geterr()),
+    Setting(numpy.geterrcall, numpy.seterrcall),
+    Setting(working_directory, set_working_directory),
+    Setting(os.environ.copy, set_environment),
+    Setting(lambda: locale.setlocale(locale.LC_ALL), lambda name: locale.setlocale(locale.LC_ALL, name)),
+    Setting(lambda: decimal.getcontext().copy(), decimal.setcontext),
+    Setting(gc.isenabled, lambda enabled: gc.enable() if enabled else gc.disable()),
+    Setting(gc.get_threshold, lambda thresholds: gc.set_threshold(*thresholds)),
+    Setting(socket.getdefaulttimeout, socket.setdefaulttimeout),
+    Setting(lambda: logging.root.level, logging.root.setLevel),
+    Setting(lambda: logging.root.manager.disable, logging.disable),
+    items(logging.root.handlers),
+    items(sys.path),
+    items(sys.argv),
+    Setting(sys.modules.copy, sys.modules.update),
+    Setting(handlers, set_handlers),
+    Setting(alarm, set_alarm),
+    hook(sys.gettrace, sys.settrace),
+    hook(sys.getprofile, sys.setprofile),
+)
