@@ -1,12 +1,18 @@
 # On Windows, the README names the commands behind these targets.
 PYTHON ?= python3
 BIN := .venv/bin
+SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
+	-q -n 2 --dist loadfile tests chapters solutions
+
+# Nothing leads a Python out of .venv: as in tools/course.py.
+unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE PYTHONSTARTUP PYTHONINSPECT
+unexport __PYVENV_LAUNCHER__ VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help course test lint slides scenes curves benchmark refresh python
+.PHONY: help course test test-newest lint slides scenes curves benchmark refresh python
 
 help: ## list what make can do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 course: python ## set up once, then open JupyterLab on chapter 00
 	@$(PYTHON) tools/course.py install
@@ -15,8 +21,11 @@ course: python ## set up once, then open JupyterLab on chapter 00
 test: python ## set up, lint, unit tests, notebooks, and the browser where there is one
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@$(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
-		-q -n 2 --dist loadfile tests chapters solutions
+	@$(BIN)/python -m pytest $(SUITE)
+
+test-newest: python ## the same tests and notebooks with the newest versions of everything, in build/newest
+	@$(PYTHON) tools/course.py install --with test --newest
+	@build/newest/bin/python -m pytest $(SUITE)
 
 lint: python ## ruff alone, notebooks included
 	@$(PYTHON) tools/course.py install --with test

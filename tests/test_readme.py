@@ -82,9 +82,17 @@ def test_links_lead_somewhere():
 
 
 def test_every_target_of_the_makefile_is_named():
-    targets = re.findall(r"^([a-z]+):.*?## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([a-z-]+):.*?## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     line = next(line for line in README.splitlines() if line.startswith("Makefile "))
     assert sorted(line.split()[1:]) == sorted(targets)
+
+
+def test_windows_runs_the_tests_that_make_runs():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    suite = re.search(r"^SUITE := (.+)$", makefile, re.MULTILINE)[1].split()
+    commands = README.split("| `make test` |")[1].splitlines()[0]
+    windows = re.search(r"Scripts\\python -m pytest (.+?)`", commands)[1].split()
+    assert [option for option in suite if option != "-q"] == windows
 
 
 def test_the_picture_is_the_one_that_chapter_00_draws():

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import time
 import tomllib
+import zipfile
 from pathlib import Path
 
+import course
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +36,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 FILES = {
     "tiny.pth": str(HERE),
+    "torch.py": "",
+    "jupyterlab.py": "if __name__ == '__main__': import os; print(*os.environ)",
     "tiny-1.dist-info/METADATA": "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1\\n{needs}",
     "tiny-1.dist-info/WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
     "tiny-1.dist-info/RECORD": "",
@@ -96,21 +100,21 @@ def depend_on(project, *names):
     (project / "pyproject.toml").write_text(PROJECT.format(needs=", ".join(f'"{name}"' for name in names)))
 
 
-def start(project, before="", python=sys.executable):
+def start(project, before="", python=sys.executable, options=(), **variables):
     """Begin an install; `before` is Python that runs first, to stand in for another machine."""
     run = f"{before}\nimport runpy; runpy.run_path('tools/course.py', run_name='__main__')"
-    command = [python, "-c", run, "install"] if before else [python, "tools/course.py", "install"]
+    command = [python, *(["-c", run] if before else ["tools/course.py"]), "install", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     try:
-        return subprocess.Popen(command, cwd=project, env=OFFLINE, text=True, **pipes)
+        return subprocess.Popen(command, cwd=project, env=OFFLINE | variables, text=True, **pipes)
     finally:
         signal.signal(signal.SIGINT, heard)
 
 
-def install(project, before="", python=sys.executable):
+def install(project, before="", python=sys.executable, options=(), **variables):
     """Exit code, printed text, and the failure's words of an install."""
-    with start(project, before, python) as process:
+    with start(project, before, python, options, **variables) as process:
         out, err = process.communicate(timeout=120)
     assert "Traceback" not in err
     return process.returncode, out, err
@@ -202,11 +206,183 @@ def test_any_other_failure_is_one_sentence_that_names_the_log(whole):
     assert "not a requirement" in log.read_text()
 
 
-def test_open_before_install_is_one_sentence(project):
+def open_lab(project, **variables):
     command = [sys.executable, "tools/course.py", "open"]
-    opened = subprocess.run(command, cwd=project, capture_output=True, text=True)
+    return subprocess.run(command, cwd=project, env=OFFLINE | variables, capture_output=True, text=True)
+
+
+def test_open_before_install_is_one_sentence(project):
+    opened = open_lab(project)
     assert opened.returncode == 1
     assert opened.stderr == "The course is not set up: run `python tools/course.py install` first.\n"
+
+
+def test_open_in_a_copied_folder_does_not_open_the_course_of_the_original(finished, tmp_path):
+    copy = shutil.copytree(finished, tmp_path / "copy", symlinks=True)
+    assert open_lab(copy).stderr.startswith("The course is not set up")
+
+
+# What lies elsewhere
+
+
+BROKEN = "raise ImportError('not of this Python')"
+
+
+def other_packages(folder, *names, **modules):
+    """A folder as PYTHONPATH names it on robots and clusters: installed packages, and modules that shadow."""
+    for name in names:
+        about = folder / f"{name.replace('-', '_')}-1.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    for name, text in modules.items():
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.py").write_text(text)
+    return str(folder)
+
+
+def wheel(folder, name):
+    """An empty package as a file, which pip finds without an index."""
+    folder.mkdir()
+    stem = f"{name.replace('-', '_')}-1"
+    about = f"{stem}.dist-info"
+    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as file:
+        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{about}/RECORD", "")
+    return folder
+
+
+def installed(venv):
+    """What pip has put into an environment."""
+    (site,) = venv.glob("[lL]ib/**/site-packages")
+    return {path.name.partition("-")[0] for path in site.glob("*.dist-info")} - {"pip", "setuptools"}
+
+
+def test_packages_elsewhere_do_not_count_as_installed(whole, tmp_path):
+    depend_on(whole, ABSENT)
+    code, _, err = install(whole, PYTHONPATH=other_packages(tmp_path / "other", ABSENT))
+    assert code == 1 and err.startswith("pip could not reach the package index")
+
+
+def test_modules_elsewhere_do_not_stand_in_for_the_standard_library(finished, tmp_path):
+    other = other_packages(tmp_path / "other", tomllib=BROKEN, argparse=BROKEN, ast=BROKEN)
+    assert install(finished, PYTHONPATH=other) == (0, "", "")
+
+
+def test_open_takes_jupyterlab_and_variables_of_its_own(finished, tmp_path):
+    other = other_packages(tmp_path / "other", jupyterlab=BROKEN)
+    foreign = dict.fromkeys(course.ASTRAY, "1") | {"PYTHONPATH": other}
+    del foreign["PYTHONHOME"], foreign["PYTHONPLATLIBDIR"]  # no Python starts where they point nowhere
+    opened = open_lab(finished, **foreign)
+    assert (opened.returncode, opened.stderr) == (0, "")
+    assert "PATH" in opened.stdout.split() and not set(course.ASTRAY) & set(opened.stdout.split())
+
+
+@pytest.mark.parametrize("place", ["variables", "file"])
+def test_settings_of_pip_do_not_send_packages_elsewhere_but_its_sources_count(whole, tmp_path, place):
+    other = dict.fromkeys(["target", "prefix", "root", "log", "constraint"], tmp_path / "other")
+    settings = other | dict.fromkeys(["user", "no-deps", "dry-run", "pre"], "true") | {"quiet": "3"}
+    file = f"[global]\nfind-links = {tmp_path}/gone\n[install]\nfind-links = {tmp_path}/wheels\n"
+    variables = {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf"), "PIP_NO_INDEX": "1", "HOME": str(tmp_path)}
+    if place == "file":
+        file += "".join(f"{name} = {value}\n" for name, value in settings.items())
+    else:
+        variables |= {f"PIP_{name.upper().replace('-', '_')}": str(value) for name, value in settings.items()}
+    (tmp_path / "pip.conf").write_text(file)
+    wheel(tmp_path / "wheels", ABSENT)
+    depend_on(whole, ABSENT)
+    code, _, err = install(whole, **variables)
+    assert (code, err) == (0, "") and installed(whole / ".venv") == {"tiny", "a_package_that_is_nowhere"}
+    assert not (tmp_path / "other").exists() and not (tmp_path / ".local").exists()
+
+
+def test_settings_that_pip_cannot_read_are_one_sentence(whole, tmp_path):
+    (tmp_path / "pip.conf").write_text("target = /nowhere\n")
+    (whole / "constraints.txt").write_text("# changed\n")
+    code, _, err = install(whole, PIP_CONFIG_FILE=str(tmp_path / "pip.conf"))
+    assert code == 1 and "failed while reading the settings of pip" in err and err.count("\n") == 1
+
+
+def test_a_set_up_without_torch_is_one_sentence_and_no_set_up(whole):
+    backend = whole / "backend.py"
+    backend.write_text(backend.read_text().replace('"torch.py"', '"torches.py"'))
+    (whole / "constraints.txt").write_text("# changed\n")
+    code, out, err = install(whole)
+    assert code == 1 and "The course is set up" not in out and not (whole / ".venv/course.json").exists()
+    assert "failed while importing torch, jupyterlab" in err and "No module named 'torch'" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_keeps_the_same_variables_from_what_it_runs():
+    foreign = dict.fromkeys(course.ASTRAY, "1")
+    command = ["make", "--eval", "show: ; @env", "show"]
+    shown = subprocess.run(command, cwd=ROOT, env=os.environ | foreign, capture_output=True, text=True)
+    names = {line.partition("=")[0] for line in shown.stdout.splitlines()}
+    assert "PATH" in names and not names & set(course.ASTRAY)
+
+
+# What lies in the way
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", "7", "{}", '{"root": 1}', '"whole"', '{"extras": 3}'])
+def test_a_stamp_that_is_none_is_no_set_up(whole, text):
+    (whole / ".venv/course.json").write_text(text)
+    assert open_lab(whole).stderr.startswith("The course is not set up")
+    _, out, _ = install(whole, FULL_DISK)  # stops before the slow part
+    assert out.startswith(".venv is half-made") and not (whole / ".venv").exists()
+
+
+def test_a_venv_that_has_lost_its_packages_is_no_set_up(whole):
+    (site,) = (whole / ".venv").glob("[lL]ib/**/site-packages")
+    (site / "torch.py").unlink()
+    assert open_lab(whole).stderr.startswith("The course is not set up")
+    _, out, _ = install(whole, FULL_DISK)  # stops before the slow part
+    assert out.startswith(".venv is half-made")
+
+
+def test_a_venv_that_somebody_else_made_is_kept(project):
+    (project / ".venv").mkdir()
+    (project / ".venv/mine.txt").write_text("my torch")
+    for _ in range(2):
+        code, out, err = install(project)
+        assert (code, out) == (1, "") and "was not made by this set-up" in err and err.count("\n") == 1
+    assert (project / ".venv/mine.txt").read_text() == "my torch"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGTERM")
+def test_a_terminated_set_up_is_one_sentence_and_leaves_no_stamp(whole):
+    with pause_install(whole) as process:
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+    (whole / "wait").unlink()
+    assert process.returncode == 1 and err.strip() == "Stopped. Run the same command again to begin anew."
+    assert not (whole / ".venv/course.json").exists()
+
+
+def test_a_full_disk_of_temporary_files_is_named(whole, tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    small = f"free=1e6 if str(path) == {str(temporary)!r} else 9e10"
+    (whole / "backend.py").write_text("raise OSError(28, 'No space left on device')")
+    (whole / "constraints.txt").write_text("# changed\n")
+    code, _, err = install(whole, FULL_DISK.replace("free=7e8", small), TMPDIR=str(temporary))
+    assert code == 1 and f"0.0 GB are free at {temporary};" in err and err.count("\n") == 1
+
+
+# The newest versions
+
+
+def test_the_newest_versions_come_anew_without_constraints_and_leave_the_venv_alone(whole):
+    (whole / "constraints.txt").write_text("tiny == 2\n")
+    (whole / "build/newest").mkdir(parents=True)
+    (whole / "build/newest/course.begun").touch()
+    (whole / "build/newest/old.txt").touch()
+    before = sorted((path, path.stat().st_mtime) for path in (whole / ".venv").rglob("*"))
+    code, out, err = install(whole, options=["--newest"])
+    assert (code, err) == (0, "") and out.endswith("The newest versions are set up in build/newest.\n")
+    assert installed(whole / "build/newest") == {"tiny"} and not (whole / "build/newest/old.txt").exists()
+    assert sorted((path, path.stat().st_mtime) for path in (whole / ".venv").rglob("*")) == before
 
 
 def older_pythons():

