@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import inspect
+import json
 import os
 import random
 import socket
@@ -539,6 +540,86 @@ def test_a_damaged_vocabulary_is_named(tmp_path, content):
     for name in ("pieces.json", "nowhere.json"):
         with pytest.raises(ValueError, match=rf"{name} is no vocabulary of subwords: "):
             SubwordVocabulary.load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "size", [258, 0, -1, 10**6 + 1, 10**12, 2**64, 300.0, "300", None, True, float("nan")]
+)
+def test_a_size_that_no_vocabulary_has_is_refused_before_anything_is_learned(size):
+    expected = f"a vocabulary of {size!r} tokens, expected at least 259 and at most 1,000,000"
+    with pytest.raises(ValueError, match=expected):
+        SubwordVocabulary((1 / 0 for _ in "a"), size)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A vocabulary in its file, and what the file holds."""
+    path = tmp_path_factory.mktemp("saved") / "pieces.json"
+    VOCABULARIES["subwords"]().save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_vocabulary_with_a_damaged_byte_is_refused_or_loses_nothing(tmp_path, saved, seed):
+    whole, draw = VOCABULARIES["subwords"](), random.Random(seed)
+    for _ in range(40):
+        damaged = bytearray(saved)
+        damaged[draw.randrange(len(damaged))] ^= 1 << draw.randrange(8)
+        (tmp_path / "pieces.json").write_bytes(damaged)
+        try:
+            found = SubwordVocabulary.load(tmp_path / "pieces.json")
+        except ValueError as error:
+            assert "pieces.json is no vocabulary of" in str(error) and "\n" not in str(error)
+        else:
+            assert found.size == whole.size
+            for some in (*TEXTS, *ANY):
+                assert found.decode(found.encode(some)) == some and max(found.encode(some), default=0) < 283
+
+
+def settle(**changes):
+    return lambda found: found | changes
+
+
+def model(**changes):
+    return lambda found: found | {"model": found["model"] | changes}
+
+
+def pieces(change):
+    return lambda found: found | {"model": found["model"] | {"vocab": change(found["model"]["vocab"])}}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (settle(pre_tokenizer=None), "its pre_tokenizer is None, expected"),
+        (settle(decoder=None), "its decoder is None, expected"),
+        (settle(normalizer={"type": "Lowercase"}), "its normalizer is .*Lowercase.*, expected None"),
+        (
+            settle(
+                truncation={"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0}
+            ),
+            "its truncation is .*'max_length': 2.*, expected None",
+        ),
+        (settle(added_tokens=[]), r"its added_tokens is \[\], expected"),
+        (model(dropout=0.5), "its dropout is 0.5, expected None"),
+        (pieces(lambda found: found | {"Zz": 999}), "its 284 tokens are not numbered from 0 to 283"),
+        (pieces(lambda found: found | {"Zz": 5}), "its 284 tokens are not numbered from 0 to 283"),
+        (
+            pieces(lambda found: {("Zz" if piece == "Q" else piece): i for piece, i in found.items()}),
+            "it has 255 of 256 bytes",
+        ),
+        (
+            pieces(
+                lambda found: {{"<pad>": "<mask>", "<mask>": "<pad>"}.get(p, p): i for p, i in found.items()}
+            ),
+            "",
+        ),
+    ],
+)
+def test_a_vocabulary_that_would_lose_text_is_refused(tmp_path, saved, change, sentence):
+    (tmp_path / "pieces.json").write_text(json.dumps(change(json.loads(saved))), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"pieces\.json is no vocabulary of .*: {sentence}"):
+        SubwordVocabulary.load(tmp_path / "pieces.json")
 
 
 def test_what_is_held_out_depends_on_the_title_alone():

@@ -1,12 +1,15 @@
 """Text to token ids and back: bytes, or subwords learned from a text."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from linformer_from_scratch.data.text import shown
 from linformer_from_scratch.files import write_whole
 
 PAD, MASK, END = range(3)  # padding; a token to be guessed; the end of a document
 SPECIAL = ("<pad>", "<mask>", "<end>")
+LARGEST = 1_000_000  # tokens; a number of more digits is a slip, and would be room taken before any is found
 
 
 class ByteVocabulary:
@@ -32,18 +35,18 @@ class SubwordVocabulary:
         texts: what to learn the pieces from; only the training texts.
         size: how many tokens, the three special ones and 256 bytes included. A short text may give fewer.
 
-    Raises: ValueError if size is below 259.
+    Raises: ValueError if size is no integer from 259 to 1,000,000.
     """
 
     def __init__(self, texts: Iterable[str], size: int):
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+        from tokenizers import pre_tokenizers, trainers
 
-        if size < ByteVocabulary.size:
-            raise ValueError(f"a vocabulary of {size} tokens, expected at least {ByteVocabulary.size}")
-        self._tokenizer = Tokenizer(models.BPE())
-        self._tokenizer.encode_special_tokens = True  # "<mask>" in a text is six letters
-        self._tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        self._tokenizer.decoder = decoders.ByteLevel()
+        if type(size) is not int or not ByteVocabulary.size <= size <= LARGEST:
+            raise ValueError(
+                f"a vocabulary of {size!r} tokens, expected at least {ByteVocabulary.size} "
+                f"and at most {LARGEST:,}"
+            )
+        self._tokenizer = _untrained()
         trainer = trainers.BpeTrainer(
             vocab_size=size,
             special_tokens=list(SPECIAL),
@@ -73,16 +76,56 @@ class SubwordVocabulary:
     def load(cls, path: str | Path) -> "SubwordVocabulary":
         """Read what save wrote.
 
-        Raises: ValueError, with the file's name, if it is not such a file.
+        Raises: ValueError, with the file's name, if it is not such a file or loses a part of some text.
         """
         from tokenizers import Tokenizer
 
         vocabulary = cls.__new__(cls)
         try:
-            vocabulary._tokenizer = Tokenizer.from_file(str(path))
+            vocabulary._tokenizer = Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
         except Exception as error:  # the library raises nothing narrower
-            raise ValueError(f"{path} is no vocabulary of subwords: {error}") from None
-        if tuple(map(vocabulary._tokenizer.id_to_token, range(len(SPECIAL)))) != SPECIAL:
-            raise ValueError(f"{path} is no vocabulary of this course: its first tokens are not {SPECIAL}")
+            raise ValueError(f"{shown(path)} is no vocabulary of subwords: {error}") from None
+        try:
+            _check(vocabulary._tokenizer)
+        except ValueError as error:
+            raise ValueError(f"{shown(path)} is no vocabulary of this course: {error}") from None
         vocabulary._tokenizer.encode_special_tokens = True  # the file does not keep it
         return vocabulary
+
+
+def _untrained():
+    """A tokenizer that has its settings and no pieces."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.encode_special_tokens = True  # "<mask>" in a text is six letters
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _check(tokenizer) -> None:
+    """Raise ValueError unless every text is encoded whole, in tokens from 0 to size - 1."""
+    from tokenizers import pre_tokenizers
+
+    if tuple(map(tokenizer.id_to_token, range(len(SPECIAL)))) != SPECIAL:
+        raise ValueError(f"its first tokens are not {SPECIAL}")
+    pieces = tokenizer.get_vocab()
+    if sorted(pieces.values()) != list(range(len(pieces))):
+        raise ValueError(f"its {len(pieces)} tokens are not numbered from 0 to {len(pieces) - 1}")
+    bytes_known = len(pieces.keys() & set(pre_tokenizers.ByteLevel.alphabet()))
+    if bytes_known < 256:
+        raise ValueError(f"it has {bytes_known} of 256 bytes")
+    blank = _untrained()
+    blank.add_special_tokens(list(SPECIAL))
+    for name, expected in _settings(blank).items():
+        found = _settings(tokenizer)[name]
+        if found != expected:
+            raise ValueError(f"its {name} is {found}, expected {expected}")
+
+
+def _settings(tokenizer) -> dict:
+    """What decides beside the pieces how a text is cut and joined, by name."""
+    told = json.loads(tokenizer.to_str())
+    told |= told.pop("model")
+    return {name: value for name, value in told.items() if name not in ("vocab", "merges")}
