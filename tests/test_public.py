@@ -132,6 +132,82 @@ def test_a_broken_download_is_one_sentence(monkeypatch):
         public_reviews()
 
 
+@pytest.mark.parametrize("limit", [0, -1, 2.5, "3", True])
+def test_a_limit_below_one_is_refused(limit):
+    for call in (lambda: public_documents("imdb", limit=limit), lambda: public_reviews(limit=limit)):
+        with pytest.raises(ValueError, match=f"limit is {limit!r}, expected an integer of at least 1"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("split", "sentence"),
+    [
+        ("banana", r"^imdb, split 'banana': Unknown split .*'train', 'test'"),
+        ("", r"^imdb, split '': "),
+        (None, "^the split is None, expected a name such as 'train'"),
+        (5, "^the split is 5, expected"),
+    ],
+)
+def test_an_unknown_split_is_refused_with_its_corpus(split, sentence):
+    for call in (lambda: public_documents("imdb", split), lambda: public_reviews(split)):
+        with pytest.raises(ValueError, match=sentence) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"text": ["a", None], "label": [0, 1]}, "a row has None as its text, expected str"),
+        ({"text": [1, 2], "label": [0, 1]}, "a row has 1 as its text, expected str"),
+        (
+            {"words": ["a", "b"], "label": [0, 1]},
+            "None as its text, expected str; its columns are words, label",
+        ),
+        ({"text": ["a", "b"]}, "a row has None as its label, expected int; its columns are text"),
+        ({"text": ["a", "b"], "label": [0, None]}, "a row has None as its label, expected int"),
+        (  # as the reviews of imdb that nobody has labelled
+            {"text": ["a", "b"], "label": [-1, -1]},
+            r"imdb's split 'train' has the labels \[-1\], expected 0 and 1",
+        ),
+        ({"text": ["a", "b"], "label": [0, 2]}, r"has the labels \[0, 2\], expected 0 and 1"),
+    ],
+)
+def test_rows_of_another_kind_are_refused(tmp_path, monkeypatch, columns, sentence):
+    folder = repository(tmp_path / "other", "plain_text", {"train": columns})
+    monkeypatch.setitem(public.HUB, "imdb", (folder, "plain_text"))
+    with pytest.raises(ValueError, match=sentence):
+        public_reviews()
+
+
+def cut(raw):
+    return raw[: len(raw) // 2]
+
+
+def blot(raw):
+    return raw[:1000] + bytes(200) + raw[1200:]
+
+
+def empty(raw):
+    return b""
+
+
+@pytest.mark.parametrize("damage", [cut, blot, empty])
+def test_a_damaged_file_is_one_sentence_with_its_corpus(tmp_path, monkeypatch, damage):
+    columns = {"text": [f"a line {i}" for i in range(5003)]}
+    folder = repository(tmp_path / "damaged", "wikitext-103-raw-v1", {"train": columns})
+    (file,) = (tmp_path / "damaged").rglob("*.parquet")
+    file.write_bytes(damage(file.read_bytes()))
+    monkeypatch.setitem(public.HUB, "wikitext-103", (folder, "wikitext-103-raw-v1"))
+    with pytest.raises((ValueError, ConnectionError), match=r"^wikitext-103[, ]") as caught:
+        public_documents("wikitext-103")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_line_of_equals_signs_is_no_title():
+    assert public._articles([" = \n", " x \n", " = A = \n", "1"]) == {"beginning": " = \n x \n", "A": "1"}
+
+
 @pytest.mark.parametrize("name", ["wikitext-103", "imdb"])
 def test_offline_one_sentence_comes_within_seconds(name, tmp_path):
     code = f"""

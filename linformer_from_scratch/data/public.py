@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import ModuleType
 
+from linformer_from_scratch.data.batches import check_size
+
 HUB = {  # name -> where the Hugging Face hub keeps it: repository, configuration
     "wikitext-103": ("Salesforce/wikitext", "wikitext-103-raw-v1"),
     "imdb": ("stanfordnlp/imdb", "plain_text"),
@@ -18,13 +20,14 @@ def public_documents(name: str, split: str = "train", limit: int | None = None) 
         split: a part of the corpus as its publishers cut it: "train", "validation", "test".
         limit: rows to read at most: lines of wikitext-103, reviews of imdb. All by default.
 
-    Raises: ValueError if the name is unknown, ImportError if `datasets` is not installed, ConnectionError if
-        the corpus cannot be fetched (the library tries for about half a minute).
+    Raises: ValueError if the name, the split or the limit cannot be or a row is no text, ImportError if
+        `datasets` is not installed, ConnectionError if the corpus cannot be fetched (the library tries for
+        about half a minute).
     """
-    rows = islice(_load(name, split), limit)
+    texts = (_value(row, "text", str) for row in _rows(name, split, limit))
     if name == "wikitext-103":
-        return _articles(row["text"] for row in rows)
-    return {f"{name} {split} {i}": row["text"] for i, row in enumerate(rows)}
+        return _articles(texts)
+    return {f"{name} {split} {i}": text for i, text in enumerate(texts)}
 
 
 def public_reviews(split: str = "train", limit: int | None = None) -> tuple[list[str], list[int]]:
@@ -32,19 +35,47 @@ def public_reviews(split: str = "train", limit: int | None = None) -> tuple[list
 
     Raises: as public_documents.
     """
-    rows = list(_load("imdb", split))
-    rows = rows if limit is None else rows[:: -(-len(rows) // max(1, limit))]  # they are sorted by label
-    return [row["text"] for row in rows], [row["label"] for row in rows]
+    rows = list(_rows("imdb", split))
+    if limit is not None:
+        check_size("limit", limit)
+        rows = rows[:: -(-len(rows) // limit) or 1]  # they are sorted by label
+    labels = [_value(row, "label", int) for row in rows]
+    if not set(labels) <= {0, 1}:
+        raise ValueError(f"imdb's split {split!r} has the labels {sorted(set(labels))}, expected 0 and 1")
+    return [_value(row, "text", str) for row in rows], labels
+
+
+def _rows(name: str, split: str, limit: int | None = None) -> Iterable[Mapping]:
+    if limit is not None:
+        check_size("limit", limit)
+    return islice(_load(name, split), limit)
+
+
+def _value(row: Mapping, column: str, kind: type):
+    found = row.get(column)
+    if not isinstance(found, kind):
+        raise ValueError(
+            f"a row has {found!r} as its {column}, expected {kind.__name__}; its columns are {', '.join(row)}"
+        )
+    return found
 
 
 def _load(name: str, split: str) -> Iterable[Mapping]:
-    if name not in HUB:
+    if name not in tuple(HUB):
         raise ValueError(f"there is no corpus {name!r}; known are {', '.join(HUB)}")
+    if not isinstance(split, str):
+        raise ValueError(f"the split is {split!r}, expected a name such as 'train'")
     datasets = _library()
     repository, configuration = HUB[name]
     try:
         return datasets.load_dataset(repository, configuration, split=split)
-    except (OSError, RuntimeError) as error:  # what the library raises offline, and for a half-read download
+    except ValueError as error:  # an unknown split, a damaged file
+        raise ValueError(f"{name}, split {split!r}: {_first_line(error)}") from None
+    except (
+        OSError,
+        RuntimeError,
+        datasets.exceptions.DatasetsError,
+    ) as error:  # offline, a half-read download
         raise ConnectionError(
             f"{name} cannot be fetched from {repository}: {_first_line(error)}; "
             "the shipped text needs no network"
@@ -61,7 +92,7 @@ def _library() -> ModuleType:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+    return str(error.__cause__ or error).partition("\n")[0]
 
 
 def _articles(lines: Iterable[str]) -> dict[str, str]:
@@ -69,7 +100,7 @@ def _articles(lines: Iterable[str]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     title = "beginning"
     for line in lines:
-        if line.startswith(" = ") and line.endswith(" = \n") and not line.startswith(" = = "):
+        if line.startswith(" = ") and line.endswith(" = \n") and line[3] not in "=\n":
             title = line.strip(" =\n")
         else:
             found.setdefault(title, []).append(line)
