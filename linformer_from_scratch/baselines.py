@@ -9,8 +9,13 @@ from linformer_from_scratch.data import IGNORE, PAD
 
 
 def unigram(ids: Tensor, vocab_size: int) -> Tensor:
-    """log p(token): its share of the text, every token counted once more. Shape: (vocab_size,)."""
+    """log p(token): its share of the text, every token counted once more. Shape: (vocab_size,).
+
+    Raises: ValueError if a token is none of the vocabulary.
+    """
     counts = torch.bincount(ids, minlength=vocab_size) + 1.0
+    if len(counts) > vocab_size:
+        raise ValueError(f"there is a token {len(counts) - 1}, expected 0 … {vocab_size - 1}")
     return (counts / counts.sum()).log()
 
 
@@ -18,13 +23,16 @@ def bigram(ids: Tensor, vocab_size: int) -> Tensor:
     """log p(token | the one before it), row by row. Shape: (vocab_size, vocab_size).
 
     Witten-Bell smoothing (1991): a row that saw many different successors leaves more to the unigram.
+
+    Raises: as unigram.
     """
+    alone = unigram(ids, vocab_size).exp()
     pairs = torch.bincount(ids[:-1] * vocab_size + ids[1:], minlength=vocab_size**2)
     counts = pairs.view(vocab_size, vocab_size).float()
     kinds = (counts > 0).sum(dim=1, keepdim=True)  # different successors of each token
-    smoothed = counts + kinds * unigram(ids, vocab_size).exp()
+    smoothed = counts + kinds * alone
     seen = smoothed.sum(dim=1, keepdim=True)
-    return torch.where(seen > 0, smoothed / seen, unigram(ids, vocab_size).exp()).log()
+    return torch.where(seen > 0, smoothed / seen, alone).log()
 
 
 def baseline_losses(
@@ -36,6 +44,7 @@ def baseline_losses(
     random one). both neighbours: left and right, taken as independent given the token between them.
 
     Shape: ids (tokens,), batches of inputs and targets (batch, n)
+    Raises: ValueError if no batch asks for a token with two neighbours; as unigram.
     """
     alone, after = unigram(ids, vocab_size), bigram(ids, vocab_size)
     sums, count = {"unigram": 0.0, "bigram": 0.0, "both neighbours": 0.0}, 0
@@ -52,6 +61,8 @@ def baseline_losses(
         answers, count = targets[chosen], count + len(row)
         for name, score in scores.items():
             sums[name] -= score.gather(1, answers[:, None]).sum().item()
+    if not count:
+        raise ValueError("0 tokens with two neighbours are asked for, expected at least 1")
     return {name: total / count for name, total in sums.items()}
 
 
@@ -59,7 +70,10 @@ def bag_of_words(ids: Tensor, labels: Tensor, vocab_size: int, num_classes: int)
     """Naive Bayes on token counts: log p(class), and log p(token | class), each count once more.
 
     Shape: ids (texts, n) padded with PAD, labels (texts,) -> (num_classes,), (num_classes, vocab_size)
+    Raises: ValueError if there is not one label for each text; as unigram.
     """
+    if len(ids) != len(labels):
+        raise ValueError(f"{len(ids)} texts and {len(labels)} labels, expected as many of both")
     prior = unigram(labels, num_classes)
     tokens = [ids[(labels == c)[:, None] & (ids != PAD)] for c in range(num_classes)]
     words = torch.stack([unigram(some, vocab_size) for some in tokens])
