@@ -102,7 +102,7 @@ def test_a_slow_projection_is_slow_and_goes_on_being_so(tmp_path, text, command)
     for kind in ("windows", "slow", "slow"):
         command("--folder", tmp_path / kind, *words, kind)
     newest = checkpoints.newest(tmp_path / "slow")[0]
-    _, record = checkpoints.read(newest, {})
+    _, record = checkpoints.read(newest)
     assert record["config"]["slow"] == ["encoder.blocks.0.attention.E.weight"]
     windows, slow = losses(tmp_path / "windows"), losses(tmp_path / "slow")
     assert windows[0] == slow[0] and windows[-1] != slow[-1]

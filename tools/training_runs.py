@@ -128,7 +128,7 @@ def weights_of(name: str, recipe: Recipe, seed: int, prefix: str) -> dict[str, t
     last = folder / f"step-{STEPS:08}.safetensors"
     if not last.exists():
         raise SystemExit(f"{folder} holds no finished run; first measure {name} with --seeds {seed}")
-    tensors, _ = read(last, {})
+    tensors, _ = read(last)
     return {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
 
 

@@ -5,30 +5,21 @@ every batch.
 """
 
 import argparse
-import inspect
-import json
-import re
 import sys
 import warnings
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.data import (
-    ByteVocabulary,
-    MaskedBatches,
-    SubwordVocabulary,
-    docstrings,
-    public_documents,
-    read_documents,
-)
+from linformer_from_scratch.benchmark.memory import is_out_of_memory
+from linformer_from_scratch.data import MaskedBatches, docstrings, public_documents, read_documents
 from linformer_from_scratch.data.public import HUB
 from linformer_from_scratch.encoder import MaskedLanguageModel
-from linformer_from_scratch.files import write_whole
 from linformer_from_scratch.ranks import WAIT, joined, rank
-from linformer_from_scratch.training import Config, Trainer, masked_loss
-from linformer_from_scratch.training.corpora import judged, streams, vocabulary_for
+from linformer_from_scratch.training import Config, Trainer, masked_loss, runs
+from linformer_from_scratch.training.corpora import judged, streams
 from linformer_from_scratch.training.recipes import (
     PROJECTIONS,
     SHARING,
@@ -37,38 +28,50 @@ from linformer_from_scratch.training.recipes import (
     parameters,
     slow_parameters,
 )
+from linformer_from_scratch.training.settings import LARGEST, check_ranges, setting
 
-SETTINGS, VOCABULARY = "settings.json", "vocabulary.json"  # in the run's folder
-NAMES = [
-    "text",
-    "vocabulary",
-    "batch_size",
-    *(field.name for part in (Recipe, Config) for field in fields(part)),
-]
+
+@dataclass(frozen=True)
+class Material:
+    """What a run learns from.
+
+    Raises: ValueError if a number is out of its range, or there is no text.
+    """
+
+    text: str = setting("docstrings", f"docstrings, a file, a folder, {', '.join(HUB)}")
+    vocabulary: int = setting(1000, "tokens; 259 for bytes")
+    batch_size: int = setting(16, "windows of seq-len tokens", least=1, most=LARGEST)
+
+    def __post_init__(self):
+        check_ranges(self)
+        if not self.text:
+            raise ValueError("text is empty, expected docstrings, a file or a folder")
+
+
+PARTS = Material, Recipe, Config
+KINDS = {field.name: field.type for part in PARTS for field in fields(part)}
+KNOWN = "docstrings", *HUB  # a file of that name is ./docstrings
 CHOICES = {"sharing": SHARING, "projection": PROJECTIONS}
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line; its defaults are those of Recipe and Config."""
+    """The command line; its defaults and its words are those of the settings."""
     found = argparse.ArgumentParser(
         prog="python -m linformer_from_scratch.training",
         description="Train an encoder to fill in masked tokens. The same command again resumes a run.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     found.add_argument("--folder", type=Path, default=Path("runs/linformer"), help="metrics and checkpoints")
-    found.add_argument("--text", default="docstrings", help=f"docstrings, a file, a folder, {', '.join(HUB)}")
-    found.add_argument("--vocabulary", type=int, default=1000, help="tokens; 259 for bytes")
-    found.add_argument("--batch-size", type=int, default=16, help="windows of seq-len tokens")
-    for part in (Recipe, Config):
+    for part in PARTS:
         for field in fields(part):
             found.add_argument(
                 option(field.name),
                 type=field.type,
                 default=field.default,
                 choices=CHOICES.get(field.name),
-                help=explained(part)[field.name],
+                help=field.metadata["help"],
             )
-    found.add_argument("--device", help="cpu or cuda; a GPU if there is one")
+    found.add_argument("--device", help="cpu, cuda or mps; a GPU if there is one")
     found.add_argument("--compile", action="store_true", help="compile the model first")
     found.add_argument("--wait", type=float, default=WAIT, help="seconds to wait for another rank")
     found.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -78,93 +81,83 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def explained(part: type) -> dict[str, str]:
-    """What a dataclass's docstring says of its fields: name -> the first line about it."""
-    lines = re.findall(r"^ +([\w, ]+): (.*)$", inspect.getdoc(part), re.MULTILINE)
-    return {name: text for names, text in lines for name in names.split(", ")}
-
-
 def option(name: str) -> str:
     """A field's name as an option."""
     return "--" + name.replace("_", "-")
 
 
-def settings_of(arguments: argparse.Namespace) -> dict:
+def asked_for(arguments: argparse.Namespace) -> tuple[Material, Recipe, Config]:
     """What decides about a run's curve, and so must be the same when it goes on."""
-    settings = {name: getattr(arguments, name) for name in NAMES}
-    if Path(settings["text"]).exists():  # the same file, from wherever the run goes on
-        settings["text"] = str(Path(settings["text"]).resolve())
-    return settings
+    asked = {name: getattr(arguments, name) for name in KINDS}
+    if asked["text"] not in KNOWN and asked["text"] and Path(asked["text"]).exists():
+        asked["text"] = str(Path(asked["text"]).resolve())  # the same file, from wherever the run goes on
+    return parts_of(asked)
 
 
-def check_settings(folder: Path, settings: dict) -> None:
+def parts_of(settings: dict) -> tuple[Material, Recipe, Config]:
+    """Settings by name as the parts that they are of."""
+    return tuple(part(**{field.name: settings[field.name] for field in fields(part)}) for part in PARTS)
+
+
+def check_same(folder: Path, kept: dict, asked: dict) -> None:
     """See that a run which lies in the folder has the same settings."""
-    found = read_settings(folder) if (folder / SETTINGS).exists() else settings
-    for name, value in settings.items():
-        if found[name] != value:
+    for name, value in asked.items():
+        if kept[name] != value:
             raise ValueError(
-                f"the run in {folder} has {option(name)} {found[name]}, not {value}; give another --folder"
+                f"the run in {folder} has {option(name)} {kept[name]}, not {value}; give another --folder"
             )
-
-
-def read_settings(folder: Path) -> dict:
-    """The settings of the run in a folder."""
-    path = folder / SETTINGS
-    if not path.exists():
-        raise ValueError(f"there is no run in {folder}; train one first")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        found = None
-    if type(found) is not dict or not found.keys() >= set(NAMES):
-        raise ValueError(f"{path} does not hold the settings of a run; give another --folder")
-    return found
 
 
 def documents_of(text: str) -> dict[str, str]:
     """Documents by a name or a path."""
     if text == "docstrings":
         return docstrings()
-    return public_documents(text) if text in HUB else read_documents(text)
+    try:
+        return public_documents(text) if text in HUB else read_documents(text)
+    except ConnectionError as error:  # of the network, not of another rank
+        raise OSError(str(error)) from None
 
 
-def vocabulary_of(folder: Path, documents: dict[str, str], size: int) -> SubwordVocabulary | ByteVocabulary:
-    """The vocabulary of the run, learned once and kept in its folder."""
-    path = folder / VOCABULARY
-    if path.exists():
-        return SubwordVocabulary.load(path)
-    vocabulary = vocabulary_for(documents, size)
-    folder.mkdir(parents=True, exist_ok=True)
-    if isinstance(vocabulary, SubwordVocabulary) and rank() == 0:
-        vocabulary.save(path)
-    return vocabulary
-
-
-def trainer_of(arguments: argparse.Namespace, settings: dict) -> Trainer:
-    """The run in its folder, at the step where it stands."""
-    recipe = Recipe(**{field.name: settings[field.name] for field in fields(Recipe)})
-    config = Config(**{field.name: settings[field.name] for field in fields(Config)})
-    documents = documents_of(settings["text"])
-    vocabulary = vocabulary_of(arguments.folder, documents, settings["vocabulary"])
-    train, held = streams(documents, vocabulary)
-    size = recipe.seq_len, settings["batch_size"], vocabulary.size
-    batches, unseen = MaskedBatches(train, *size, config.seed), judged(held, *size)
+def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
+    """The run in its folder, at the step where it stands, and what is to be done when it begins."""
+    folder, asked = arguments.folder, None if arguments.evaluate else asked_for(arguments)
+    kept = runs.read_settings(folder, KINDS)
+    if not asked and not kept:
+        raise ValueError(f"there is no run in {folder}; train one first")
+    material, recipe, config = parts = asked or parts_of(kept)
+    settings = {name: value for part in parts for name, value in asdict(part).items()}
+    if kept:
+        check_same(folder, kept, settings)
+    documents = documents_of(material.text)
+    vocabulary = runs.vocabulary_of(folder, documents, material.vocabulary, going_on=bool(kept))
+    sides = streams(documents, vocabulary)
+    found = runs.hashes(documents, sides)
+    unknown = runs.check_hashes(folder, kept, found) if kept else None
+    if unknown and rank() == 0:
+        warnings.warn(unknown, stacklevel=1)
+    size = recipe.seq_len, material.batch_size, vocabulary.size
+    batches, unseen = MaskedBatches(sides[0], *size, config.seed), judged(sides[1], *size)
     torch.manual_seed(config.seed)
-    if rank() == 0 and not (arguments.folder / SETTINGS).exists():
-        write_whole(arguments.folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
     model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
-    return Trainer(
+    trainer = Trainer(
         model,
         masked_loss,
         batches,
         config,
         unseen,
-        arguments.folder,
+        folder,
         device=arguments.device,
         compile=arguments.compile,
         progress=not arguments.quiet,
         slow=slow_parameters(recipe, model),
     )
+
+    def begin():
+        if not kept:
+            runs.begin(folder, settings | found, vocabulary)
+        print(f"{parameters(model):,} parameters, {trainer.device}, step {trainer.step}", flush=True)
+
+    return trainer, begin
 
 
 def main(words: list[str] | None = None) -> None:
@@ -176,17 +169,22 @@ def main(words: list[str] | None = None) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Train or evaluate; rank 0 says what it did."""
-    say = print if rank() == 0 else lambda *_, **__: None
-    if arguments.evaluate:
-        trainer = trainer_of(arguments, read_settings(arguments.folder))
-    else:
-        settings = settings_of(arguments)
-        check_settings(arguments.folder, settings)
-        trainer = trainer_of(arguments, settings)
-        say(f"{parameters(trainer.model):,} parameters, {trainer.device}, step {trainer.step}", flush=True)
-        trainer.train()
+    trainer, begin = run_of(arguments)
+    if not arguments.evaluate:
+        trainer.train(begin=begin)
     loss = trainer.evaluate(trainer.validation)
-    say(f"held-out loss at step {trainer.step}: {loss:.3f} nats per masked token")
+    if rank() == 0:
+        print(f"held-out loss at step {trainer.step}: {loss:.3f} nats per masked token")
+
+
+def sentence_of(error: Exception) -> str:
+    """What a learner is told, in one line."""
+    if not is_out_of_memory(error):
+        return " ".join(str(error).split())
+    return (
+        f"out of memory ({' '.join(str(error).split()) or 'Python'}); take a smaller --batch-size (with more "
+        "--accumulation an update stays as large), --seq-len, --d-model or --num-layers"
+    )
 
 
 if __name__ == "__main__":
@@ -196,6 +194,10 @@ if __name__ == "__main__":
     except ConnectionError:  # said already, while the others could still hear it
         sys.exit(1)
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
-        sys.exit(str(error))
+        sys.exit(sentence_of(error))
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        sys.exit(sentence_of(error))
     except KeyboardInterrupt:
         sys.exit("interrupted; the same command goes on from the newest checkpoint")

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linformer_from_scratch.data import IGNORE, PAD
+from linformer_from_scratch.training.modes import evaluating
 
 
 def masked_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
@@ -22,10 +23,10 @@ def accuracy(model: nn.Module, ids: Tensor, labels: Tensor, batch_size: int = 64
 
     Shape: ids (texts, n), labels (texts,)
     """
-    model.eval()
     device = next((p.device for p in model.parameters()), ids.device)
     pairs = zip(ids.to(device).split(batch_size), labels.to(device).split(batch_size), strict=True)
-    right = [(model(some, some != PAD).argmax(dim=-1) == wanted).float() for some, wanted in pairs]
+    with evaluating(model):
+        right = [(model(some, some != PAD).argmax(dim=-1) == wanted).float() for some, wanted in pairs]
     return torch.cat(right).mean().item()
 
 

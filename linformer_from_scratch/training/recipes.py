@@ -15,43 +15,39 @@ from linformer_from_scratch.projections import (
     Projection,
     start_at_windows,
 )
+from linformer_from_scratch.training.settings import LARGEST, check_ranges, setting
 
 ATTENTIONS = ("linformer", "full", "none")
 SHARING = ("none", "headwise", "key-value", "layerwise")
 PROJECTIONS = ("learned", "windows", "slow", "gaussian", "mean")
-PACKAGES = ("tkinter", "idlelib", "email", "distutils", "asyncio", "xml", "importlib", "lib2to3")
-SHORTEST = 32  # tokens of a passage
-JUDGED, JUDGED_SEED = 32, 1_000_000  # validation batches, and the seed of their windows and masks
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Settings of an encoder.
 
-    Args:
-        attention: linformer, full or none, or one of these for each layer, as in full+linformer.
-        seq_len, d_model, num_heads: sizes, as in Encoder.
-        num_layers: how many blocks.
-        proj_dim: slots of Linformer, the paper's k.
-        sharing: none (E and F for every head), headwise, key-value or layerwise.
-        projection: learned (from random numbers), windows, slow (learned, too), gaussian or mean (fixed).
-            windows and slow start at windows of mean pooling; slow moves at a tenth of the rate.
-        neighbours: as in Encoder.
+    windows and slow projections start at windows of mean pooling; slow ones move at a tenth of the rate.
 
-    Raises: ValueError if a word is not one of these, or there is not one attention for each layer.
+    Raises: ValueError if a word is none of those that are known, a size is out of its range, or there is not
+        one attention for each layer.
     """
 
-    attention: str = "linformer"
-    seq_len: int = 128
-    d_model: int = 64
-    num_heads: int = 4
-    num_layers: int = 2
-    proj_dim: int = 32
-    sharing: str = "layerwise"
-    projection: str = "learned"
-    neighbours: int = 1
+    attention: str = setting("linformer", "linformer, full or none, or one for each layer: full+linformer")
+    seq_len: int = setting(128, "longest text, in tokens", least=1, most=LARGEST)
+    d_model: int = setting(64, "features per token", least=1, most=LARGEST)
+    num_heads: int = setting(4, "heads of each attention; they divide d_model", least=1, most=LARGEST)
+    num_layers: int = setting(2, "how many blocks", least=1, most=1000)
+    proj_dim: int = setting(32, "slots of Linformer, the paper's k", least=1, most=LARGEST)
+    sharing: str = setting("layerwise", "none (E and F for every head), headwise, key-value or layerwise")
+    projection: str = setting(
+        "learned", "learned (from random numbers), windows, slow (learned, too), gaussian or mean (fixed)"
+    )
+    neighbours: int = setting(
+        1, "tokens on either side that a convolution adds to each token", least=0, most=LARGEST
+    )
 
     def __post_init__(self):
+        check_ranges(self)
         for word in self.layers:
             _check_word("attention", word, ATTENTIONS)
         _check_word("sharing", self.sharing, SHARING)

@@ -1,11 +1,10 @@
 """The loop: one update after another, each written down, so that a killed run goes on where it was."""
 
-import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -14,11 +13,13 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm.auto import tqdm
 
-from linformer_from_scratch.files import write_whole
+from linformer_from_scratch.files import locked
 from linformer_from_scratch.ranks import agree, device_of_rank, mean_over_ranks, rank, share_of, world_size
-from linformer_from_scratch.training import checkpoints
+from linformer_from_scratch.training import checkpoints, metrics
+from linformer_from_scratch.training.modes import as_it_was, evaluating
+from linformer_from_scratch.training.randomness import drawing, standing, stream
+from linformer_from_scratch.training.settings import check_ranges, setting
 
-METRICS = "metrics.jsonl"  # in the run's folder
 CLIP = 1.0  # largest norm of all gradients together
 SLOW = 0.1  # of the learning rate, for parameters that are to move slowly
 BETAS = (0.9, 0.98)  # of AdamW; Liu et al. 2019 (RoBERTa), section 2.4
@@ -29,38 +30,23 @@ Batch = tuple[Tensor, ...]
 class Config:
     """What a run is made of, beside its model and its data.
 
-    Args:
-        steps: updates of the weights.
-        learning_rate: the highest of the run.
-        warmup: steps in which it rises from 0.
-        weight_decay: of the weight matrices and embeddings (Loshchilov and Hutter 2019).
-        accumulation: batches whose gradients are added up for one update, as if they were one.
-        evaluate_every: steps between validations; each also writes a checkpoint.
-        seed: of dropout.
-
     Raises: ValueError if a number is out of its range.
     """
 
-    steps: int = 2000
-    learning_rate: float = 4e-3
-    warmup: int = 100
-    weight_decay: float = 0.01
-    accumulation: int = 1
-    evaluate_every: int = 100
-    seed: int = 0
+    steps: int = setting(2000, "updates of the weights", least=1, most=10**8 - 1)
+    learning_rate: float = setting(4e-3, "the highest of the run")
+    warmup: int = setting(100, "steps in which it rises from 0", least=0)
+    weight_decay: float = setting(
+        0.01, "of the weight matrices and embeddings (Loshchilov and Hutter 2019)", least=0
+    )
+    accumulation: int = setting(
+        1, "batches whose gradients are added up for one update, as if they were one", least=1
+    )
+    evaluate_every: int = setting(100, "steps between validations; each also writes a checkpoint", least=1)
+    seed: int = setting(0, "of dropout", least=0, most=2**63 - 1)
 
     def __post_init__(self):
-        least = {
-            "steps": 1,
-            "warmup": 0,
-            "weight_decay": 0,
-            "accumulation": 1,
-            "evaluate_every": 1,
-            "seed": 0,
-        }
-        for name, bound in least.items():
-            if not getattr(self, name) >= bound:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected at least {bound}")
+        check_ranges(self)
         if not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate is {self.learning_rate}, expected more than 0 and finite")
 
@@ -83,6 +69,9 @@ class Trainer:
     DistributedDataParallel, and rank 0 writes. The curve is that of one process, to rounding; a run may go on
     with another number of ranks. With dropout every rank draws its own.
 
+    Dropout has its own random numbers: those of the caller stand afterwards where they stood before, and so
+    do the model's modes. A folder is written only by `train`, and by one trainer at a time.
+
     Args:
         model: any module.
         loss: loss(model, *batch) -> a scalar.
@@ -91,15 +80,17 @@ class Trainer:
         validation: batches whose mean loss is the validation loss.
         folder: for `metrics.jsonl`, a line each update, and the newest two checkpoints. None keeps nothing.
         device: where to train; a GPU if there is one, each rank its own.
-        autocast: compute in bfloat16 where PyTorch holds that safe; by default on GPUs made for it.
+        autocast: compute in bfloat16 where PyTorch holds that safe; by default on GPUs made for it, not on
+            those that only emulate it.
         compile: compile the model first (torch.compile): slow to start, faster after.
         progress: show a bar with loss and tokens per second.
         slow: parameters of the model that get a tenth of the learning rate.
 
-    Raises: ValueError if the folder holds a run with another configuration or other slow parameters, or only
-        checkpoints that cannot be read, or if ranks stand at different steps, or are more than a batch has
-        rows. FloatingPointError at a step whose loss or gradient is not finite;
-        the weights before it are untouched. OSError if the disk is full; what was written before is kept.
+    Raises: ValueError if there is no such device, if the folder holds a run with another configuration or
+        other slow parameters, or only checkpoints that cannot be read, or if ranks stand at different steps,
+        or are more than a batch has rows. FloatingPointError at a step whose loss or gradient is not finite;
+        the weights before it are untouched. OSError if the folder cannot be written or the disk is full (what
+        was written before is kept), or if another trains there.
     """
 
     def __init__(
@@ -117,38 +108,38 @@ class Trainer:
         slow: Sequence[nn.Parameter] = (),
     ):
         self.device = device_of_rank(device)
-        on_gpu = self.device.type == "cuda"
-        self.autocast = on_gpu and torch.cuda.is_bf16_supported() if autocast is None else autocast
+        self.autocast = _made_for_bfloat16(self.device) if autocast is None else autocast
         self.model, self.loss, self.batches = model.to(self.device), loss, batches
         self.config, self.validation, self.progress = config, validation, progress
         ids = set(map(id, slow))
         self.slow = [name for name, parameter in self.model.named_parameters() if id(parameter) in ids]
         self.optimizer = _optimizer(self.model, config, self.slow)
         self.step, self.history = 0, []
-        self._seed_dropout()
+        self.random = self._fresh_random()
         self.folder = Path(folder) if folder else None
         if self.folder:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.found = checkpoints.newest(self.folder)
             self._resume()
         if compile:
             self.model.compile()
         agree(step=self.step, config=self._settings())
         self.parallel = DistributedDataParallel(self.model) if world_size() > 1 else self.model
 
-    def train(self, until: int | None = None) -> list[dict]:
-        """Go on to the last step, or to step `until`; return the history, one record for each update."""
+    def train(self, until: int | None = None, begin: Callable[[], None] | None = None) -> list[dict]:
+        """Go on to the last step, or to step `until`; return the history, one record for each update.
+
+        begin is called when nobody else can train in the folder, before anything is written there.
+        """
         until = self.config.steps if until is None else min(until, self.config.steps)
-        if self._writes:  # the lines up to this step; what a killed run wrote after it is computed again
-            write_whole(self.folder / METRICS, "".join(map(_line, self.history)))
-        with tqdm(
-            total=until, initial=self.step, disable=not self.progress or rank() > 0, unit="step"
-        ) as bar:
+        bar = tqdm(total=until, initial=self.step, disable=not self.progress or rank() > 0, unit="step")
+        with self._alone(begin), as_it_was(self.model), drawing(self.random, self.device), bar:
+            self._judge()
+            if self._writes:  # up to this step; what a killed run wrote after it is computed again
+                metrics.write(self.folder, self.history)
             while self.step < until:
                 record = self._update()
-                pause = self.step % self.config.evaluate_every == 0 or self.step == self.config.steps
-                if pause and self.validation:
-                    record["validation_loss"] = self.evaluate(self.validation)
-                self._keep(record, checkpoint=pause)
+                self._judge()
+                self._keep(record)
                 bar.update()
                 bar.set_postfix(loss=f"{record['loss']:.2f}", tokens_per_s=f"{record['tokens_per_s']:,}")
         return self.history
@@ -156,9 +147,27 @@ class Trainer:
     @torch.no_grad()
     def evaluate(self, batches: Sequence[Batch]) -> float:
         """Mean loss of some batches, without dropout; every rank takes its share of them."""
-        self.model.eval()
-        total = sum(self._loss(self.model, batch).item() for batch in batches[rank() :: world_size()])
+        with evaluating(self.model):
+            total = sum(self._loss(self.model, batch).item() for batch in batches[rank() :: world_size()])
         return mean_over_ranks(total) * world_size() / len(batches) if batches else math.nan
+
+    @contextmanager
+    def _alone(self, begin: Callable[[], None] | None) -> Iterator[None]:
+        """Hold the folder, so that no other run mixes its lines and checkpoints with these."""
+        if not self._writes:
+            yield
+            return
+        _make(self.folder)
+        with locked(self.folder / metrics.METRICS):
+            strange = sorted({*checkpoints.newest(self.folder)} - {*self.found})
+            if strange:
+                raise ValueError(
+                    f"{strange[-1]} was written by another since this run stood at step {self.step}; "
+                    "start again from there"
+                )
+            if begin:
+                begin()
+            yield
 
     def _update(self) -> dict:
         """One step: gradients of `accumulation` batches, clipped, then AdamW."""
@@ -182,7 +191,10 @@ class Trainer:
         self.optimizer.step()
         self.step += 1
         speed = round(tokens / (time.perf_counter() - start))
-        return {"step": self.step, "loss": total, "learning_rate": rate, "tokens_per_s": speed}
+        record = {"step": self.step, "loss": total, "learning_rate": rate, "tokens_per_s": speed}
+        self.history.append(record)
+        self.random = standing(self.device)
+        return record
 
     def _no_exchange(self, last: bool):
         """Only after the last of the batches that make one update do ranks exchange gradients."""
@@ -202,21 +214,32 @@ class Trainer:
                 "warm-up, or float32"
             )
 
-    def _keep(self, record: dict, checkpoint: bool) -> None:
-        """Add to the history; first the line, then the checkpoint, so that no checkpoint lacks its lines."""
-        self.history.append(record)
+    @property
+    def _pauses(self) -> bool:
+        """Is this a step to look up from?"""
+        return self.step % self.config.evaluate_every == 0 or self.step == self.config.steps
+
+    def _judge(self) -> None:
+        """Validate where that is due; at the beginning, where an interrupt has prevented it."""
+        if self._pauses and self.validation and self.history and "validation_loss" not in self.history[-1]:
+            self.history[-1]["validation_loss"] = self.evaluate(self.validation)
+            self.random = standing(self.device)
+
+    def _keep(self, record: dict) -> None:
+        """First the line, then the checkpoint, so that no checkpoint lacks its lines."""
         if self._writes:
-            _append(self.folder / METRICS, record)
-            if checkpoint:
+            metrics.append(self.folder, record)
+            if self._pauses:
                 checkpoints.write(self.folder, self.step, self._state(), {"config": self._settings()})
+                self.found = checkpoints.newest(self.folder)
 
     @property
     def _writes(self) -> bool:
         return self.folder is not None and rank() == 0
 
-    def _seed_dropout(self) -> None:
+    def _fresh_random(self) -> dict[str, Tensor]:
         """Different on every rank, and for one that goes on."""
-        torch.manual_seed(self.config.seed + 1_000_003 * rank() * (self.step + 1))
+        return stream(self.config.seed + 1_000_003 * rank() * (self.step + 1), self.device)
 
     def _settings(self) -> dict:
         """What must be the same when the run goes on."""
@@ -227,25 +250,33 @@ class Trainer:
         state = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         for i, memory in self.optimizer.state_dict()["state"].items():
             state |= {f"optimizer.{i}.{name}": tensor for name, tensor in memory.items()}
-        state["random.cpu"] = torch.get_rng_state()
-        if self.device.type == "cuda":
-            state["random.cuda"] = torch.cuda.get_rng_state(self.device)
-        return state
+        return state | {f"random.{kind}": state for kind, state in self.random.items()}
+
+    def _expected(self) -> dict[str, Tensor]:
+        """Tensors in the shapes and dtypes of those that a checkpoint holds."""
+        expected = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        weights = [weight for group in self.optimizer.param_groups for weight in group["params"]]
+        precise = torch.float64 if torch.get_default_dtype() == torch.float64 else torch.float32
+        for i, weight in enumerate(weights):
+            if weight.requires_grad:
+                moments = {"step": torch.zeros((), dtype=precise), "exp_avg": weight, "exp_avg_sq": weight}
+                expected |= {f"optimizer.{i}.{name}": tensor for name, tensor in moments.items()}
+        return expected | {"random.cpu": self.random["cpu"]}
 
     def _resume(self) -> None:
         """Load the newest checkpoint that can be read, and the history up to it."""
-        shapes = {f"model.{name}": tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}
         refusals = []
-        for found in checkpoints.readable(self.folder, shapes):
-            if isinstance(found, ValueError):
-                refusals.append(str(found))
+        for path in self.found:
+            try:
+                tensors, record = checkpoints.read(path)
+                _check_same(self._settings(), record["config"], self.folder)
+                checkpoints.check(path, tensors, record, self._expected())
+            except checkpoints.Refused as refusal:
+                refusals.append(str(refusal))
                 continue
-            tensors, record = found
-            _check_same(self._settings(), record["config"], self.folder)
             if refusals:
                 warnings.warn(f"{'; '.join(refusals)}; going on from step {record['step']}", stacklevel=3)
-            self._load(tensors, record["step"])
-            return
+            return self._load(tensors, record["step"])
         if refusals:
             raise ValueError(
                 f"{'; '.join(refusals)}; there is no other in {self.folder}: remove it to start anew"
@@ -258,12 +289,27 @@ class Trainer:
             number, _, what = name.partition(".")
             memory.setdefault(int(number), {})[what] = tensor
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": memory})
-        self.step, self.history = step, _read_metrics(self.folder / METRICS, step)
-        if rank() > 0:  # what the file holds is rank 0's
-            return self._seed_dropout()
-        torch.set_rng_state(tensors["random.cpu"])
-        if "random.cuda" in tensors and self.device.type == "cuda":
-            torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
+        self.step = step
+        self.random = self._fresh_random()
+        if rank() == 0:  # what the file holds is rank 0's
+            self.random |= _under("random.", tensors)
+        self.history, fault = metrics.read(self.folder, step)
+        if fault and rank() == 0:
+            warnings.warn(f"{fault}; going on from step {step}", stacklevel=4)
+
+
+def _made_for_bfloat16(device: torch.device) -> bool:
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def _make(folder: Path) -> None:
+    """The folder, unless it is there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise NotADirectoryError(f"{error.filename} is a file, expected a folder") from None
+    except OSError as error:
+        raise OSError(error.errno, f"folder {folder} cannot be made: {error.strerror}") from None
 
 
 def _optimizer(model: nn.Module, config: Config, slow: Sequence[str]) -> torch.optim.Optimizer:
@@ -286,25 +332,3 @@ def _check_same(settings: dict, found: dict, folder: Path) -> None:
                 f"the run in {folder} has {name}={found.get(name)}, this one {name}={settings.get(name)}; "
                 "choose another folder or the same configuration"
             )
-
-
-def _append(path: Path, record: dict) -> None:
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(_line(record))
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"{path.name} cannot be written: {error.strerror}; "
-            "the checkpoints are kept, free space and start again",
-        ) from None
-
-
-def _read_metrics(path: Path, step: int) -> list[dict]:
-    """The lines up to a step."""
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []  # the last may be half
-    return [record for record in map(json.loads, lines) if record["step"] <= step]
-
-
-def _line(record: dict) -> str:
-    return json.dumps(record) + "\n"

@@ -1,0 +1,34 @@
+"""Fields of a dataclass that say what they are, and between which bounds they lie: help and errors."""
+
+import math
+from dataclasses import field, fields
+from numbers import Integral, Real
+from typing import Any
+
+LARGEST = 2**31 - 1  # of sizes
+
+
+def setting(default: object, explained: str, least: float | None = None, most: float = math.inf) -> Any:
+    """A field with its default; in its metadata, what it is and its bounds, which belong to it."""
+    return field(default=default, metadata={"help": explained, "least": least, "most": most})
+
+
+def check_ranges(settings: object) -> None:
+    """See that every field with bounds is a number of its type between them.
+
+    Raises: ValueError with the field's name, what it is and what is expected.
+    """
+    for each in fields(settings):
+        value, least, most = getattr(settings, each.name), each.metadata["least"], each.metadata["most"]
+        if least is None:
+            continue
+        kind = Integral if each.type is int else Real
+        if not isinstance(value, kind) or isinstance(value, bool):
+            what = "an integer" if each.type is int else "a number"
+            raise ValueError(f"{each.name} is {value!r}, expected {what}")
+        if not value >= least:
+            raise ValueError(f"{each.name} is {value}, expected at least {least}")
+        if value > most:
+            raise ValueError(f"{each.name} is {value}, expected at most {most}")
+        if math.isinf(value):
+            raise ValueError(f"{each.name} is {value}, expected a finite number")
