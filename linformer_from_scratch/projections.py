@@ -19,8 +19,7 @@ def project(x: Tensor, E: Tensor) -> Tensor:
         -> (..., proj_dim, d)
     Raises: ValueError if x has more than seq_len tokens.
     """
-    n = _check_length(x, E.size(-1))
-    first = E.index_select(-1, torch.arange(n, device=E.device))  # a slice would not export for every n
+    first = _first_columns(E, _check_length(x, E.size(-1)))
     if E.dim() == 2:
         # not E @ x, for which PyTorch copies x to fold its batch away
         return first.expand(*x.shape[:-2], -1, -1) @ x
@@ -163,8 +162,10 @@ class StridedConvolution(Projection):
         """Shape: (..., n, d_head) -> (..., proj_dim, d_head)."""
         if x.size(-1) != self.convolution.in_channels:
             raise ValueError(f"x has {x.size(-1)} features, expected d_head={self.convolution.in_channels}")
-        one_after_another = _extend(x, self.seq_len).index_select(-2, self.windows)
-        return _along_tokens(self.convolution, one_after_another)
+        x = _extend(x, self.seq_len)
+        if self.seq_len % self.proj_dim:  # else the windows lie one after another as they are
+            x = x.index_select(-2, self.windows)
+        return _along_tokens(self.convolution, x)
 
 
 @torch.no_grad()
@@ -174,9 +175,20 @@ def start_at_windows(E: LearnedProjection) -> LearnedProjection:
     return E
 
 
+def _first_columns(E: Tensor, n: int) -> Tensor:
+    """The first n columns of E: a view, except in a graph, where a slice would not export for every n."""
+    return E.index_select(-1, torch.arange(n, device=E.device)) if _in_a_graph() else E[..., :n]
+
+
 def _extend(x: Tensor, length: int) -> Tensor:
-    """Append zeros up to this length."""
-    return functional.pad(x, (0, 0, 0, length - _check_length(x, length)))
+    """Append zeros up to this length. What is long enough is not copied, except in a graph for every n."""
+    missing = length - _check_length(x, length)
+    return functional.pad(x, (0, 0, 0, missing)) if _in_a_graph() or missing else x
+
+
+def _in_a_graph() -> bool:
+    """Whether PyTorch writes down what is done, to do it again with another n."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
 def _along_tokens(operation, x: Tensor, *arguments) -> Tensor:

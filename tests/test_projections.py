@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from linformer_from_scratch.benchmark import peak_bytes
 from linformer_from_scratch.projections import (
     GaussianProjection,
     LearnedProjection,
@@ -53,6 +55,51 @@ def test_project_multiplies_and_uses_the_first_columns():
         project(tokens(2, 4, 7, D), per_head),
         torch.stack([per_head[h, :, :7] @ tokens(2, 4, 7, D)[:, h] for h in range(4)], dim=1),
     )
+
+
+@pytest.mark.parametrize("n", [1024, 1000])
+@pytest.mark.parametrize("num_heads", [None, 8])
+def test_the_slots_are_all_that_a_matrix_needs(n, num_heads):
+    E = LearnedProjection(1024, 256, num_heads)
+    with torch.no_grad():
+        assert peak_bytes(E, tokens(1, 8, n, 16)) <= 8 * 256 * 16 * 4 < E.weight.nbytes
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
+@every_kind
+@pytest.mark.parametrize(("seq_len", "n"), [(12, 12), (13, 9)])
+def test_exports_and_traces_with_every_length(kind, seq_len, n):
+    projection, length = KINDS[kind](seq_len, 4), torch.export.Dim("n", min=2, max=seq_len)
+    shapes = {"x": {1: length}}
+    exported = torch.export.export(projection, (tokens(2, n, D),), dynamic_shapes=shapes).module()
+    traced = torch.jit.trace(projection, tokens(2, n, D))
+    for other in (2, 9, seq_len):
+        for graph in (exported, traced):
+            assert_close(graph(tokens(2, other, D)), projection(tokens(2, other, D)))
+
+
+@every_kind
+@pytest.mark.parametrize("n", [12, 9])
+def test_a_view_and_a_copy_give_the_same_gradients(kind, n, monkeypatch):
+    projection, x = KINDS[kind](12, 4), tokens(2, n, D).requires_grad_()
+    inputs = [x, *projection.parameters()]
+    seen = torch.autograd.grad(projection(x).square().sum(), inputs)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert_close(torch.autograd.grad(projection(x).square().sum(), inputs), seen)
+
+
+@pytest.mark.parametrize("kind", ["mean", "max", "convolution"])
+def test_a_full_input_is_not_extended(kind):
+    projection, x, called = KINDS[kind](12, 4), tokens(2, 12, D), set()
+
+    class Listen(TorchDispatchMode):
+        def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+            called.add(operation.overloadpacket.__name__)
+            return operation(*args, **(kwargs or {}))
+
+    with Listen():
+        projection(x)
+    assert called and not called & {"constant_pad_nd", "index_select"}
 
 
 @pytest.mark.parametrize("x", [torch.zeros(2, 3, 7, D), torch.zeros(7, D), torch.zeros(1, 7, D)])
