@@ -110,8 +110,8 @@ class Results:
 
     Several may write into one file: each keeps the rows of the others.
 
-    Raises: ValueError, with the file's name, if it is no such file, or was measured with other code; OSError if
-        it cannot be read.
+    Raises: ValueError, with the file's name, if it is no such file, or was measured with other code;
+        OSError if it cannot be read.
     """
 
     def __init__(self, path: Path, command: str):

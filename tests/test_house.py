@@ -30,6 +30,7 @@ FLOORS = {
     "benchmark.layers": 3,  # timing is given a callable; what is compared knows every layer
     "benchmark.records": 2,
     "benchmark.suite": 4,
+    "benchmark.check": 4,
     "benchmark.__main__": 4,
     "widgets": 4,
     "exercises": 4,

@@ -4,64 +4,130 @@ Rows are written as they come. After an interrupt, --resume goes on with the row
 """
 
 import argparse
+import math
+import os
 import sys
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.benchmark.records import check_row
-from linformer_from_scratch.benchmark.suite import PLANS, Job, jobs
-from linformer_from_scratch.results import Results, provenance
+from linformer_from_scratch.benchmark.budget import Budget
+from linformer_from_scratch.benchmark.check import check_file
+from linformer_from_scratch.benchmark.commands import COMMAND
+from linformer_from_scratch.benchmark.records import check_row, read
+from linformer_from_scratch.benchmark.suite import PLANS, Job, Plan, jobs, plan_for
+from linformer_from_scratch.files import locked
+from linformer_from_scratch.results import RESULTS, Results, provenance
 
-COMMAND = "python -m linformer_from_scratch.benchmark"
+
+class Parser(argparse.ArgumentParser):
+    """A command line that says in one sentence what is wrong with it."""
+
+    def error(self, message: str):
+        """Raises: ValueError."""
+        raise ValueError(message)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command line."""
-    found = argparse.ArgumentParser(COMMAND, description=__doc__)
+    found = Parser(COMMAND, description="Measure everything that chapter 10 shows, on one device.")
     found.add_argument("--device", choices=[*PLANS], default="cuda" if torch.cuda.is_available() else "cpu")
     found.add_argument("--out", type=Path, required=True, help="the file for the rows, JSON")
     found.add_argument("--resume", action="store_true", help="go on with a file that is there")
-    found.add_argument("--rounds", type=int, help="turns of each variant")
-    found.add_argument("--longest", type=int, help="leave out texts of more tokens")
-    found.add_argument("--threads", type=int, help="threads of the CPU")
+    found.add_argument(
+        "--minutes", type=_minutes, help="leave out what would take longer, longest texts first"
+    )
+    found.add_argument("--rounds", type=_count, help="turns of each variant")
+    found.add_argument("--longest", type=_count, help="leave out texts of more tokens")
+    found.add_argument("--threads", type=_threads, help="threads of the CPU")
     return found
 
 
-def main(words: list[str] | None = None) -> int:
-    """Measure; 0 if all rows are in the file, 1 if some failed, 2 if refused, 130 if interrupted."""
-    arguments = parser().parse_args(words)
-    if arguments.device == "cuda" and not torch.cuda.is_available():
-        return _refuse("--device is cuda, and PyTorch finds no GPU here; --device cpu works everywhere")
-    if arguments.out.exists() and not arguments.resume:
-        return _refuse(f"{arguments.out} is there already; --resume goes on with it")
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    plan = _shortened(PLANS[arguments.device], arguments)
-    torch.manual_seed(0)
+def main(words: list[str] | None = None, plans: Mapping[str, Plan] = PLANS) -> int:
+    """Measure; 0 if all went well, 1 if refused or a row failed, 130 if interrupted."""
     try:
-        results = Results(arguments.out, _command(arguments))
-        _check_origin(results, _command(arguments))
+        arguments = parser().parse_args(words)
+        _check_device(arguments.device)
+        plan = _shortened(plan_for(arguments.device, plans), arguments)
+        _check_out(arguments.out, arguments.resume)
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        with locked(arguments.out.with_name(f"{arguments.out.name}.run")):  # the file itself is, row by row
+            return _run(arguments, plan)
+    except OSError as error:
+        return _refuse(f"{error.filename or '--out'}: {error.strerror}" if error.strerror else str(error))
     except ValueError as error:
         return _refuse(str(error))
-    return _measure(results, list(jobs(plan)))
 
 
-def _measure(results: Results, wanted: list[Job]) -> int:
-    failed = 0
+def _run(arguments: argparse.Namespace, plan: Plan) -> int:
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    torch.manual_seed(0)
+    results = Results(arguments.out, _command(arguments))
+    if arguments.out.exists():
+        read(arguments.out)  # no row is taken over unseen
+        _check_origin(results, _command(arguments))
+    results.check_writable()
+    budget, wanted = Budget(arguments.minutes), list(jobs(plan))
+    if arguments.minutes:
+        wanted.sort(key=lambda job: job[0].get("n", 0))  # what is left out are the longest texts
     try:
-        for i, (what, call) in enumerate(wanted, start=1):
-            print(f"{i:3} of {len(wanted)}", *(f"{name}={value}" for name, value in what.items()), flush=True)
-            try:
-                results.measure(what, lambda what=what, call=call: check_row(what | call()))
-            except (RuntimeError, ValueError) as error:  # one row less; the others go on
-                failed += 1
-                print(f"no row: {error}", file=sys.stderr)
+        failed, left = _measure(results, wanted, budget)
     except KeyboardInterrupt:
         print(f"Interrupted: {len(results.content['rows'])} rows are in {results.path}; --resume goes on.")
         return 130
+    if left:
+        spent = f"{arguments.minutes:g} minutes are spent"
+        print(f"{spent}, {left} of {len(wanted)} rows are left out; --resume goes on.")
+    if not failed and not left:
+        _check(results.path, plan)
     return 1 if failed else 0
+
+
+def _measure(results: Results, wanted: list[Job], budget: Budget) -> tuple[int, int]:
+    """How many rows failed, and how many are left out."""
+    failed = left = 0
+    for row in results.content["rows"]:
+        budget.learn(row)
+    for i, (what, call) in enumerate(wanted, start=1):
+        print(f"{i:3} of {len(wanted)}", *(f"{name}={value}" for name, value in what.items()), flush=True)
+        if results.has(what):
+            continue
+        if not budget.allows(what):
+            left += 1
+            continue
+        start = time.monotonic()
+        try:
+            row = check_row(what | call())
+        except Exception as error:  # one row less; the others go on
+            failed += 1
+            print(f"no row: {str(error) or type(error).__name__}", file=sys.stderr)
+            continue
+        budget.learn(row, time.monotonic() - start)
+        results.add(row)
+    return failed, left
+
+
+def _check(path: Path, plan: Plan) -> None:
+    """See that the file can be shown, and say where."""
+    rows = check_file(path, [what for what, _ in jobs(plan)], plan.rounds)["rows"]
+    print(f"{path}: {len(rows)} rows, complete", end="")
+    print(f": put it at {RESULTS / 'gpu.json'}, then: make refresh ONLY=10" if plan.device == "cuda" else "")
+
+
+def _check_device(device: str) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device is cuda, and PyTorch finds no GPU here; --device cpu works everywhere")
+
+
+def _check_out(out: Path, resume: bool) -> None:
+    if out.exists() and not out.is_file():
+        raise ValueError(f"--out is {out}, which is {'a folder' if out.is_dir() else 'no file'}; name a file")
+    if out.exists() and not resume:
+        raise ValueError(f"{out} is there already; --resume goes on with it")
 
 
 def _check_origin(results: Results, command: str) -> None:
@@ -74,8 +140,10 @@ def _check_origin(results: Results, command: str) -> None:
             raise ValueError(f"{results.path.name} was measured with {found}; choose another --out")
 
 
-def _shortened(plan, arguments: argparse.Namespace):
+def _shortened(plan: Plan, arguments: argparse.Namespace) -> Plan:
     longest = arguments.longest or max(plan.lengths)
+    if longest < min(plan.lengths):
+        raise ValueError(f"--longest is {longest}, and the shortest text has {min(plan.lengths)} tokens")
     shorter = {
         name: tuple(n for n in getattr(plan, name) if n <= longest) for name in ("table", "lengths", "modes")
     }
@@ -83,7 +151,7 @@ def _shortened(plan, arguments: argparse.Namespace):
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """What was typed, with a file's name in place of its path."""
+    """What was typed and decides about the rows, with a file's name in place of its path."""
     words = [COMMAND, "--device", arguments.device, "--out", arguments.out.name]
     for name in ("rounds", "longest", "threads"):
         if getattr(arguments, name):
@@ -91,9 +159,34 @@ def _command(arguments: argparse.Namespace) -> str:
     return " ".join(words)
 
 
+def _count(word: str, most: float = math.inf) -> int:
+    try:
+        found = int(word)
+    except ValueError:
+        found = 0
+    if not 1 <= found <= most:
+        expected = "of at least 1" if most == math.inf else f"from 1 to {most}"
+        raise argparse.ArgumentTypeError(f"got {word[:60]}, expected a whole number {expected}")
+    return found
+
+
+def _threads(word: str) -> int:
+    return _count(word, os.cpu_count() or 1)
+
+
+def _minutes(word: str) -> float:
+    try:
+        found = float(word)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"got {word[:60]}, expected minutes, more than 0 and finite")
+    return found
+
+
 def _refuse(reason: str) -> int:
     print(reason, file=sys.stderr)
-    return 2
+    return 1
 
 
 if __name__ == "__main__":

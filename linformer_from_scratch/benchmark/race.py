@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from linformer_from_scratch.benchmark.memory import available_bytes, peak_bytes
+from linformer_from_scratch.benchmark.memory import available_bytes, is_out_of_memory, peak_bytes
 from linformer_from_scratch.benchmark.timing import both_clocks, flush
 
 Make = Callable[[], Callable[[], object]]  # builds a layer and its input, returns the call to measure
@@ -24,24 +24,37 @@ def race(
             system that lends more than it has would end the process instead.
     """
     calls, held, out_of_memory = {}, {}, []
+    _tidy(device)  # of the race before
+    clean = flush(device)  # while there is room
+
+    def drop(name: str) -> None:
+        out_of_memory.append(name)
+        calls.pop(name, None)
+        held.pop(name, None)
+        _tidy(device)
+
     for name, make in variants.items():
         try:
             _check_available((needs or {}).get(name, 0), device)
-            call = make()
-            call()  # what is set up once does not count
-            held[name], calls[name] = peak_bytes(call, device=device), call
+            calls[name], held[name] = _weighed(make, device)
         except (MemoryError, RuntimeError) as error:
-            if not _is_out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
-            out_of_memory.append(name)
-        _tidy(device)
-    found = both_clocks(calls, rounds, device, before=flush(device))
+        if name not in calls:  # here, where the error holds nothing any more
+            drop(name)
+    found = both_clocks(calls, rounds, device, clean, lost=drop)
     return {
         "seconds": {name: [_rounded(s) for s, _ in pairs] for name, pairs in found.items()},
         "busy": {name: [_rounded(b) for _, b in pairs] for name, pairs in found.items()},
         "bytes": held,
         "out_of_memory": out_of_memory,
     }
+
+
+def _weighed(make: Make, device: str) -> tuple[Callable[[], object], int]:
+    call = make()
+    call()  # what is set up once does not count
+    return call, peak_bytes(call, device=device)
 
 
 def _rounded(seconds: float) -> float:
@@ -52,10 +65,6 @@ def _check_available(needed: int, device: str) -> None:
     available = available_bytes(device)
     if available is not None and needed > available:
         raise MemoryError(f"{needed} bytes needed, {available} available")
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(error)
 
 
 def _tidy(device: str) -> None:

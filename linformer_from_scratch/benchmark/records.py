@@ -9,14 +9,16 @@ import torch
 from linformer_from_scratch import results
 from linformer_from_scratch.benchmark.statistics import measured_crossover, ratio, spread
 from linformer_from_scratch.cost import Device, Sizes, Step, floor_seconds
+from linformer_from_scratch.results import shortened
 
 Table = dict[int, dict[int, float]]  # n -> k -> number
 Lines = tuple[list[int], dict[str, list[float]]]  # lengths, and variant -> a number at each
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CPU = "10_cpu"  # the file that the course brings
 CEILING = {"part": str, "kind": str, "per_second": float}
 SHAPE = {"part": str, "n": int, "texts": int, "pass": str, "dtype": str}
 RACE = SHAPE | {"seconds": dict, "busy": dict, "bytes": dict, "out_of_memory": list}
+MEASURED = ("per_second", "seconds", "busy", "bytes", "out_of_memory")
 
 
 def check_row(row: dict) -> dict:
@@ -27,39 +29,81 @@ def check_row(row: dict) -> dict:
     kinds = CEILING if row.get("part") == "ceiling" else RACE
     for field, kind in kinds.items():
         if type(row.get(field)) is not kind:
-            raise ValueError(f"a row's {field} is {row.get(field)!r}, expected {kind.__name__}")
-    samples = [[row["per_second"]]] if kinds is CEILING else row["seconds"].values()
-    wrong = [number for found in samples for number in found if not 0 < number < math.inf]
-    if wrong:
-        raise ValueError(f"a row of {row['part']} has the sample {wrong[0]}, expected finite numbers above 0")
-    if kinds is RACE:
-        rounds = {name: len(found) for name, found in row["seconds"].items()}
-        if len(set(rounds.values())) > 1:
-            raise ValueError(f"a row of {row['part']} has {rounds} samples, expected as many of each")
-        if not row["bytes"].keys() <= row["seconds"].keys():
-            raise ValueError(f"a row of {row['part']} has bytes of {[*row['bytes']]}, expected {[*rounds]}")
+            raise ValueError(f"a row's {field} is {shortened(row.get(field))}, expected {kind.__name__}")
+    for field, value in what_of(row).items():
+        if type(value) is not str and not (type(value) is int and value > 0):
+            raise ValueError(f"a row's {field} is {shortened(value)}, expected a name or an int above 0")
+    if row.get("dtype", "float32") not in DTYPES:
+        raise ValueError(f"a row's dtype is {row['dtype']!r}, expected one of {', '.join(DTYPES)}")
+    if kinds is CEILING:
+        _check_samples(row, [row["per_second"]])
+    else:
+        _check_race(row)
     return row
+
+
+def _check_race(row: dict) -> None:
+    """Samples of each variant; bytes of some; and whoever has no samples is out of memory."""
+    part, seconds, lost = row["part"], row["seconds"], row["out_of_memory"]
+    for name, samples in seconds.items():
+        _check_samples(row, samples)
+        _check_samples(row, row["busy"].get(name, [0.0]), "busy")
+    rounds = {name: len(samples) for name, samples in seconds.items()}
+    if len(set(rounds.values())) > 1:
+        raise ValueError(f"a row of {part} has {rounds} samples, expected as many of each")
+    for field in ("busy", "bytes"):
+        if not row[field].keys() <= rounds.keys():
+            raise ValueError(f"a row of {part} has {field} of {[*row[field]]}, expected {[*rounds]}")
+    for held in row["bytes"].values():
+        if type(held) is not int or held < 0:
+            raise ValueError(f"a row of {part} has {shortened(held)} bytes, expected an int, at least 0")
+    if not (rounds or lost) or any(type(name) is not str or name in rounds for name in lost):
+        raise ValueError(f"a row of {part} has samples of {[*rounds]}, and {lost} are out of memory")
+
+
+def _check_samples(row: dict, samples: object, field: str = "seconds") -> None:
+    """Finite numbers above 0; a process may have been busy for none."""
+    if type(samples) is not list or not samples:
+        raise ValueError(f"a row of {row['part']} has {shortened(samples)}, expected a list of numbers")
+    for sample in samples:
+        number = type(sample) in (int, float) and 0 <= sample < math.inf
+        if not number or (sample == 0 and field != "busy"):
+            found = f"a row of {row['part']} has the sample {shortened(sample)}"
+            raise ValueError(f"{found}, expected finite numbers above 0")
+
+
+def what_of(row: dict) -> dict:
+    """What was measured, without what came out."""
+    return {field: value for field, value in row.items() if field not in MEASURED}
 
 
 def read(path: Path) -> dict:
     """A recorded benchmark: command, date, machine, versions, rows.
 
-    Raises: ValueError, with the file's name, if it is no result file or check_row refuses a row.
+    Raises: ValueError, with the file's name, if it is no result file, check_row refuses a row, or two are of
+        the same; OSError if it cannot be read.
     """
-    content = results.read(path)
-    for row in content["rows"]:
+    content, known = results.read(path), []
+    for number, row in enumerate(content["rows"], start=1):
         try:
-            check_row(row)
+            known.append(what_of(check_row(row)))
         except ValueError as error:
-            raise ValueError(f"{path.name}: {error}") from None
+            raise ValueError(f"{path.name}, row {number}: {error}") from None
+        if known[-1] in known[:-1]:
+            raise ValueError(f"{path.name}, row {number}: it is the second of {known[-1]}, expected one")
     return content
 
 
+def gpu_of(content: dict) -> str | None:
+    """The GPU that was measured; None if the CPU was, whatever else that machine has."""
+    return None if "--device cpu" in content["command"] else content["machine"].get("gpu")
+
+
 def recorded_gpu() -> dict | None:
-    """The benchmark of a GPU, if one lies among the recorded files: any file with a ceiling measured on a GPU."""
+    """The benchmark of a GPU, if one lies among the recorded files: any with a ceiling measured on a GPU."""
     for path in sorted(results.RESULTS.glob("*.json")):
         content = results.read(path)
-        if content["machine"]["gpu"] and results.select(content["rows"], part="ceiling"):
+        if gpu_of(content) and results.select(content["rows"], part="ceiling"):
             return read(path)
     return None
 
@@ -92,7 +136,7 @@ def surely(row: dict, of: str, over: str) -> float:
 def saving(row: dict, of: str, over: str) -> float:
     """How many times fewer bytes one variant needs at its peak than another; nan if one is missing."""
     held = row["bytes"]
-    return held[over] / held[of] if {of, over} <= held.keys() else math.nan
+    return held[over] / held[of] if held.get(of) and over in held else math.nan
 
 
 def table_3(
@@ -150,10 +194,10 @@ def lines(rows: Sequence[dict], part: str, way: str, of: Callable[[dict, str], f
 
 def device_of(content: dict) -> Device:
     """The machine of a recorded benchmark by its measured ceilings."""
-    machine, rows = content["machine"], content["rows"]
+    rows = content["rows"]
     products = [row for row in rows if row["part"] == "ceiling" and row["kind"] == "matmul"]
     per_s = {DTYPES[row["dtype"]].itemsize: row["per_second"] for row in products}
-    return Device(machine["gpu"] or machine["processor"], per_s, ceiling(rows, "copy"))
+    return Device(gpu_of(content) or content["machine"]["processor"], per_s, ceiling(rows, "copy"))
 
 
 def peak(row: dict, name: str) -> float:

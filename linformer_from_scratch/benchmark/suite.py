@@ -9,7 +9,7 @@ step       a training step of chapter 08's encoder
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import torch
@@ -44,23 +44,27 @@ class Plan:
     Args:
         device: "cpu" or "cuda".
         dtype: of inputs and weights, a key of DTYPES.
+        block: d_model and num_heads of table 3's blocks.
         table: lengths of table 3.
         tokens: in a batch of table 3; max(1, tokens // n) texts.
         lengths: of layers and of attention alone.
         modes: lengths at which layers are compiled.
         layer: d_model, num_heads and proj_dim of a layer.
         texts: in a batch of attention alone.
+        encoder: sizes of the encoder that is trained.
         rounds: turns of each variant.
     """
 
     device: str
     dtype: str
+    block: Mapping[str, int]
     table: tuple[int, ...]
     tokens: int
     lengths: tuple[int, ...]
     modes: tuple[int, ...]
     layer: Mapping[str, int]
     texts: int
+    encoder: Mapping[str, int]
     rounds: int
 
 
@@ -68,26 +72,38 @@ PLANS = {
     "cpu": Plan(
         device="cpu",
         dtype="float32",
+        block=ROBERTA,
         table=(512, 1024, 2048, 4096),
         tokens=1024,
         lengths=(128, 256, 512, 1024, 2048, 4096),
         modes=(512, 2048),
         layer={"d_model": 512, "num_heads": 8, "proj_dim": 256},
         texts=1,
+        encoder=ENCODER,
         rounds=7,
     ),
     "cuda": Plan(
         device="cuda",
         dtype="bfloat16",
+        block=ROBERTA,
         table=tuple(2**i for i in range(9, 17)),
         tokens=2**16,
         lengths=tuple(2**i for i in range(7, 18)),
         modes=(1024, 16384),
         layer={"d_model": 1024, "num_heads": 16, "proj_dim": 256},
         texts=16,
+        encoder=ENCODER,
         rounds=10,
     ),
 }
+
+
+def plan_for(device: str, plans: Mapping[str, Plan] = PLANS) -> Plan:
+    """The plan of a device; in float16 on a GPU that only emulates bfloat16."""
+    plan = plans[device]
+    if device == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        return replace(plan, dtype="float16")
+    return plan
 
 
 def jobs(plan: Plan) -> Iterator[Job]:
@@ -105,8 +121,8 @@ def _ceilings(plan: Plan) -> Iterator[Job]:
 
 def _table_3(plan: Plan) -> Iterator[Job]:
     for n, direction in product(plan.table, PASSES):
-        what = _what("table 3", plan, n, max(1, plan.tokens // n), direction, ROBERTA)
-        yield what, lambda what=what: _race(plan, what, blocks(what["n"], **ROBERTA))
+        what = _what("table 3", plan, n, max(1, plan.tokens // n), direction, plan.block)
+        yield what, lambda what=what: _race(plan, what, blocks(what["n"], **plan.block))
 
 
 def _layers(plan: Plan) -> Iterator[Job]:
@@ -132,7 +148,9 @@ def _attention(plan: Plan) -> Iterator[Job]:
 
 
 def _step(plan: Plan) -> Iterator[Job]:
-    what = _what("step", plan, 512, 16, "training step", ENCODER)
+    what = _what("step", plan, plan.encoder["seq_len"], 16, "training step", plan.encoder)
+    if plan.dtype == "float16":  # a GPU that only emulates bfloat16: the trainer stays with 32 bit
+        what["dtype"] = "float32"
     yield what, lambda: _race_steps(plan, what)
 
 
@@ -144,7 +162,7 @@ def _race(plan: Plan, what: dict, builders: Builders) -> dict:
     """Layers in one direction."""
     x = _random(plan, what["texts"], what["n"], what["d_model"])
     way = PASSES[what["pass"]]
-    variants = {name: lambda build=build: way(build().to(x), x) for name, build in builders.items()}
+    variants = {name: lambda build=build: way(_built(build, x), x) for name, build in builders.items()}
     return race(variants, plan.rounds, plan.device, _needs(plan, what))
 
 
@@ -154,7 +172,7 @@ def _race_modes(plan: Plan, what: dict, build: Callable[[], nn.Module]) -> dict:
     x = _random(plan, what["texts"], what["n"], what["d_model"])
     modes = {"eager": forward} | ({"compiled": compiled} if can_compile(plan.device) else {})
     modes |= {"graph": graph} if plan.device == "cuda" else {}
-    variants = {mode: lambda way=way: way(build().to(x), x) for mode, way in modes.items()}
+    variants = {mode: lambda way=way: way(_built(build, x), x) for mode, way in modes.items()}
     found = race(variants, plan.rounds, plan.device)
     found["bytes"].pop("graph", None)
     return found
@@ -181,12 +199,18 @@ def _race_steps(plan: Plan, what: dict) -> dict:
     batches = MaskedBatches(torch.randint(3, VOCABULARY, (2**16,)), what["n"], what["texts"], VOCABULARY)
 
     def step(attention: str) -> Callable[[], object]:
-        model = MaskedLanguageModel(encoder(Recipe(attention, **ENCODER), VOCABULARY))
+        model = MaskedLanguageModel(encoder(Recipe(attention, **plan.encoder), VOCABULARY))
         trainer = Trainer(model, masked_loss, batches, Config(steps=10**6), device=plan.device)
         return lambda: trainer.train(trainer.step + 1)
 
     variants = {FUSED: lambda: step("full"), "Linformer": lambda: step("linformer")}
     return race(variants | {"making the batch": lambda: lambda: batches(0)}, plan.rounds, plan.device)
+
+
+def _built(build: Callable[[], nn.Module], x: Tensor) -> nn.Module:
+    """A layer for x, its random weights drawn where x is: a CPU takes seconds for those of a long text."""
+    with torch.device(x.device):
+        return build().to(x)
 
 
 def _random(plan: Plan, *shape: int) -> Tensor:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+from linformer_from_scratch.benchmark.memory import is_out_of_memory
+
 Calls = Mapping[str, Callable[[], object]]
 FLUSH_BYTES = 2**28  # more than most caches hold
 
@@ -20,7 +22,11 @@ def samples(
 
 
 def both_clocks(
-    calls: Calls, rounds: int, device: str = "cpu", before: Callable[[], object] | None = None
+    calls: Calls,
+    rounds: int,
+    device: str = "cpu",
+    before: Callable[[], object] | None = None,
+    lost: Callable[[str], object] | None = None,
 ) -> dict[str, list[tuple[float, float]]]:
     """Seconds of each call in each round, and seconds that this process kept processors busy meanwhile.
 
@@ -32,6 +38,7 @@ def both_clocks(
         rounds: turns of each; the warm-up comes on top.
         device: "cpu" or "cuda", where the calls compute.
         before: called before each turn, and finished before the clock starts; such as `flush(device)`.
+        lost: told who runs out of memory in its turn; that one is out, the others go on. None: it is raised.
 
     Raises: ValueError if rounds < 1.
     """
@@ -40,15 +47,30 @@ def both_clocks(
     clock = _events if torch.device(device).type == "cuda" else _wall
     found = {name: [] for name in calls}
     for turn in range(rounds + 1):
-        for name in random.sample([*calls], len(calls)):
+        for name in random.sample([*found], len(found)):
             if before is not None:
                 before()
             wait()
-            busy = time.process_time()
-            seconds = clock(calls[name])
-            if turn:  # the first round warms up
-                found[name].append((seconds, time.process_time() - busy))
+            sample = _turn(clock, calls[name], lost is not None)
+            if sample is None:
+                del found[name]
+                lost(name)
+            elif turn:  # the first round warms up
+                found[name].append(sample)
     return found
+
+
+def _turn(
+    clock: Callable[[Callable], float], call: Callable[[], object], may_fail: bool
+) -> tuple[float, float] | None:
+    """Seconds by both clocks; None if memory was not enough, with all let go that the call held."""
+    busy = time.process_time()
+    try:
+        return clock(call), time.process_time() - busy
+    except (MemoryError, RuntimeError) as error:
+        if may_fail and is_out_of_memory(error):
+            return None
+        raise
 
 
 def median_seconds(calls: Calls, rounds: int = 7) -> dict[str, float]:
