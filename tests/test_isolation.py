@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -358,3 +359,14 @@ def test_a_module_imported_by_an_attempt_stays():
 def test_where_the_output_is_none_a_check_goes_on(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     assert judge(EXERCISE, lambda x: print("nobody") or x * 2).status == "passed"
+
+
+def test_the_first_check_does_not_load_the_compiler_of_pytorch():
+    code = """
+import sys
+from linformer_from_scratch.exercises import EXERCISES, engine
+engine.judge(EXERCISES["0.1"], EXERCISES["0.1"].reference)
+print("torch._inductor" in sys.modules)
+"""
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert seen.stdout == "False\n"

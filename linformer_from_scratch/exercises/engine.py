@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from linformer_from_scratch.exercises.isolation import isolated
+from linformer_from_scratch.exercises.isolation import Afresh, isolated
 
 SEEDS = range(4)  # the draws an attempt must survive; authors make one of them odd (n = 1)
 RTOL, ATOL = 1e-4, 1e-5  # another order of summation in float32 stays below, every mistake far above
@@ -119,7 +119,7 @@ def judge(exercise: Exercise, attempt: object) -> Result:
     return Result(exercise.id, status, message)
 
 
-def verdict(exercise: Exercise, attempt: object, afresh: Callable) -> tuple[str, str]:
+def verdict(exercise: Exercise, attempt: object, afresh: Afresh) -> tuple[str, str]:
     """Status and message of an attempt, each call of which is made in a context of its own."""
     if not callable(attempt):
         return (
@@ -132,7 +132,7 @@ def verdict(exercise: Exercise, attempt: object, afresh: Callable) -> tuple[str,
         draw = dict(zip(names, exercise.draw(seed), strict=False))
         right = observe(exercise.reference, draw)
         needs_grad = any(tensor.requires_grad for tensor in tensors(right.value))
-        with afresh():
+        with afresh:
             seen = observe(attempt, draw, needs_grad)
         if seen.error is KeyboardInterrupt:
             return "failed", STOPPED
@@ -140,7 +140,7 @@ def verdict(exercise: Exercise, attempt: object, afresh: Callable) -> tuple[str,
             return "open", f"{exercise.id} not yet attempted"
         wrong_value = complaint_about_value(seen, right)
         if not wrong_value:
-            with afresh(), suppress(Exception):  # it will be raised again where it is told
+            with afresh, suppress(Exception):  # it will be raised again where it is told
                 gradients(seen)
         wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right)
         if wrong and not complaint:

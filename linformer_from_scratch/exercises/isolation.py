@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
-from functools import partial
+from sys import setrecursionlimit
 
 import numpy
 import torch
@@ -44,10 +44,10 @@ class Setting:
 
 
 @contextmanager
-def isolated() -> Iterator[Callable]:
+def isolated() -> Iterator["Afresh"]:
     """Inside: PyTorch and NumPy as they start. Afterwards: everything global as it was before.
 
-    What it gives is a context as well, `afresh`, for every single call of an attempt.
+    What it gives is a context for every single call of an attempt.
     """
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stdout and Unclosable(sys.stdout)))
@@ -55,24 +55,30 @@ def isolated() -> Iterator[Callable]:
         stack.enter_context(warnings.catch_warnings())
         for setting in SETTINGS:
             stack.callback(setting.write, setting.read())
-        names = [(namespace, dict(vars(namespace))) for namespace in NAMESPACES]
-        stack.enter_context(afresh(names))
-        yield partial(afresh, names)
+        afresh = Afresh({namespace: dict(vars(namespace)) for namespace in NAMESPACES})
+        stack.enter_context(afresh)
+        yield afresh
 
 
-@contextmanager
-def afresh(names: list[tuple[object, dict]]) -> Iterator[None]:
+class Afresh:
     """Inside: a fair start, seeds fixed, gradients on. Afterwards: the same again, and every name what it was."""
-    depth = sys.getrecursionlimit()
-    with torch.inference_mode(False):  # False: gradients are on
-        try:
-            start()
-            yield
-        finally:
-            sys.setrecursionlimit(depth)  # first: whatever follows goes deeper
-            for namespace, kept in names:
-                put_back(namespace, kept)
-            start()
+
+    def __init__(self, names: dict[object, dict[str, object]]):
+        self.names = names
+
+    def __enter__(self):
+        self.depth = sys.getrecursionlimit()
+        self.gradients = torch.inference_mode(False)
+        self.gradients.__enter__()
+        start()
+
+    def __exit__(self, *error):
+        builtins.__dict__.update(self.names[builtins])  # all that follows needs them
+        setrecursionlimit(self.depth)
+        for namespace, kept in self.names.items():
+            put_back(namespace, kept)
+        self.gradients.__exit__(*error)
+        start()
 
 
 def start() -> None:
@@ -135,6 +141,12 @@ def gpu_states() -> list[Tensor]:
 def determinism() -> tuple[bool, bool]:
     """Must algorithms be deterministic, and is it only a warning where there is none?"""
     return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def set_determinism(state: tuple[bool, bool]) -> None:
+    """Set it where it differs: PyTorch loads its compiler for that, which takes seconds."""
+    if state != determinism():
+        torch.use_deterministic_algorithms(state[0], warn_only=state[1])
 
 
 def matmul_precision() -> str | None:
@@ -240,11 +252,7 @@ SETTINGS = (
     Setting(torch.get_default_device, use_device, torch.device("cpu")),
     # Draws are tiny: on a busy machine, waiting for a second core takes longer.
     Setting(torch.get_num_threads, torch.set_num_threads, 1),
-    Setting(
-        determinism,
-        lambda state: torch.use_deterministic_algorithms(state[0], warn_only=state[1]),
-        (False, False),
-    ),
+    Setting(determinism, set_determinism, (False, False)),
     Setting(matmul_precision, set_matmul_precision, "highest"),
     Setting(anomaly_mode, lambda mode: torch.autograd.set_detect_anomaly(*mode), (False, True)),
     Setting(flushes_denormals, torch.set_flush_denormal, False),
