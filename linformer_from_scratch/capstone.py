@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
 from linformer_from_scratch.sentence_encoder import SentenceEncoder
 from linformer_from_scratch.training import Config, Trainer
+from linformer_from_scratch.training.modes import evaluating
 
 BATCH = 4  # passages in an update
 
@@ -39,9 +40,9 @@ def passages(documents: Mapping[str, str], n: int = MAX_TOKENS) -> tuple[Tensor,
 @torch.no_grad()
 def embed_all(model: SentenceEncoder, ids: Tensor, batch: int = 8) -> Tensor:
     """Sentence vectors of many passages. Shape: ids (passages, n) -> (passages, 384), unit vectors."""
-    model.eval()
     device = next(model.parameters()).device
-    return torch.cat([model.embed(some.to(device)).cpu() for some in ids.split(batch)])
+    with evaluating(model):
+        return torch.cat([model.embed(some.to(device)).cpu() for some in ids.split(batch)])
 
 
 def mean_cosine(found: Tensor, expected: Tensor) -> float:
@@ -66,7 +67,10 @@ def kept(model: SentenceEncoder, ids: Tensor, pairs: Tensor, expected: Tensor) -
     of 1 / the rank at which the passage that follows is found.
 
     Shape: ids (passages, n), pairs (count, 2), expected (passages, 384)
+    Raises: ValueError if there is no pair to search for.
     """
+    if not len(pairs):
+        raise ValueError("0 pairs of passages, expected at least 1")
     found = embed_all(model, ids)
     ranks = following_ranks(found, pairs)
     return {

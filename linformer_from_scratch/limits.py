@@ -16,6 +16,7 @@ from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.pretrained import stored_heads
 from linformer_from_scratch.projections import MeanPooling
 from linformer_from_scratch.results import read_rows, select
+from linformer_from_scratch.training.modes import evaluating
 
 RECORDED = {"recall": "12_recall", "copy": "09_copy"}  # the file of a task's runs
 
@@ -83,8 +84,10 @@ def written_loss(model: nn.Module, ids: Tensor, lengths: Sequence[int]) -> float
     Args: lengths: how many tokens are given, each at least 1 and less than n.
     Shape: ids (batch, n) -> a number, the mean over texts and lengths
     """
-    model.eval()
-    losses = [functional.cross_entropy(model(ids[:, :length])[:, -1], ids[:, length]) for length in lengths]
+    with evaluating(model):
+        losses = [
+            functional.cross_entropy(model(ids[:, :length])[:, -1], ids[:, length]) for length in lengths
+        ]
     return torch.stack(losses).mean().item()
 
 

@@ -37,6 +37,13 @@ class Says(nn.Module):
         return 3.0 * functional.one_hot((ids + self.shift) % VOCABULARY, VOCABULARY)
 
 
+def test_a_model_is_looked_at_in_evaluation_mode_and_stays_as_it_was():
+    model, seen = Says(1), []
+    model.register_forward_hook(lambda part, *_: seen.append(part.training))
+    written_loss(model, torch.ones(2, 5, dtype=torch.long), [1, 4])
+    assert model.training and seen == [False, False]
+
+
 def test_the_loss_is_that_of_the_next_token():
     ids = (torch.arange(5) + torch.tensor([[0], [3]])) % VOCABULARY
     sure = -torch.tensor([0.0] * (VOCABULARY - 1) + [3.0]).log_softmax(dim=0)[-1]

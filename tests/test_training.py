@@ -8,12 +8,13 @@ import statistics
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
+from cuda_stand_in import StandIn
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.testing import assert_close
@@ -255,11 +256,29 @@ def test_progress_is_shown_only_when_asked_for(capsys):
         ("accumulation", 0, "at least 1"),
         ("evaluate_every", 0, "at least 1"),
         ("seed", -1, "at least 0"),
+        ("seed", 2**63, f"at most {2**63 - 1}"),
+        ("steps", 10**8, "at most 99999999"),
+        ("steps", 2.5, "an integer"),
+        ("steps", True, "an integer"),
+        ("accumulation", "3", "an integer"),
+        ("weight_decay", math.inf, "a finite number"),
+        ("weight_decay", math.nan, "at least 0"),
+        ("learning_rate", math.inf, "more than 0 and finite"),
     ],
 )
 def test_a_bad_number_is_refused_in_one_sentence(name, value, bound):
-    with pytest.raises(ValueError, match=f"^{name} is {value}, expected {bound}$"):
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}, expected {bound}$"):
         Config(**{name: value})
+
+
+SIZES = [field.name for field in fields(Recipe) if field.type is int and field.name != "neighbours"]
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("value", [0, -1, 10**12])
+def test_a_size_out_of_its_range_is_refused_with_both_numbers(name, value):
+    with pytest.raises(ValueError, match=rf"^{name} is {value}, expected at (least|most) \d+$"):
+        Recipe(**{name: value})
 
 
 def test_autocast_computes_in_bfloat16_and_ends_close_by():
@@ -283,6 +302,98 @@ def test_a_compiled_model_has_the_same_curve():
     compiled = trainer_of(model=model, compile=True, config=config).train()
     assert model._compiled_call_impl is not None
     assert [r["loss"] for r in compiled] == pytest.approx([r["loss"] for r in plain], rel=1e-4)
+
+
+@pytest.mark.parametrize("made_for_it", [True, False])
+def test_a_gpu_that_only_emulates_bfloat16_computes_in_float32(made_for_it):
+    with StandIn(bf16=made_for_it):
+        assert trainer_of(device="cuda").autocast == made_for_it
+    assert not trainer_of(device="cpu").autocast
+
+
+def modes(model):
+    return [part.training for part in model.modules()]
+
+
+class Classes(nn.Sequential):
+    def forward(self, x, real=None):
+        return super().forward(x)
+
+
+LOOKS = {
+    "evaluate": lambda model: trainer_of(model=model).evaluate(VALIDATION),
+    "train": lambda model: trainer_of(model=model).train(until=4),
+    "accuracy": lambda model: accuracy(model, torch.ones(3, WIDTH), torch.ones(3)),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("mode", [True, False])
+def test_every_part_of_a_model_is_afterwards_in_the_mode_in_which_it_was(look, mode):
+    model = Classes(*classifier()).train(mode)
+    model[1].train(not mode)
+    before = modes(model)
+    LOOKS[look](model)
+    assert modes(model) == before
+
+
+def test_a_model_is_in_its_mode_after_an_error_too():
+    def broken(model, *batch):
+        assert not model.training
+        raise KeyError
+
+    model = classifier()
+    with pytest.raises(KeyError):
+        trainer_of(model=model, loss=broken).evaluate(VALIDATION)
+    assert all(modes(model))
+
+
+def test_random_numbers_of_the_caller_go_on_as_if_nobody_had_trained(tmp_path):
+    torch.manual_seed(17)
+    expected = torch.rand(3).tolist()
+    model = classifier()
+    torch.manual_seed(17)
+    trainer = trainer_of(tmp_path, model=model)
+    trainer.train(until=6)
+    resumed = trainer_of(tmp_path, model=model)
+    resumed.evaluate(VALIDATION)
+    resumed.train()
+    assert torch.rand(3).tolist() == expected
+
+
+def test_random_numbers_of_a_caller_on_a_gpu_go_on_too():
+    with StandIn() as gpu:
+        models = classifier(), classifier()
+        torch.manual_seed(17)
+        before = gpu.random.clone()
+        curves = [curve(trainer_of(model=model, device="cuda").train(until=3)) for model in models]
+        assert torch.equal(gpu.random, before) and curves[0] == curves[1]
+
+
+def test_the_caller_may_draw_between_two_parts_of_a_run():
+    trainer = trainer_of()
+    for until in range(1, 18):
+        trainer.train(until)
+        torch.rand(until)
+    assert curve(trainer.history) == curve(straight().history)
+
+
+@pytest.mark.parametrize("where", ["batch", "validation"])
+def test_an_interrupted_trainer_goes_on_as_if_it_had_not_been(tmp_path, where):
+    calls = []
+
+    def interrupted(model, x, labels):
+        calls.append(model.training)
+        if calls.count(where == "batch") == 6 and calls[-1] == (where == "batch"):
+            raise KeyboardInterrupt
+        return cross_entropy(model, x, labels)
+
+    trainer = trainer_of(tmp_path, loss=interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    trainer.train()
+    assert curve(trainer.history) == curve(lines(tmp_path)) == curve(straight().history)
+    assert same(trainer.model, straight().model)
 
 
 @pytest.mark.parametrize("seed", [2, 3])
