@@ -1,4 +1,4 @@
-"""One process among several: ranks and their groups, on PyTorch's own engine (chapter 11).
+"""One process among several: ranks and their groups, with PyTorch (chapter 11).
 
 torchrun, or distributed.launch, starts the same program several times; each process has a rank. Without them
 there is one process, rank 0 of 1, and every function here says so or does nothing.
@@ -6,37 +6,73 @@ there is one process, rank 0 of 1, and every function here says so or does nothi
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
+from itertools import count
 
 import torch
 from torch import Tensor, distributed
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 Group = distributed.ProcessGroup | None
+TIMES = count()  # that this process has joined the others; each time they meet under another name
 WAIT = 60.0  # seconds for a rank that is missing, or late; one that dies is noticed at once
 MOMENT = 0.1  # seconds for gloo to let go of its last tensors: a group freed before can wait for ever
 GRACE = 3.0  # seconds in which the rank that failed can say why, before those that lost it end as well
+NOTHING = "nothing"  # what a rank holds of a name that only others have
+MOST = 10**6  # ranks, and seconds of waiting
 
 
 def rank(group: Group = None) -> int:
-    """Of this process in a group; by default among all."""
-    return distributed.get_rank(group) if distributed.is_initialized() else 0
+    """Of this process in a group; by default among all.
+
+    Raises: ValueError if it is not in the group.
+    """
+    return _if_inside(distributed.get_rank(group)) if distributed.is_initialized() else 0
 
 
 def world_size(group: Group = None) -> int:
-    """How many processes a group has; by default all."""
-    return distributed.get_world_size(group) if distributed.is_initialized() else 1
+    """How many processes a group has; by default all.
+
+    Raises: ValueError if this process is not in the group.
+    """
+    return _if_inside(distributed.get_world_size(group)) if distributed.is_initialized() else 1
+
+
+def _if_inside(number: int) -> int:
+    if number < 0:  # so PyTorch says that it is not
+        raise ValueError(f"rank {distributed.get_rank()} is not in the group that it was asked to work with")
+    return number
 
 
 def device_of_rank(device: str | None = None) -> torch.device:
-    """The device of this process: a GPU each where there are GPUs, else the CPU; or the one that is named."""
+    """The device of this process: a GPU each where there are GPUs, else the CPU; or the one that is named.
+
+    Raises: ValueError, in one sentence, if there is no such device here.
+    """
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    found = _device_here(name)
     if name == "cuda" and "LOCAL_RANK" in os.environ:
-        name = f"cuda:{os.environ['LOCAL_RANK']}"
-    return torch.device(name)
+        return torch.device("cuda", _number("LOCAL_RANK", 0, MOST))
+    return found
+
+
+def _device_here(name: str) -> torch.device:
+    """See that PyTorch finds such a device."""
+    counts = {"cpu": lambda: 1, "mps": torch.mps.device_count, "xpu": torch.xpu.device_count}
+    counts["cuda"] = lambda: torch.cuda.device_count() if torch.cuda.is_available() else 0
+    try:
+        found = torch.device(name)
+        count = counts[found.type]()
+    except (RuntimeError, KeyError):
+        raise ValueError(f"device is {name!r}, expected cpu, cuda, cuda:0 or mps") from None
+    if (found.index or 0) >= count:
+        raise ValueError(f"device is {name!r}, but PyTorch finds {count} of kind {found.type} here")
+    return found
 
 
 @contextmanager
@@ -47,32 +83,24 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
         device: as device_of_rank.
         wait: seconds to wait for the others, here and in every exchange.
 
-    Raises: in one sentence, TimeoutError if they do not come, ConnectionError if one is lost; that sentence
-        is printed at once, since whoever started the ranks may end this one.
+    Raises: in one sentence, ValueError if what torchrun sets is missing or out of its range, TimeoutError if
+        the others do not come, OSError if this one cannot come, ConnectionError if one is lost; that last
+        sentence is printed at once, since whoever started the ranks may end this one.
     """
-    if "RANK" not in os.environ or distributed.is_initialized():
+    if not 0 < wait <= MOST:
+        raise ValueError(f"wait is {wait}, expected seconds, more than 0 and at most {MOST}")
+    if distributed.is_initialized() or not {"RANK", "WORLD_SIZE"} & os.environ.keys():
         yield
         return
-    found, expected = device_of_rank(device), int(os.environ["WORLD_SIZE"])
+    expected = _number("WORLD_SIZE", 1, MOST)
+    own = _number("RANK", 0, expected - 1)
+    found = device_of_rank(device)
     if found.type == "cuda":
-        if found.index >= torch.cuda.device_count():
-            raise ValueError(
-                f"rank {os.environ['RANK']} wants GPU {found.index} of {torch.cuda.device_count()}; start as "
-                "many ranks as there are GPUs, or use the CPU"
-            )
-        torch.cuda.set_device(found)
-    try:
-        backend = "nccl" if found.type == "cuda" else "gloo"
-        distributed.init_process_group(backend, timeout=timedelta(seconds=wait))
-    except distributed.DistError as error:
-        if "timed out" not in str(error).lower():
-            raise
-        raise TimeoutError(
-            f"rank {os.environ['RANK']} waited {wait:g} s for {expected} ranks and not all came; start them "
-            "all with the same address and the same number of ranks"
-        ) from None
+        torch.cuda.set_device(_gpu_of_rank(found, own))
+    store = _meet("nccl" if found.type == "cuda" else "gloo", own, expected, wait)
     try:
         yield
+        _wait_to_leave(store, expected)
     except RuntimeError as error:
         what = _what_happened(error, wait)
         if what is None:
@@ -84,6 +112,90 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
     finally:
         time.sleep(MOMENT)
         distributed.destroy_process_group()
+
+
+def _number(name: str, least: int, most: int) -> int:
+    """What torchrun sets in the environment."""
+    text = os.environ.get(name)
+    if text is None or not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
+        raise ValueError(
+            f"{name} is {'not set' if text is None else repr(text)}, expected an integer from {least} to "
+            f"{most}; torchrun sets it in the environment of every rank"
+        )
+    return int(text)
+
+
+def _gpu_of_rank(device: torch.device, own: int) -> int:
+    """Its number, if there is such a GPU."""
+    number = _number("LOCAL_RANK", 0, MOST) if device.index is None else device.index
+    there = torch.cuda.device_count()
+    if number >= there:
+        raise ValueError(
+            f"rank {own} wants GPU {number} of {there}; start as many ranks as there are GPUs, or use the CPU"
+        )
+    return number
+
+
+def _meet(backend: str, own: int, expected: int, wait: float) -> distributed.Store:
+    """Begin the group of all ranks; return what they have met by."""
+    port = _number("MASTER_PORT", 1, 2**16 - 1)
+    address = os.environ.get("MASTER_ADDR")
+    if not address:
+        raise ValueError("MASTER_ADDR is not set, expected the address of rank 0's machine; torchrun sets it")
+    where = f"{address}:{port}"
+    late = (
+        f"rank {own} waited {wait:g} s for {expected} ranks and not all came; start them all with the same "
+        f"address, {where} here, and the same number of ranks"
+    )
+    try:
+        with _ended_after(2 * wait + GRACE, late):  # twice: the address is awaited, then the ranks
+            store = distributed.PrefixStore(f"time {next(TIMES)}", _store(own, expected, where, wait))
+            limit = timedelta(seconds=wait)
+            distributed.init_process_group(backend, store=store, rank=own, world_size=expected, timeout=limit)
+        return store
+    except RuntimeError as error:
+        why = " ".join(str(error).split())
+        if "timed out" in why.lower() or "timeout" in why:
+            raise TimeoutError(late) from None
+        if "EADDRINUSE" in why:
+            why = "another program holds this port, choose another one"
+        raise OSError(f"rank {own} could not meet {expected} ranks at {where}: {why}") from None
+
+
+def _wait_to_leave(store: distributed.Store, expected: int) -> None:
+    """Let the others read what was sent last: who leaves first cuts them off."""
+    try:
+        if store.add("left", 1) == expected:
+            store.set("all", "left")
+        store.wait(["all"], timedelta(seconds=GRACE))
+    except RuntimeError:  # some are not coming, and will say why
+        pass
+
+
+@cache
+def _store(own: int, expected: int, where: str, wait: float) -> distributed.Store:
+    """What the ranks find each other by; kept, since others may still read it when they join again."""
+    return next(distributed.rendezvous("env://", timeout=timedelta(seconds=wait)))[0]
+
+
+@contextmanager
+def _ended_after(seconds: float, sentence: str) -> Iterator[None]:
+    """End this process with a sentence, if what it does has not ended by then and cannot be interrupted.
+
+    So it is with a stranger behind the address, who takes the connection and says nothing.
+    """
+
+    def end():
+        print(sentence, file=sys.stderr, flush=True)
+        os._exit(1)
+
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _what_happened(error: RuntimeError, wait: float) -> str | None:
@@ -103,10 +215,13 @@ def mesh(sequence: int = 1) -> DeviceMesh:
     Raises: ValueError if the ranks do not make whole rows.
     """
     ranks = world_size()
-    if sequence < 1 or ranks % sequence:
+    if type(sequence) is not int or sequence < 1 or ranks % sequence:
         raise ValueError(f"{ranks} ranks were started, expected a multiple of sequence={sequence}")
-    kind = "cuda" if distributed.get_backend() == "nccl" else "cpu"
-    return init_device_mesh(kind, (ranks // sequence, sequence), mesh_dim_names=("data", "sequence"))
+    if not distributed.is_initialized():
+        raise ValueError("one process alone makes no mesh; start ranks with torchrun, and join them")
+    return init_device_mesh(
+        _device_of_group().type, (ranks // sequence, sequence), mesh_dim_names=("data", "sequence")
+    )
 
 
 def agree(group: Group = None, **values: object) -> None:
@@ -120,12 +235,14 @@ def agree(group: Group = None, **values: object) -> None:
         return
     found: list[dict] = [{}] * world_size(group)
     distributed.all_gather_object(found, values, group)
-    for name, first in found[0].items():
-        for other, theirs in enumerate(found):
-            if theirs.get(name) != first:
+    for name in {name: None for held in found for name in held}:  # in order, on every rank the same
+        first = found[0].get(name, NOTHING)
+        for other, held in enumerate(found):
+            theirs = held.get(name, NOTHING)
+            if theirs != first and repr(theirs) != repr(first):  # nan is not equal to itself
                 a, b = (i if group is None else distributed.get_global_rank(group, i) for i in (0, other))
                 raise ValueError(
-                    f"the ranks disagree on {name}: rank {a} has {first}, rank {b} has {theirs.get(name)}; "
+                    f"the ranks disagree on {name}: rank {a} has {first}, rank {b} has {theirs}; "
                     "expected the same"
                 )
 

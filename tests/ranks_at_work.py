@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 
 import torch
@@ -9,7 +10,7 @@ from torch import distributed, nn
 from torch.distributed.nn import functional as torchs_own
 from torch.nn.parallel import DistributedDataParallel
 
-from linformer_from_scratch.distributed import experiments
+from linformer_from_scratch.distributed import SequenceParallelAttention, experiments, launch
 from linformer_from_scratch.distributed.sequence import cut, own_part, shards, sum_gradients
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.linformer import LinformerAttention
@@ -130,8 +131,129 @@ def disagree():
 def too_long():
     """Rank 1 holds a token more than its columns."""
     with joined():
+        torch.manual_seed(0)
         layer = cut(LinformerAttention(4, 1, LearnedProjection(8, 2), LearnedProjection(8, 2)))
         layer(torch.randn(1, 4 + rank(), 4))
+
+
+ALIKE = {"proj_dim": 3, "d_model": 8, "num_heads": 2, "batch": 2, "dtype": torch.float32, "tokens": 4}
+
+
+def shard(**other):
+    """A layer of one shard and its text; rank 1's may be other than rank 0's. None: E = F."""
+    size = ALIKE | (other if rank() == 1 else {})
+    torch.manual_seed(0)
+    per_head = size["num_heads"] if "matrices" in size else None
+    E, F = (LearnedProjection(size["tokens"], size["proj_dim"], per_head) for _ in range(2))
+    layer = SequenceParallelAttention(size["d_model"], size["num_heads"], E, E if "shared" in size else F)
+    return layer.to(size["dtype"]), torch.randn(
+        size["batch"], size["tokens"], size["d_model"], dtype=size["dtype"]
+    )
+
+
+def whole(**other):
+    """A layer before it is cut; rank 1's may be other than rank 0's."""
+    size = ALIKE | {"tokens": 9, "seed": 0} | (other if rank() == 1 else {})
+    torch.manual_seed(size["seed"])
+    E, F = (LearnedProjection(size["tokens"], size["proj_dim"]) for _ in range(2))
+    F.weight.requires_grad_("frozen" not in size)
+    layer = LinformerAttention(size["d_model"], size["num_heads"], E, E if "shared" in size else F)
+    return layer.to(size["dtype"])
+
+
+def sentence_of(call, *arguments, **named):
+    """What a refusal says."""
+    try:
+        call(*arguments, **named)
+    except ValueError as error:
+        return str(error)
+
+
+def differences_between_ranks():
+    """What each rank is told of layers, models and values that are not the same; and that they can go on."""
+    with joined():
+        found = {}
+        for what, value in OTHERS.items():
+            layer, x = shard(**{what: value})
+            found[f"layer {what}"] = sentence_of(layer, x)
+        layer, x = shard()
+        with torch.set_grad_enabled(rank() == 0):
+            found["layer gradients"] = sentence_of(layer, x)
+        found["layer tokens"] = sentence_of(*shard(tokens=5))  # uneven shards are nothing wrong
+        for what, value in {**OTHERS, "tokens": 7, "seed": 1, "frozen": True}.items():
+            if what not in ("batch", "matrices"):
+                found[f"model {what}"] = sentence_of(lambda model: cut(model), whole(**{what: value}))
+        found["agree name"] = sentence_of(agree, **({} if rank() else {"step": 4}))
+        found["agree other name"] = sentence_of(agree, **({"step": 4} if rank() else {}))
+        found["agree nan"] = sentence_of(agree, rate=float("nan"), rates={"a": float("nan")})
+        found["agree kinds"] = sentence_of(agree, shape=(1, 2) if rank() else "a longer text")
+        found["other group"] = sentence_of(rank_in_group_of_first)
+        found["sum"] = sum_over_ranks(torch.ones(1)).item()
+        return found
+
+
+OTHERS = {
+    "proj_dim": 5,
+    "d_model": 12,
+    "num_heads": 4,
+    "batch": 3,
+    "dtype": torch.float64,
+    "shared": True,
+    "matrices": 2,
+}
+
+
+def rank_in_group_of_first():
+    """Rank 1 asks for its part of a text that only rank 0 holds."""
+    group = distributed.new_group([0])
+    if rank() == 1:
+        own_part(torch.ones(1, 4), group)
+
+
+def joins_twice():
+    """One group after another, in the same processes."""
+    sums = []
+    for _ in range(2):
+        with joined("cpu"):
+            sums.append(sum_over_ranks(torch.ones(1)).item())
+    return sums
+
+
+def ranks_of_ranks():
+    """A rank that starts ranks of its own."""
+    return launch(joins_twice, 2)
+
+
+def leaves_with(code):
+    """As a program may."""
+    sys.exit(code)
+
+
+def vanishes():
+    """Without a word, as if all were well."""
+    os._exit(0)
+
+
+def crashes():
+    """As compiled code may."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def fails(*words):
+    """With what is said, or without a word."""
+    raise KeyError(*words) if words else ArithmeticError
+
+
+def changes(numbers):
+    """Its own copy."""
+    numbers.add_(1)
+    return numbers
+
+
+def sleeps(folder):
+    """Until it is ended; says first that it began."""
+    (folder / str(os.getpid())).touch()
+    time.sleep(600)
 
 
 def die():

@@ -1,5 +1,6 @@
 """Linformer's layer on shards of the sequence: as one process, one exchange, bytes that n does not change."""
 
+import os
 import subprocess
 import sys
 from functools import cache
@@ -23,6 +24,7 @@ from linformer_from_scratch.distributed.sequence import shards
 from linformer_from_scratch.encoder import Classifier, Encoder
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
+from linformer_from_scratch.ranks import mesh
 
 EXACT = 1e-10  # in float64, of the largest number
 COUNTS = (2, 4)
@@ -122,6 +124,38 @@ def test_batches_that_differ_are_refused():
         launch(experiments.different_batches, 2, [3, 2])
 
 
+def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
+    first, second = launch(work.differences_between_ranks, 2)
+    outside = first.pop("other group"), second.pop("other group")
+    assert outside == (None, "rank 1 is not in the group that it was asked to work with")
+    assert first == second
+    for what, value in work.OTHERS.items():
+        if what in work.ALIKE:
+            expected = (
+                f"disagree on {what}: rank 0 has {work.ALIKE[what]}, rank 1 has {value}; expected the same"
+            )
+            assert first[f"layer {what}"] == f"the ranks {expected}"
+    for what, expected in {
+        "layer shared": "sharing: rank 0 has E and F, rank 1 has E = F",
+        "layer matrices": "matrices: rank 0 has 1, rank 1 has 2",
+        "layer gradients": "gradients: rank 0 has True, rank 1 has False",
+        "model proj_dim": f"E.weight: {held} (5, 9)",
+        "model tokens": f"E.weight: {held} (3, 7)",
+        "model d_model": "query.weight: rank 0 has (8, 8) of torch.float32, learned, rank 1 has (12, 12)",
+        "model num_heads": "num_heads: rank 0 has 2, rank 1 has 4",
+        "model dtype": f"E.weight: {held} (3, 9) of torch.float64",
+        "model shared": f"F.weight: {held} nothing",
+        "model frozen": f"F.weight: {held} (3, 9) of torch.float32, frozen",
+        "model seed": "the numbers of E.weight: rank 0 has checksum",
+        "agree name": "step: rank 0 has 4, rank 1 has nothing",
+        "agree other name": "step: rank 0 has nothing, rank 1 has 4",
+        "agree kinds": "shape: rank 0 has a longer text, rank 1 has (1, 2)",
+    }.items():
+        assert first[what].startswith(f"the ranks disagree on {expected}"), what
+    assert first["layer tokens"] is None and first["agree nan"] is None  # nothing wrong
+    assert first["sum"] == 2  # they are still together
+
+
 def test_a_shared_matrix_is_cut_once_and_only_the_first_layer_checks():
     E = LearnedProjection(11, 3)
     encoder = cut(Encoder(30, 11, 8, [LinformerAttention(8, 2, E, E) for _ in range(3)]))
@@ -199,3 +233,31 @@ def test_the_command_compares_the_ranks_of_a_machine():
         for what in ("a layer", "a layer with E = F", "an encoder")
     ]
     assert torch.distributed.is_initialized() is False
+
+
+def test_the_command_alone_is_one_rank_and_says_in_one_sentence_what_is_wrong():
+    command = [sys.executable, "-m", "linformer_from_scratch.distributed"]
+    wrong = {**os.environ, "RANK": "3", "WORLD_SIZE": "2"}
+    alone, misread, misset = (
+        subprocess.Popen(
+            [*command, *words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for words, environment in (([], None), (["--ranks", "4"], None), ([], wrong))
+    )
+    out, err = alone.communicate(timeout=120)
+    assert (alone.returncode, err) == (0, "") and out.startswith("1 rank, a layer: as one process")
+    _, err = misread.communicate(timeout=120)
+    assert misread.returncode == 2 and err.endswith("unrecognized arguments: --ranks 4\n")
+    _, err = misset.communicate(timeout=120)
+    assert misset.returncode == 1 and err.startswith("RANK is '3', expected an integer from 0 to 1;")
+    assert err.count("\n") == 1
+
+
+def test_a_mesh_takes_ranks():
+    with pytest.raises(ValueError, match="one process alone makes no mesh"):
+        mesh()
+    for sequence in (2, 0, 1.0, True):
+        with pytest.raises(
+            ValueError, match=f"1 ranks were started, expected a multiple of sequence={sequence}"
+        ):
+            mesh(sequence)

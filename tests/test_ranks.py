@@ -2,12 +2,17 @@
 
 import json
 import os
+import pickle
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+import types
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,6 +22,7 @@ from torch.testing import assert_close
 
 from linformer_from_scratch import ranks
 from linformer_from_scratch.distributed import launch
+from linformer_from_scratch.distributed.launch import _done as done
 
 SECONDS = 60  # "within seconds" on a machine that does other things as well
 
@@ -51,16 +57,128 @@ def test_every_rank_has_a_gpu_of_its_own(monkeypatch, local, named, expected):
     monkeypatch.delenv("LOCAL_RANK", raising=False)
     if local:
         monkeypatch.setenv("LOCAL_RANK", local)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert ranks.device_of_rank(named) == torch.device(expected)
+
+
+@pytest.mark.parametrize(
+    ("named", "sentence"),
+    [
+        ("gpu", "device is 'gpu', expected cpu, cuda, cuda:0 or mps"),
+        ("meta", "device is 'meta', expected cpu, cuda, cuda:0 or mps"),
+        ("cuda:x", "device is 'cuda:x', expected cpu, cuda, cuda:0 or mps"),
+        ("cuda:2", "device is 'cuda:2', but PyTorch finds 2 of kind cuda here"),
+        ("cpu:1", "device is 'cpu:1', but PyTorch finds 1 of kind cpu here"),
+        ("mps", "device is 'mps', but PyTorch finds 0 of kind mps here"),
+    ],
+)
+def test_a_device_that_is_not_there_is_refused_with_both_numbers(monkeypatch, named, sentence):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.mps, "device_count", lambda: 0)
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        ranks.device_of_rank(named)
+
+
+def test_without_a_gpu_cuda_is_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="device is 'cuda', but PyTorch finds 0 of kind cuda"):
+        ranks.device_of_rank("cuda")
 
 
 def test_more_ranks_than_gpus_are_refused(monkeypatch):
     for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     sentence = "rank 1 wants GPU 1 of 1; start as many ranks as there are GPUs"
     with pytest.raises(ValueError, match=sentence), ranks.joined("cuda"):
         pass
+
+
+ADDRESS = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29513"}
+SET_WRONGLY = [
+    ({"RANK": "0"}, "WORLD_SIZE is not set, expected an integer from 1 to"),
+    ({"WORLD_SIZE": "2"}, "RANK is not set, expected an integer from 0 to 1;"),
+    ({"RANK": "two", "WORLD_SIZE": "2"}, "RANK is 'two', expected an integer from 0 to 1;"),
+    ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK is '2', expected an integer from 0 to 1;"),
+    ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK is '-1', expected an integer from 0 to 1;"),
+    ({"RANK": "", "WORLD_SIZE": "2"}, "RANK is '', expected"),
+    ({"RANK": "²", "WORLD_SIZE": "9"}, "RANK is '²', expected"),
+    ({"RANK": "0", "WORLD_SIZE": "0"}, "WORLD_SIZE is '0', expected an integer from 1 to"),
+    ({"RANK": "0", "WORLD_SIZE": "1" + 9999 * "0"}, "WORLD_SIZE is '10+', expected"),
+    ({"RANK": "0", "WORLD_SIZE": "2"} | ADDRESS | {"MASTER_PORT": None}, "MASTER_PORT is not set, expected"),
+    ({"RANK": "0", "WORLD_SIZE": "2"} | ADDRESS | {"MASTER_ADDR": None}, "MASTER_ADDR is not set, expected"),
+    ({"RANK": "0", "WORLD_SIZE": "2"} | ADDRESS | {"MASTER_PORT": "http"}, "'http', expected .* 1 to 65535;"),
+    ({"RANK": "0", "WORLD_SIZE": "2"} | ADDRESS | {"MASTER_PORT": "65536"}, "'65536', expected .* to 65535;"),
+]
+
+
+def set_environment(monkeypatch, values):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in values.items():
+        if value is not None:
+            monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize("values, sentence", SET_WRONGLY)
+def test_what_torchrun_sets_is_checked_before_anybody_waits(monkeypatch, values, sentence):
+    set_environment(monkeypatch, values)
+    with pytest.raises(ValueError, match=sentence), ranks.joined("cpu"):
+        pass
+
+
+@pytest.mark.parametrize("wait", [0, -1, float("nan"), float("inf"), 1e300])
+def test_a_wait_takes_a_number_of_seconds(wait):
+    with (
+        pytest.raises(ValueError, match=re.escape(f"wait is {wait}, expected seconds")),
+        ranks.joined(wait=wait),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("local, what", [(None, "not set"), ("one", "'one'"), ("-1", "'-1'"), ("", "''")])
+def test_a_rank_on_gpus_must_know_which_is_its_own(monkeypatch, local, what):
+    set_environment(monkeypatch, {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": local} | ADDRESS)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(ValueError, match=f"LOCAL_RANK is {what}, expected an integer"), ranks.joined("cuda"):
+        pass
+
+
+def test_a_port_in_use_and_an_address_where_nobody_is_are_named(monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+        set_environment(monkeypatch, {"RANK": "0"} | place)
+        sentence = f"rank 0 could not meet 2 ranks at 127.0.0.1:{port}: another program holds this port"
+        with pytest.raises(OSError, match=sentence), ranks.joined("cpu"):
+            pass
+    set_environment(monkeypatch, {"RANK": "1"} | place)
+    sentence = f"rank 1 waited 0.3 s for 2 ranks and not all came; .* 127.0.0.1:{port} here"
+    with pytest.raises(TimeoutError, match=sentence), ranks.joined("cpu", wait=0.3):
+        pass
+    assert not torch.distributed.is_initialized()
+
+
+def test_a_stranger_who_holds_the_port_and_says_nothing_holds_up_nobody():
+    code = "from linformer_from_scratch.ranks import joined\nwith joined('cpu', wait=0.3): pass"
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = str(silent.getsockname()[1])
+        place = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        words = [sys.executable, "-c", code]
+        ran = subprocess.run(
+            words, env={**os.environ, **place}, capture_output=True, text=True, timeout=SECONDS
+        )
+    assert ran.returncode == 1
+    (said,) = ran.stderr.splitlines()
+    assert said.startswith("rank 1 waited 0.3 s for 2 ranks") and f"127.0.0.1:{port}" in said
 
 
 FAILURES = [
@@ -77,7 +195,7 @@ FAILURES = [
     ),
     (work.late, 2, "rank 0 of 2 failed: ConnectionError: rank 0 of 2 has waited 2 s for another rank"),
     (work.die, 2, r"rank 1 of 2 failed: Signal 9 \(SIGKILL\)"),
-    (work.nothing_to_pickle, 1, "can the function be imported, the result pickled"),
+    (work.nothing_to_pickle, 1, "rank 0 of 1 failed: its result cannot be pickled: .*<lambda>"),
 ]
 
 
@@ -91,10 +209,121 @@ def test_what_is_wrong_is_said_within_seconds(function, count, sentence):
     assert time.monotonic() - start < SECONDS and "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("count", [0, -1, 2.5, True, "2", 257, 10**6])
+def test_launch_takes_a_number_of_ranks(count):
+    with pytest.raises(ValueError, match=f"ranks is {count!r}, expected an integer from 1 to 256"):
+        launch(work.threads, count)
+
+
+@pytest.mark.parametrize(
+    "function, arguments, got",
+    [
+        (lambda: 1, (), "<lambda>"),
+        (work.changes, (threading.Lock(),), "lock"),
+        (work.changes, (sys,), "module"),
+    ],
+)
+def test_what_cannot_go_to_another_process_is_refused_before_one_starts(function, arguments, got):
+    with pytest.raises(ValueError, match=f"a function must stand in a module, .*; got .*{got}"):
+        launch(function, 2, *arguments)
+
+
+def here_only():
+    """Pretends to stand in a module that only this process has."""
+
+
+here_only.__module__ = "here_only"
+sys.modules["here_only"] = types.ModuleType("here_only")
+sys.modules["here_only"].here_only = here_only
+
+SENTENCES = [
+    (work.leaves_with, (0,), "SystemExit: 0"),
+    (work.leaves_with, ("no\nmore",), "SystemExit: no more"),
+    (work.fails, (), "ArithmeticError"),
+    (work.fails, ("",), "KeyError: ''"),
+    (os.mkdir, ("/nowhere\n/at all",), "FileNotFoundError: [Errno 2] No such file or directory"),
+    (work.nothing_to_pickle, (), "its result cannot be pickled: AttributeError: Can't"),
+]
+
+
+@pytest.mark.parametrize("function, arguments, sentence", SENTENCES)
+def test_however_a_function_ends_its_rank_says_so_in_one_line(function, arguments, sentence):
+    result, said = pickle.loads(done(pickle.dumps((function, arguments))))
+    assert result is None and said.startswith(sentence) and "\n" not in said
+
+
+WITHOUT_A_WORD = [
+    (work.vanishes, "it ended with exit code 0 and without a result"),
+    (work.crashes, "Signal 11 (SIGSEGV) ended it"),
+    (here_only, "it cannot read what it was given: ModuleNotFoundError"),
+]
+
+
+def test_ranks_may_be_started_by_threads_several_at_a_time_and_by_ranks():
+    """And what a rank could not say itself is said; RANK is set in the nested ones before they begin."""
+    numbers = torch.zeros(3)
+    with ThreadPoolExecutor(5) as threads:
+        nested = threads.submit(launch, work.ranks_of_ranks, 1)
+        changed = threads.submit(launch, work.changes, 1, numbers)
+        told = {sentence: threads.submit(failure_of, function) for function, sentence in WITHOUT_A_WORD}
+    assert nested.result() == [[[2.0, 2.0]] * 2]
+    assert changed.result()[0].tolist() == [1.0] * 3 and numbers.tolist() == [0.0] * 3  # a copy
+    for sentence, found in told.items():
+        assert found.result().startswith(f"rank 0 of 1 failed: {sentence}") and "\n" not in found.result()
+
+
+def failure_of(function):
+    with pytest.raises(RuntimeError) as caught:
+        launch(function, 1)
+    return str(caught.value)
+
+
+INTERRUPTED = f"""
+import sys; sys.path.insert(0, {str(Path(work.__file__).parent)!r})
+from pathlib import Path; import ranks_at_work as work; from linformer_from_scratch.distributed import launch
+from linformer_from_scratch.distributed.launch import _done as done
+launch(work.sleeps, 2, Path(sys.argv[1]))
+"""
+
+
+def test_an_interrupt_leaves_no_rank_behind_and_neither_does_a_kill(tmp_path):
+    signs = {signal.SIGINT: "KeyboardInterrupt", signal.SIGKILL: ""}
+    jobs = {}
+    for sign in signs:
+        (tmp_path / sign.name).mkdir()
+        words = [sys.executable, "-c", INTERRUPTED, str(tmp_path / sign.name)]
+        jobs[sign] = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    for sign, last in signs.items():
+        pids = begun(tmp_path / sign.name, jobs[sign])
+        if sign == signal.SIGINT:
+            os.killpg(jobs[sign].pid, sign)  # as a terminal and Jupyter do, to the ranks as well
+        else:
+            jobs[sign].send_signal(sign)
+        said = jobs[sign].communicate(timeout=SECONDS)[1].splitlines()
+        assert said[-1:] == [last][: len(said)] and sum("Traceback" in line for line in said) == len(said[:1])
+        gone_at = time.monotonic() + SECONDS
+        while any(map(alive, pids)) and time.monotonic() < gone_at:
+            time.sleep(0.05)
+        assert not any(map(alive, pids))
+
+
+def begun(folder, job):
+    """Process numbers of both ranks, once they work."""
+    while job.poll() is None and len(list(folder.iterdir())) < 2:
+        time.sleep(0.05)
+    return [int(path.name) for path in folder.iterdir()]
+
+
+def alive(pid):
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
 def test_a_notebook_keeps_its_handlers_of_signals_and_its_threads():
     before = [signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)]
     threads = os.environ.get("OMP_NUM_THREADS")
+    surroundings = dict(os.environ)
     assert launch(work.threads, 1) == [1]
+    assert os.environ == surroundings
     assert [signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)] == before
     assert os.environ.get("OMP_NUM_THREADS") == threads
 

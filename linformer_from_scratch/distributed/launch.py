@@ -1,59 +1,172 @@
-"""Ranks from inside a notebook, on torchrun's own engine."""
+"""Ranks from inside a notebook: processes that live no longer than the call that started them."""
 
-import logging
+import multiprocessing
 import os
+import pickle
 import signal
+import threading
+import time
 from collections.abc import Callable
-from unittest.mock import patch
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import NamedTuple
 
-from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+import torch
+from torch import distributed
 
-SIGNALS = [
-    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT") if hasattr(signal, name)
-]
+from linformer_from_scratch.ranks import GRACE
+
+MOST = 256  # ranks of one machine
+NEW = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
+
+
+class _Rank(NamedTuple):
+    number: int
+    process: BaseProcess
+    answers: Connection
 
 
 def launch(function: Callable, ranks: int, *arguments: object) -> list:
     """Call a function in several new processes and return what each gave, by rank.
 
     Each computes with one thread, as under torchrun. They start anew, so the function must stand in a module,
-    and arguments and results must be picklable.
+    and arguments and results must be picklable; each rank has a copy of the arguments.
     Each is one of several ranks once it enters ranks.joined.
+    When the call ends, by a result, a failure or an interrupt, so do the processes; a rank that lingers after
+    its result is ended after some seconds.
 
-    Raises: RuntimeError with the first failed rank's own sentence.
+    Raises: ValueError if ranks is no integer from 1 to 256, or if the function or its arguments cannot be
+        pickled. RuntimeError with the first failed rank's own sentence.
     """
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=ranks,
-        run_id="linformer_from_scratch",
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",  # any free port
-        start_method="spawn",
-        max_restarts=0,
-        monitor_interval=0.1,
-    )
-    talkative = logging.getLogger("torch")
-    level, handlers = talkative.level, {sign: signal.getsignal(sign) for sign in SIGNALS}
-    talkative.setLevel(logging.CRITICAL)  # the failure is told below, once
+    if type(ranks) is not int or not 1 <= ranks <= MOST:
+        raise ValueError(f"ranks is {ranks!r}, expected an integer from 1 to {MOST}")
+    work = _packed(function, arguments)
+    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # any free port
+    started: list[_Rank] = []
+    patience = 0.0
     try:
-        with patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}):
-            found = elastic_launch(config, function)(*arguments)
-    except ChildFailedError as error:
-        number, failure = error.get_first_failure()
-        raise RuntimeError(f"rank {number} of {ranks} failed: {_said(failure)}") from None
+        for number in range(ranks):
+            started.append(_start(number, ranks, store.port, work))
+        found = _results(started)
+        patience = GRACE
+        return found
     finally:
-        talkative.setLevel(level)
-        for sign, handler in handlers.items():  # the engine leaves its own, which a notebook's kernel dies of
-            if handler is not None:
-                signal.signal(sign, handler)
-    return [found[i] for i in range(ranks)]
+        _end(started, patience)
 
 
-def _said(failure: ProcessFailure) -> str:
-    if isinstance(failure.message, dict):
-        return failure.message["message"]
-    if failure.exitcode < 0:
-        return failure.message  # which signal killed it
-    return "it could not begin or not hand over its result; can the function be imported, the result pickled?"
+def _packed(function: Callable, arguments: tuple) -> bytes:
+    try:
+        return pickle.dumps((function, arguments))
+    except Exception as error:  # whatever an object's own pickling raises
+        raise ValueError(
+            "ranks are other processes: a function must stand in a module, its arguments must be picklable; "
+            f"got {_sentence(error)}"
+        ) from None
+
+
+def _start(number: int, ranks: int, port: int, work: bytes) -> _Rank:
+    environment = {
+        "RANK": number,
+        "LOCAL_RANK": number,
+        "WORLD_SIZE": ranks,
+        "LOCAL_WORLD_SIZE": ranks,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+        "TORCHELASTIC_USE_AGENT_STORE": True,  # the ranks meet at the store that the launcher holds
+        "TORCHELASTIC_RESTART_COUNT": 0,
+    }
+    try:
+        answers, answer = NEW.Pipe(duplex=False)
+        texts = {name: str(value) for name, value in environment.items()}
+        process = NEW.Process(target=_work, args=(texts, answer, work))
+        process.start()
+    except OSError as error:
+        raise RuntimeError(f"rank {number} of {ranks} could not be started: {error.strerror}") from None
+    answer.close()  # the rank has its own
+    return _Rank(number, process, answers)
+
+
+def _results(started: list[_Rank]) -> list:
+    """What the ranks gave, or the sentence of the first that failed."""
+    found, missing = {}, list(started)
+    while missing:
+        wait([sign for rank in missing for sign in (rank.answers, rank.process.sentinel)])
+        for rank in list(missing):
+            ended = not rank.process.is_alive()  # asked first: what it gave before it ended lies in the pipe
+            if not (rank.answers.poll() or ended):
+                continue
+            result, failure = _answer(rank)
+            if failure:
+                raise RuntimeError(f"rank {rank.number} of {len(started)} failed: {failure}")
+            found[rank.number] = result
+            missing.remove(rank)
+    return [found[number] for number in range(len(started))]
+
+
+def _answer(rank: _Rank) -> tuple[object, str | None]:
+    """Its result, or what went wrong."""
+    try:
+        answer = rank.answers.recv_bytes()
+    except (EOFError, OSError):
+        return None, _how_it_ended(rank.process)
+    try:
+        return pickle.loads(answer)
+    except Exception as error:
+        return None, f"its result cannot be read here: {_sentence(error)}"
+
+
+def _how_it_ended(process: BaseProcess) -> str:
+    """Of a process that gave no answer."""
+    process.join(GRACE)
+    code = process.exitcode
+    if code is None:
+        return "it lives, but will not answer"
+    if code < 0:
+        return f"Signal {-code} ({signal.Signals(-code).name}) ended it"
+    return f"it ended with exit code {code} and without a result"
+
+
+def _end(started: list[_Rank], patience: float) -> None:
+    """Give all processes together some seconds, then leave none."""
+    until = time.monotonic() + patience
+    try:
+        for rank in started:
+            rank.process.join(max(0.0, until - time.monotonic()))
+    finally:
+        for rank in started:
+            rank.process.kill()
+        for rank in started:
+            rank.process.join()
+            rank.answers.close()
+
+
+def _work(environment: dict[str, str], answer: Connection, work: bytes) -> None:
+    """A rank's life."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the launcher's, who ends its ranks
+    threading.Thread(target=_end_with_launcher, daemon=True).start()
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    answer.send_bytes(_done(work))
+
+
+def _end_with_launcher() -> None:
+    multiprocessing.parent_process().join()
+    os._exit(1)
+
+
+def _done(work: bytes) -> bytes:
+    """The pickled pair of a result and None, or of None and what went wrong."""
+    trouble = "it cannot read what it was given: "
+    try:
+        function, arguments = pickle.loads(work)
+        trouble = ""
+        result = function(*arguments)
+        trouble = "its result cannot be pickled: "
+        return pickle.dumps((result, None))
+    except BaseException as error:  # SystemExit as well: the rank has no result
+        return pickle.dumps((None, trouble + _sentence(error)))
+
+
+def _sentence(error: BaseException) -> str:
+    """An error's name and message in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")

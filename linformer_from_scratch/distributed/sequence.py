@@ -5,6 +5,7 @@ sum over ranks of these slots is what one process would have: (proj_dim, d_model
 """
 
 import copy
+import zlib
 
 import torch
 from torch import Tensor, distributed, nn
@@ -26,12 +27,13 @@ class SequenceParallelAttention(LinformerAttention):
         E, F: this rank's columns, learned projections with seq_len = the tokens it holds. Where F is E
             and the heads share it, the ranks exchange half as much.
         group: the ranks that share a text; all ranks by default.
-        check: first see that the ranks' batches are alike, a few bytes more. Sums of tensors that are not
-            alike end in a crash or in wrong numbers, so only layers behind a checked one should do without.
+        check: first see that the ranks' batches and layers are alike, a few bytes more. Sums of tensors that
+            are not alike end in a crash or in wrong numbers, so only layers behind a checked one should do
+            without, and all ranks the same ones.
 
     Shape: x (batch, seq_len of this rank, d_model), padding_mask (batch, seq_len of this rank) -> as x
     Raises: ValueError as LinformerAttention, if E or F is not learned, if x has not one token for each
-        column, or if the ranks' batches differ.
+        column, or if the ranks' batches or layers differ in what is summed.
     A shorter text must be padded before it is cut: else its tokens would meet other columns than in one
     process.
     """
@@ -51,14 +53,12 @@ class SequenceParallelAttention(LinformerAttention):
         self.group, self.check = group, check
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Refuse batches that differ, then as one process does."""
+        """As one process does, of texts that fill the shard."""
         if x.size(1) != self.E.seq_len:
             raise ValueError(
                 f"this shard has {x.size(1)} tokens and {self.E.seq_len} columns of E; "
                 "pad the text to its full length before it is cut"
             )
-        if self.check:
-            agree(self.group, batch=len(x))
         return super().forward(x, padding_mask)
 
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
@@ -68,24 +68,43 @@ class SequenceParallelAttention(LinformerAttention):
     def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Compressed keys and values of the whole text. Shape: (batch, num_heads, proj_dim, d_head) each."""
         if self.F is self.E and self.E.commutes:
-            whole = sum_over_ranks(self.E(x), self.group)  # (batch, proj_dim, d_model), serves both
+            whole = self._sum(self.E(x), len(x))  # (batch, proj_dim, d_model), serves both
             return self.split(self.key(whole)), self.split(self.value(whole))
-        keys, values = sum_over_ranks(torch.stack(super().slots(x)), self.group)
+        keys, values = self._sum(torch.stack(super().slots(x)), len(x))
         return keys, values
+
+    def _sum(self, part: Tensor, batch: int) -> Tensor:
+        """Over the ranks, if they are to sum the same thing."""
+        if self.check:
+            agree(
+                self.group,
+                batch=batch,
+                d_model=self.query.in_features,
+                num_heads=self.num_heads,
+                proj_dim=self.E.proj_dim,
+                sharing="E = F" if self.F is self.E else "E and F",
+                matrices=self.E.weight.shape[:-2].numel(),
+                dtype=part.dtype,
+                gradients=part.requires_grad,
+            )
+        return sum_over_ranks(part, self.group)
 
 
 def cut(model: nn.Module, group: Group = None) -> nn.Module:
     """This rank's copy of a model: attention layers with its columns of E and F, encoders with its positions.
 
-    The rest is the same on all ranks.
+    The rest is the same on all ranks, and so must the model be before it is cut, to the last number: all
+    ranks of the group cut at the same time, and first compare what they have, in two small exchanges.
 
     Args:
         model: a LinformerAttention, or a module that holds some and works on each token alone elsewhere.
         group: the ranks that share a text; all ranks by default. Their shards are shares(seq_len, ranks).
 
     Raises: ValueError if an E is not learned, if an Encoder looks at neighbours, across the edges of shards,
-        or if the model holds a Classifier, which takes a mean over all tokens.
+        or if the model holds a Classifier, which takes a mean over all tokens; if the ranks' models differ.
     """
+    if world_size(group) > 1:
+        agree(group, **_description(model))
     holder = nn.ModuleList([copy.deepcopy(model)])
     layers: dict[int, SequenceParallelAttention] = {}  # one that stands in two places stays one
     matrices: set[int] = set()
@@ -100,6 +119,19 @@ def cut(model: nn.Module, group: Group = None) -> nn.Module:
                     layers[id(child)] = _cut_attention(child, matrices, group, check=not layers)
                 setattr(parent, name, layers[id(child)])
     return holder[0]
+
+
+def _description(model: nn.Module) -> dict[str, object]:
+    """What must be the same on all ranks: sizes first, then the numbers themselves."""
+    layers = [(name, layer) for name, layer in model.named_modules() if isinstance(layer, LinformerAttention)]
+    heads = {f"num_heads{name and ' of '}{name}": layer.num_heads for name, layer in layers}
+    sizes, numbers = {}, {}
+    for name, parameter in model.named_parameters():
+        state = "learned" if parameter.requires_grad else "frozen"
+        sizes[name] = f"{tuple(parameter.shape)} of {parameter.dtype}, {state}"
+        stored = parameter.detach().flatten().view(torch.uint8).cpu().numpy()
+        numbers[f"the numbers of {name}"] = f"checksum {zlib.crc32(stored)}"
+    return sizes | heads | numbers
 
 
 def _cut_attention(
