@@ -1,17 +1,20 @@
 """training/checkpoints.py: a run that was stopped, killed or ran out of disk ends as one that was not."""
 
 import errno
+import json
 import math
 import os
 import shutil
 import subprocess
 import sys
+import warnings
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from test_training import (
     CLASSES,
@@ -32,6 +35,7 @@ from test_training import (
 from torch import nn
 
 from linformer_from_scratch import files
+from linformer_from_scratch.training import checkpoints
 
 __all__ = ["one_thread"]  # used by being there
 LAST = "step-00000017.safetensors"
@@ -280,3 +284,226 @@ def test_the_same_trainer_goes_on_after_a_full_disk(tmp_path):
         trainer.train()
     trainer.train()
     assert curve(trainer.history) == curve(lines(tmp_path)) == curve(straight().history)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    trainer_of(folder).train()
+    return folder
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """A folder with a finished run, its checkpoints at steps 16 and 17."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def without(*names):
+    return lambda tensors, record: [tensors.pop(name) for name in names]
+
+
+def replaced(name, change):
+    return lambda tensors, record: tensors.update({name: change(tensors[name])})
+
+
+def said(**fields):
+    return lambda tensors, record: record.update(fields)
+
+
+def unsaid(name):
+    return lambda tensors, record: record.pop(name)
+
+
+MOMENTS_OF_TWO = [f"optimizer.2.{name}" for name in ("step", "exp_avg", "exp_avg_sq")]
+WEIGHT, MOMENT = "model.0.weight", "optimizer.1.exp_avg"
+CHANGED = {
+    **{f"without {name}": without(name) for name in (*MOMENTS_OF_TWO, WEIGHT, "random.cpu")},
+    "moments in another shape": replaced(MOMENT, lambda tensor: tensor[:2]),
+    "moments transposed": replaced("optimizer.0.exp_avg", lambda tensor: tensor.mT.contiguous()),
+    "moments as one number": replaced(MOMENT, lambda tensor: tensor.sum()),
+    "a count of steps as a list": replaced("optimizer.0.step", lambda tensor: tensor[None]),
+    "moments of other numbers": replaced(MOMENT, lambda tensor: tensor.double()),
+    "moments of integers": replaced(MOMENT, lambda tensor: tensor.int()),
+    "weights of other numbers": replaced(WEIGHT, lambda tensor: tensor.half()),
+    "weights in another shape": replaced(WEIGHT, lambda tensor: tensor.flatten()),
+    "moments of nobody": lambda tensors, record: tensors.update(
+        {"optimizer.99.exp_avg": tensors[MOMENT].clone()}
+    ),
+    "a weight of nobody": lambda tensors, record: tensors.update({"model.9.weight": tensors[WEIGHT].clone()}),
+    "something of nobody": lambda tensors, record: tensors.update({"notes": tensors[WEIGHT].clone()}),
+    "half of the random numbers": replaced("random.cpu", lambda tensor: tensor[:99]),
+    "random numbers of other numbers": replaced("random.cpu", lambda tensor: tensor.int()),
+    "random numbers that are none": replaced("random.cpu", lambda tensor: tensor * 0 + 255),
+    **{f"at step {step!r}": said(step=step) for step in (10**9, -1, 0, 16, 18, "17", 17.0, True, None, [17])},
+    **{f"with config {value!r}": said(config=value) for value in (None, [], {}, "none", {"steps": "17"})},
+    "beyond the last step": said(config={"steps": 9}),
+    "without a step": unsaid("step"),
+    "without a config": unsaid("config"),
+}
+RECORDS = ["", "17", "[]", "null", "{", "[" * 100_000, '"step"', '{"step": 17']
+
+
+def rewritten(path, change, record=None, format=checkpoints.FORMAT):
+    """Write a checkpoint changed; with the hash of what it then holds, or in the older format, without."""
+    with safe_open(path, "pt") as file:
+        found = json.loads(file.metadata()["record"])
+    tensors = load_file(path)
+    change(tensors, found)
+    record = json.dumps(found) if record is None else record
+    hashed = {"sha256": checkpoints._hash(tensors, record)} if format == checkpoints.FORMAT else {}
+    save_file(tensors, path, {"format": format, "record": record, **hashed})
+
+
+every_format = pytest.mark.parametrize("format", [checkpoints.FORMAT, checkpoints.OLDER])
+
+
+def is_refused_and_the_older_one_used(folder):
+    with pytest.warns(UserWarning, match=rf"^{LAST} is refused: .*; going on from step 16$"):
+        assert trainer_of(folder).step == 16
+    (folder / LAST).unlink()
+    return is_the_same_run(folder)
+
+
+@every_format
+@pytest.mark.parametrize("kind", CHANGED)
+def test_every_field_of_a_checkpoint_is_looked_at(copied, kind, format):
+    rewritten(copied / LAST, CHANGED[kind], format=format)
+    assert is_refused_and_the_older_one_used(copied)
+
+
+@every_format
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_record_that_is_none_is_refused(copied, record, format):
+    rewritten(copied / LAST, without(), record, format)
+    assert is_refused_and_the_older_one_used(copied)
+
+
+def test_moments_that_are_all_gone_are_missed(copied):
+    rewritten(copied / LAST, without(*MOMENTS_OF_TWO), format=checkpoints.OLDER)
+    assert is_refused_and_the_older_one_used(copied)
+
+
+def test_a_checkpoint_of_the_older_format_is_read(copied):
+    rewritten(copied / LAST, without(), format=checkpoints.OLDER)
+    assert trainer_of(copied).step == 17 and is_the_same_run(copied)
+
+
+def test_one_bit_anywhere_is_noticed_or_means_nothing(copied):
+    whole, noticed = (copied / LAST).read_bytes(), 0
+    for i in range(40):
+        place = (i * 7919 + 11) % len(whole)
+        (copied / LAST).write_bytes(whole[:place] + bytes([whole[place] ^ 1 << i % 8]) + whole[place + 1 :])
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            trainer = trainer_of(copied)
+        assert (trainer.step, len(heard)) == (16, 1) or same(trainer.model, straight().model)
+        noticed += len(heard)
+    assert noticed > 35
+
+
+def test_a_parameter_that_never_has_a_gradient_has_no_moments_and_the_run_goes_on(tmp_path):
+    def unused():
+        model = classifier()
+        model.register_parameter("unused", nn.Parameter(torch.ones(3)))
+        return model
+
+    trainer_of(tmp_path, model=unused()).train(until=6)
+    resumed = trainer_of(tmp_path, model=unused())
+    assert resumed.step == 4 and curve(resumed.train()) == curve(straight().history)
+
+
+LINES = {
+    "no JSON": (b"my notes", 3),
+    "no object": (b"[3]", 3),
+    "no UTF-8": (b"\xff\xfe", 3),
+    "too deep": (b"[" * 100_000, 3),
+    "empty": (b"", 3),
+    "without a step": (b'{"loss": 1.0, "learning_rate": 0.1, "tokens_per_s": 3}', 3),
+    "without a loss": (b'{"step": 3, "learning_rate": 0.1, "tokens_per_s": 3}', 3),
+    "a step in words": (b'{"step": "3", "loss": 1.0, "learning_rate": 0.1, "tokens_per_s": 3}', 3),
+    "a loss in words": (b'{"step": 3, "loss": "low", "learning_rate": 0.1, "tokens_per_s": 3}', 3),
+    "step 0": (b'{"step": 0, "loss": 1.0, "learning_rate": 0.1, "tokens_per_s": 3}', 3),
+    "step 2 again": (b'{"step": 2, "loss": 1.0, "learning_rate": 0.1, "tokens_per_s": 3}', 3),
+    "half a line": (b'{"step": 3, "lo', 3),
+}
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_a_bad_line_of_metrics_is_named_and_the_others_are_kept(copied, kind):
+    path, (line, number) = copied / "metrics.jsonl", LINES[kind]
+    good = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([*good[: number - 1], line, *good[number:], b""]))
+    sentence = rf"^line {number} of metrics.jsonl is no record .*; metrics.jsonl has 16 of 17 updates"
+    with pytest.warns(UserWarning, match=sentence):
+        trainer = trainer_of(copied)
+    trainer.train()
+    kept = curve(lines(copied))
+    assert kept == [record for record in curve(straight().history) if record["step"] != number]
+
+
+def test_lines_that_two_runs_have_mixed_are_told_apart(copied):
+    path = copied / "metrics.jsonl"
+    good = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*good[:9], *good[4:]]))
+    with pytest.warns(UserWarning, match=r"^line 10 of metrics.jsonl is no record .*and of 4 other lines"):
+        trainer_of(copied).train()
+    assert curve(lines(copied)) == curve(straight().history)
+
+
+@pytest.mark.parametrize("kept", [0, 5, None])
+def test_metrics_that_are_gone_are_missed(copied, kept):
+    path = copied / "metrics.jsonl"
+    if kept is None:
+        path.unlink()
+    else:
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:kept]))
+    with pytest.warns(UserWarning, match=rf"^metrics.jsonl has {kept or 0} of 17 updates; going on"):
+        assert len(trainer_of(copied).history) == (kept or 0)
+
+
+RUNNING = """
+import sys; sys.path.insert(0, sys.argv[1])
+import time, test_training_checkpoints as tests
+def slow(i):
+    print("inside", flush=True)
+    time.sleep(60 * (i == 5))
+    return tests.batches(i)
+tests.torch.set_num_threads(1)
+tests.trainer_of(sys.argv[2], batches=slow).train()
+"""
+
+
+def test_two_runs_do_not_share_a_folder_and_the_second_leaves_no_trace(tmp_path):
+    words = [sys.executable, "-c", RUNNING, str(Path(__file__).parent), str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=tmp_path.parent) as first:
+        for _ in range(6):
+            assert first.stdout.readline() == b"inside\n"
+        second = trainer_of(tmp_path)
+        (tmp_path / "settings.json.1.unfinished").write_text("of the first")
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(BlockingIOError, match=r"metrics.jsonl is in use by another process; wait"):
+            second.train()
+        assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        first.kill()
+    assert is_the_same_run(tmp_path)
+    with pytest.raises(ValueError, match=f"{LAST} was written by another since this run stood at step 4"):
+        second.train()
+    assert is_the_same_run(tmp_path)
+
+
+def test_a_folder_is_made_only_when_the_run_starts(tmp_path):
+    trainer = trainer_of(tmp_path / "deep" / "run")
+    trainer.evaluate(trainer.validation)
+    assert names(tmp_path) == []
+    trainer.train(until=1)
+    assert names(tmp_path / "deep" / "run") == ["metrics.jsonl"]
+
+
+def test_a_folder_that_cannot_be_one_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    for folder in (tmp_path / "notes", tmp_path / "notes" / "run"):
+        with pytest.raises(NotADirectoryError, match=r"notes.* is a file, expected a folder$"):
+            trainer_of(folder).train()
+    assert (tmp_path / "notes").read_text() == "mine"
