@@ -4,12 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, check, hint, progress
 from linformer_from_scratch.exercises.progress import State, Table, load, open_hint, record_pass
+from linformer_from_scratch.files import locked
 
+kept = import_module("linformer_from_scratch.exercises.progress")  # its name in the package is a function's
 PASSED = EXERCISES["0.1"].reference
 
 
@@ -25,11 +29,114 @@ def test_a_pass_is_kept_in_the_file_that_the_environment_names(file):
     assert json.loads(file.read_text())["passed"] == ["0.1"]
 
 
-def test_without_a_name_the_file_lies_in_the_working_directory(tmp_path, monkeypatch):
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    """The folder of a course, and the working directory in one elsewhere."""
     monkeypatch.delenv("LINFORMER_PROGRESS")
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(kept, "CHAPTERS", tmp_path / "course" / "chapters")
+    kept.CHAPTERS.mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    return kept.CHAPTERS
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_chapters_are_those_of_the_course():
+    assert (kept.CHAPTERS / "00_start_here.ipynb").is_file()
+
+
+def test_without_a_name_the_file_lies_beside_the_chapters(course):
     check("0.1", PASSED)
-    assert [path.name for path in tmp_path.iterdir()] == [".progress.json"]
+    assert files(course) == [".progress.json"] and files(Path()) == []
+
+
+def test_progress_does_not_follow_the_working_directory(course, tmp_path, monkeypatch):
+    record_pass("0.1")
+    monkeypatch.chdir(tmp_path)
+    record_pass("1.1")
+    assert load().passed == {"0.1", "1.1"} and files(course) == [".progress.json"]
+
+
+def test_without_chapters_the_file_lies_in_the_working_directory(course):
+    course.rmdir()
+    check("0.1", PASSED)
+    assert files(Path()) == [".progress.json"] and files(course.parent) == []
+
+
+@pytest.mark.parametrize("already", [True, False])
+def test_a_file_of_before_is_added_and_set_aside_with_a_word(course, capsys, already):
+    if already:
+        record_pass("2.1")
+    before = State({"0.1"}, {"1.1": 2})
+    for place in (Path().absolute(), course.parent):
+        kept.write(place / ".progress.json", before)
+        assert before | State({"2.1"} if already else set()) == load()
+        assert capsys.readouterr().out == (
+            f"{place / '.progress.json'} was added to {course / '.progress.json'}; "
+            "it was set aside as .progress.json.set-aside-1.\n"
+        )
+        assert kept.read(place / ".progress.json.set-aside-1") == before
+        assert not (place / ".progress.json").exists()
+    load()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_damaged_file_of_before_is_set_aside(course, capsys):
+    Path(".progress.json").write_text("damaged")
+    record_pass("0.1")
+    assert load().passed == {"0.1"} and capsys.readouterr().out.count("\n") == 1
+    assert Path(".progress.json.set-aside-1").read_text() == "damaged"
+
+
+def test_a_file_named_by_the_environment_takes_nothing_over(file, monkeypatch):
+    monkeypatch.chdir(file.parent)
+    kept.write(Path(".progress.json"), State({"0.1"}))
+    assert load() == State() and Path(".progress.json").exists()
+
+
+MANY = """
+import sys
+from linformer_from_scratch.exercises.progress import open_hint, record_pass
+sys.stdin.readline()
+for i in range(40):
+    record_pass(f"{sys.argv[1]}.{i}")
+    open_hint(sys.argv[1], 100)
+"""
+
+
+def test_two_kernels_at_once_keep_all_passes(file):
+    command = [sys.executable, "-c", MANY]
+    kernels = [
+        subprocess.Popen([*command, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for name in ("1", "2")
+    ]
+    for kernel in kernels:
+        kernel.stdin.write("go\n"), kernel.stdin.flush()
+    assert [kernel.communicate() for kernel in kernels] == [("", None)] * 2
+    assert load().passed == {f"{name}.{i}" for name in "12" for i in range(40)}
+    assert load().hints == {"1": 40, "2": 40}
+    assert files(file.parent) == ["kept.json"]
+
+
+def test_while_another_kernel_writes_a_pass_is_kept_in_memory(file, monkeypatch, capsys):
+    monkeypatch.setattr(kept, "PATIENCE", 0)
+    with locked(file):
+        record_pass("0.1")
+        assert "kept in memory only" in capsys.readouterr().out and load().passed == {"0.1"}
+    record_pass("1.1")
+    assert json.loads(file.read_text())["passed"] == ["0.1", "1.1"]
+
+
+def test_what_is_kept_in_memory_is_added_to_what_another_kernel_wrote(file, monkeypatch):
+    monkeypatch.setattr(kept, "PATIENCE", 0)
+    with locked(file):
+        record_pass("0.1"), open_hint("1.1", 3)
+        kept.write(file, State({"2.1"}, {"1.1": 2}))
+    record_pass("3.1")
+    assert kept.read(file) == State({"0.1", "2.1", "3.1"}, {"1.1": 2})
 
 
 def test_what_is_kept_survives_a_new_kernel(file):
@@ -161,6 +268,7 @@ def test_what_is_no_regular_file_is_neither_read_nor_replaced(file, capsys):
 
 def test_a_working_directory_that_is_gone_is_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("LINFORMER_PROGRESS")
+    monkeypatch.setattr(kept, "CHAPTERS", tmp_path / "none")
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -178,6 +286,23 @@ def test_an_unreadable_file_is_one_line(file, monkeypatch, capsys):
     monkeypatch.setattr(type(file), "read_text", refuse)
     assert load() == State()
     assert capsys.readouterr().out == "Progress cannot be read from kept.json: Permission denied.\n"
+    record_pass("0.1")
+    assert file.read_bytes() == b"x", "what cannot be read is not written over"
+    assert load().passed == {"0.1"}
+
+
+def test_a_damaged_file_that_cannot_be_set_aside_stays(file, monkeypatch, capsys):
+    file.write_text("x")
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(file), "rename", refuse)
+    record_pass("0.1")
+    assert file.read_text() == "x" and load().passed == {"0.1"}
+    assert "is damaged or not a progress file, and cannot be set aside: Permission denied." in (
+        capsys.readouterr().out
+    )
 
 
 def test_a_kill_while_writing_leaves_the_old_file(file, monkeypatch, capsys):
