@@ -6,10 +6,10 @@ SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.
 
 # Nothing leads a Python out of .venv: as in tools/course.py.
 unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE PYTHONSTARTUP PYTHONINSPECT
-unexport __PYVENV_LAUNCHER__ VIRTUAL_ENV
+unexport PYTHONWARNINGS __PYVENV_LAUNCHER__ VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help course test test-newest lint slides scenes curves benchmark refresh python
+.PHONY: help course test test-newest lint slides scenes curves benchmark benchmark-gpu refresh python
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,10 @@ curves: python ## draw the recorded learning curves of chapter 08 into build/cur
 benchmark: python ## measure what chapter 10 shows on this CPU, a quarter of an hour; goes on where it stopped
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python -m linformer_from_scratch.benchmark --device cpu --out build/benchmark_cpu.json --resume
+
+benchmark-gpu: python ## the same on a GPU, longer texts too, in eight minutes; goes on where it stopped
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python -m linformer_from_scratch.benchmark --device cuda --minutes 8 --out build/benchmark_gpu.json --resume
 
 refresh: python ## run the notebooks again and keep their outputs; ONLY=01 for one chapter
 	@$(PYTHON) tools/course.py install --with test

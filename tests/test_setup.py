@@ -296,11 +296,22 @@ def test_settings_of_pip_do_not_send_packages_elsewhere_but_its_sources_count(wh
     assert not (tmp_path / "other").exists() and not (tmp_path / ".local").exists()
 
 
-def test_settings_that_pip_cannot_read_are_one_sentence(whole, tmp_path):
-    (tmp_path / "pip.conf").write_text("target = /nowhere\n")
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [("PIP_CONFIG_FILE", "pip.conf", "target = /nowhere"), ("PIP_TIMEOUT", "banana", "'banana'")],
+)
+def test_settings_that_pip_cannot_read_are_one_sentence(whole, variable, value, reason):
+    (whole / "pip.conf").write_text("target = /nowhere\n")
     (whole / "constraints.txt").write_text("# changed\n")
-    code, _, err = install(whole, PIP_CONFIG_FILE=str(tmp_path / "pip.conf"))
+    code, _, err = install(whole, **{variable: value})
     assert code == 1 and "failed while reading the settings of pip" in err and err.count("\n") == 1
+    assert reason in err
+
+
+def test_warnings_that_somebody_made_errors_do_not_stop_the_set_up(whole):
+    (whole / "constraints.txt").write_text("# changed\n")
+    code, _, err = install(whole, PYTHONWARNINGS="error")
+    assert (code, err) == (0, "")
 
 
 def test_a_set_up_without_torch_is_one_sentence_and_no_set_up(whole):

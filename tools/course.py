@@ -50,7 +50,7 @@ LOCK = ROOT / "build" / "install.lock"
 
 STANDS_ON = ("torch", "jupyterlab")
 
-# Variables that lead a Python out of its own packages, or keep it from ending.
+# Variables that lead a Python out of its own packages, keep it from ending, or make its warnings errors.
 ASTRAY = (
     "PYTHONHOME",
     "PYTHONPATH",
@@ -59,6 +59,7 @@ ASTRAY = (
     "PYTHONUSERBASE",
     "PYTHONSTARTUP",
     "PYTHONINSPECT",
+    "PYTHONWARNINGS",
     "__PYVENV_LAUNCHER__",
     "VIRTUAL_ENV",
 )
@@ -203,7 +204,7 @@ def pip_environment(venv):
         command, capture_output=True, text=True, errors="replace", check=False, env=environment
     )
     if listed.returncode:
-        raise explain("reading the settings of pip", listed.stderr.splitlines())
+        raise explain("reading the settings of pip", (listed.stdout + listed.stderr).splitlines())
     settings = [line.partition("=") for line in listed.stdout.splitlines()]
     for section in ("global.", "install.", ":env:."):  # each overrules those before it
         for key, _, value in settings:
@@ -329,7 +330,10 @@ def run(title, command, held, environment=None):
 
 def nonblank(stream):
     """The lines of a stream, as they come, without the empty ones."""
-    return (line.rstrip() for line in stream if line.strip())
+    with stream:
+        for line in stream:
+            if line.strip():
+                yield line.rstrip()
 
 
 def show_progress(title, reader, lines):
