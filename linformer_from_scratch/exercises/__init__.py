@@ -1,12 +1,14 @@
 """Exercises, checked on the spot.
 
 check("6.2", my_function) says in one sentence what is wrong, hint("6.2") opens one step more, quiz("06") asks what
-a chapter taught, progress() shows where you stand.
+a chapter taught, progress() shows where you stand. In a notebook the answer is seen wherever in its cell the call
+stands; in a script, print it.
 """
 
 from difflib import get_close_matches
 from importlib import import_module
 
+from linformer_from_scratch.exercises.answers import to_be_seen
 from linformer_from_scratch.exercises.engine import Exercise, Hints, Result, described, judge
 from linformer_from_scratch.exercises.progress import Table, load, open_hint, record_pass
 from linformer_from_scratch.exercises.quiz import quiz_widget
@@ -36,28 +38,28 @@ def check(id: str, attempt: object) -> Result:
     """Check an attempt at an exercise: passed, failed with the one sentence that helps, or not yet attempted.
 
     The attempt is a function; it is called on copies of several draws and compared with the reference. Global
-    settings and random states of Python, NumPy and PyTorch are left as they were.
+    settings and random states of Python, NumPy and PyTorch are left as they were (isolation.py says which).
     """
     if not _known(id, EXERCISES):
         return _unknown_exercise(id)
     result = judge(EXERCISES[id], attempt)
     if result.status == "passed":
         record_pass(id)
-    return result
+    return to_be_seen(result)
 
 
 def hint(id: str) -> Hints | Result:
     """Open the next hint for an exercise, and show all that are open."""
     if not _known(id, EXERCISES):
         return _unknown_exercise(id)
-    return Hints(EXERCISES[id], open_hint(id, len(EXERCISES[id].hints)))
+    return to_be_seen(Hints(EXERCISES[id], open_hint(id, len(EXERCISES[id].hints))))
 
 
 def quiz(chapter: str):
     """Ask a chapter's questions, as in quiz("06"): radio buttons, and an explanation for every option."""
     if not _known(chapter, CHAPTERS):
         return _unknown(chapter, "quiz", f'the chapters are {", ".join(CHAPTERS)}, as in quiz("00")')
-    return quiz_widget(chapter, CHAPTERS[chapter].QUIZ)
+    return to_be_seen(quiz_widget(chapter, CHAPTERS[chapter].QUIZ))
 
 
 def progress() -> Table:
@@ -65,9 +67,8 @@ def progress() -> Table:
     rows = {
         f"{number} {stem}": CHAPTERS[number].EXERCISES for number, stem in zip(CHAPTERS, STEMS, strict=True)
     }
-    return Table(
-        {title: [exercise.id for exercise in exercises] for title, exercises in rows.items()}, load()
-    )
+    ids = {title: [exercise.id for exercise in exercises] for title, exercises in rows.items()}
+    return to_be_seen(Table(ids, load()))
 
 
 def _known(key: object, keys: dict) -> bool:
@@ -86,4 +87,4 @@ def _unknown_exercise(id: object) -> Result:
 
 def _unknown(key: object, what: str, known: str) -> Result:
     name = key if type(key) is str else described(key)
-    return Result(name, "failed", f"There is no such {what}: {known}.")
+    return to_be_seen(Result(name, "failed", f"There is no such {what}: {known}."))

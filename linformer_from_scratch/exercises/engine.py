@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from linformer_from_scratch.exercises.answers import Answer
 from linformer_from_scratch.exercises.isolation import Afresh, isolated
 
 SEEDS = range(4)  # the draws an attempt must survive; authors make one of them odd (n = 1)
@@ -58,7 +59,7 @@ class Exercise:
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
+class Result(Answer):
     """What a check found: status is "passed", "failed" or "open", message is one sentence."""
 
     id: str
@@ -70,15 +71,17 @@ class Result:
         """The message with its id in front, where it does not begin with it anyway."""
         return f"{self.id} · {self.message}" if self.status == "failed" else self.message
 
-    def __repr__(self) -> str:
+    def as_text(self) -> str:
+        """The sign and the line."""
         return f"{SIGNS[self.status]} {self.line}"
 
-    def _repr_html_(self) -> str:
+    def as_html(self) -> str:
+        """The same beside a bar in the colour of the status."""
         return boxed(COLOURS[self.status], f"<b>{SIGNS[self.status]}</b> {html.escape(self.line)}")
 
 
 @dataclass(frozen=True, repr=False)
-class Hints:
+class Hints(Answer):
     """The hints of one exercise that have been opened, the newest last."""
 
     exercise: Exercise
@@ -94,10 +97,12 @@ class Hints:
             f"{left} more: run it again." if left else "That was the last one; solutions/ has the answer.",
         ]
 
-    def __repr__(self) -> str:
+    def as_text(self) -> str:
+        """A heading and the lines."""
         return f"Hints for {self.exercise.id}\n" + "\n".join(self.lines())
 
-    def _repr_html_(self) -> str:
+    def as_html(self) -> str:
+        """The same beside a bar."""
         rows = "<br>".join(map(html.escape, self.lines()))
         return boxed(COLOURS["open"], f"<b>Hints for {self.exercise.id}</b><br>{rows}")
 

@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from linformer_from_scratch.exercises.answers import Answer
 from linformer_from_scratch.files import PACKAGE, locked, write_whole
 
 FORMAT = "linformer-from-scratch progress 1"  # tells our file from others of the same name
@@ -173,7 +174,7 @@ def open_hint(id: str, steps: int) -> int:
 COLUMNS = ("chapter", "passed", "hinted", "open")
 
 
-class Table:
+class Table(Answer):
     """Where the learner stands, a row for each chapter: ids passed, opened a hint for, and neither."""
 
     def __init__(self, chapters: dict[str, list[str]], state: State):
@@ -183,7 +184,8 @@ class Table:
             f"{sum(map(len, chapters.values()))} exercises passed"
         )
 
-    def __repr__(self) -> str:
+    def as_text(self) -> str:
+        """Columns of words, and the sum below."""
         rows = [COLUMNS, *self.rows]
         widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
         lines = (
@@ -191,7 +193,8 @@ class Table:
         )
         return "\n".join([*(line.rstrip() for line in lines), self.summary])
 
-    def _repr_html_(self) -> str:
+    def as_html(self) -> str:
+        """The same as a table."""
         rows = _row("th", COLUMNS) + "".join(_row("td", row) for row in self.rows)
         return f"<table>{rows}</table><p>{self.summary}</p>"
 

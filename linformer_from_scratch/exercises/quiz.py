@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from linformer_from_scratch.exercises.answers import seen
+
 if TYPE_CHECKING:  # loaded only where a quiz is shown
     from ipywidgets import VBox
 
@@ -81,6 +83,7 @@ def quiz_widget(chapter: str, questions: tuple[Question, ...]) -> "VBox":
         """Carries the quiz as text and as HTML, for places without a kernel."""
 
         def _repr_mimebundle_(self, **kwargs):
+            seen(self)
             bundle = super()._repr_mimebundle_(**kwargs)
             return {**bundle, "text/plain": as_text(chapter, questions), "text/html": as_html(questions)}
 
