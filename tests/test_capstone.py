@@ -77,6 +77,13 @@ def test_the_teacher_keeps_everything_of_itself(teacher, texts):
     assert found["first"] == (ranks == 1).float().mean()
 
 
+def test_a_search_for_nothing_is_refused(teacher, texts):
+    ids, pairs = capstone.passages({"a": "one two three"}, n=4)
+    assert pairs.shape == (0, 2)
+    with pytest.raises(ValueError, match="0 pairs of passages, expected at least 1"):
+        capstone.kept(teacher, ids, pairs, capstone.embed_all(teacher, ids))
+
+
 def test_the_loss_is_the_mean_over_blocks_of_relative_squares(teacher, texts):
     loss, ids = capstone.LikeTeacher(teacher), texts[0][:2]
     assert loss(teacher, ids).item() == 0
