@@ -261,9 +261,13 @@ def test_progress_is_shown_only_when_asked_for(capsys):
         ("steps", 2.5, "an integer"),
         ("steps", True, "an integer"),
         ("accumulation", "3", "an integer"),
-        ("weight_decay", math.inf, "a finite number"),
+        ("weight_decay", math.inf, "at most 1000000.0"),
         ("weight_decay", math.nan, "at least 0"),
         ("learning_rate", math.inf, "more than 0 and finite"),
+        ("learning_rate", -1.0, "more than 0 and finite"),
+        ("learning_rate", 1e300, "at most 1000000.0"),
+        ("weight_decay", 1e300, "at most 1000000.0"),
+        ("accumulation", 10**12, "at most 1000000"),
     ],
 )
 def test_a_bad_number_is_refused_in_one_sentence(name, value, bound):

@@ -308,6 +308,10 @@ def replaced(name, change):
     return lambda tensors, record: tensors.update({name: change(tensors[name])})
 
 
+def added(name):
+    return lambda tensors, record: tensors.update({name: torch.ones(3)})
+
+
 def said(**fields):
     return lambda tensors, record: record.update(fields)
 
@@ -328,11 +332,9 @@ CHANGED = {
     "moments of integers": replaced(MOMENT, lambda tensor: tensor.int()),
     "weights of other numbers": replaced(WEIGHT, lambda tensor: tensor.half()),
     "weights in another shape": replaced(WEIGHT, lambda tensor: tensor.flatten()),
-    "moments of nobody": lambda tensors, record: tensors.update(
-        {"optimizer.99.exp_avg": tensors[MOMENT].clone()}
-    ),
-    "a weight of nobody": lambda tensors, record: tensors.update({"model.9.weight": tensors[WEIGHT].clone()}),
-    "something of nobody": lambda tensors, record: tensors.update({"notes": tensors[WEIGHT].clone()}),
+    "moments of nobody": added("optimizer.99.exp_avg"),
+    "a weight of nobody": added("model.9.weight"),
+    "something of nobody": added("notes"),
     "half of the random numbers": replaced("random.cpu", lambda tensor: tensor[:99]),
     "random numbers of other numbers": replaced("random.cpu", lambda tensor: tensor.int()),
     "random numbers that are none": replaced("random.cpu", lambda tensor: tensor * 0 + 255),

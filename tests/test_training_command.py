@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from dataclasses import fields
 import pytest
 import torch
 
-from linformer_from_scratch import data
-from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, read_documents
+from linformer_from_scratch import data, training
+from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVocabulary, read_documents
 from linformer_from_scratch.training import Config, checkpoints, corpora
 from linformer_from_scratch.training.recipes import Recipe
 
@@ -29,6 +30,7 @@ def text(tmp_path):
     """A text file of the learner's."""
     path = tmp_path / "mine.txt"
     path.write_text("".join(f"Line {i} says that {i} times {i} is {i * i}.\n" for i in range(100)))
+    (tmp_path / "short.txt").write_text("A line.\nAnother.\n")
     return path
 
 
@@ -115,6 +117,20 @@ WRONG = [
     (["--vocabulary", 100], "a vocabulary of 100 tokens, expected at least 259"),
     (["--seq-len", 100_000], "tokens, expected at least seq_len=100000"),
     (["--sharing", "none", "--projection", "mean"], "mean projections have no matrix for each head"),
+    (["--num-heads", 3], "3 heads do not divide d_model=8"),
+    (["--learning-rate", "nan"], "learning_rate is nan, expected more than 0 and finite"),
+    (["--learning-rate", "1e300"], "learning_rate is 1e+300, expected at most 1000000.0"),
+    (["--batch-size", -2], "batch_size is -2, expected at least 1"),
+    (["--vocabulary", 10**12], "1000000000000"),
+    (["--vocabulary", -5], "-5"),
+    (["--seed", 2**64], "seed is 18446744073709551616, expected at most 9223372036854775807"),
+    (["--d-model", 10**6], "out of memory"),
+    (["--neighbours", 10**9], "out of memory"),
+    (["--device", "cuda:99"], "device is 'cuda:99', but PyTorch finds"),
+    (["--device", "gpu"], "device is 'gpu', expected cpu, cuda, cuda:0 or mps"),
+    (["--wait", "nan"], "wait is nan, expected seconds"),
+    (["--text", ""], "text is empty, expected docstrings, a file or a folder"),
+    (["--text", "short.txt", "--vocabulary", 300], "expected at least seq_len=16"),
 ]
 
 
@@ -125,10 +141,222 @@ def test_wrong_settings_are_refused_in_one_sentence(tmp_path, text, command, wor
 
 
 @pytest.mark.parametrize(("words", "sentence"), WRONG)
-def test_after_wrong_settings_the_right_ones_may_have_the_folder(tmp_path, text, command, words, sentence):
-    command("--folder", tmp_path / "run", "--text", text, *SMALL, "--quiet", *words)
-    _, said = command("--folder", tmp_path / "run", "--text", text, *SMALL, "--quiet")
-    assert said is None
+def test_wrong_settings_leave_nothing_and_then_the_right_ones_have_the_folder(
+    tmp_path, text, command, words, sentence
+):
+    folder = tmp_path / "run"
+    command("--folder", folder, "--text", text, *SMALL, "--quiet", *words)
+    assert not folder.exists()
+    assert command("--folder", folder, "--text", text, *SMALL, "--quiet")[1] is None
+    _, said = command("--folder", folder, "--text", text, *SMALL, "--quiet", *words)
+    assert said and "nan, not nan" not in said
+
+
+SUBWORDS = [*SMALL, "--quiet", "--vocabulary", "300"]
+
+
+def test_what_a_refused_command_left_behind_does_not_bind_the_next(tmp_path, text, command):
+    folder, whole = tmp_path / "run", tmp_path / "whole"
+    command("--folder", whole, "--text", text, *SUBWORDS)
+    folder.mkdir()
+    other = SubwordVocabulary(["quite another text " * 50], 268)
+    other.save(folder / "vocabulary.json")
+    settings = json.loads((whole / "settings.json").read_text())
+    (folder / "settings.json").write_text(json.dumps(settings | {"num_heads": 3}))
+    _, said = command("--folder", folder, "--evaluate", "--device", "cpu")
+    assert said == f"there is no run in {folder}; train one first"
+    assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
+    for name in ("vocabulary.json", "settings.json"):
+        assert (folder / name).read_bytes() == (whole / name).read_bytes()
+    assert losses(folder) == losses(whole)
+
+
+def test_a_vocabulary_of_somebody_else_is_not_written_over(tmp_path, text, command):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "vocabulary.json").write_text('["my words"]')
+    _, said = command("--folder", folder, "--text", text, *SUBWORDS)
+    assert "vocabulary.json is no vocabulary of subwords" in said and names(folder) == ["vocabulary.json"]
+
+
+def test_a_text_that_was_edited_is_noticed(tmp_path, text, command):
+    folder = tmp_path / "run"
+    command("--folder", folder, "--text", text, *SUBWORDS)
+    whole, before = text.read_text(), {path.name: path.read_bytes() for path in folder.iterdir()}
+    sentence = rf"the text of the run in {folder} has changed: its SHA-256 is \w{{16}}…, expected \w{{16}}…; "
+    for edited in (whole.replace("7", "8", 1), whole + "More.\n", whole.replace("\n", " \n", 1)):
+        text.write_text(edited)
+        for words in (["--text", text, *SUBWORDS], ["--evaluate", "--device", "cpu"]):
+            _, said = command("--folder", folder, *words)
+            assert re.match(sentence, said)
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+    text.write_text(whole)
+    assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
+
+
+def test_another_vocabulary_is_noticed(tmp_path, text, command):
+    folder = tmp_path / "run"
+    command("--folder", folder, "--text", text, *SUBWORDS)
+    own = (folder / "vocabulary.json").read_bytes()
+    for size, sentence in [
+        (290, "vocabulary.json, or what is held out, of the run in"),
+        (310, "at most 300"),
+    ]:
+        SubwordVocabulary(["quite another text, and words of its own; " + text.read_text()], size).save(
+            folder / "vocabulary.json"
+        )
+        _, said = command("--folder", folder, "--text", text, *SUBWORDS)
+        assert sentence in said and "\n" not in said
+    (folder / "vocabulary.json").unlink()  # learned again, it is the same
+    assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
+    (folder / "vocabulary.json").write_bytes(own)
+    assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
+
+
+def test_an_older_run_without_hashes_goes_on_with_a_word(tmp_path, text, command):
+    folder = tmp_path / "run"
+    command("--folder", folder, "--text", text, *SUBWORDS)
+    settings = json.loads((folder / "settings.json").read_text())
+    kept = {name: value for name, value in settings.items() if not name.endswith("sha256")}
+    assert len(kept) == len(settings) - 2
+    (folder / "settings.json").write_text(json.dumps(kept))
+    sentence = "settings.json has no hash of the text: nobody knows whether it is still the same"
+    with pytest.warns(UserWarning, match=sentence):
+        out, said = command("--folder", folder, "--text", text, *SUBWORDS)
+    assert said is None and "step 7" in out
+
+
+MUTATED = {
+    "no object": lambda found: [found],
+    "nothing": lambda found: {},
+    "a size in words": lambda found: found | {"d_model": "8"},
+    "a size as a list": lambda found: found | {"d_model": [8]},
+    "a size that is true": lambda found: found | {"num_layers": True},
+    "a size with a fraction": lambda found: found | {"num_layers": 1.5},
+    "a rate in words": lambda found: found | {"learning_rate": "high"},
+    "no text": lambda found: found | {"text": None},
+    "without a text": lambda found: {name: value for name, value in found.items() if name != "text"},
+    "another text": lambda found: found | {"text": "short.txt"},
+    "other heads": lambda found: found | {"num_heads": 3},
+    "a size of 0": lambda found: found | {"batch_size": 0},
+    "another hash": lambda found: found | {"text_sha256": "0" * 64},
+    "a hash that is none": lambda found: found | {"tokens_sha256": 3},
+    "another width": lambda found: found | {"d_model": 16},
+    "another length": lambda found: found | {"steps": 8},
+    "another kind": lambda found: found | {"sharing": "sometimes"},
+}
+
+
+@pytest.mark.parametrize("kind", MUTATED)
+def test_settings_that_were_changed_are_refused_in_one_sentence(tmp_path, text, command, kind):
+    folder = tmp_path / "run"
+    command("--folder", folder, "--text", text, *SMALL, "--quiet")
+    found = MUTATED[kind](json.loads((folder / "settings.json").read_text()))
+    (folder / "settings.json").write_text(json.dumps(found))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for words in (["--text", text, *SMALL, "--quiet"], ["--evaluate", "--device", "cpu"]):
+        out, said = command("--folder", folder, *words)
+        assert out == "" and isinstance(said, str) and "\n" not in said
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_run_whose_settings_are_gone_is_not_written_over(tmp_path, text, command):
+    folder = tmp_path / "run"
+    words = ["--folder", folder, "--text", text, *SMALL, "--quiet"]
+    command(*words)
+    (folder / "settings.json").unlink()
+    for gone in ("", "step-00000007.safetensors", "step-00000006.safetensors"):
+        (folder / gone).unlink() if gone else None
+        before = names(folder)
+        assert "is there, but no settings.json; give another --folder" in command(*words)[1]
+        assert names(folder) == before
+
+
+def test_two_commands_in_one_folder_are_told_apart(tmp_path, text, command):
+    folder = tmp_path / "run"
+    words = ["--folder", folder, "--text", text, *SMALL, "--quiet", "--steps", 10**6]
+    process = subprocess.Popen([sys.executable, "-m", MODULE, *map(str, words)], cwd=tmp_path)
+    while process.poll() is None and not (folder / "metrics.jsonl").exists():
+        time.sleep(0.002)
+    out, said = command(*words)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    sentence = "metrics.jsonl is in use by another process; wait until that has ended"
+    assert out == "" and said == f"{folder}/{sentence}"
+    steps = [step for step, *_ in losses(folder)]
+    assert steps == list(range(1, len(steps) + 1))
+
+
+def test_a_run_that_has_begun_meanwhile_is_not_written_over(tmp_path, text, command, monkeypatch):
+    folder, whole = tmp_path / "run", tmp_path / "whole"
+    command("--folder", whole, "--text", text, *SMALL, "--quiet", "--steps", 8)
+    before = {path.name: path.read_bytes() for path in whole.iterdir()}
+
+    def meanwhile(*sizes):
+        shutil.copytree(whole, folder)
+        return judged(*sizes)
+
+    judged = corpora.judged
+    monkeypatch.setattr(corpora, "judged", meanwhile)
+    _, said = command("--folder", folder, "--text", text, *SMALL, "--quiet")
+    assert "\n" not in said and before == {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["notes", "notes/run"])
+def test_a_folder_that_is_a_file_is_refused(tmp_path, text, command, name):
+    (tmp_path / "notes").write_text("mine")
+    out, said = command("--folder", tmp_path / name, "--text", text, *SMALL, "--quiet")
+    assert out == "" and said == f"{tmp_path / 'notes'} is a file, expected a folder"
+
+
+def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(tmp_path, text, command, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    folder = tmp_path / "run"
+    with monkeypatch.context() as there:
+        there.setattr("os.fsync", full)
+        out, said = command("--folder", folder, "--text", text, *SUBWORDS)
+        assert out == "" and said == f"[Errno 28] {folder} cannot be written: No space left on device"
+        assert names(folder) == []
+    assert command("--folder", folder, "--text", text, *SMALL, "--quiet")[1] is None
+
+
+def test_a_corpus_that_cannot_be_fetched_is_said(tmp_path, command, monkeypatch):
+    def offline(name):
+        raise ConnectionError(f"{name} cannot be fetched")
+
+    monkeypatch.setattr(data, "public_documents", offline)
+    assert command("--text", "imdb", "--device", "cpu") == ("", "imdb cannot be fetched")
+    assert names(tmp_path) == []
+
+
+def test_a_known_name_is_not_a_folder_that_happens_to_be_called_so(tmp_path, text, command, monkeypatch):
+    (tmp_path / "docstrings").write_text(text.read_text())
+    short = {f"part {i}": part for i, part in enumerate(text.read_text().split(".")[:20])}
+    monkeypatch.setattr(data, "docstrings", lambda: short)
+    words = [*SMALL, "--quiet", "--folder"]
+    assert command(*words, tmp_path / "known")[1] is None
+    assert command(*words, tmp_path / "mine", "--text", "./docstrings")[1] is None
+    kept = [json.loads((tmp_path / name / "settings.json").read_text())["text"] for name in ("known", "mine")]
+    assert kept == ["docstrings", str(tmp_path / "docstrings")]
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB")]
+)
+def test_out_of_memory_is_one_sentence_and_a_smaller_batch_may_have_the_folder(
+    tmp_path, text, command, monkeypatch, error
+):
+    def too_much(*_):
+        raise error
+
+    words = ["--folder", tmp_path / "run", "--text", text, *SMALL, "--quiet"]
+    with monkeypatch.context() as there:
+        there.setattr(training, "masked_loss", too_much)
+        _, said = command(*words, "--batch-size", 200)
+    assert said.startswith("out of memory (") and "smaller --batch-size" in said and "\n" not in said
+    assert command(*words)[1] is None
 
 
 @pytest.mark.parametrize(("name", "choice"), [("--projection", "windows"), ("--sharing", "layerwise")])
@@ -246,3 +474,9 @@ def test_help_lists_every_setting(command):
 def test_help_shows_the_default(command, name, default):
     out, _ = command("--help")
     assert re.search(rf"^  --{name} .*\s+.*\(default: {default}\)", out, re.MULTILINE)
+
+
+def test_help_is_there_without_docstrings(tmp_path):
+    words = [sys.executable, "-OO", "-m", MODULE, "--help"]
+    ran = subprocess.run(words, capture_output=True, encoding="utf-8", cwd=tmp_path)
+    assert ran.returncode == 0 and "updates of the weights" in ran.stdout and ran.stderr == ""

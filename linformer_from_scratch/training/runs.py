@@ -65,7 +65,7 @@ def vocabulary_of(
         return vocabulary_for(documents, size)
     if found.size > size:
         raise ValueError(
-            f"{path} has {found.size} tokens, the run {size}; restore it, or give another --folder"
+            f"{path} has {found.size} tokens, expected at most {size}; restore it, or give another --folder"
         )
     return found
 

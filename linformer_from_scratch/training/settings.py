@@ -30,5 +30,3 @@ def check_ranges(settings: object) -> None:
             raise ValueError(f"{each.name} is {value}, expected at least {least}")
         if value > most:
             raise ValueError(f"{each.name} is {value}, expected at most {most}")
-        if math.isinf(value):
-            raise ValueError(f"{each.name} is {value}, expected a finite number")

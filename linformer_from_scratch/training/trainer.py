@@ -34,21 +34,21 @@ class Config:
     """
 
     steps: int = setting(2000, "updates of the weights", least=1, most=10**8 - 1)
-    learning_rate: float = setting(4e-3, "the highest of the run")
+    learning_rate: float = setting(4e-3, "the highest of the run", least=0, most=1e6)
     warmup: int = setting(100, "steps in which it rises from 0", least=0)
     weight_decay: float = setting(
-        0.01, "of the weight matrices and embeddings (Loshchilov and Hutter 2019)", least=0
+        0.01, "of the weight matrices and embeddings (Loshchilov and Hutter 2019)", least=0, most=1e6
     )
     accumulation: int = setting(
-        1, "batches whose gradients are added up for one update, as if they were one", least=1
+        1, "batches whose gradients are added up for one update, as if they were one", least=1, most=10**6
     )
     evaluate_every: int = setting(100, "steps between validations; each also writes a checkpoint", least=1)
     seed: int = setting(0, "of dropout", least=0, most=2**63 - 1)
 
     def __post_init__(self):
-        check_ranges(self)
         if not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate is {self.learning_rate}, expected more than 0 and finite")
+        check_ranges(self)
 
 
 def learning_rate(step: int, config: Config) -> float:
@@ -306,8 +306,9 @@ def _make(folder: Path) -> None:
     """The folder, unless it is there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise NotADirectoryError(f"{error.filename} is a file, expected a folder") from None
+    except (FileExistsError, NotADirectoryError):
+        file = next(path for path in (folder, *folder.parents) if path.exists())
+        raise NotADirectoryError(f"{file} is a file, expected a folder") from None
     except OSError as error:
         raise OSError(error.errno, f"folder {folder} cannot be made: {error.strerror}") from None
 
