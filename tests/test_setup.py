@@ -314,14 +314,28 @@ def test_warnings_that_somebody_made_errors_do_not_stop_the_set_up(whole):
     assert (code, err) == (0, "")
 
 
-def test_a_set_up_without_torch_is_one_sentence_and_no_set_up(whole):
+@pytest.mark.parametrize(
+    ("torch", "reason"),
+    [
+        ("", "No module named 'torch'"),
+        ('"torch.py": "raise OSError(\'no libcudart\')",', "OSError: no libcudart"),
+        ('"torch.py": "import os; os._exit(7)",', "it ended with status 7"),
+    ],
+)
+def test_a_set_up_whose_torch_does_not_import_is_one_sentence_and_no_set_up(whole, torch, reason):
     backend = whole / "backend.py"
-    backend.write_text(backend.read_text().replace('"torch.py"', '"torches.py"'))
+    backend.write_text(backend.read_text().replace('"torch.py": "",', torch))
     (whole / "constraints.txt").write_text("# changed\n")
     code, out, err = install(whole)
     assert code == 1 and "The course is set up" not in out and not (whole / ".venv/course.json").exists()
-    assert "failed while importing torch, jupyterlab" in err and "No module named 'torch'" in err
+    assert f"failed while importing torch, jupyterlab: {reason}" in err.replace("ModuleNotFoundError: ", "")
     assert err.count("\n") == 1
+
+
+def test_a_project_that_pip_cannot_read_is_one_sentence_with_the_reason(whole):
+    (whole / "pyproject.toml").write_text("[[[")
+    code, _, err = install(whole)
+    assert code == 1 and "TOMLDecodeError" in err and err.count("\n") == 1
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
@@ -342,6 +356,14 @@ def test_a_stamp_that_is_none_is_no_set_up(whole, text):
     assert open_lab(whole).stderr.startswith("The course is not set up")
     _, out, _ = install(whole, FULL_DISK)  # stops before the slow part
     assert out.startswith(".venv is half-made") and not (whole / ".venv").exists()
+
+
+def test_a_stamp_of_a_newer_layout_is_brought_up_to_date(whole):
+    stamp = whole / ".venv/course.json"
+    stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"layout": 2}))
+    code, out, _ = install(whole)
+    assert code == 0 and out.startswith("Bringing .venv up to date")
+    assert install(whole) == (0, "", "")
 
 
 def test_a_venv_that_has_lost_its_packages_is_no_set_up(whole):

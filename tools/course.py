@@ -263,9 +263,9 @@ def read_stamp():
     """What .venv was made from, or None if it is not whole, or its stamp is none."""
     try:
         stamp = json.loads(STAMP.read_text(encoding="utf-8"))
-        known = {name: str(stamp[name]) for name in ("root", "python", "requirements")}
-        return dict(known, extras=sorted(map(str, stamp["extras"])))
-    except (OSError, ValueError, TypeError, KeyError):
+        extras = sorted(map(str, stamp["extras"]))
+        return dict(stamp, root=stamp["root"], python=stamp["python"], extras=extras)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
@@ -324,8 +324,9 @@ def run(title, command, held, environment=None):
         process.terminate()
         process.wait()
         raise
-    if process.wait():
-        raise explain(title, lines)
+    status = process.wait()
+    if status:
+        raise explain(title, lines or ["it ended with status {}".format(status)])
 
 
 def nonblank(stream):
@@ -364,7 +365,8 @@ def explain(title, lines):
             "command again."
         )
     LOG.write_text(text + "\n", encoding="utf-8")
-    errors = [line for line in lines if line.lower().startswith("error:")] or lines or ["no output"]
+    errors = [line for line in lines if line.lower().startswith("error:") and not line.endswith(":")]
+    errors = errors or lines or ["no output"]
     return Failure(
         "Set-up failed while {}: {} (its full output is in {}). Correct that and run the same command "
         "again.".format(title, errors[-1].strip(), LOG)
