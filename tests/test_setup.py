@@ -374,6 +374,21 @@ def test_a_venv_that_has_lost_its_packages_is_no_set_up(whole):
     assert out.startswith(".venv is half-made")
 
 
+TOLD = """
+import os, shutil
+def tell(path, remove=shutil.rmtree):
+    print(path.name, os.listdir(path))
+    remove(path)
+shutil.rmtree = tell
+"""
+
+
+def test_what_an_interrupted_removal_leaves_is_still_known(whole):
+    (whole / ".venv/course.json").unlink()
+    _, out, _ = install(whole, TOLD + FULL_DISK)
+    assert ".venv ['course.begun']" in out.splitlines() and not (whole / ".venv").exists()
+
+
 def test_a_venv_that_somebody_else_made_is_kept(project):
     (project / ".venv").mkdir()
     (project / ".venv/mine.txt").write_text("my torch")

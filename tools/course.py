@@ -63,7 +63,7 @@ ASTRAY = (
     "__PYVENV_LAUNCHER__",
     "VIRTUAL_ENV",
 )
-# The settings of pip that stay: where packages come from, and how they are reached.
+# The settings of pip that stay: where packages come from, which may be taken, and how they are reached.
 SOURCES = (
     "PIP_CONFIG_FILE",
     "PIP_INDEX_URL",
@@ -71,6 +71,7 @@ SOURCES = (
     "PIP_NO_INDEX",
     "PIP_FIND_LINKS",
     "PIP_ONLY_BINARY",
+    "PIP_UPLOADED_PRIOR_TO",
     "PIP_TRUSTED_HOST",
     "PIP_PROXY",
     "PIP_CERT",
@@ -155,6 +156,12 @@ def remove(venv, reason):
             "same command again.".format(venv)
         )
     say(reason + ": removing it and making it again.")
+    (venv / BEGUN).touch()  # the last to go, so that what an interrupted removal leaves is known
+    for path in venv.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != BEGUN:
+            path.unlink()
     shutil.rmtree(venv)
 
 
@@ -168,10 +175,8 @@ def make_venv(venv, held):
     if free_gb() < NEEDED_GB:
         raise disk_full()
     name = venv.relative_to(ROOT).as_posix()
-    say(
-        "Setting up the course in {}: about 2 GB (more where torch comes with CUDA), a few minutes, "
-        "once.".format(name)
-    )
+    size = "about 2 GB (more where torch comes with CUDA)"
+    say("Setting up the course in {}: {}, a few minutes.".format(name, size))
     venv.mkdir()
     (venv / BEGUN).touch()
     base = getattr(sys, "_base_executable", None) or sys.executable  # the .venv's own Python may run this
