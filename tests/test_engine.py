@@ -344,6 +344,18 @@ def nested(q, k):
     return torch.nested.nested_tensor([q[0], k[0]])
 
 
+def cut_off(q, k):
+    result = attend(q, k).detach()
+    result.untyped_storage().resize_(0)
+    return result
+
+
+def escaped(q, k):
+    kept = []
+    torch.vmap(lambda x: kept.append(x) or x)(q)
+    return kept[0]
+
+
 def warned(q, k):
     warnings.warn("look out", stacklevel=1)
     return q
@@ -382,7 +394,12 @@ ANY_WAY = [
     resized,
     endless_list,
     nested,
+    cut_off,
+    escaped,
     warned,
+    lambda q, k: numpy.array([Raises], dtype=object),
+    lambda q, k: q.data.untyped_storage().resize_(0),
+    functools.partial(torch.mul),
     *map(
         raising,
         [Mute(), SystemExit(1), GeneratorExit(), MemoryError(), BaseException("base"), StopIteration()],
@@ -391,13 +408,21 @@ ANY_WAY = [
         raising,
         [ExceptionGroup("many", [ValueError(1)]), ValueError("two\nlines"), ValueError("long" * 1000)],
     ),
+    *map(
+        raising,
+        [
+            type("two\nlines", (Exception,), {})(),
+            ValueError("half of a sign: \ud800"),
+            ValueError("\x00\x1b[31m\r"),
+        ],
+    ),
 ]
 
 
 @pytest.mark.parametrize("i", range(len(ANY_WAY)))  # pytest itself cannot hold some of these objects
 def test_an_attempt_may_be_wrong_in_any_way(i):
     said = message(ANY_WAY[i])
-    assert said and "\n" not in said and len(said) < 600
+    assert said and said.isprintable() and len(said) < 600
 
 
 def test_an_attempt_cannot_end_the_notebook():
@@ -410,6 +435,27 @@ def test_gradients_that_vanish_under_equal_weights_are_asked_for():
     softmax = exercise(lambda scores: scores.softmax(-1), (torch.arange(6.0).view(2, 3),))
     said = message(lambda scores: scores.softmax(-1).detach() + 0 * scores, softmax)
     assert said.startswith("The values are right, but no gradient flows to scores")
+
+
+def test_a_backward_pass_cannot_end_the_notebook():
+    def attempt(q, k):
+        result = attend(q, k)
+        result.register_hook(raising(SystemExit()))
+        return result
+
+    def raising(error):
+        def hook(upstream):
+            raise error
+
+        return hook
+
+    assert message(attempt).startswith(
+        "The values are right, but the backward pass raised SystemExit; inputs"
+    )
+
+
+def test_a_result_whose_storage_was_cut_off_is_not_read():
+    assert message(cut_off).startswith("Got a tensor whose storage was cut off; inputs: ")
 
 
 def test_an_interrupted_attempt_is_not_run_again():

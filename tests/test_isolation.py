@@ -2,6 +2,7 @@
 
 import builtins
 import contextlib
+import copy
 import decimal
 import gc
 import locale
@@ -21,9 +22,12 @@ import warnings
 import numpy
 import pytest
 import torch
-from torch import nn
+from torch import nn, overrides
 from torch.nn import functional
+from torch.utils import _python_dispatch
+from torch.utils.flop_counter import FlopCounterMode
 
+from linformer_from_scratch.exercises import isolation
 from linformer_from_scratch.exercises.engine import Exercise, judge
 
 EXERCISE = Exercise(
@@ -149,7 +153,37 @@ CHANGES = {  # what an attempt does, and what shows it
     "random.random": attribute(random, "random", lambda: 4),
     "time": attribute(time, "sleep", other_handler),
     "os.path": attribute(os, "path", None),
+    "answer to errors of threads": attribute(threading, "excepthook", None),
+    "copies": attribute(copy, "deepcopy", None),
+    "gradients taken": attribute(torch.autograd, "grad", lambda *args, **kwargs: None),
+    "other random numbers of NumPy": (
+        lambda: numpy.random.set_bit_generator(numpy.random.PCG64(1)),
+        numpy.random.get_bit_generator,
+    ),
+    "PyTorch taken from the modules": (lambda: sys.modules.pop("torch"), lambda: sys.modules.get("torch")),
+    "how modules are found": (sys.meta_path.clear, lambda: sys.meta_path[:]),
+    "where modules are found": (sys.path_hooks.clear, lambda: sys.path_hooks[:]),
+    "a request to end": (
+        lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+        lambda: signal.getsignal(signal.SIGTERM),
+    ),
+    "what new files may not be": (lambda: os.umask(0o777), lambda: isolation.umask()),
+    "turns of threads": (lambda: sys.setswitchinterval(1.0), sys.getswitchinterval),
+    "long numbers": (lambda: sys.set_int_max_str_digits(0), sys.get_int_max_str_digits),
+    "input": attribute(sys, "stdin", None),
+    "a mode for every function": (lambda: Watch().__enter__(), overrides._get_current_function_mode_stack),
+    "a mode for every operation": (
+        lambda: FlopCounterMode(display=False).__enter__(),
+        _python_dispatch._get_current_dispatch_mode_stack,
+    ),
+    "a device for ever": (lambda: torch.device("meta").__enter__(), lambda: torch.ones(1).device),
 }
+
+
+class Watch(overrides.TorchFunctionMode):
+    """Watches every function."""
+
+
 KEPT = []
 
 
@@ -306,7 +340,7 @@ def test_a_backward_pass_may_change_as_much():
 def test_no_attempt_closes_the_output(capsys):
     def attempt(x):
         print("before")
-        sys.stdout.close(), sys.stderr.close()
+        sys.stdout.close(), sys.stderr.close(), sys.stdin.close(), sys.stdout.detach()
         with sys.stdout:
             print("after")
         return x * 2
@@ -370,3 +404,31 @@ print("torch._inductor" in sys.modules)
 """
     seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert seen.stdout == "False\n"
+
+
+@pytest.mark.parametrize("name", ["len", "isinstance", "type", "map", "all", "getattr", "next", "__import__"])
+@pytest.mark.parametrize("value", [None, other_handler])
+def test_even_what_the_engine_itself_is_made_of_is_put_back(name, value):
+    def attempt(x):
+        vars(builtins)[name] = value
+        return x * 2
+
+    own = vars(builtins)[name]
+    judge(EXERCISE, attempt)
+    kept, vars(builtins)[name] = vars(builtins)[name], own
+    assert kept is own
+
+
+def test_the_numbers_that_numpy_would_have_drawn_next_are_drawn_next():
+    for generator in (numpy.random.MT19937(3), numpy.random.PCG64(3)):
+        own = numpy.random.get_bit_generator()
+        try:
+            numpy.random.set_bit_generator(generator)
+            numpy.random.randn()  # keeps a second one for later
+            state = numpy.random.get_state(legacy=False)
+            expected = numpy.random.randn(), numpy.random.rand()
+            numpy.random.set_state(state)
+            judge(EXERCISE, lambda x: x * 2 + 0 * numpy.random.randn())
+            assert (numpy.random.randn(), numpy.random.rand()) == expected
+        finally:
+            numpy.random.set_bit_generator(own)

@@ -29,6 +29,7 @@ LONG = 300  # characters of an error's message that are shown
 SIGNS = {"passed": "✓", "failed": "✗", "open": "○"}
 COLOURS = {"passed": "#2E8B57", "failed": "#D1495B", "open": "#808890"}  # legible on white and on black
 STOPPED = "Stopped before it returned."
+RAISED = (Exception, SystemExit, GeneratorExit)  # all but an interrupt, which is the learner's own
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def judge(exercise: Exercise, attempt: object) -> Result:
     except KeyboardInterrupt:
         status, message = "failed", STOPPED
     except BaseException as error:  # an object made to resist inspection, whose very class raises
-        status, message = "failed", f"This attempt cannot be examined ({type(error).__name__})."
+        status, message = "failed", f"This attempt cannot be examined ({name_of(type(error))})."
     return Result(exercise.id, status, message)
 
 
@@ -145,7 +146,7 @@ def verdict(exercise: Exercise, attempt: object, afresh: Afresh) -> tuple[str, s
             return "open", f"{exercise.id} not yet attempted"
         wrong_value = complaint_about_value(seen, right)
         if not wrong_value:
-            with afresh, suppress(Exception):  # it will be raised again where it is told
+            with afresh, suppress(*RAISED):  # it will be raised again where it is told
                 gradients(seen)
         wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right)
         if wrong and not complaint:
@@ -187,7 +188,10 @@ def observe(function: Callable, draw: dict[str, object], needs_grad: bool = True
     except BaseException as error:  # SystemExit too: an attempt may not end the notebook
         own = own_frames(function, error)
         seen.error, seen.said = type(error), first_line(error)
-        seen.place = quoted(own) or f" when called with {len(draw)} arguments ({', '.join(draw)})"
+        seen.place = (
+            quoted(own)
+            or f" when called with {len(draw)} argument{'s' * (len(draw) != 1)} ({', '.join(draw)})"
+        )
         seen.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
     seen.changed = [name for name in draw if value_difference(arguments[name], draw[name], 0, 0)]
     return seen
@@ -240,7 +244,7 @@ def gradients(seen: Observation) -> dict[str, Tensor]:
 def complaint_about_value(seen: Observation, right: Observation) -> str:
     """What is wrong with the error or the value; empty where nothing is."""
     if seen.error:
-        return f"Raised {seen.error.__name__}{': ' * bool(seen.said)}{seen.said}{seen.place}"
+        return f"Raised {name_of(seen.error)}{': ' * bool(seen.said)}{seen.said}{seen.place}"
     return value_difference(seen.value, right.value)
 
 
@@ -255,8 +259,9 @@ def complaint_about_gradients(seen: Observation, right: Observation) -> str:
         return ""
     try:
         found, expected = gradients(seen), gradients(right)
-    except Exception as error:
-        return f"The values are right, but the backward pass raised {first_line(error)}"
+    except RAISED as error:
+        said = first_line(error) or name_of(type(error))
+        return f"The values are right, but the backward pass raised {said}"
     cut = [name for name in expected if expected[name].any() and not found[name].any()]
     if cut:
         reason = ".detach(), .data, .item(), torch.tensor() and no_grad cut it off"
@@ -313,6 +318,8 @@ def tensor_difference(got: Tensor, expected: Tensor, rtol: float, atol: float) -
     ):
         if ours != theirs:
             return f"Got {name} {ours}, expected {theirs}"
+    if not in_memory(got):
+        return "Got a tensor whose storage was cut off"
     close = torch.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True)
     if close.all():
         return ""
@@ -323,6 +330,14 @@ def tensor_difference(got: Tensor, expected: Tensor, rtol: float, atol: float) -
     if got[index].isnan():
         return f"NaN{here}, expected {theirs}"
     return f"Largest difference {distance}{here}: got {ours}, expected {theirs}"
+
+
+def in_memory(tensor: Tensor) -> bool:
+    """Does its storage hold every entry? To read one that is not there ends the kernel."""
+    last = tensor.storage_offset() + sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    return not tensor.numel() or (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
 
 def kind(value: object) -> type:
@@ -340,7 +355,12 @@ def described(value: object) -> str:
         return f"a {kind(value).__name__} of length {len(value)}"
     if kind(value) in (bool, int, float):
         return f"{number(value)} ({kind(value).__name__})"
-    return f"an object of type {type(value).__name__}"
+    return f"an object of type {name_of(type(value))}"
+
+
+def name_of(kind: type) -> str:
+    """A type's name, in one line whatever it is."""
+    return " ".join(kind.__name__.split())[:LONG]
 
 
 def number(value: float) -> str:
@@ -358,9 +378,10 @@ def told(name: str, value: object) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message; empty where even that raises."""
+    """The first line of an error's message, of signs that can be shown; empty where even that raises."""
     try:
-        return str(error).strip().split("\n")[0][:LONG]
+        line = str(error).strip().split("\n")[0][:LONG].expandtabs(1)
+        return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)
     except BaseException:
         return ""
 
@@ -379,7 +400,8 @@ def quoted(own: list[tuple[types.FrameType, int]]) -> str:
     frame, line = own[-1]
     path = frame.f_code.co_filename
     where = "your cell" if frame.f_globals.get("__name__") == "__main__" else os.path.basename(path)
-    return f" at line {line} of {where}: `{linecache.getline(path, line).strip()}`"
+    source = linecache.getline(path, line).strip()
+    return f" at line {line} of {where}{f': `{source}`' * bool(source)}"
 
 
 def raised_in(own: list[tuple[types.FrameType, int]], error: BaseException) -> bool:

@@ -1,12 +1,16 @@
 """Whatever an attempt does to Python, NumPy or PyTorch as a whole: afterwards it is as it was before.
 
-What cannot be undone: files written, threads left running, streams closed below Python, and what is put in the
-place of functions of other modules than those named here.
+What cannot be undone: files written, threads left running, streams closed below Python, limits of the process,
+hooks for all modules of PyTorch, and patches of other modules and classes than those named here.
 """
 
 import builtins
+import copy
 import decimal
 import gc
+import inspect
+import json
+import linecache
 import locale
 import logging
 import math
@@ -18,19 +22,22 @@ import socket
 import sys
 import threading
 import time
+import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from sys import setrecursionlimit
 
 import numpy
 import torch
-from torch import Tensor, nn
+from torch import Tensor, nn, overrides
 from torch.nn import functional
+from torch.utils import _python_dispatch
 
-NAMESPACES = (builtins, sys, os, math, random, time, numpy, torch, Tensor, nn, functional)
+USED = (builtins, sys, copy, inspect, json, linecache, math, os, random, threading, time, traceback, warnings)
+NAMESPACES = (*USED, numpy, torch, torch.autograd, Tensor, nn, functional)  # by learners or by us
 AS_IT_IS = object()
 
 
@@ -50,8 +57,10 @@ def isolated() -> Iterator["Afresh"]:
     What it gives is a context for every single call of an attempt.
     """
     with ExitStack() as stack:
-        stack.enter_context(redirect_stdout(sys.stdout and Unclosable(sys.stdout)))
-        stack.enter_context(redirect_stderr(sys.stderr and Unclosable(sys.stderr)))
+        for name in ("stdin", "stdout", "stderr"):
+            stream = getattr(sys, name)
+            stack.callback(setattr, sys, name, stream)
+            setattr(sys, name, stream and Unclosable(stream))
         stack.enter_context(warnings.catch_warnings())
         for setting in SETTINGS:
             stack.callback(setting.write, setting.read())
@@ -65,35 +74,41 @@ class Afresh:
 
     def __init__(self, names: dict[object, dict[str, object]]):
         self.names = names
+        self.modules = sys.modules.copy()
 
     def __enter__(self):
         self.depth = sys.getrecursionlimit()
         self.gradients = torch.inference_mode(False)
         self.gradients.__enter__()
         start()
+        self.modes = [(stack, stack.read()) for stack in MODES]
 
     def __exit__(self, *error):
-        builtins.__dict__.update(self.names[builtins])  # all that follows needs them
+        builtins.__dict__.update(self.names[builtins])  # all that follows needs these
         setrecursionlimit(self.depth)
+        sys.__dict__.update(self.names[sys])
+        sys.modules.update(self.modules)
         for namespace, kept in self.names.items():
             put_back(namespace, kept)
+        for stack, modes in self.modes:
+            stack.write(modes)
         self.gradients.__exit__(*error)
         start()
 
 
 def start() -> None:
     """What every attempt finds."""
-    random.seed(0)
-    numpy.random.seed(0)
-    torch.default_generator.manual_seed(0)  # the CPU's only: nothing waits for a GPU to start
     warnings.simplefilter("ignore")  # what an attempt warns of is not what its author needs to hear
     for setting in SETTINGS:
         if setting.start is not AS_IT_IS:
             setting.write(setting.start)
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.default_generator.manual_seed(0)  # the CPU's only: nothing waits for a GPU to start
 
 
 class Unclosable:
-    """A stream that whoever prints to it cannot close."""
+    """A stream that whoever reads or prints cannot close."""
 
     def __init__(self, stream):
         self._stream = stream
@@ -110,6 +125,8 @@ class Unclosable:
     def close(self):
         """Stay open: others go on printing."""
 
+    detach = close
+
 
 def put_back(namespace: object, names: dict[str, object]) -> None:
     """Let names stand for what they stood for; new ones go, except modules that were imported meanwhile."""
@@ -120,6 +137,25 @@ def put_back(namespace: object, names: dict[str, object]) -> None:
         delattr(namespace, name)
     for name in [name for name in names if now.get(name, AS_IT_IS) is not names[name]]:
         setattr(namespace, name, names[name])
+
+
+def modes_of(module: types.ModuleType, read: Callable[[], list]) -> Setting:
+    """What watches every operation; what was entered and not left is left, also where it lies below others."""
+
+    def write(modes: list) -> None:
+        if read() != modes:
+            for _ in read():
+                module._pop_mode()
+            for mode in modes:
+                module._push_mode(mode)
+
+    return Setting(read, write)
+
+
+MODES = (
+    modes_of(overrides, overrides._get_current_function_mode_stack),
+    modes_of(_python_dispatch, _python_dispatch._get_current_dispatch_mode_stack),
+)
 
 
 # How settings are read and written that are more than one call
@@ -203,18 +239,26 @@ def set_environment(variables: dict[str, str]) -> None:
     os.environ |= {name: value for name, value in variables.items() if os.environ.get(name) != value}
 
 
+def umask() -> int:
+    """What new files may not be. Nobody can look without touching it."""
+    os.umask(mask := os.umask(0o77))
+    return mask
+
+
 def handlers() -> dict[int, object]:
-    """What answers an interrupt, a request to end and an alarm, where Python knows; for the main thread to set."""
+    """What answers each signal, where Python knows; for the main thread to set."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    known = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGALRM"))
-    return {number: signal.getsignal(number) for number in known if number and signal.getsignal(number)}
+    answers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    return {number: answer for number, answer in answers.items() if answer is not None}
 
 
-def set_handlers(handlers: dict[int, object]) -> None:
-    """The inverse of handlers."""
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+def set_handlers(answers: dict[int, object]) -> None:
+    """Set those that differ: some may not be set at all."""
+    now = handlers()
+    for number, answer in answers.items():
+        if now[number] != answer:
+            signal.signal(number, answer)
 
 
 def alarm() -> tuple[float, float]:
@@ -245,7 +289,8 @@ def hook(read: Callable[[], object], write: Callable[[object], None]) -> Setting
 
 SETTINGS = (
     Setting(random.getstate, random.setstate),
-    Setting(numpy.random.get_state, numpy.random.set_state),
+    Setting(lambda: numpy.random.get_state(legacy=False), numpy.random.set_state),
+    Setting(numpy.random.get_bit_generator, numpy.random.set_bit_generator, numpy.random.MT19937(0)),
     Setting(torch.get_rng_state, torch.set_rng_state),
     Setting(gpu_states, torch.cuda.set_rng_state_all),
     Setting(torch.get_default_dtype, torch.set_default_dtype, torch.float32),
@@ -271,18 +316,22 @@ SETTINGS = (
     Setting(numpy.geterr, lambda modes: numpy.seterr(**modes), numpy.geterr()),
     Setting(numpy.geterrcall, numpy.seterrcall),
     Setting(working_directory, set_working_directory),
+    Setting(umask, os.umask),
     Setting(os.environ.copy, set_environment),
     Setting(lambda: locale.setlocale(locale.LC_ALL), lambda name: locale.setlocale(locale.LC_ALL, name)),
     Setting(lambda: decimal.getcontext().copy(), decimal.setcontext),
     Setting(gc.isenabled, lambda enabled: gc.enable() if enabled else gc.disable()),
     Setting(gc.get_threshold, lambda thresholds: gc.set_threshold(*thresholds)),
     Setting(socket.getdefaulttimeout, socket.setdefaulttimeout),
+    Setting(sys.getswitchinterval, sys.setswitchinterval),
+    Setting(sys.get_int_max_str_digits, sys.set_int_max_str_digits),
     Setting(lambda: logging.root.level, logging.root.setLevel),
     Setting(lambda: logging.root.manager.disable, logging.disable),
     items(logging.root.handlers),
     items(sys.path),
     items(sys.argv),
-    Setting(sys.modules.copy, sys.modules.update),
+    items(sys.meta_path),
+    items(sys.path_hooks),
     Setting(handlers, set_handlers),
     Setting(alarm, set_alarm),
     hook(sys.gettrace, sys.settrace),
