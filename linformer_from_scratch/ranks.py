@@ -95,6 +95,8 @@ def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
     expected = _number("WORLD_SIZE", 1, MOST)
     own = _number("RANK", 0, expected - 1)
     found = device_of_rank(device)
+    if found.type not in ("cpu", "cuda"):
+        raise ValueError(f"ranks work on cpu or cuda, not on {found.type}")
     if found.type == "cuda":
         torch.cuda.set_device(_gpu_of_rank(found, own))
     store = _meet("nccl" if found.type == "cuda" else "gloo", own, expected, wait)

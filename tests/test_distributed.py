@@ -135,6 +135,7 @@ def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
                 f"disagree on {what}: rank 0 has {work.ALIKE[what]}, rank 1 has {value}; expected the same"
             )
             assert first[f"layer {what}"] == f"the ranks {expected}"
+    held = "rank 0 has (3, 9) of torch.float32, learned, rank 1 has"
     for what, expected in {
         "layer shared": "sharing: rank 0 has E and F, rank 1 has E = F",
         "layer matrices": "matrices: rank 0 has 1, rank 1 has 2",

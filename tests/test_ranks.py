@@ -148,6 +148,13 @@ def test_a_rank_on_gpus_must_know_which_is_its_own(monkeypatch, local, what):
         pass
 
 
+def test_ranks_cannot_share_out_work_on_other_devices(monkeypatch):
+    set_environment(monkeypatch, {"RANK": "0", "WORLD_SIZE": "2"} | ADDRESS)
+    monkeypatch.setattr(ranks, "device_of_rank", torch.device)
+    with pytest.raises(ValueError, match="ranks work on cpu or cuda, not on mps"), ranks.joined("mps"):
+        pass
+
+
 def test_a_port_in_use_and_an_address_where_nobody_is_are_named(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("", 0))
