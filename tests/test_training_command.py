@@ -16,7 +16,7 @@ import torch
 
 from linformer_from_scratch import data, training
 from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVocabulary, read_documents
-from linformer_from_scratch.training import Config, checkpoints, corpora
+from linformer_from_scratch.training import Config, checkpoints, corpora, runs
 from linformer_from_scratch.training.recipes import Recipe
 
 MODULE = "linformer_from_scratch.training"
@@ -226,6 +226,22 @@ def test_an_older_run_without_hashes_goes_on_with_a_word(tmp_path, text, command
     assert said is None and "step 7" in out
 
 
+def test_a_hash_is_of_every_title_text_and_token_and_of_their_order():
+    texts = [
+        {"a": "1", "b": "2"},
+        {"b": "2", "a": "1"},
+        {"a": "12", "b": ""},
+        {"a": "1", "c": "2"},
+        {"a": "1"},
+    ]
+    sides = [([3, 4], [5]), ([4, 3], [5]), ([3], [4, 5]), ([3, 4], [6]), ([3, 4, 5], [])]
+    found = [
+        tuple(runs.hashes(text, tuple(map(torch.tensor, side))).values()) for text in texts for side in sides
+    ]
+    assert len(set(found)) == len(found) == 25
+    assert len({text for text, _ in found}) == len({tokens for _, tokens in found}) == 5
+
+
 MUTATED = {
     "no object": lambda found: [found],
     "nothing": lambda found: {},
@@ -287,19 +303,20 @@ def test_two_commands_in_one_folder_are_told_apart(tmp_path, text, command):
     assert steps == list(range(1, len(steps) + 1))
 
 
-def test_a_run_that_has_begun_meanwhile_is_not_written_over(tmp_path, text, command, monkeypatch):
+@pytest.mark.parametrize("left_out", ["nothing", "step-*"])
+def test_a_run_that_has_begun_meanwhile_is_not_written_over(tmp_path, text, command, monkeypatch, left_out):
     folder, whole = tmp_path / "run", tmp_path / "whole"
     command("--folder", whole, "--text", text, *SMALL, "--quiet", "--steps", 8)
-    before = {path.name: path.read_bytes() for path in whole.iterdir()}
 
     def meanwhile(*sizes):
-        shutil.copytree(whole, folder)
+        shutil.copytree(whole, folder, ignore=shutil.ignore_patterns(left_out))
+        seen.update({path.name: path.read_bytes() for path in folder.iterdir()})
         return judged(*sizes)
 
-    judged = corpora.judged
+    seen, judged = {}, corpora.judged
     monkeypatch.setattr(corpora, "judged", meanwhile)
     _, said = command("--folder", folder, "--text", text, *SMALL, "--quiet")
-    assert "\n" not in said and before == {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert "\n" not in said and seen == {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("name", ["notes", "notes/run"])
