@@ -129,3 +129,15 @@ def test_the_recorded_costs_are_of_the_encoders_that_the_tool_builds():
     assert min(cost["seconds"] for cost in costs.values()) > 0
     maps = row["batch"] * 12 * row["n"] ** 2 * 4  # bytes of one layer's maps, 12 heads in float32
     assert costs[tool.STORED]["bytes"] > maps > costs[tool.FUSED]["bytes"] > 0
+
+
+def test_a_model_that_embeds_stays_in_its_mode():
+    class Embeds(torch.nn.Linear):
+        def embed(self, ids):
+            assert not self.training
+            return self(ids)
+
+    model = Embeds(3, 2)
+    for mode in (True, False):
+        assert capstone.embed_all(model.train(mode), torch.ones(11, 3)).shape == (11, 2)
+        assert model.training == mode
