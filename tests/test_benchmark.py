@@ -16,9 +16,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from linformer_from_scratch import cost
+from linformer_from_scratch import cost, results
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark import (
+    budget,
     ceilings,
     copy_ceiling,
     flush,
@@ -35,7 +36,9 @@ from linformer_from_scratch.benchmark import (
     suite,
     timing,
 )
-from linformer_from_scratch.benchmark.__main__ import main
+from linformer_from_scratch.benchmark.__main__ import main, parser
+from linformer_from_scratch.benchmark.check import check_file
+from linformer_from_scratch.benchmark.commands import MINUTES, on_a_gpu, to_paste
 from linformer_from_scratch.benchmark.layers import (
     FUSED,
     KEYS_FIRST,
@@ -58,6 +61,7 @@ from linformer_from_scratch.benchmark.published import (
     TABLE_3,
 )
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
+from linformer_from_scratch.files import locked
 from linformer_from_scratch.results import provenance
 
 ROOT = Path(__file__).parents[1]
@@ -374,7 +378,7 @@ def test_what_is_read_off_a_row():
         ({"n": "8"}, "n is '8', expected int"),
         ({"pass": None}, "pass is None, expected str"),
         ({"seconds": {"a": [1.0], "b": [1.0, 2.0]}}, "'a': 1, 'b': 2"),
-        ({"seconds": {"a": [1.0, math.nan], "b": [1.0, 2.0]}}, "the sample nan"),
+        ({"seconds": {"a": [1.0, math.nan], "b": [1.0, 2.0]}}, "the number NaN"),
         ({"seconds": {"a": [1.0, 0.0], "b": [1.0, 2.0]}}, "the sample 0.0"),
         ({"bytes": {"c": 4}}, r"bytes of \['c'\], expected \['a', 'b'\]"),
         ({"part": "ceiling", "kind": "copy"}, "per_second is None, expected float"),
@@ -384,7 +388,7 @@ def test_what_is_read_off_a_row():
 def test_a_row_that_is_not_as_it_should_be_is_refused_with_the_file_s_name(tmp_path, change, message):
     path = tmp_path / "some.json"
     path.write_text(json.dumps(provenance("a command") | {"rows": [GOOD, GOOD | change]}))
-    with pytest.raises(ValueError, match=f"some.json: .*{message}"):
+    with pytest.raises(ValueError, match=f"some.json.*{message}"):
         records.read(path)
 
 
@@ -471,8 +475,9 @@ def test_chapter_10_shows_a_gpu_s_file_once_it_is_there(tmp_path, monkeypatch, c
     wanted = [source for source in sources if any(words in source for words in needed)]
     assert len(wanted) == 4
     content = records.recorded_cpu()
-    on_gpu = content | {"machine": content["machine"] | {"gpu": "A GPU"}}
-    out_of_memory = {"seconds": {}, "bytes": {}, "out_of_memory": [STORED]}
+    command = content["command"].replace("cpu", "cuda")
+    on_gpu = content | {"machine": content["machine"] | {"gpu": "A GPU"}, "command": command}
+    out_of_memory = {"seconds": {}, "busy": {}, "bytes": {}, "out_of_memory": [STORED]}
     on_gpu["rows"] = [row | out_of_memory if row.get("n") == 4096 else row for row in content["rows"]]
     (tmp_path / "gpu.json").write_text(json.dumps(on_gpu))
     monkeypatch.setattr(records.results, "RESULTS", tmp_path)
@@ -491,8 +496,13 @@ def test_chapter_10_shows_a_gpu_s_file_once_it_is_there(tmp_path, monkeypatch, c
 def small(monkeypatch):
     """The command with layers so small that all is measured in seconds."""
     monkeypatch.setattr(timing, "FLUSH_BYTES", 1)
-    monkeypatch.setitem(suite.ENCODER, "num_layers", 1)
+    monkeypatch.setitem(ceilings.SIDE, "cpu", 256)
+    monkeypatch.setitem(ceilings.NUMBERS, "cpu", 2**16)
+    monkeypatch.setattr(results, "sources", lambda *_: {})  # reads every file of the package
+    monkeypatch.setattr(results, "changed", lambda *_: [])
     tiny = {"d_model": 16, "num_heads": 2, "proj_dim": 8}
+    for name, size in (tiny | {"seq_len": 32, "num_layers": 1}).items():
+        monkeypatch.setitem(suite.ENCODER, name, size)
     plan = replace(PLANS["cpu"], table=(), lengths=(32, 64), modes=(), layer=tiny, rounds=1)
     monkeypatch.setitem(PLANS, "cpu", plan)
     return plan
@@ -505,7 +515,7 @@ def test_the_command_writes_every_row_and_refuses_to_write_over_a_file(small, tm
     assert [row["part"] for row in content["rows"]] == ["ceiling"] * 2 + ["layer"] * 2 + ["attention", "step"]
     assert content["command"].endswith("--device cpu --out b.json --longest 32")
     capsys.readouterr()
-    assert main(words) == 2
+    assert main(words) == 1
     assert "b.json is there already; --resume goes on with it" in capsys.readouterr().err
 
 
@@ -533,10 +543,10 @@ def test_rows_of_another_origin_are_not_mixed_into_a_file(small, tmp_path, capsy
     words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
     assert main(words) == 0
     before = (tmp_path / "b.json").read_text()
-    assert main([*words, "--resume"]) == 0 and main([*words, "--resume", "--rounds", "3"]) == 2
+    assert main([*words, "--resume"]) == 0 and main([*words, "--resume", "--rounds", "3"]) == 1
     assert "measured with command" in capsys.readouterr().err
     (tmp_path / "b.json").write_text(before.replace('"gpu": null', '"gpu": "A GPU"'))
-    assert main([*words, "--resume"]) == 2
+    assert main([*words, "--resume"]) == 1
     assert "'A GPU'" in capsys.readouterr().err
 
 
@@ -570,10 +580,10 @@ def test_a_killed_benchmark_keeps_its_rows(tmp_path):
 
 def test_a_device_that_is_not_there_and_a_foreign_file_are_refused_in_one_sentence(tmp_path, capsys):
     if not torch.cuda.is_available():
-        assert main(["--device", "cuda", "--out", str(tmp_path / "b.json")]) == 2
+        assert main(["--device", "cuda", "--out", str(tmp_path / "b.json")]) == 1
         assert "PyTorch finds no GPU here" in capsys.readouterr().err
     (tmp_path / "b.json").write_text("{}")
-    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 2
+    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 1
     assert capsys.readouterr().err == "b.json is no result file: it has no command\n"
 
 
@@ -582,3 +592,326 @@ def test_the_published_long_range_tables_have_the_means_that_were_published():
     assert means == LRA_MEANS | {"Sinkhorn": 51.48}  # the published one is not the mean of its row
     again = {name: round(sum(row) / len(LRA_TASKS), 2) for name, row in LRA_XIONG.items()}
     assert again == {"Transformer": 58.77, "Linformer": 55.59}
+
+
+# What nobody should type, and what files should not hold
+
+
+NOT_COUNTS = ("0", "-1", "1.5", "nan", "x", "", "1e3", "9" * 5000, "0x10", "½")
+WORDS = [
+    *([f"--{name}={word}"] for name in ("rounds", "longest", "threads") for word in NOT_COUNTS),
+    *([f"--minutes={word}"] for word in ("0", "-1", "nan", "inf", "x", "", "-inf", "1e999")),
+    *(["--device", word] for word in ("mps", "gpu", "CPU", "cuda:0", "cpu,cuda", "", "xla", "cpu ")),
+    ["--threads", str(10**9)],
+    ["--longest", "127"],
+    ["--fast"],
+    ["more"],
+    ["--resume=yes"],
+]
+
+
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: " ".join(words)[:30])
+def test_a_wrong_word_is_one_sentence_and_nothing_is_measured(tmp_path, capsys, words):
+    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), *words]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and len(said.err) < 300
+    assert os.listdir(tmp_path) == []
+
+
+def test_without_a_file_to_write_nothing_is_measured(capsys):
+    assert main(["--device", "cpu"]) == 1
+    assert capsys.readouterr().err == "the following arguments are required: --out\n"
+
+
+PLACES = ["", ".", "/", "/dev/null", "/dev/full", "/proc/b.json", "/proc/new/b.json", "/sys/b.json"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and /dev")
+@pytest.mark.parametrize("place", [*PLACES, "file/b.json", "folder", "x" * 300, "pipe", "loop"])
+@pytest.mark.parametrize("resume", [[], ["--resume"]], ids=["new", "resumed"])
+def test_where_no_file_can_be_nothing_is_measured(small, tmp_path, monkeypatch, capsys, place, resume):
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    Path("folder").mkdir()
+    os.mkfifo("pipe")
+    Path("loop").symlink_to("loop")
+    before = sorted(os.listdir())
+    assert main(["--device", "cpu", "--out", place, *resume]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1
+    assert sorted(os.listdir()) == before and Path("/dev/full").is_char_device()
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_is_closed_is_found_out_before_anything_is_measured(tmp_path, capsys):
+    tmp_path.chmod(0o500)
+    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json")]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and "Permission denied" in said.err
+    tmp_path.chmod(0o700)
+
+
+def test_a_full_disk_is_found_out_before_anything_is_measured(tmp_path, capsys, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json")]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and "No space left on device" in said.err and os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_fills_up_costs_one_row_and_says_so(small, tmp_path, capsys, monkeypatch):
+    words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
+    fsync, turns = os.fsync, []
+
+    def full(number):
+        turns.append(number)
+        if len(turns) == 3:  # the look whether it can be written, one row, and another
+            raise OSError(28, "No space left on device")
+        fsync(number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        assert main(words) == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert len(records.read(tmp_path / "b.json")["rows"]) == 1
+    assert main([*words, "--resume"]) == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": None}, {"rows": {}}, {"rows": "[]"}, {"rows": [None]}, {"rows": [[]]}, {"rows": ["x"]},
+        {"rows": [{}]}, {"machine": None}, {"machine": []}, {"versions": 3}, {"command": None},
+        {"date": 2026},
+        {"version": "1"}, {"version": None}, {"version": 99}, {"version": [1]},
+        {"rows": [{"part": "ceiling", "kind": "copy", "per_second": "banana"}]},
+        {"rows": [{"part": "ceiling", "kind": "copy", "per_second": math.nan}]},
+        {"rows": [{"part": "ceiling", "kind": "copy", "per_second": 1.0}] * 2},
+    ],
+    ids=lambda change: str(change)[:40],
+)  # fmt: skip
+def test_a_file_with_a_wrong_part_is_named_and_not_resumed(small, tmp_path, capsys, change):
+    path = tmp_path / "b.json"
+    words = ["--device", "cpu", "--out", str(path), "--longest", "32"]
+    command = f"python -m linformer_from_scratch.benchmark {' '.join([*words[:3], 'b.json', *words[4:]])}"
+    path.write_text(json.dumps(provenance(command) | {"rows": []} | change))
+    before = path.read_bytes()
+    assert main([*words, "--resume"]) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and said.err.startswith("b.json")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 10**5, "1e400", "\0", "9" * 5000])
+def test_a_file_that_is_no_json_is_named_and_left_alone(tmp_path, capsys, text):
+    (tmp_path / "b.json").write_text(text)
+    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("b.json is no result file: ") and said.count("\n") == 1
+    assert (tmp_path / "b.json").read_text() == text
+
+
+def test_two_runs_do_not_write_into_one_file(small, tmp_path, capsys):
+    words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
+    with locked(tmp_path / "b.json.run"):
+        assert main(words) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and "in use by another process" in said.err and said.err.count("\n") == 1
+    assert main(words) == 0
+
+
+def test_what_a_killed_run_left_unfinished_is_cleaned_up_and_a_neighbour_s_is_not(small, tmp_path):
+    words = ["--device", "cpu", "--out", str(tmp_path / "b[1].json"), "--longest", "32"]
+    for name in ("b[1].json.123.unfinished", "c.json.5.unfinished", "b1.json.7.unfinished"):
+        (tmp_path / name).touch()
+    assert main(words) == 0
+    kept = ["b1.json.7.unfinished", "b[1].json", "c.json.5.unfinished"]
+    assert sorted(os.listdir(tmp_path)) == kept
+
+
+def test_the_help_is_there_without_docstrings():
+    command = [sys.executable, "-OO", "-m", "linformer_from_scratch.benchmark", "--help"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0 and run.stderr == ""
+    assert "Measure everything that chapter 10 shows" in run.stdout and "turns of each variant" in run.stdout
+
+
+# A limit of time
+
+
+def test_a_budget_leaves_out_what_would_take_longer(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
+    limit = budget.Budget(minutes=1)
+    what = {"part": "layer", "pass": "forward", "n": 128}
+    assert limit.allows(what)
+    limit.learn(
+        what | {"seconds": {"a": [1.0, 1.0], "b": [0.5, 0.5]}}, seconds=9.5
+    )  # 7.5 s computing, 2 building
+    assert limit.allows(what | {"n": 256}) and not limit.allows(what | {"n": 512})  # 32 s, 122 s
+    assert limit.allows(what | {"n": 512, "pass": "backward"})  # another kind
+    now[0] = 60.0
+    assert not limit.allows({"part": "step"}) and budget.Budget(None).allows(what)
+
+
+def test_what_a_budget_leaves_out_is_said_and_resume_measures_it(small, tmp_path, capsys, monkeypatch):
+    words = ["--device", "cpu", "--out", str(tmp_path / "b.json")]
+    with monkeypatch.context() as patched:
+        patched.setattr(budget.Budget, "allows", lambda _, what: what.get("n", 0) < 64)
+        assert main([*words, "--minutes", "8"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "8 minutes are spent, 3 of 9 rows are left out; --resume goes on." in said and "complete" not in said
+    )
+    short = records.read(tmp_path / "b.json")["rows"]
+    assert {row.get("n") for row in short} == {None, 32}
+    assert main([*words, "--minutes", "9", "--resume"]) == 0
+    assert "9 rows, complete" in capsys.readouterr().out
+    assert records.read(tmp_path / "b.json")["rows"][:6] == short
+
+
+def test_by_its_floors_a_gpu_of_2020_is_done_in_eight_minutes():
+    plan, per_second, bytes_per_second = PLANS["cuda"], 312e12, 1.5e12  # an A100: bfloat16, and its memory
+    turns, seconds = plan.rounds + budget.TURNS, 0.0
+    for what in (what for what, _ in jobs(plan) if what["part"] in ("table 3", "layer", "attention")):
+        heads, d_head = what["num_heads"], what.get("d_head") or what["d_model"] // what["num_heads"]
+        maps = what["texts"] * heads * what["n"] ** 2
+        stored = 8 * maps * 2 / bytes_per_second if 4 * maps < 40e9 else 0.0  # else it does not fit
+        passes = 3.5 if "backward" in what["pass"] else 1
+        seconds += turns * passes * (4 * maps * d_head / per_second + stored)
+    assert seconds * 2 < MINUTES * 60  # half of the best speed
+
+
+def test_the_makefile_and_the_chapter_say_the_command_that_a_gpu_is_measured_with():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"$(BIN)/{on_a_gpu()}\n" in makefile
+    assert parser().parse_args(on_a_gpu().split()[3:]).minutes == MINUTES
+    cells = nbformat.read(ROOT / "chapters/10_benchmark.ipynb", as_version=4).cells
+    (cell,) = [cell for cell in cells if cell.cell_type == "code" and "to_paste()" in cell.source]
+    assert "".join(output.text for output in cell.outputs) == to_paste() + "\n"
+    assert on_a_gpu("course/") in to_paste()
+
+
+# The file that a GPU's owner sends
+
+
+@pytest.fixture
+def complete(tmp_path):
+    """A file as the course brings it, and what is wanted of it."""
+    content = records.recorded_cpu()
+    wanted = [what for what, _ in jobs(PLANS["cpu"])]
+
+    def checked(change=lambda rows: None):
+        rows = json.loads(json.dumps(content["rows"]))
+        change(rows)
+        (tmp_path / "b.json").write_text(json.dumps(content | {"rows": rows}))
+        return check_file(tmp_path / "b.json", wanted, PLANS["cpu"].rounds)
+
+    return checked
+
+
+def too_fast(rows):
+    for found in rows[-3]["seconds"].values():
+        found[:] = [s / 1e3 for s in found]
+
+
+def fewer(rows):
+    for field in ("seconds", "busy"):
+        for found in rows[2][field].values():
+            found.pop()
+
+
+def without_opponent(rows):
+    for field in ("seconds", "busy", "bytes"):
+        del rows[2][field][FUSED]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: rows.pop(), "1 of 43 rows are missing, the first is {'part': 'step'"),
+        (lambda rows: rows.append(rows[4] | {"n": 77}), "'n': 77.* is not asked for"),
+        (lambda rows: rows[0].update(per_second=3.0), r"matmul is 3 per second, expected 1e\+06 to 1e\+17"),
+        (without_opponent, "lacks fused exact"),
+        (lambda rows: rows[2]["bytes"].update({STORED: 5}), "held 5 bytes, expected 25,165,824 or more"),
+        (fewer, "6 rounds, expected 7"),
+        (too_fast, "attention, n = 2,048, forward: stored maps took .* s, expected .* or more"),
+        (lambda rows: rows.append(rows[0]), "row 44: it is the second of"),
+    ],
+    ids=["missing", "foreign", "ceiling", "no opponent", "bytes", "rounds", "too fast", "twice"],
+)  # fmt: skip
+def test_a_file_is_checked_before_it_is_passed_on(complete, change, message):
+    assert len(complete()["rows"]) == 43
+    with pytest.raises(ValueError, match=rf"^b\.json.*{message}"):
+        complete(change)
+
+
+def test_a_cpu_s_file_of_a_machine_with_a_gpu_is_not_taken_for_the_gpu_s(tmp_path, monkeypatch):
+    content = records.recorded_cpu()
+    there = content | {"machine": content["machine"] | {"gpu": "A GPU"}}
+    (tmp_path / "mine.json").write_text(json.dumps(there))
+    monkeypatch.setattr(records.results, "RESULTS", tmp_path)
+    assert records.recorded_gpu() is None
+    assert records.device_of(there).name == content["machine"]["processor"]
+
+
+def test_who_runs_out_of_memory_in_a_later_round_is_named_and_the_others_keep_their_rounds():
+    turns = iter(range(9))
+
+    def grows():
+        if next(turns) == 4:  # set up, weighed, warmed up, a round, and the next
+            raise MemoryError
+        return torch.ones(10)
+
+    found = race.race({"grows": lambda: grows, "fits": lambda: lambda: torch.ones(1000)}, rounds=5)
+    assert found["out_of_memory"] == ["grows"] and found["bytes"] == {"fits": 4000}
+    assert {name: len(s) for name, s in found["seconds"].items()} == {"fits": 5} and found["busy"].keys() == {
+        "fits"
+    }
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError(
+            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"
+        ),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ],
+    ids=str,
+)
+def test_a_lack_of_memory_is_known_by_each_of_its_names(error):
+    def lacks():
+        raise error
+
+    assert race.race({"a": lambda: lacks}, rounds=1)["out_of_memory"] == ["a"]
+    with pytest.raises(type(error)):
+        samples({"a": lacks}, rounds=1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n": True}, {"n": 0}, {"n": 8.0}, {"texts": -1}, {"dtype": "int8"}, {"d_model": "x", "n": -1},
+        {"d_model": None}, {"d_model": [1]}, {"part": 5}, {"seconds": None}, {"seconds": []},
+        {"seconds": {"a": "banana", "b": "banana"}}, {"seconds": {"a": ["banana", 1.0], "b": [1.0, 1.0]}},
+        {"seconds": {"a": [], "b": []}}, {"seconds": {"a": [True, 1.0], "b": [1.0, 1.0]}},
+        {"seconds": {"a": None, "b": None}}, {"seconds": {"a": [[1.0], 1.0], "b": [1.0, 1.0]}},
+        {"seconds": {}, "bytes": {}, "out_of_memory": []}, {"seconds": {"a": [1.0, -1.0], "b": [1.0, 1.0]}},
+        {"busy": {"z": [1.0]}}, {"busy": {"a": [-1.0]}}, {"busy": {"a": "x"}}, {"busy": None},
+        {"bytes": {"a": "4"}}, {"bytes": {"a": -4}}, {"bytes": {"a": 1.5}}, {"bytes": {"a": None}},
+        {"out_of_memory": ["a"]}, {"out_of_memory": [1]}, {"out_of_memory": "c"}, {"out_of_memory": [None]},
+        {"part": "ceiling", "kind": "copy", "per_second": "banana"},
+        {"part": "ceiling", "kind": "copy", "per_second": True},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_row_of_other_kinds_is_refused_in_a_sentence(change):
+    with pytest.raises(ValueError, match=r"^a row.* (expected|are out of memory)") as found:
+        records.check_row(GOOD | change)
+    assert len(str(found.value)) < 200

@@ -24,6 +24,7 @@ from linformer_from_scratch.exercises.engine import isolated
 from linformer_from_scratch.results import RESULTS, provenance, select
 from linformer_from_scratch.training import Config, Trainer
 
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 PACKAGE = Path(__file__).parents[1] / "linformer_from_scratch"
 TINY = replace(
     PLANS["cuda"],

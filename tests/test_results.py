@@ -160,6 +160,32 @@ def test_the_file_has_one_row_a_line(tmp_path):
         ("null", "no command"),
         ('{"command": "", "date": "", "machine": {}, "rows": []}', "no versions"),
         ('{"command": "", "date": "", "machine": {}, "versions": {}}', "no rows"),
+        (
+            '{"command": "", "date": "", "machine": {}, "versions": {}, "rows": null}',
+            "rows is None, expected list",
+        ),
+        (
+            '{"command": "", "date": "", "machine": {}, "versions": {}, "rows": [{}, 5]}',
+            "row 2 is 5, expected dict",
+        ),
+        (
+            '{"command": "", "date": "", "machine": [], "versions": {}, "rows": []}',
+            "machine is \\[\\], expected dict",
+        ),
+        (
+            '{"command": 5, "date": "", "machine": {}, "versions": {}, "rows": []}',
+            "command is 5, expected str",
+        ),
+        ('{"command": "", "date": "", "machine": {}, "versions": {}, "rows": [{"x": NaN}]}', "number NaN"),
+        (
+            '{"command": "", "date": "", "machine": {}, "versions": {}, "rows": [{"x": 1e999}]}',
+            "number 1e999",
+        ),
+        (
+            '{"command": "", "date": "", "machine": {}, "versions": {}, "rows": [], "version": "2"}',
+            "version is '2'",
+        ),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_foreign_file_is_refused_by_name_and_left_alone(tmp_path, content, reason):
@@ -169,6 +195,46 @@ def test_a_foreign_file_is_refused_by_name_and_left_alone(tmp_path, content, rea
         with pytest.raises(ValueError, match=rf"^foreign.json is no result file: .*{reason}"):
             call(path)
     assert path.read_bytes() == content.encode("latin-1")
+
+
+def test_two_who_write_into_one_file_keep_each_other_s_rows(tmp_path):
+    one, other = (Results(tmp_path / "some.json", COMMAND) for _ in range(2))
+    one.measure({"n": 3}, dict)
+    other.measure({"n": 5}, dict)
+    one.measure({"n": 7}, dict)
+    assert read(tmp_path / "some.json")["rows"] == [{"n": 3}, {"n": 5}, {"n": 7}]
+    one.measure({"n": 5}, never)
+
+
+def test_a_number_that_could_not_be_read_again_is_not_written(tmp_path):
+    found = Results(tmp_path / "some.json", COMMAND)
+    found.measure({"n": 3}, dict)
+    before = (tmp_path / "some.json").read_bytes()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        found.measure({"n": 5}, lambda: {"loss": math.nan})
+    assert (tmp_path / "some.json").read_bytes() == before
+    found.measure({"n": 7}, dict)
+    assert read(tmp_path / "some.json")["rows"] == [{"n": 3}, {"n": 7}]
+
+
+def test_whether_rows_can_be_written_is_seen_before_and_leaves_nothing(tmp_path):
+    found = Results(tmp_path / "inner" / "some.json", COMMAND)
+    found.check_writable()
+    assert os.listdir(tmp_path / "inner") == []
+    found.measure({"n": 3}, dict)
+    before = found.path.read_bytes()
+    found.check_writable()
+    assert os.listdir(tmp_path / "inner") == ["some.json"] and found.path.read_bytes() == before
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError):
+        Results(tmp_path / "file" / "some.json", COMMAND).check_writable()
+
+
+def test_what_a_killed_writer_left_goes_and_a_neighbour_s_stays(tmp_path):
+    for name in ("some.json.1.unfinished", "other.json.1.unfinished"):
+        (tmp_path / name).touch()
+    Results(tmp_path / "some.json", COMMAND).measure({"n": 3}, dict)
+    assert sorted(os.listdir(tmp_path)) == ["other.json.1.unfinished", "some.json"]
 
 
 def test_rows_are_those_of_a_recorded_file(tmp_path, monkeypatch):

@@ -124,7 +124,7 @@ def _check_device(device: str) -> None:
 
 
 def _check_out(out: Path, resume: bool) -> None:
-    if out.exists() and not out.is_file():
+    if os.path.lexists(out) and not out.is_file():  # a link that leads nowhere among them
         raise ValueError(f"--out is {out}, which is {'a folder' if out.is_dir() else 'no file'}; name a file")
     if out.exists() and not resume:
         raise ValueError(f"{out} is there already; --resume goes on with it")

@@ -18,6 +18,7 @@ CPU = "10_cpu"  # the file that the course brings
 CEILING = {"part": str, "kind": str, "per_second": float}
 SHAPE = {"part": str, "n": int, "texts": int, "pass": str, "dtype": str}
 RACE = SHAPE | {"seconds": dict, "busy": dict, "bytes": dict, "out_of_memory": list}
+NAMES = ("part", "kind", "pass", "dtype", "layer")  # whatever else is measured is a size
 MEASURED = ("per_second", "seconds", "busy", "bytes", "out_of_memory")
 
 
@@ -31,9 +32,9 @@ def check_row(row: dict) -> dict:
         if type(row.get(field)) is not kind:
             raise ValueError(f"a row's {field} is {shortened(row.get(field))}, expected {kind.__name__}")
     for field, value in what_of(row).items():
-        if type(value) is not str and not (type(value) is int and value > 0):
-            raise ValueError(f"a row's {field} is {shortened(value)}, expected a name or an int above 0")
-    if row.get("dtype", "float32") not in DTYPES:
+        if field not in NAMES and not (type(value) is int and value > 0):
+            raise ValueError(f"a row's {field} is {shortened(value)}, expected an int above 0")
+    if row.get("dtype", "float32") not in [*DTYPES]:
         raise ValueError(f"a row's dtype is {row['dtype']!r}, expected one of {', '.join(DTYPES)}")
     if kinds is CEILING:
         _check_samples(row, [row["per_second"]])
@@ -88,15 +89,15 @@ def read(path: Path) -> dict:
         try:
             known.append(what_of(check_row(row)))
         except ValueError as error:
-            raise ValueError(f"{path.name}, row {number}: {error}") from None
+            raise ValueError(f"{path.name}: row {number}: {error}") from None
         if known[-1] in known[:-1]:
-            raise ValueError(f"{path.name}, row {number}: it is the second of {known[-1]}, expected one")
+            raise ValueError(f"{path.name}: row {number}: it is the second of {known[-1]}, expected one")
     return content
 
 
 def gpu_of(content: dict) -> str | None:
     """The GPU that was measured; None if the CPU was, whatever else that machine has."""
-    return None if "--device cpu" in content["command"] else content["machine"].get("gpu")
+    return None if "--device cpu" in content.get("command", "") else content["machine"].get("gpu")
 
 
 def recorded_gpu() -> dict | None:
