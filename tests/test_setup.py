@@ -271,7 +271,7 @@ def test_modules_elsewhere_do_not_stand_in_for_the_standard_library(finished, tm
 
 def test_open_takes_jupyterlab_and_variables_of_its_own(finished, tmp_path):
     other = other_packages(tmp_path / "other", jupyterlab=BROKEN)
-    foreign = dict.fromkeys(course.ASTRAY, "1") | {"PYTHONPATH": other}
+    foreign = dict.fromkeys(course.ASTRAY, "1") | {"PYTHONPATH": other, "PYTHONWARNINGS": "ignore"}
     del foreign["PYTHONHOME"], foreign["PYTHONPLATLIBDIR"]  # no Python starts where they point nowhere
     opened = open_lab(finished, **foreign)
     assert (opened.returncode, opened.stderr) == (0, "")
