@@ -21,7 +21,7 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
     Raises: ValueError if q and k differ in d or are not floating point, or if the mask is not boolean or does
         not fit.
     """
-    _check_features(q, k)
+    check_features(q, k)
     if q.dtype == k.dtype == torch.float16:  # whose scores would be infinite beyond 65,504
         return attention_weights(q.float(), k.float(), mask).half()
     scores = (q / math.sqrt(q.size(-1))) @ k.mT  # (..., n, d) @ (..., d, m) -> (..., n, m)
@@ -82,7 +82,8 @@ def attention_entropy(weights: Tensor) -> Tensor:
     return torch.special.entr(weights).sum(dim=-1) / math.log(2)  # entr(w) = -w ln w, and 0 at w = 0
 
 
-def _check_features(q: Tensor, k: Tensor) -> None:
+def check_features(q: Tensor, k: Tensor) -> None:
+    """Raise ValueError unless q and k have as many features, and floating-point ones."""
     if q.size(-1) != k.size(-1):
         raise ValueError(
             f"q has {q.size(-1)} features, k has {k.size(-1)}; a dot product needs the same number"

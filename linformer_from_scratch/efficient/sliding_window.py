@@ -4,32 +4,49 @@ output_i = Σ_j softmax_j(q_i · k_j / √d) v_j over |i − j| ≤ window
                                       Beltagy et al. 2020 (Longformer, arXiv 2004.05150), section 3.1
 """
 
+import math
+
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.efficient.blocks import check_same_length, check_size, in_blocks, whole_blocks
+from linformer_from_scratch.attention import check_features
+from linformer_from_scratch.efficient.blocks import (
+    at_most,
+    check_same_length,
+    check_size,
+    from_blocks,
+    in_blocks,
+    whole_blocks,
+)
 
 
 def sliding_window_attention(q: Tensor, k: Tensor, v: Tensor, window: int, causal: bool = False) -> Tensor:
     """Softmax attention over the tokens at most `window` away; only earlier ones and itself if causal.
 
-    Queries are cut into blocks of `window` tokens; a block's keys lie in it and in the two beside it.
+    Queries are cut into blocks of `window` tokens; a block's keys lie in it and in the two beside it. Each
+    block is then a small attention with a mask, for PyTorch's fused kernel, which can be derived once.
 
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
-    Raises: ValueError if window < 1, or if q, k and v differ in n.
-    Cost: 12 n·window·d operations, 8 if causal; memory O(n·window).
+    Raises: ValueError if window < 1, if q, k and v differ in n, or q and k in d, or if they are not floating
+        point.
+    Cost: 12 n·window·d operations, 8 if causal; memory O(n·window). A window beyond n costs as one of n.
     """
     n = check_same_length(q, k, v)
     check_size("window", window)
-    beside = (window, 0 if causal else window)  # tokens before and after a block that it may read
-    queries = in_blocks(q, window)  # (..., blocks, window, d)
-    keys, values = (in_blocks(x, window, *beside) for x in (k, v))  # (..., blocks, 3 window, d)
-    first = torch.arange(0, whole_blocks(n, window) * window, window, device=q.device)[:, None, None]
-    i = first + torch.arange(window, device=q.device)[:, None]
-    j = first + torch.arange(-window, keys.size(-2) - window, device=q.device)
-    mask = may_read(i, j, window, causal) & (j >= 0) & (j < n)  # (blocks, window, 3 window)
-    return scaled_dot_product_attention(queries, keys, values, mask).flatten(-3, -2)[..., :n, :]
+    check_features(q, k)
+    window = at_most(n, window)  # farther away there is nobody
+    beside = (-1, 0) if causal else (-1, 0, 1)  # blocks that a block may read, itself among them
+    leading = torch.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v)))
+    q, k, v = (x.expand(*leading, -1, -1) for x in (q, k, v))
+    q, k, v = (in_blocks(x.reshape(math.prod(leading), n, x.size(-1)), window) for x in (q, k, v))
+    k, v = (_neighbours(x, beside) for x in (k, v))  # (all, blocks, 3 window, d)
+    i = torch.arange(window, device=q.device)[:, None]  # places in a block
+    j = torch.arange(-window, k.size(-2) - window, device=q.device)
+    tokens = j + window * torch.arange(whole_blocks(n, window), device=q.device)[:, None, None]
+    mask = may_read(i, j, window, causal) & (tokens >= 0) & (tokens < n)  # (blocks, window, 3 window)
+    mixed = functional.scaled_dot_product_attention(q, k, v, mask[None])  # (all, blocks, window, d_v)
+    return from_blocks(mixed, n).reshape(*leading, n, v.size(-1))
 
 
 def window_mask(n: int, window: int, causal: bool = False) -> Tensor:
@@ -46,4 +63,14 @@ def may_read(i: Tensor, j: Tensor, window: int, causal: bool) -> Tensor:
 
 def sliding_window_flops(n: int, d: int, window: int, causal: bool = False) -> int:
     """Operations of one head with d features, those on masked tokens and on padding included."""
+    window = min(n, window)
     return 4 * whole_blocks(n, window) * window * (2 if causal else 3) * window * d
+
+
+def _neighbours(blocks: Tensor, beside: tuple[int, ...]) -> Tensor:
+    """Each block with those beside it, zeros where the text ends.
+
+    Shape: (..., blocks, window, d) -> (..., blocks, window times the number of them, d)
+    """
+    moved = (functional.pad(blocks, (0, 0, 0, 0, -step, step)) for step in beside)
+    return torch.cat([*moved], dim=-2)

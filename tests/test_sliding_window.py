@@ -1,0 +1,121 @@
+"""efficient/sliding_window.py: whatever the axes, the numbers and the size of the window."""
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention as pytorch_attention
+from torch.testing import assert_close
+
+from linformer_from_scratch.benchmark import peak_bytes
+from linformer_from_scratch.efficient import sliding_window_attention, window_mask
+from linformer_from_scratch.efficient.sliding_window import sliding_window_flops
+
+D, D_V = 5, 7
+both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
+
+
+def numbers(*sizes):
+    return torch.randn(*sizes, generator=torch.Generator().manual_seed(0))
+
+
+@both_ways
+@pytest.mark.parametrize("window", [100, 101, 8192])
+def test_a_window_beyond_the_text_costs_no_more_than_the_text(window, causal):
+    q, k, v = numbers(3, 1, 2, 100, D)
+    with torch.no_grad():
+        needed = peak_bytes(sliding_window_attention, q, k, v, window, causal)
+    assert needed < 30 * 100 * 100 * 4  # at 8,192 it was 3.4 GB
+    assert_close(
+        sliding_window_attention(q, k, v, window, causal), pytorch_attention(q, k, v, is_causal=causal)
+    )
+    assert sliding_window_flops(100, D, window, causal) == sliding_window_flops(100, D, 100, causal)
+
+
+@both_ways
+def test_no_scores_are_stored(causal):
+    n, window, heads = 2048, 64, 8
+    q, k, v = numbers(3, 1, heads, n, 16)
+    with torch.no_grad():
+        needed = peak_bytes(sliding_window_attention, q, k, v, window, causal)
+    scores = heads * n * (2 if causal else 3) * window * 4
+    assert needed < scores / 2 + 8 * q.nbytes
+
+
+@both_ways
+@pytest.mark.parametrize("n", [1, 2, 12, 13, 29])
+@pytest.mark.parametrize(
+    "axes", [((), (), ()), ((2,), (2,), (2,)), ((2, 3), (3,), ()), ((0, 3), (0, 3), (3,))]
+)
+def test_axes_before_the_tokens_are_broadcast(axes, n, causal):
+    q, k, v = (numbers(*axis, n, d) for axis, d in zip(axes, (D, D, D), strict=True))
+    expected = pytorch_attention(
+        *(x.expand(*axes[0], n, D).unsqueeze(0) for x in (q, k, v)), window_mask(n, 4, causal)
+    )[0]
+    assert_close(sliding_window_attention(q, k, v, 4, causal), expected)
+
+
+@both_ways
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1, 300])
+def test_large_numbers_give_what_exact_attention_gives(dtype, size, causal):
+    q, k, v = numbers(3, 2, 3, 29, D).to(dtype)
+    q, k = size * q, size * k
+    exact = pytorch_attention(*(x.double() for x in (q, k, v)), window_mask(29, 4, causal))
+    found = sliding_window_attention(q, k, v, 4, causal)
+    assert found.dtype == dtype
+    assert_close(found.double(), exact, atol=max(8 * torch.finfo(dtype).eps, 1e-7) * size, rtol=0)
+
+
+@both_ways
+def test_what_stands_outside_the_window_never_enters(causal):
+    q, k, v = numbers(3, 1, 20, D)
+    expected = sliding_window_attention(q, k, v, 3, causal)[:, :10]
+    for x in (k, v):
+        x[:, 13:] = float("nan")
+    assert_close(sliding_window_attention(q, k, v, 3, causal)[:, :9], expected[:, :9])
+
+
+@both_ways
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_no_step_backward_is_ever_nan(causal):
+    qkv = [x.requires_grad_() for x in numbers(3, 2, 13, D).unbind()]
+    with torch.autograd.set_detect_anomaly(True):
+        found = torch.autograd.grad(sliding_window_attention(*qkv, 4, causal).square().sum(), qkv)
+    mask = window_mask(13, 4, causal)
+    wanted = torch.autograd.grad(pytorch_attention(*qkv, mask).square().sum(), qkv)
+    assert_close(found, wanted)
+
+
+class Windows(torch.nn.Module):
+    def __init__(self, causal):
+        super().__init__()
+        self.causal = causal
+
+    def forward(self, q, k, v):
+        return sliding_window_attention(q, k, v, 4, self.causal)
+
+
+@both_ways
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_exports_and_traces_with_every_length(causal):
+    tokens = {1: torch.export.Dim("n", min=5, max=64)}  # from the second block on
+    seen = tuple(numbers(3, 2, 23, D))
+    graphs = (
+        torch.export.export(Windows(causal), seen, dynamic_shapes=(tokens,) * 3).module(),
+        torch.jit.trace(Windows(causal), seen),
+    )
+    for n in (5, 16, 29, 64):
+        qkv = numbers(3, 2, n, D)
+        for graph in graphs:
+            assert_close(graph(*qkv), sliding_window_attention(*qkv, 4, causal))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda q: (q, q[..., :4], q), "q has 5 features, k has 4"),
+        (lambda q: (q.long(), q.long(), q.long()), "q is torch.int64, k is torch.int64; expected floating"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        sliding_window_attention(*call(numbers(1, 8, D)), 2)
