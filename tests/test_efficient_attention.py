@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention as pytorch_attention
 from torch.testing import assert_close
@@ -13,6 +14,7 @@ from linformer_from_scratch.attention import attention_weights, scaled_dot_produ
 from linformer_from_scratch.benchmark import peak_bytes
 from linformer_from_scratch.efficient import (
     EfficientAttention,
+    exponents,
     hierarchical_attention,
     linear_attention,
     nystrom_attention,
@@ -25,8 +27,8 @@ from linformer_from_scratch.efficient import (
     window_mask,
 )
 from linformer_from_scratch.efficient.family import FAMILY, effective_map, largest_size
-from linformer_from_scratch.efficient.linear import CHUNK, linear_flops
-from linformer_from_scratch.efficient.nystrom import pseudoinverse
+from linformer_from_scratch.efficient.linear import CHUNK, elu_plus_one, linear_flops
+from linformer_from_scratch.efficient.nystrom import nystrom_flops, pseudoinverse, segment_means
 from linformer_from_scratch.efficient.performer import log_features, performer_flops
 from linformer_from_scratch.efficient.sliding_window import sliding_window_flops
 from linformer_from_scratch.efficient.tiled import tiled_flops
@@ -273,6 +275,319 @@ def test_tiles_refuse_a_second_derivative(qkv):
         gradient.sum().backward()
 
 
+# Nyström's segments
+
+
+@pytest.mark.parametrize("segments", [1, 4, 5, 8, 22, N])
+def test_every_token_is_in_one_segment_and_sizes_differ_by_at_most_one(segments):
+    members = segment_means(torch.eye(N, dtype=torch.float64), segments) > 0
+    assert torch.equal(members.sum(dim=0), torch.ones(N, dtype=torch.long))
+    sizes = members.sum(dim=1)
+    assert sizes.tolist() == sorted(sizes.tolist())
+    assert sizes.max() - sizes.min() <= 1
+    assert torch.equal(members.int().argmax(dim=1), sizes.cumsum(0) - sizes)  # neighbours
+    x = torch.randn(2, N, D)
+    by_hand = torch.stack([x[:, member].mean(dim=1) for member in members], dim=1)
+    assert_close(segment_means(x, segments), by_hand)
+
+
+def test_landmarks_that_do_not_divide_the_text_are_as_near_as_those_that_do():
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 8, 65, 64)
+    exact = pytorch_attention(q, k, v)
+    error = (nystrom_attention(q, k, v, 64) - exact).norm() / exact.norm()
+    assert error < 0.1  # with windows that overlap it is 0.4
+
+
+@pytest.mark.parametrize("n", [1, 2, 64])
+def test_nystrom_with_a_landmark_for_each_token_is_exact_without_any_step(n):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, n, 16)
+    assert_close(nystrom_attention(q, k, v, n, steps=0), pytorch_attention(q, k, v))
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        nystrom_attention(q[:1], k[:1], v[:1], n)
+    assert counter.get_total_flops() == nystrom_flops(n, 16, n)
+
+
+# Far from zero
+
+
+def performer_by_hand(q, k, v, omega, causal):
+    """In logarithms, weight by weight."""
+    exponents = log_features(q, omega)[..., :, None, :] + log_features(k, omega)[..., None, :, :]
+    scores = exponents.logsumexp(dim=-1)
+    if causal:
+        scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(1), -math.inf)
+    return scores.softmax(dim=-1) @ v
+
+
+def assert_near_double(attend, definition, qkv, tolerance):
+    """Output and gradients in float32 beside the definition in float64."""
+    rounding = 2e-5 * max(x.abs().max().item() for x in qkv)  # of a gradient that is multiplied by q or k
+    doubles = [x.double().requires_grad_() for x in qkv]
+    singles = [x.clone().requires_grad_() for x in qkv]
+    output, expected = attend(*singles), definition(*doubles)
+    assert_close(output.double(), expected, atol=tolerance, rtol=tolerance)
+    upstream = torch.randn_like(output)
+    found = torch.autograd.grad(output, singles, upstream)
+    wanted = torch.autograd.grad(expected, doubles, upstream.double())
+    for one, other in zip(found, wanted, strict=True):
+        scale = max(1, other.abs().max().item())
+        assert_close(one.double(), other, atol=max(tolerance, rounding) * scale, rtol=0)
+
+
+@both_ways
+@pytest.mark.parametrize("size", [1, 5, 30, 1000])
+@pytest.mark.parametrize("d", [D, 64, 128, 256])
+def test_performer_is_its_definition_however_long_keys_are(d, size, causal):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 150, d)
+    omega = orthogonal_gaussian(32, d)
+    assert_near_double(
+        lambda q, k, v: performer_attention(q, k, v, omega, causal),
+        lambda q, k, v: performer_by_hand(q, k, v, omega.double(), causal),
+        [q, size * k, v],
+        tolerance={1: 1e-5, 5: 1e-4, 30: 2e-3, 1000: 1e-4}[size],  # rounding of exponents: 5 to 10,000
+    )
+
+
+def shrinking(n):
+    """Every key far shorter than the one before it: exponents rise by thousands, token by token."""
+    return torch.logspace(3, -1, n)[:, None]
+
+
+def rising(n):
+    return torch.logspace(-1, 3, n)[:, None]
+
+
+def one_long_run(n):
+    return torch.where(torch.arange(n) < n // 2, 100.0, 1.0)[:, None]
+
+
+@pytest.mark.parametrize("lengths", [shrinking, rising, one_long_run])
+@pytest.mark.parametrize("n", [1, 2, 37, 300])
+def test_causal_performer_reads_the_past_though_later_features_are_far_larger(n, lengths):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, n, 16, dtype=torch.float64)
+    k = lengths(n) * k
+    omega = orthogonal_gaussian(24, 16).double()
+    expected = performer_by_hand(q, k, v, omega, causal=True)
+    assert_close(performer_attention(q, k, v, omega, causal=True), expected, atol=1e-8, rtol=1e-8)
+    in_float32 = performer_attention(q.float(), k.float(), v.float(), omega.float(), causal=True)
+    assert in_float32.isfinite().all()
+    assert_close(in_float32[0].double(), v[0])  # the first token has nobody else to read
+
+
+@pytest.mark.parametrize("d", [D, 64, 256])
+def test_a_huge_later_key_changes_no_bit_of_what_earlier_tokens_read(d):
+    torch.manual_seed(0)
+    n, omega = exponents.CHUNK + 40, orthogonal_gaussian(32, d)
+    q, k, v = torch.randn(3, 2, n, d)
+    before = performer_attention(q, k, v, omega, causal=True)
+    for edited in (10, exponents.CHUNK - 1, exponents.CHUNK + 3):
+        for later in (
+            omega[0] * d**0.25,
+            1e4 * torch.ones(d),
+            torch.zeros(d),
+        ):  # the first is the largest feature
+            changed = k.clone()
+            changed[:, edited] = later
+            after = performer_attention(q, changed, v, omega, causal=True)
+            assert torch.equal(after[:, :edited], before[:, :edited])
+            assert not torch.equal(after[:, edited:], before[:, edited:])
+
+
+def kernel_by_hand(q, k, v, causal):
+    q, k = (torch.where(x > 0, x + 1, x.clamp(max=0).exp()) for x in (q, k))
+    weights = q @ k.mT
+    return rows_divided_by_their_sum(weights.tril() if causal else weights, v)
+
+
+@both_ways
+@pytest.mark.parametrize("shift", [0, -20, -60])
+def test_linear_attention_far_below_zero(shift, causal):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 70, D)
+    assert_near_double(
+        lambda q, k, v: linear_attention(q, k, v, causal),
+        lambda q, k, v: kernel_by_hand(q, k, v, causal),
+        [q + 3 * shift, k + shift, v],
+        tolerance=1e-5,
+    )
+
+
+def test_elu_plus_one_keeps_its_digits_below_zero():
+    x = torch.linspace(-69, 3, 200)
+    expected = torch.where(x > 0, x.double() + 1, x.double().exp())
+    assert_close(elu_plus_one(x).double(), expected, atol=0, rtol=1e-6)
+    torch.autograd.gradcheck(elu_plus_one, torch.randn(7, dtype=torch.float64, requires_grad=True))
+
+
+@both_ways
+def test_keys_below_the_floor_of_linear_attention_count_alike(causal):
+    q, v = torch.randn(70, D), torch.randn(70, D_V)
+    k = torch.full((70, D), -200.0)
+    k[:, 0] = -70
+    qkv = [x.requires_grad_() for x in (q, k, v)]
+    output = linear_attention(*qkv, causal)
+    mean = v.cumsum(dim=0) / torch.arange(1, 71)[:, None] if causal else v.mean(dim=0).expand(70, D_V)
+    assert_close(output, mean)
+    for gradient in torch.autograd.grad(output.square().sum(), qkv):
+        assert gradient.isfinite().all()
+
+
+# Halves
+
+OF_HALVES = {
+    "two levels": lambda n, d: lambda q, k, v, **how: hierarchical_attention(q, k, v, 16, **how),
+    "strided + global": lambda n, d: lambda q, k, v, **how: sparse_attention(q, k, v, 7, 2, **how),
+    "Nyström": lambda n, d: lambda q, k, v: nystrom_attention(q, k, v, 8),
+    "linear": lambda n, d: linear_attention,
+    "Performer": lambda n, d: (
+        lambda q, k, v, **how: performer_attention(q, k, v, orthogonal_gaussian(16, d).to(q.dtype), **how)
+    ),
+    "tiled exact": lambda n, d: lambda q, k, v, **how: tiled_attention(q, k, v, 32, **how),
+}
+every_relative_of_halves = pytest.mark.parametrize("name", OF_HALVES)
+dtypes = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+
+
+@dtypes
+@both_ways
+@pytest.mark.parametrize("size", [1, 1000])
+@every_relative_of_halves
+def test_relatives_of_halves_are_those_of_doubles_to_the_rounding_of_halves(name, size, causal, dtype):
+    torch.manual_seed(0)
+    how = {"causal": True} if causal and name != "Nyström" else {}
+    q, k, v = (s * torch.randn(2, 75, 16) for s in (size, size, 1))
+    halves = [x.to(dtype).requires_grad_() for x in (q, k, v)]
+    attend = OF_HALVES[name](75, 16)
+    output = attend(*halves, **how)
+    assert output.dtype == dtype
+    expected = attend(*(x.detach().float() for x in halves), **how)
+    assert_close(output.float(), expected, atol=1e-2, rtol=1e-2)
+    if name not in ("Performer", "Nyström"):  # whose exponents, and inverse, magnify the rounding of float32
+        doubles = attend(*(x.detach().double() for x in halves), **how)
+        assert_close(output.double(), doubles, atol=1e-2, rtol=1e-2)
+    for gradient in torch.autograd.grad(output.float().sum(), halves):
+        assert gradient.dtype == dtype
+        assert size > 1 or gradient.isfinite().all()  # true gradients of large ones may be beyond a half
+
+
+@dtypes
+@both_ways
+@pytest.mark.parametrize("name", ["linear", "Performer", "two levels", "strided + global", "Nyström"])
+def test_long_texts_in_halves_keep_their_sums(name, causal, dtype):
+    torch.manual_seed(0)
+    how = {"causal": True} if causal and name != "Nyström" else {}
+    attend = {
+        "two levels": lambda q, k, v, **how: hierarchical_attention(q, k, v, 173, **how),
+        "strided + global": lambda q, k, v, **how: sparse_attention(q, k, v, 173, 1, **how),
+    }.get(name) or OF_HALVES[name](30_000, 8)
+    q, k, v = (
+        x.to(dtype) for x in (torch.randn(30_000, 8), torch.randn(30_000, 8) + 3, torch.rand(30_000, 8) + 1)
+    )
+    with torch.no_grad():
+        expected = attend(*(x.double() for x in (q, k, v)), **how)
+        assert_close(attend(q, k, v, **how).double(), expected, atol=1e-2, rtol=1e-2)
+
+
+def test_tiles_of_halves_keep_their_sums():
+    torch.manual_seed(0)
+    q, k = torch.zeros(2, 30_000, 4, dtype=torch.float16)
+    v = torch.rand(30_000, 4).half()
+    with torch.no_grad():
+        output = tiled_attention(q[:64].repeat(469, 1)[:30_000], k, v, tile=10_000)
+    assert_close(output[0].double(), v.double().mean(dim=0), atol=1e-3, rtol=0)
+
+
+@every_relative_of_halves
+def test_autocast_does_not_blur_what_is_computed_in_float32(name):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 75, 16)
+    attend = OF_HALVES[name](75, 16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(attend(q, k, v), attend(q, k, v))
+        under_autocast = attend(q, k, v)
+    assert_close(under_autocast, attend(q, k, v))
+
+
+# Sizes beyond the text
+
+
+@both_ways
+def test_sizes_beyond_the_text_cost_no_more_than_the_text(qkv, causal):
+    q, k, v = (x.detach() for x in qkv)
+    for attend, size in ((hierarchical_attention, 8192), (sparse_attention, 8192)):
+        assert_close(attend(q, k, v, size, causal=causal), attend(q, k, v, N, causal=causal))
+        assert peak_bytes(lambda: attend(q, k, v, size, causal=causal)) < 2**20  # noqa: B023
+
+
+# Graphs
+
+OMEGA = orthogonal_gaussian(11, D)
+RECORDED = {
+    "sliding window": lambda q, k, v: sliding_window_attention(q, k, v, 7),
+    "two levels": lambda q, k, v: hierarchical_attention(q, k, v, 6),
+    "two levels, causal": lambda q, k, v: hierarchical_attention(q, k, v, 6, causal=True),
+    "strided + global": lambda q, k, v: sparse_attention(q, k, v, 6, 2),
+    "strided + global, causal": lambda q, k, v: sparse_attention(q, k, v, 6, 2, causal=True),
+    "Nyström": lambda q, k, v: nystrom_attention(q, k, v, 5),
+    "linear": linear_attention,
+    "linear, causal": lambda q, k, v: linear_attention(q, k, v, causal=True),
+    "Performer": lambda q, k, v: performer_attention(q, k, v, OMEGA),
+    "Performer, causal": lambda q, k, v: performer_attention(q, k, v, OMEGA, causal=True),
+    "tiled exact": lambda q, k, v: tiled_attention(q, k, v, 8),
+    "tiled exact, causal": lambda q, k, v: tiled_attention(q, k, v, 8, causal=True),
+}
+SHORTEST = {"linear, causal": CHUNK + 1, "Performer, causal": exponents.CHUNK + 1}  # more than one chunk
+every_recorded = pytest.mark.parametrize("name", RECORDED)
+
+
+class Recorded(torch.nn.Module):
+    def __init__(self, name):
+        super().__init__()
+        self.attend = RECORDED[name]
+
+    def forward(self, q, k, v):
+        return self.attend(q, k, v)
+
+
+def assert_holds(program, name, lengths):
+    for n in lengths:
+        q, k, v = torch.randn(3, 2, n, D)
+        assert_close(program(q, k, v), RECORDED[name](q, k, v), atol=1e-5, rtol=1e-5)
+
+
+@every_recorded
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
+def test_a_relative_traced_at_one_length_holds_at_others(name, tmp_path):
+    traced = torch.jit.trace(Recorded(name), tuple(torch.randn(3, 2, 23, D)))
+    traced.save(tmp_path / "traced.pt")  # nothing in it calls Python
+    assert_holds(torch.jit.load(tmp_path / "traced.pt"), name, (8, 23, 24, 129, 300))
+
+
+@every_recorded
+def test_a_relative_exported_for_every_length_holds_at_each(name):
+    least = SHORTEST.get(name, 12)
+    n = torch.export.Dim("n", min=least, max=4096)
+    exported = torch.export.export(
+        Recorded(name),
+        tuple(torch.randn(3, 2, least + 150, D)),
+        dynamic_shapes=[{1: n}] * 3,
+        prefer_deferred_runtime_asserts_over_guards=True,  # of blocks that n fills PyTorch proves too little
+    )
+    assert_holds(exported.module(), name, (least, least + 1, least + 12, 258, 300, 1001))
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
+def test_a_layer_around_a_relative_is_traced_for_every_length():
+    layer = EfficientAttention(12, 3, linear_attention).eval()
+    traced = torch.jit.trace(layer, torch.randn(2, 23, 12))
+    x = torch.randn(2, 70, 12)
+    assert_close(traced(x), layer(x))
+
+
 # Beside PyTorch's own
 
 
@@ -319,7 +634,7 @@ def test_no_relative_stores_its_map_forward_or_backward(relative):
 @pytest.mark.parametrize("n", [N, 32])
 def test_operations_are_those_that_pytorch_counts(relative, n):
     attend, size = at_some_size(relative, n, size=6)
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         attend(*torch.randn(3, 1, n, D))
     assert counter.get_total_flops() == relative.flops(n, D, size)
 
@@ -333,7 +648,7 @@ def test_operations_of_causal_forms():
         (lambda: tiled_attention(q, k, v, 10, True), tiled_flops(90, D, 10, True)),
         (lambda: tiled_attention(q, k, v, 16, True), tiled_flops(90, D, 16, True)),
     ):
-        with FlopCounterMode(display=False) as counter:
+        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
             attend()
         assert counter.get_total_flops() == counted
     assert tiled_flops(90, D, 10, True) == 45 / 81 * tiled_flops(90, D)
@@ -414,6 +729,10 @@ def test_a_layer_around_exact_attention_is_multi_head_attention():
         (lambda q: tiled_attention(*3 * [q[:, :0]]), "q, k, v have 0 tokens; expected at least 1"),
         (lambda q: performer_attention(q, q, q, torch.randn(6, 4)), "omega has 4 features, q has 5"),
         (lambda q: orthogonal_gaussian(0, 4), "num_features is 0"),
+        (
+            lambda q: linear_attention(q, q, q.long()),
+            r"q, k, v are torch.float32, torch.float32, torch.int64; expected floating point",
+        ),
         (lambda q: EfficientAttention(5, 2, tiled_attention), "2 heads do not divide d_model=5"),
         (
             lambda q: EfficientAttention(5, 1, tiled_attention)(q, torch.arange(8).expand(1, 8) < 6),

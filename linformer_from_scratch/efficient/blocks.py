@@ -1,12 +1,16 @@
 """Texts in blocks of neighbouring tokens, and the questions that every relative asks of its input."""
 
+from collections.abc import Callable
+from functools import wraps
+
+import torch
 from torch import Tensor
 from torch.nn import functional
 
 
 def whole_blocks(n: int, size: int) -> int:
     """Blocks that n tokens need, the last one filled up."""
-    return -(-n // size)
+    return (n + size - 1) // size
 
 
 def in_blocks(x: Tensor, size: int, before: int = 0, after: int = 0) -> Tensor:
@@ -20,18 +24,58 @@ def in_blocks(x: Tensor, size: int, before: int = 0, after: int = 0) -> Tensor:
     return x.unfold(-2, before + size + after, size).mT  # unfold puts the tokens last
 
 
+def from_blocks(x: Tensor, n: int) -> Tensor:
+    """The first n tokens of all blocks, one after another.
+
+    Shape: (..., blocks, size, d) -> (..., n, d)
+    """
+    if torch.compiler.is_compiling():  # flattened and sliced, it would not export for every n
+        token = torch.arange(n, device=x.device)
+        return x[..., token // x.size(-2), token % x.size(-2), :]
+    return x.flatten(-3, -2)[..., :n, :]
+
+
+def computed_in_float32(attend: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Halves are computed in float32, under autocast too, and the output has the dtype of v again.
+
+    Raises: ValueError if q, k or v is not floating point.
+    """
+
+    @wraps(attend)
+    def computed(q: Tensor, k: Tensor, v: Tensor, *arguments, **options) -> Tensor:
+        if not all(x.is_floating_point() for x in (q, k, v)):
+            raise ValueError(f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}; expected floating point")
+        qkv = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
+        with torch.autocast(q.device.type, enabled=False):
+            return attend(*qkv, *arguments, **options).to(v.dtype)
+
+    return computed
+
+
 def check_same_length(q: Tensor, k: Tensor, v: Tensor) -> int:
     """The common number of tokens.
 
     Raises: ValueError if q, k and v differ in it, or have none.
     """
-    lengths = q.size(-2), k.size(-2), v.size(-2)
-    if len(set(lengths)) > 1:
-        found = ", ".join(map(str, lengths))
-        raise ValueError(f"q, k, v have {found} tokens; expected the same number")
-    if lengths[0] == 0:
+    n, of_k, of_v = q.size(-2), k.size(-2), v.size(-2)
+    if not n == of_k == of_v:  # not a set: while a program is exported, n is a symbol, which has no hash
+        raise ValueError(f"q, k, v have {n}, {of_k}, {of_v} tokens; expected the same number")
+    if n == 0:
         raise ValueError("q, k, v have 0 tokens; expected at least 1")
-    return lengths[0]
+    return n
+
+
+def graph_is_written() -> bool:
+    """Whether PyTorch records a program that is to hold for every n: traced, exported or compiled."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+
+
+def at_most(n: int, size: int) -> int:
+    """min(n, size), for a size that says the same as n beyond it.
+
+    In a graph the size stays: a comparison would be recorded for one n only.
+    """
+    return size if graph_is_written() else min(n, size)
 
 
 def check_size(name: str, size: int, least: int = 1) -> None:

@@ -108,6 +108,10 @@ def _every(n: int) -> range:
     return range(1, n + 1)
 
 
+def _fewer_than_tokens(n: int) -> range:
+    return range(1, max(n, 2))
+
+
 FAMILY = (
     Relative("sliding window", "tokens on either side", _window, sliding_window_flops, _every, causal=True),
     Relative(
@@ -135,7 +139,7 @@ FAMILY = (
         causal=False,
         fixed_length=True,
     ),
-    Relative("Nyström", "landmarks", _nystrom, nystrom_flops, _every, causal=False),
+    Relative("Nyström", "landmarks", _nystrom, nystrom_flops, _fewer_than_tokens, causal=False),
     Relative("linear", "", _linear, lambda n, d, size: linear_flops(n, d), lambda n: [1], causal=True),
     Relative("Performer", "random features", _performer, performer_flops, _every, causal=True),
     Relative(

@@ -10,9 +10,18 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.efficient.blocks import check_same_length, check_size, in_blocks, whole_blocks
+from linformer_from_scratch.efficient.blocks import (
+    at_most,
+    check_same_length,
+    check_size,
+    computed_in_float32,
+    from_blocks,
+    in_blocks,
+    whole_blocks,
+)
 
 
+@computed_in_float32
 def hierarchical_attention(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool = False) -> Tensor:
     """Near tokens one by one, far ones by the mean of their block, in one softmax.
 
@@ -24,14 +33,15 @@ def hierarchical_attention(q: Tensor, k: Tensor, v: Tensor, block: int, causal: 
     """
     n = check_same_length(q, k, v)
     check_size("block", block)
-    q, k, v = (in_blocks(x, block) for x in (q, k, v))  # (..., blocks, block, d)
+    block = at_most(n, block)
+    q, k, v = (in_blocks(x, block) for x in (q / math.sqrt(q.size(-1)), k, v))  # (..., blocks, block, d)
     blocks = k.size(-3)
     real = in_blocks(torch.ones(n, 1, device=q.device), block)[..., 0]  # (blocks, block), 0 at padding
     sizes = real.sum(dim=-1)
     mean_k, mean_v = (x.sum(dim=-2) / sizes[:, None].to(x.dtype) for x in (k, v))  # (..., blocks, d)
 
-    near = q @ k.mT / math.sqrt(q.size(-1))  # (..., blocks, block, block)
-    far = q @ mean_k.mT[..., None, :, :] / math.sqrt(q.size(-1)) + sizes.to(q.dtype).log()
+    near = q @ k.mT  # (..., blocks, block, block)
+    far = q @ mean_k.mT[..., None, :, :] + sizes.to(q.dtype).log()
     hidden, own = real[:, None, :] == 0, torch.eye(blocks, dtype=torch.bool, device=q.device)
     if causal:
         hidden = hidden | torch.ones(block, block, dtype=torch.bool, device=q.device).triu(1)
@@ -39,7 +49,7 @@ def hierarchical_attention(q: Tensor, k: Tensor, v: Tensor, block: int, causal: 
     scores = near.masked_fill(hidden, -math.inf), far.masked_fill(own[:, None, :], -math.inf)
     weights = torch.cat(scores, dim=-1).softmax(dim=-1)  # (..., blocks, block, block + blocks)
     output = weights[..., :block] @ v + weights[..., block:] @ mean_v[..., None, :, :]
-    return output.flatten(-3, -2)[..., :n, :]
+    return from_blocks(output, n)
 
 
 def hierarchical_flops(n: int, d: int, block: int) -> int:

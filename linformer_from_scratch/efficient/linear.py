@@ -6,26 +6,63 @@
 With the sums over j ≤ i it is causal; then they are all that has to be kept of the past.
 """
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.efficient.blocks import check_same_length, in_blocks, whole_blocks
+from linformer_from_scratch.efficient.blocks import (
+    check_same_length,
+    computed_in_float32,
+    from_blocks,
+    graph_is_written,
+    in_blocks,
+    whole_blocks,
+)
 
 CHUNK = 64  # tokens whose scores are held at once if causal
+LOWEST = (
+    -69.0
+)  # of a key: e⁻⁶⁹ is some 10⁻³⁰, far above the smallest float32, so that gradients are finite, too
 
 
 def elu_plus_one(x: Tensor) -> Tensor:
-    """φ(x) = elu(x) + 1, which is positive: x + 1 above zero, eˣ below. Shape: as x."""
-    return functional.elu(x) + 1
+    """φ(x) = elu(x) + 1, which is positive: x + 1 above zero, eˣ below, and e⁻⁶⁹ below -69. Shape: as x."""
+    if graph_is_written():
+        return x.clamp(LOWEST, 0).exp() + x.relu()
+    return _EluPlusOne.apply(x)
 
 
+class _EluPlusOne(torch.autograd.Function):
+    """The same with its derivative, min(φ, 1): PyTorch's way back through the formula takes longer."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x.clamp(LOWEST, 0).exp_().add_(x.relu())  # elu(x) + 1 itself is rounded to 0 below -17
+
+    @staticmethod
+    def setup_context(context, inputs, output):
+        context.save_for_backward(*inputs, output)
+
+    @staticmethod
+    def backward(context, upstream):
+        x, phi = context.saved_tensors
+        return upstream * phi.clamp(max=1).masked_fill(x < LOWEST, 0)
+
+
+@computed_in_float32
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
     """Kernel attention with φ = elu + 1; no division by √d.
 
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
     Raises: ValueError if q, k and v differ in n.
     Cost: 4 n·d² operations and 2 n·d more for the divisors; memory O(n·d).
+    A query may lie as far below zero as it likes: a factor common to its features cancels. φ of a key stops
+    at -69, so that no divisor is zero: keys below that, in all that a query reads, count alike.
+    Causal, it is exported for every n from CHUNK + 1 tokens on: PyTorch treats a single chunk apart.
     """
+    q = q - q.detach().amax(dim=-1, keepdim=True).clamp(max=0)  # which is below zero where all features are
     return kernel_attention(elu_plus_one(q), elu_plus_one(k), v, causal)
 
 
@@ -50,7 +87,7 @@ def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     states, sums = k.mT @ v, k.sum(dim=-2)[..., None]  # of each chunk: (..., m, d_v), (..., m, 1)
     states, sums = (_before(x) for x in (states, sums))  # of the earlier chunks
     mixed, divisors = near @ v + q @ states, near.sum(dim=-1, keepdim=True) + q @ sums
-    mixed, divisors = (x.flatten(-3, -2)[..., :n, :] for x in (mixed, divisors))
+    mixed, divisors = from_blocks(mixed, n), from_blocks(divisors, n)
     return mixed / divisors
 
 

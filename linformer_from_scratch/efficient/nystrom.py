@@ -3,17 +3,17 @@
     softmax(Q K̃ᵀ/√d) · softmax(Q̃ K̃ᵀ/√d)⁺ · softmax(Q̃ Kᵀ/√d) V
                                   Xiong et al. 2021 (Nyströmformer, arXiv 2102.03902), equations 13 and 14
 
-Q̃ and K̃ are means of windows; ⁺ is the pseudoinverse, found by iteration.
+Q̃ and K̃ are means of segments of the text; ⁺ is the pseudoinverse, found by iteration.
 """
 
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.attention import attention_weights
-from linformer_from_scratch.efficient.blocks import check_same_length, check_size
-from linformer_from_scratch.projections import MeanPooling
+from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
+from linformer_from_scratch.efficient.blocks import check_same_length, check_size, computed_in_float32
 
 
+@computed_in_float32
 def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: int = 6) -> Tensor:
     """Attend to landmarks, correct for how they attend to each other, let them attend to all.
 
@@ -22,16 +22,36 @@ def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: in
     Cost: 8 n·landmarks·d operations and some that do not grow with n; memory O(n·landmarks).
     Six steps, as in the paper, do not reach the pseudoinverse where landmarks attend alike: their map is then
     nearly singular, and what is left out is what would be divided by almost nothing.
-    Not causal: a landmark is a mean over its window, and every landmark reads all tokens.
+    With a landmark for each token the three maps are one, S S⁺ S = S: exact attention, and computed as such.
+    Not causal: a landmark is a mean over its segment, and every landmark reads all tokens.
     """
     n = check_same_length(q, k, v)
     check_size("landmarks", landmarks)
     if landmarks > n:
         raise ValueError(f"landmarks is {landmarks}, expected at most n={n}")
-    pool = MeanPooling(n, landmarks)
-    q_mean, k_mean = pool(q), pool(k)  # (..., landmarks, d)
+    if landmarks == n:
+        return scaled_dot_product_attention(q, k, v)
+    q_mean, k_mean = segment_means(q, landmarks), segment_means(k, landmarks)  # (..., landmarks, d)
     correction = pseudoinverse(attention_weights(q_mean, k_mean), steps)  # (..., landmarks, landmarks)
     return attention_weights(q, k_mean) @ (correction @ (attention_weights(q_mean, k) @ v))
+
+
+def segment_means(x: Tensor, segments: int) -> Tensor:
+    """Means of neighbours: every token in one segment, the last n mod segments of them a token longer.
+
+    Shape: (..., n, d) -> (..., segments, d)
+    """
+    n = x.size(-2)
+    size, longer = n // segments, n % segments
+    if torch.compiler.is_compiling():  # as a matrix: the slices below would not export for every n
+        token = torch.arange(n, device=x.device)
+        segment = torch.minimum(token // size, segments + (token - n) // (size + 1))
+        member = segment == torch.arange(segments, device=x.device)[:, None]  # (segments, n)
+        return (member / member.sum(dim=-1, keepdim=True)).to(x.dtype) @ x
+    border = n - longer * (size + 1)
+    shorter = x[..., :border, :].unflatten(-2, (segments - longer, size))
+    others = x[..., border:, :].unflatten(-2, (longer, size + 1))
+    return torch.cat([shorter.mean(dim=-2), others.mean(dim=-2)], dim=-2)
 
 
 def pseudoinverse(a: Tensor, steps: int = 6) -> Tensor:
@@ -54,4 +74,6 @@ def pseudoinverse(a: Tensor, steps: int = 6) -> Tensor:
 def nystrom_flops(n: int, d: int, landmarks: int, steps: int = 6) -> int:
     """Operations of one head with d features."""
     m = landmarks
+    if m == n:
+        return 4 * n * n * d
     return 8 * n * m * d + 4 * m * m * d + 8 * steps * m**3

@@ -11,8 +11,13 @@ output, a quotient of two estimates, is not right on average.
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.efficient.blocks import check_size, whole_blocks
-from linformer_from_scratch.efficient.linear import kernel_attention, linear_flops
+from linformer_from_scratch.efficient.blocks import (
+    check_same_length,
+    check_size,
+    computed_in_float32,
+    whole_blocks,
+)
+from linformer_from_scratch.efficient.exponents import exponential_attention, exponential_flops
 
 
 def orthogonal_gaussian(num_features: int, d: int, seed: int = 0) -> Tensor:
@@ -36,23 +41,21 @@ def _directions(gaussian: Tensor) -> Tensor:
     return (Q * R.diagonal().sign()).mT
 
 
+@computed_in_float32
 def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: bool = False) -> Tensor:
     """Kernel attention with positive random features, an estimate of softmax attention.
 
     Shape: q and k (..., n, d), v (..., n, d_v), omega (num_features, d) -> (..., n, d_v)
     Raises: ValueError if omega has another d than q, or if q, k and v differ in n.
     Cost: 8 n·num_features·d operations; memory O(n·num_features).
-    Exponentials need the range of float32: halves are computed in it, and only the output is halved again.
+    Whatever the length of q and k, the exponentials neither overflow nor all vanish (exponents.py).
+    Causal, it is exported for every n from exponents.CHUNK + 1 tokens on: PyTorch treats a single chunk apart.
     """
+    check_same_length(q, k, v)
     if omega.size(-1) != q.size(-1):
         raise ValueError(f"omega has {omega.size(-1)} features, q has {q.size(-1)}; expected the same number")
-    q, k, omega = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, omega))
-    log_q, log_k = log_features(q, omega), log_features(k, omega)
-    # a factor common to a row, or to all keys, cancels in the division; with these none overflows, since
-    # ω x − ‖x‖²/2 is at most ‖ω‖²/2, and no token hears of a later one
-    q = (log_q - log_q.amax(dim=-1, keepdim=True)).exp()
-    k = (log_k - omega.square().sum(dim=-1).max() / 2).exp() + torch.finfo(k.dtype).tiny  # never 0 / 0
-    return kernel_attention(q, k, v.to(k.dtype), causal).to(v.dtype)
+    omega = omega.to(q.dtype)
+    return exponential_attention(log_features(q, omega), log_features(k, omega), v, causal)
 
 
 def log_features(x: Tensor, omega: Tensor) -> Tensor:
@@ -66,4 +69,4 @@ def log_features(x: Tensor, omega: Tensor) -> Tensor:
 
 def performer_flops(n: int, d: int, num_features: int, causal: bool = False) -> int:
     """Operations of one head with d features."""
-    return 4 * n * num_features * d + linear_flops(n, d, num_features, causal)
+    return 4 * n * num_features * d + exponential_flops(n, num_features, d, causal)

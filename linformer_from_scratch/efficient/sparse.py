@@ -11,9 +11,18 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.efficient.blocks import check_same_length, check_size, in_blocks, whole_blocks
+from linformer_from_scratch.efficient.blocks import (
+    at_most,
+    check_same_length,
+    check_size,
+    computed_in_float32,
+    from_blocks,
+    in_blocks,
+    whole_blocks,
+)
 
 
+@computed_in_float32
 def sparse_attention(
     q: Tensor, k: Tensor, v: Tensor, stride: int, num_global: int = 1, causal: bool = False
 ) -> Tensor:
@@ -28,8 +37,9 @@ def sparse_attention(
     n = check_same_length(q, k, v)
     check_size("stride", stride)
     check_size("num_global", num_global, least=0)
-    num_global = min(num_global, n)
-    queries, keys, values = (in_blocks(x, stride).transpose(-3, -2) for x in (q, k, v))
+    stride, num_global = at_most(n, stride), at_most(n, num_global)
+    scaled = q / math.sqrt(q.size(-1))
+    queries, keys, values = (in_blocks(x, stride).transpose(-3, -2) for x in (scaled, k, v))
     i = torch.arange(whole_blocks(n, stride) * stride, device=q.device).unflatten(0, (-1, stride)).mT
     j = torch.arange(num_global, device=q.device)
     i, own, shared = i[..., None], i[:, None, :], j  # tokens, those of their class, the global ones
@@ -40,10 +50,10 @@ def sparse_attention(
 
     scores = queries @ keys.mT, queries @ k[..., None, :num_global, :].mT
     masked = (s.masked_fill(~m, -math.inf) for s, m in zip(scores, (in_class, to_shared), strict=True))
-    weights = (torch.cat([*masked], dim=-1) / math.sqrt(q.size(-1))).softmax(dim=-1)
+    weights = torch.cat([*masked], dim=-1).softmax(dim=-1)
     own_weights, shared_weights = weights.split([keys.size(-2), num_global], dim=-1)
     output = own_weights @ values + shared_weights @ v[..., None, :num_global, :]
-    output = output.transpose(-3, -2).flatten(-3, -2)[..., num_global:n, :]
+    output = from_blocks(output.transpose(-3, -2), n)[..., num_global:, :]
     mask = sparse_mask(n, stride, num_global, causal, rows=num_global).to(q.device)
     return torch.cat([scaled_dot_product_attention(q[..., :num_global, :], k, v, mask), output], dim=-2)
 

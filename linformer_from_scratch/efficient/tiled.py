@@ -10,23 +10,34 @@ import math
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
-from linformer_from_scratch.efficient.blocks import check_same_length, check_size
+from linformer_from_scratch.efficient.blocks import (
+    check_same_length,
+    check_size,
+    computed_in_float32,
+    graph_is_written,
+)
 
 
+@computed_in_float32
 def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bool = False) -> Tensor:
     """softmax(q kᵀ / √d) v, exactly, holding one tile of scores at a time, forward and backward.
 
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
     Raises: ValueError if tile < 1, or if q, k and v differ in n or in the axes before it.
     Cost: 4 n²·d operations, about half of them if causal; memory O(n·d). It can be differentiated once.
+    A program that is traced, exported or compiled for every n cannot hold a loop whose turns depend on n:
+    there PyTorch's own fused function stands, which computes the same.
     """
     check_same_length(q, k, v)
     check_size("tile", tile)
     if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
         shapes = ", ".join(str(tuple(x.shape[:-2])) for x in (q, k, v))
         raise ValueError(f"q, k, v have the batch axes {shapes}; expected the same")
-    return _Tiled.apply(q, k, v, tile, causal)
+    if graph_is_written():
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return _Tiled.apply(q / math.sqrt(q.size(-1)), k, v, tile, causal)
 
 
 class _Tiled(torch.autograd.Function):
@@ -64,7 +75,7 @@ class _Tiled(torch.autograd.Function):
                 weights = (scores - logarithm[..., rows, :]).exp()  # the tile of P, computed again
                 v_grad[..., some, :] += weights.mT @ upstream[..., rows, :]
                 change = upstream[..., rows, :] @ v[..., some, :].mT - common[..., rows, :]
-                change = weights * change / math.sqrt(q.size(-1))
+                change = weights * change
                 q_grad[..., rows, :] += change @ k[..., some, :]
                 k_grad[..., some, :] += change.mT @ q[..., rows, :]
         return q_grad, k_grad, v_grad, None, None
@@ -78,7 +89,7 @@ def _sweep(n: int, tile: int, causal: bool):
 
 
 def _scores(q: Tensor, k: Tensor, rows: slice, columns: slice, causal: bool) -> Tensor:
-    scores = q @ k.mT / math.sqrt(q.size(-1))
+    scores = q @ k.mT
     if not causal:
         return scores
     i = torch.arange(rows.start, rows.stop, device=q.device)[:, None]

@@ -1,0 +1,100 @@
+"""Kernel attention on exponentials of whatever size: none overflows, and no divisor is zero (chapter 09).
+
+    output_i = Σ_j w_ij v_j / Σ_j w_ij,  w_ij = Σ_f exp(q_if + k_jf)
+
+A number taken off feature f of all keys and added to feature f of all queries cancels, and so does one that
+is taken off a whole query. Let the first be the largest exponent of the feature, the second then that of the
+query: no exponential is above 1, every divisor is at least 1, and what is rounded to 0 is some 10³⁸ times
+smaller than that.
+
+If causal, the largest is that of the tokens so far, and none hears of a later one, not even by rounding. So a
+query meets the earlier keys of its chunk in pairs of neighbouring halves, of 1, 2, 4, … tokens: all keys of
+the first half lie before all queries of the second. Earlier chunks it meets in sums.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from linformer_from_scratch.efficient.blocks import from_blocks, graph_is_written, in_blocks, whole_blocks
+from linformer_from_scratch.efficient.linear import kernel_attention
+
+CHUNK = 128  # tokens that meet each other in halves if causal
+MOST_STEPS = 24  # of the sums over chunks, where a graph must hold for every number of them
+
+
+def exponential_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Mix values by products of exponentials, each row divided by its sum.
+
+    Shape: exponents q and k (..., n, m), v (..., n, d_v) -> (..., n, d_v)
+    """
+    if causal:
+        return _causal(q, k, v)
+    largest = k.detach().amax(dim=-2, keepdim=True)  # of each feature
+    q = q + largest
+    return kernel_attention((q - q.detach().amax(dim=-1, keepdim=True)).exp(), (k - largest).exp(), v)
+
+
+def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    n = q.size(-2)
+    counted = functional.pad(v, (0, 1), value=1.0)  # the divisor is the sum of weights, mixed as a value 1
+    q, k, v = (in_blocks(x, CHUNK) for x in (q, k, counted))  # (..., chunks, CHUNK, m or d_v + 1)
+    largest = _largest_so_far(k.detach())  # (..., chunks, CHUNK, m)
+    q = q - (q.detach() + largest).amax(dim=-1, keepdim=True)
+    mixed = (q + k).exp().sum(dim=-1, keepdim=True) * v  # each token by itself
+    for half in _halves():
+        mixed = mixed + _from_first_half(q, k, v, largest, half)
+    mixed = from_blocks(mixed + _from_earlier_chunks(q, k, v, largest[..., -1, :]), n)
+    return mixed[..., :-1] * mixed[..., -1:].reciprocal()
+
+
+def _halves() -> list[int]:
+    """1, 2, 4, … CHUNK / 2."""
+    return [2**i for i in range(CHUNK.bit_length() - 1)]
+
+
+def _largest_so_far(k: Tensor) -> Tensor:
+    """The largest exponent of each feature up to each token. Shape: as k."""
+    for half in _halves():
+        k = torch.maximum(k, functional.pad(k, (0, 0, half, 0), value=-math.inf)[..., :CHUNK, :])
+    earlier = _one_later(k[..., -1, :].cummax(dim=-2).values)
+    return torch.maximum(k, earlier[..., None, :])
+
+
+def _from_first_half(q: Tensor, k: Tensor, v: Tensor, largest: Tensor, half: int) -> Tensor:
+    """What the second half of each pair reads in the first; zeros for the first."""
+    q, k, v, largest = (x.unflatten(-2, (-1, 2, half)) for x in (q, k, v, largest))
+    reference = largest[..., 0, -1:, :]
+    queries, keys = (q[..., 1, :, :] + reference).exp_(), (k[..., 0, :, :] - reference).exp_()
+    return functional.pad(queries @ keys.mT @ v[..., 0, :, :], (0, 0, half, 0)).flatten(-3, -2)
+
+
+def _from_earlier_chunks(q: Tensor, k: Tensor, v: Tensor, largest: Tensor) -> Tensor:
+    """By running sums over chunks, each step reaching twice as far.
+
+    Shape: largest (..., chunks, m), of each chunk and those before it -> (..., chunks, CHUNK, d_v + 1)
+    """
+    sums = (k - largest[..., None, :]).exp().mT @ v  # (..., chunks, m, d_v + 1)
+    chunks = sums.size(-3)
+    steps = MOST_STEPS if graph_is_written() else (chunks - 1).bit_length()
+    for step in [2**i for i in range(steps)]:
+        absent = torch.arange(chunks, device=q.device)[:, None] < step
+        shrink = (largest.roll(step, dims=-2).masked_fill(absent, -math.inf) - largest).exp()
+        sums = torch.addcmul(sums, shrink[..., None], sums.roll(step, dims=-3))
+    before = functional.pad(sums, (0, 0, 0, 0, 1, -1))
+    return (q + _one_later(largest)[..., None, :]).exp() @ before
+
+
+def _one_later(largest: Tensor) -> Tensor:
+    """Of the chunks before each chunk; nothing before the first."""
+    return functional.pad(largest, (0, 0, 1, -1), value=-math.inf)
+
+
+def exponential_flops(n: int, m: int, d: int, causal: bool = False) -> int:
+    """Operations of one head with m features and values of d."""
+    if not causal:
+        return 4 * n * m * d + 2 * n * m
+    padded = whole_blocks(n, CHUNK) * CHUNK
+    return 4 * padded * m * (d + 1) + padded * (CHUNK - 1) * (m + d + 1)
