@@ -1,9 +1,9 @@
 """Measure what chapter 09 shows of training: python tools/family_runs.py needle copy
 
-Each word is a task and a file linformer_from_scratch/recorded/09_WORD.json, a row for each run. A run that stands
-in the file already is not measured again. Every relative may cost as many operations as reading 32 keys a
-query; two levels takes its cheapest blocks where they cost more, a fitting stride costs 34, linear attention
-costs 32.5 whatever it may.
+Each word is a task and a file linformer_from_scratch/recorded/09_WORD.json, a row for each run. A run that
+stands in the file already is not measured again. Every relative may cost as many operations as reading 32
+keys a query; two levels takes its cheapest blocks where they cost more, a fitting stride costs 34, linear
+attention costs 32.5 whatever it may.
 
 needle  one marked token among noise
 copy    the first half of a text written again
@@ -28,6 +28,7 @@ from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
 from linformer_from_scratch.results import RESULTS, Results, select
 from linformer_from_scratch.training import Config, Trainer, masked_loss
+from linformer_from_scratch.training.modes import evaluating
 from linformer_from_scratch.training.recipes import projection_weights
 
 D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 2, 2
@@ -84,12 +85,12 @@ def model_for(task: str, name: str, n: int, keys: int = KEYS) -> MaskedLanguageM
 @torch.no_grad()
 def accuracy(model: nn.Module, batches: tasks.Batches, count: int) -> float:
     """Share of right answers on some batches that were not trained on."""
-    model.eval()
     right = []
-    for i in range(count):
-        inputs, targets = batches(UNSEEN + i)
-        asked = targets != IGNORE
-        right.append((model(inputs, where=asked).argmax(dim=-1) == targets[asked]).float())
+    with evaluating(model):
+        for i in range(count):
+            inputs, targets = batches(UNSEEN + i)
+            asked = targets != IGNORE
+            right.append((model(inputs, where=asked).argmax(dim=-1) == targets[asked]).float())
     return torch.cat(right).mean().item()
 
 

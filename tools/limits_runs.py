@@ -1,7 +1,7 @@
 """Measure what chapter 12 shows of recall and of writing: python tools/limits_runs.py recall width
 
-Each word is a file linformer_from_scratch/recorded/12_WORD.json, a row for each run. A run that stands in the file
-already is not measured again. The models and their training are those of tools/family_runs.py.
+Each word is a file linformer_from_scratch/recorded/12_WORD.json, a row for each run. A run that stands in
+the file already is not measured again. The models and their training are those of tools/family_runs.py.
 
 recall  a value for every key, then all keys again: at 32 keys a query, n rising
 width   recall by Linformer, E and F learned slowly, at other k
@@ -19,7 +19,7 @@ import torch
 from family_runs import FULL, KEYS, MEAN, SLOW, run, size_of
 from torch import nn
 
-from linformer_from_scratch.data import ByteVocabulary, docstrings
+from linformer_from_scratch.data import ByteVocabulary, docstrings, generator_of
 from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.limits import next_token_loss, written_loss
@@ -68,8 +68,7 @@ def write(attention: str, seed: int) -> dict:
     )
 
     def batches(step: int) -> tuple[torch.Tensor]:
-        draw = torch.Generator().manual_seed(1_000_003 * seed + step)
-        return (texts[torch.randint(len(texts), (16,), generator=draw)],)
+        return (texts[torch.randint(len(texts), (16,), generator=generator_of(seed, step))],)
 
     trainer = Trainer(model, next_token_loss, batches, CONFIG, device="cpu")
     curve, tenth = [], CONFIG.steps // 10

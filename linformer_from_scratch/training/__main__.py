@@ -17,7 +17,7 @@ from linformer_from_scratch.benchmark.memory import is_out_of_memory
 from linformer_from_scratch.data import MaskedBatches, docstrings, public_documents, read_documents
 from linformer_from_scratch.data.public import HUB
 from linformer_from_scratch.encoder import MaskedLanguageModel
-from linformer_from_scratch.ranks import WAIT, joined, rank
+from linformer_from_scratch.ranks import WAIT, agree, joined, rank
 from linformer_from_scratch.training import Config, Trainer, masked_loss, runs
 from linformer_from_scratch.training.corpora import judged, streams
 from linformer_from_scratch.training.recipes import (
@@ -132,6 +132,7 @@ def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
     vocabulary = runs.vocabulary_of(folder, documents, material.vocabulary, going_on=bool(kept))
     sides = streams(documents, vocabulary)
     found = runs.hashes(documents, sides)
+    agree(**(settings | found | {"text": None}))  # wherever it lies: its hash counts
     unknown = runs.check_hashes(folder, kept, found) if kept else None
     if unknown and rank() == 0:
         warnings.warn(unknown, stacklevel=1)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -238,8 +239,11 @@ class Trainer:
         return self.folder is not None and rank() == 0
 
     def _fresh_random(self) -> dict[str, Tensor]:
-        """Different on every rank, and for one that goes on."""
-        return stream(self.config.seed + 1_000_003 * rank() * (self.step + 1), self.device)
+        """Of the seed; on the other ranks different ones, and different again when they go on."""
+        seed = self.config.seed
+        if rank() > 0:
+            seed = int(np.random.SeedSequence((seed, rank(), self.step)).generate_state(1)[0])
+        return stream(seed, self.device)
 
     def _settings(self) -> dict:
         """What must be the same when the run goes on."""
