@@ -512,6 +512,17 @@ def test_autocast_does_not_blur_what_is_computed_in_float32(name):
     assert_close(under_autocast, attend(q, k, v))
 
 
+def test_tiles_under_autocast_have_the_gradients_of_their_own_scores(qkv):
+    qkv = [20 * x.detach().float() for x in qkv]
+    for x in qkv:
+        x.requires_grad_()
+    wanted = torch.autograd.grad(tiled_attention(*qkv, 4).sum(), qkv)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = torch.autograd.grad(tiled_attention(*qkv, 4).sum(), qkv)
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.equal(one, other)
+
+
 # Sizes beyond the text
 
 

@@ -66,6 +66,11 @@ class _Tiled(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context, upstream):
+        with torch.autocast(upstream.device.type, enabled=False):  # as forward: the same scores
+            return _Tiled._gradients(context, upstream)
+
+    @staticmethod
+    def _gradients(context, upstream):
         q, k, v, output, logarithm = context.saved_tensors
         q_grad, k_grad, v_grad = (torch.zeros_like(x) for x in (q, k, v))
         common = (upstream * output).sum(dim=-1, keepdim=True)  # softmax takes it off each score's gradient
@@ -74,8 +79,7 @@ class _Tiled(torch.autograd.Function):
                 scores = _scores(q[..., rows, :], k[..., some, :], rows, some, context.causal)
                 weights = (scores - logarithm[..., rows, :]).exp()  # the tile of P, computed again
                 v_grad[..., some, :] += weights.mT @ upstream[..., rows, :]
-                change = upstream[..., rows, :] @ v[..., some, :].mT - common[..., rows, :]
-                change = weights * change
+                change = weights * (upstream[..., rows, :] @ v[..., some, :].mT - common[..., rows, :])
                 q_grad[..., rows, :] += change @ k[..., some, :]
                 k_grad[..., some, :] += change.mT @ q[..., rows, :]
         return q_grad, k_grad, v_grad, None, None
@@ -89,6 +93,7 @@ def _sweep(n: int, tile: int, causal: bool):
 
 
 def _scores(q: Tensor, k: Tensor, rows: slice, columns: slice, causal: bool) -> Tensor:
+    """Of queries that are divided by √d already."""
     scores = q @ k.mT
     if not causal:
         return scores
