@@ -194,7 +194,7 @@ def _in_a_graph() -> bool:
 def _along_tokens(operation, x: Tensor, *arguments) -> Tensor:
     """Apply an operation of (batch, features, length) to (..., length, features)."""
     slots = operation(x.reshape(-1, *x.shape[-2:]).mT, *arguments)
-    return slots.mT.reshape(*x.shape[:-2], -1, x.size(-1))
+    return slots.mT.reshape(*x.shape[:-2], slots.size(-1), x.size(-1))
 
 
 def _check_length(x: Tensor, seq_len: int) -> int:

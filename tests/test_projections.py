@@ -38,7 +38,7 @@ def tokens(*sizes):
 @pytest.mark.parametrize(("seq_len", "proj_dim"), [(12, 4), (11, 5), (7, 7), (13, 1), (5, 11)])
 def test_gives_exactly_proj_dim_slots_whatever_the_axes_before(kind, seq_len, proj_dim):
     projection = KINDS[kind](seq_len, proj_dim)
-    for leading in ((), (2,), (2, 5), (1, 2, 3)):
+    for leading in ((), (2,), (2, 5), (1, 2, 3), (0, 3)):
         for n in {1, seq_len // 2 + 1, seq_len}:
             x = tokens(*leading, n, D)
             slots = projection(x)
