@@ -24,6 +24,7 @@ import pytest
 import torch
 from torch import nn, overrides
 from torch.nn import functional
+from torch.nn.modules import module
 from torch.utils import _python_dispatch
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -175,6 +176,10 @@ CHANGES = {  # what an attempt does, and what shows it
     "a mode for every operation": (
         lambda: FlopCounterMode(display=False).__enter__(),
         _python_dispatch._get_current_dispatch_mode_stack,
+    ),
+    "a hook of every module": (
+        lambda: module.register_module_forward_hook(print),
+        lambda: dict(module._global_forward_hooks),
     ),
     "a device for ever": (lambda: torch.device("meta").__enter__(), lambda: torch.ones(1).device),
 }

@@ -3,6 +3,7 @@
 import gc
 import json
 import math
+import re
 import shutil
 import statistics
 import subprocess
@@ -271,7 +272,7 @@ def test_progress_is_shown_only_when_asked_for(capsys):
     ],
 )
 def test_a_bad_number_is_refused_in_one_sentence(name, value, bound):
-    with pytest.raises(ValueError, match=f"^{name} is {value!r}, expected {bound}$"):
+    with pytest.raises(ValueError, match=f"^{name} is {re.escape(repr(value))}, expected {bound}$"):
         Config(**{name: value})
 
 

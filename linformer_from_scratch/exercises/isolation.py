@@ -1,7 +1,7 @@
 """Whatever an attempt does to Python, NumPy or PyTorch as a whole: afterwards it is as it was before.
 
 What cannot be undone: files written, threads left running, streams closed below Python, limits of the process,
-hooks for all modules of PyTorch, and patches of other modules and classes than those named here.
+and patches of other modules and classes than those named here.
 """
 
 import builtins
@@ -34,6 +34,7 @@ import numpy
 import torch
 from torch import Tensor, nn, overrides
 from torch.nn import functional
+from torch.nn.modules import module
 from torch.utils import _python_dispatch
 
 USED = (builtins, sys, copy, inspect, json, linecache, math, os, random, threading, time, traceback, warnings)
@@ -277,6 +278,16 @@ def items(values: list) -> Setting:
     return Setting(values.copy, lambda kept: values.__setitem__(slice(None), kept))
 
 
+def entries(values: dict) -> Setting:
+    """What a dictionary holds."""
+
+    def write(kept: dict) -> None:
+        values.clear()
+        values.update(kept)
+
+    return Setting(values.copy, write)
+
+
 def attribute(owner: object, name: str) -> Setting:
     """A setting that is an attribute."""
     return Setting(lambda: getattr(owner, name), lambda value: setattr(owner, name, value))
@@ -332,6 +343,11 @@ SETTINGS = (
     items(sys.argv),
     items(sys.meta_path),
     items(sys.path_hooks),
+    *(
+        entries(hooks)
+        for name, hooks in vars(module).items()
+        if name.startswith("_global") and isinstance(hooks, dict)
+    ),
     Setting(handlers, set_handlers),
     Setting(alarm, set_alarm),
     hook(sys.gettrace, sys.settrace),
