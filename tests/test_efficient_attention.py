@@ -14,7 +14,6 @@ from linformer_from_scratch.attention import attention_weights, scaled_dot_produ
 from linformer_from_scratch.benchmark import peak_bytes
 from linformer_from_scratch.efficient import (
     EfficientAttention,
-    exponents,
     hierarchical_attention,
     linear_attention,
     nystrom_attention,
@@ -307,6 +306,8 @@ def test_nystrom_with_a_landmark_for_each_token_is_exact_without_any_step(n):
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         nystrom_attention(q[:1], k[:1], v[:1], n)
     assert counter.get_total_flops() == nystrom_flops(n, 16, n)
+    (nystrom,) = (relative for relative in FAMILY if relative.name == "Nyström")
+    assert max(nystrom.sizes(n)) == max(n - 1, 1)  # with n it would be no relative, but exact
 
 
 # Far from zero
@@ -381,10 +382,10 @@ def test_causal_performer_reads_the_past_though_later_features_are_far_larger(n,
 @pytest.mark.parametrize("d", [D, 64, 256])
 def test_a_huge_later_key_changes_no_bit_of_what_earlier_tokens_read(d):
     torch.manual_seed(0)
-    n, omega = exponents.CHUNK + 40, orthogonal_gaussian(32, d)
+    n, omega = CHUNK + 40, orthogonal_gaussian(32, d)
     q, k, v = torch.randn(3, 2, n, d)
     before = performer_attention(q, k, v, omega, causal=True)
-    for edited in (10, exponents.CHUNK - 1, exponents.CHUNK + 3):
+    for edited in (10, CHUNK - 1, CHUNK + 3):
         for later in (
             omega[0] * d**0.25,
             1e4 * torch.ones(d),
@@ -421,6 +422,9 @@ def test_elu_plus_one_keeps_its_digits_below_zero():
     expected = torch.where(x > 0, x.double() + 1, x.double().exp())
     assert_close(elu_plus_one(x).double(), expected, atol=0, rtol=1e-6)
     torch.autograd.gradcheck(elu_plus_one, torch.randn(7, dtype=torch.float64, requires_grad=True))
+    below = torch.tensor(-80.0, requires_grad=True)
+    (1e30 * elu_plus_one(below)).backward()
+    assert below.grad == 0  # it stops at -69
 
 
 @both_ways
@@ -551,7 +555,7 @@ RECORDED = {
     "tiled exact": lambda q, k, v: tiled_attention(q, k, v, 8),
     "tiled exact, causal": lambda q, k, v: tiled_attention(q, k, v, 8, causal=True),
 }
-SHORTEST = {"linear, causal": CHUNK + 1, "Performer, causal": exponents.CHUNK + 1}  # more than one chunk
+SHORTEST = {"linear, causal": CHUNK + 1, "Performer, causal": CHUNK + 1}  # more than one chunk
 every_recorded = pytest.mark.parametrize("name", RECORDED)
 
 

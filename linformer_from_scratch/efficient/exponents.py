@@ -19,9 +19,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.efficient.blocks import from_blocks, graph_is_written, in_blocks, whole_blocks
-from linformer_from_scratch.efficient.linear import kernel_attention
+from linformer_from_scratch.efficient.linear import CHUNK, kernel_attention
 
-CHUNK = 128  # tokens that meet each other in halves if causal
 MOST_STEPS = 24  # of the sums over chunks, where a graph must hold for every number of them
 
 
@@ -57,10 +56,12 @@ def _halves() -> list[int]:
 
 def _largest_so_far(k: Tensor) -> Tensor:
     """The largest exponent of each feature up to each token. Shape: as k."""
+    largest = k.clone(memory_format=torch.contiguous_format)
     for half in _halves():
-        k = torch.maximum(k, functional.pad(k, (0, 0, half, 0), value=-math.inf)[..., :CHUNK, :])
-    earlier = _one_later(k[..., -1, :].cummax(dim=-2).values)
-    return torch.maximum(k, earlier[..., None, :])
+        pairs = largest.unflatten(-2, (-1, 2, half))
+        pairs[..., 1, :, :].clamp_(min=pairs[..., 0, -1:, :])
+    earlier = _one_later(largest[..., -1, :].cummax(dim=-2).values)
+    return largest.clamp_(min=earlier[..., None, :])
 
 
 def _from_first_half(q: Tensor, k: Tensor, v: Tensor, largest: Tensor, half: int) -> Tensor:

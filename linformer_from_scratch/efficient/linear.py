@@ -20,9 +20,7 @@ from linformer_from_scratch.efficient.blocks import (
 )
 
 CHUNK = 64  # tokens whose scores are held at once if causal
-LOWEST = (
-    -69.0
-)  # of a key: e⁻⁶⁹ is some 10⁻³⁰, far above the smallest float32, so that gradients are finite, too
+LOWEST = -69.0  # where φ stops: 1 / e⁻⁶⁹ is far from the largest float32, so that gradients are finite
 
 
 def elu_plus_one(x: Tensor) -> Tensor:

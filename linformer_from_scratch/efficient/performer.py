@@ -49,7 +49,7 @@ def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: 
     Raises: ValueError if omega has another d than q, or if q, k and v differ in n.
     Cost: 8 n·num_features·d operations; memory O(n·num_features).
     Whatever the length of q and k, the exponentials neither overflow nor all vanish (exponents.py).
-    Causal, it is exported for every n from exponents.CHUNK + 1 on: PyTorch treats a single chunk apart.
+    Causal, it is exported for every n from CHUNK + 1 tokens on: as linear attention.
     """
     check_same_length(q, k, v)
     if omega.size(-1) != q.size(-1):
