@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch.checks import check_size, graph_is_written
+
 
 def project(x: Tensor, E: Tensor) -> Tensor:
     """E x: every slot is a weighted sum of the tokens; n tokens use the first n columns of E.
@@ -43,9 +45,8 @@ class Projection(nn.Module):
 
     def __init__(self, seq_len: int, proj_dim: int):
         super().__init__()
-        for name, size in (("seq_len", seq_len), ("proj_dim", proj_dim)):
-            if type(size) is not int or size < 1:
-                raise ValueError(f"{name} is {size!r}, expected an integer of at least 1")
+        check_size("seq_len", seq_len)
+        check_size("proj_dim", proj_dim)
         self.seq_len, self.proj_dim = seq_len, proj_dim
 
 
@@ -177,18 +178,13 @@ def start_at_windows(E: LearnedProjection) -> LearnedProjection:
 
 def _first_columns(E: Tensor, n: int) -> Tensor:
     """The first n columns of E: a view, except in a graph, where a slice would not export for every n."""
-    return E.index_select(-1, torch.arange(n, device=E.device)) if _in_a_graph() else E[..., :n]
+    return E.index_select(-1, torch.arange(n, device=E.device)) if graph_is_written() else E[..., :n]
 
 
 def _extend(x: Tensor, length: int) -> Tensor:
     """Append zeros up to this length. What is long enough is not copied, except in a graph for every n."""
     missing = length - _check_length(x, length)
-    return functional.pad(x, (0, 0, 0, missing)) if _in_a_graph() or missing else x
-
-
-def _in_a_graph() -> bool:
-    """Whether PyTorch writes down what is done, to do it again with another n."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+    return functional.pad(x, (0, 0, 0, missing)) if graph_is_written() or missing else x
 
 
 def _along_tokens(operation, x: Tensor, *arguments) -> Tensor:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.data import IGNORE, check_size, generator_of
+from linformer_from_scratch.checks import check_size
+from linformer_from_scratch.data import IGNORE, generator_of
 
 VALUES = 16  # different values, so that a guess is right once in 16
 BLANK = 2 * VALUES  # stands where an answer is asked for; VALUES + v is the value v, marked

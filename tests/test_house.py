@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "linformer_from_scratch"
 NAME = PACKAGE.name
 # Whatever is not named here is the ground floor, which imports nothing of ours.
 FLOORS = {
+    "projections": 1,
     "multihead": 1,
     "data": 1,
     "baselines": 2,

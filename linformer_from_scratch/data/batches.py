@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.checks import check_size
 from linformer_from_scratch.data.vocabulary import END, MASK, PAD, SPECIAL
 
 IGNORE = -100  # a target that no loss counts, as in PyTorch's cross entropy
@@ -159,9 +160,3 @@ def pad(rows: Sequence[Sequence[int]], seq_len: int) -> Tensor:
         cut = torch.tensor(found[:seq_len])
         row[: len(cut)] = cut
     return ids
-
-
-def check_size(name: str, size: int, least: int = 1) -> None:
-    """Raise ValueError unless size is an integer, and large enough."""
-    if type(size) is not int or size < least:
-        raise ValueError(f"{name} is {size!r}, expected an integer of at least {least}")

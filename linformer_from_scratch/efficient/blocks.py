@@ -7,21 +7,22 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from linformer_from_scratch.checks import graph_is_written
+
 
 def whole_blocks(n: int, size: int) -> int:
     """Blocks that n tokens need, the last one filled up."""
     return (n + size - 1) // size
 
 
-def in_blocks(x: Tensor, size: int, before: int = 0, after: int = 0) -> Tensor:
-    """Blocks of `size` tokens, each with some tokens before and after it; zeros where the text ends.
+def in_blocks(x: Tensor, size: int) -> Tensor:
+    """Blocks of `size` tokens; zeros where the text ends.
 
-    Shape: (..., n, d) -> (..., blocks, before + size + after, d)
+    Shape: (..., n, d) -> (..., blocks, size, d)
     """
     n = x.size(-2)
-    missing = whole_blocks(n, size) * size - n
-    x = functional.pad(x, (0, 0, before, missing + after))
-    return x.unfold(-2, before + size + after, size).mT  # unfold puts the tokens last
+    blocks = whole_blocks(n, size)
+    return functional.pad(x, (0, 0, 0, blocks * size - n)).unflatten(-2, (blocks, size))
 
 
 def from_blocks(x: Tensor, n: int) -> Tensor:
@@ -65,20 +66,9 @@ def check_same_length(q: Tensor, k: Tensor, v: Tensor) -> int:
     return n
 
 
-def graph_is_written() -> bool:
-    """Whether PyTorch records a program that is to hold for every n: traced, exported or compiled."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing()
-
-
 def at_most(n: int, size: int) -> int:
     """min(n, size), for a size that says the same as n beyond it.
 
     In a graph the size stays: a comparison would be recorded for one n only.
     """
     return size if graph_is_written() else min(n, size)
-
-
-def check_size(name: str, size: int, least: int = 1) -> None:
-    """Raise ValueError unless size is an integer, and large enough."""
-    if type(size) is not int or size < least:
-        raise ValueError(f"{name} is {size!r}, expected an integer of at least {least}")

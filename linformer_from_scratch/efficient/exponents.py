@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.efficient.blocks import from_blocks, graph_is_written, in_blocks, whole_blocks
+from linformer_from_scratch.checks import graph_is_written
+from linformer_from_scratch.efficient.blocks import from_blocks, in_blocks, whole_blocks
 from linformer_from_scratch.efficient.linear import CHUNK, kernel_attention
 
 MOST_STEPS = 24  # of the sums over chunks, where a graph must hold for every number of them

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from linformer_from_scratch.checks import graph_is_written
 from linformer_from_scratch.efficient.blocks import (
     check_same_length,
     computed_in_float32,
     from_blocks,
-    graph_is_written,
     in_blocks,
     whole_blocks,
 )

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
-from linformer_from_scratch.efficient.blocks import check_same_length, check_size, computed_in_float32
+from linformer_from_scratch.checks import check_size
+from linformer_from_scratch.efficient.blocks import check_same_length, computed_in_float32
 
 
 @computed_in_float32

@@ -11,9 +11,9 @@ output, a quotient of two estimates, is not right on average.
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.checks import check_size
 from linformer_from_scratch.efficient.blocks import (
     check_same_length,
-    check_size,
     computed_in_float32,
     whole_blocks,
 )

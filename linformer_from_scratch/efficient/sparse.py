@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.checks import check_size
 from linformer_from_scratch.efficient.blocks import (
     at_most,
     check_same_length,
-    check_size,
     computed_in_float32,
     from_blocks,
     in_blocks,

@@ -12,11 +12,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from linformer_from_scratch.checks import check_size, graph_is_written
 from linformer_from_scratch.efficient.blocks import (
     check_same_length,
-    check_size,
     computed_in_float32,
-    graph_is_written,
 )
 
 

@@ -1,0 +1,14 @@
+"""What many modules ask: is this a size, and is this call being recorded?"""
+
+import torch
+
+
+def check_size(name: str, size: int, least: int = 1) -> None:
+    """Raise ValueError unless size is an integer, and large enough."""
+    if type(size) is not int or size < least:
+        raise ValueError(f"{name} is {size!r}, expected an integer of at least {least}")
+
+
+def graph_is_written() -> bool:
+    """Whether PyTorch records a program that is to hold for every n: traced, exported or compiled."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
