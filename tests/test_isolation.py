@@ -76,6 +76,11 @@ CHANGES = {  # what an attempt does, and what shows it
         torch.is_inference_mode_enabled,
     ),
     "autocast": (lambda: torch.autocast("cpu").__enter__(), lambda: torch.is_autocast_enabled("cpu")),
+    "an autocast that is not left": (lambda: torch.autocast("cpu").__enter__(), isolation.autocast_depth),
+    "cast weights that are kept": (
+        lambda: torch.set_autocast_cache_enabled(False),
+        torch.is_autocast_cache_enabled,
+    ),
     "type of autocast": (
         lambda: torch.set_autocast_dtype("cpu", torch.float16),
         lambda: torch.get_autocast_dtype("cpu"),

@@ -185,6 +185,8 @@ def observe(function: Callable, draw: dict[str, object], needs_grad: bool = True
     arguments = {name: fresh(value, name, seen.leaves, needs_grad) for name, value in draw.items()}
     try:
         seen.value = function(*arguments.values())
+        if type(seen.value) is types.CoroutineType:
+            seen.value.close()  # nobody will await it: else Python says so later, in some other cell
     except BaseException as error:  # SystemExit too: an attempt may not end the notebook
         own = own_frames(function, error)
         seen.error, seen.said = type(error), first_line(error)

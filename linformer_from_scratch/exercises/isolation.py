@@ -221,6 +221,22 @@ def autocast(device: str) -> Setting:
     return Setting(read, write, (False, read()[1]))
 
 
+def autocast_depth() -> int:
+    """How many autocasts have been entered: PyTorch keeps the weights that they cast until the last is left."""
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
+def set_autocast_depth(depth: int) -> None:
+    """Enter or leave so many that none is left over, with the weights it has kept."""
+    if autocast_depth() > depth:
+        torch.clear_autocast_cache()
+    while autocast_depth() > depth:
+        torch.autocast_decrement_nesting()
+    while autocast_depth() < depth:
+        torch.autocast_increment_nesting()
+
+
 def working_directory() -> str | None:
     """None where it is gone."""
     with suppress(OSError):
@@ -314,6 +330,8 @@ SETTINGS = (
     Setting(flushes_denormals, torch.set_flush_denormal, False),
     autocast("cpu"),
     autocast("cuda"),
+    Setting(autocast_depth, set_autocast_depth, 0),
+    Setting(torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled, True),
     Setting(torch.is_warn_always_enabled, torch.set_warn_always, False),
     Setting(torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
     Setting(torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
