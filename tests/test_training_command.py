@@ -1,6 +1,7 @@
 """python -m linformer_from_scratch.training: one command trains, the same again resumes, one evaluates."""
 
 import json
+import os
 import re
 import runpy
 import shutil
@@ -10,6 +11,7 @@ import sys
 import time
 import warnings
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 import torch
@@ -324,6 +326,14 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path, text, command, name):
     (tmp_path / "notes").write_text("mine")
     out, said = command("--folder", tmp_path / name, "--text", text, *SMALL, "--quiet")
     assert out == "" and said == f"{tmp_path / 'notes'} is a file, expected a folder"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are UTF-16 there")
+def test_a_folder_whose_checkpoints_could_not_be_read_again_is_refused(tmp_path, text, command):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path / "run") + b"\xff"))
+    out, said = command("--folder", folder, "--text", text, *SMALL, "--quiet")
+    assert out == "" and "\n" not in said and not folder.exists()
+    assert "expected a name in UTF-8" in said and said.isprintable()
 
 
 def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(tmp_path, text, command, monkeypatch):

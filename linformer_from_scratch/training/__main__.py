@@ -108,6 +108,14 @@ def check_same(folder: Path, kept: dict, asked: dict) -> None:
             )
 
 
+def check_name(folder: Path) -> None:
+    """See that checkpoints in a folder can be read again: safetensors opens paths in UTF-8 only."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"--folder is {str(folder)!r}, expected a name in UTF-8") from None
+
+
 def documents_of(text: str) -> dict[str, str]:
     """Documents by a name or a path."""
     if text == "docstrings":
@@ -121,6 +129,7 @@ def documents_of(text: str) -> dict[str, str]:
 def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
     """The run in its folder, at the step where it stands, and what is to be done when it begins."""
     folder, asked = arguments.folder, None if arguments.evaluate else asked_for(arguments)
+    check_name(folder)
     kept = runs.read_settings(folder, KINDS)
     if not asked and not kept:
         raise ValueError(f"there is no run in {folder}; train one first")
