@@ -29,8 +29,8 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
         return scores.softmax(dim=-1)
     _check_mask(mask, scores)
     nobody = ~mask.any(dim=-1, keepdim=True)  # rows with no key to attend to: all of -inf would be 0/0
-    hidden = scores.new_full((), -math.inf).where(~nobody, 0.0)  # exp(-inf) = 0
-    return torch.where(mask, scores, hidden).softmax(dim=-1).masked_fill(nobody, 0.0)
+    masked = scores.new_full((), -math.inf).where(~nobody, 0.0)  # exp(-inf) = 0
+    return torch.where(mask, scores, masked).softmax(dim=-1).masked_fill(nobody, 0.0)
 
 
 def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:

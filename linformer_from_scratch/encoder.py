@@ -1,6 +1,7 @@
 """A Transformer encoder around whatever attention it is given, and heads for two tasks (chapter 08).
 
 x ← x + Attention(LayerNorm(x)); x ← x + FeedForward(LayerNorm(x))          pre-norm, Xiong et al. 2020
+x ← LayerNorm(x + Attention(x)); x ← LayerNorm(x + FeedForward(x))          post-norm, Vaswani et al. 2017
 
 An attention layer is any module that takes x (batch, n, d_model) and padding_mask (batch, n), True = a real
 token, and returns the shape of x: MultiHeadAttention, LinformerAttention, or one of your own.
@@ -11,8 +12,6 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-
-WIDER = 4  # the feed-forward layer's hidden features, as a multiple of d_model (Vaswani et al. 2017, 3.3)
 
 
 class Block(nn.Module):
@@ -25,24 +24,39 @@ class Block(nn.Module):
         d_model: features per token.
         attention: any layer as the module's docstring describes it.
         dropout: share of numbers set to zero, while training, in what is added to x.
+        mlp_ratio: features inside the feed-forward layer, a multiple of d_model (Vaswani et al. 2017, 3.3).
+        norm_first: False normalises after each of the two, as the first Transformers and BERT do.
+        eps: added to the variance in each LayerNorm.
 
     Shape: x (batch, n, d_model), padding_mask (batch, n) -> (batch, n, d_model)
     """
 
-    def __init__(self, d_model: int, attention: nn.Module, dropout: float = 0.0):
+    def __init__(
+        self,
+        d_model: int,
+        attention: nn.Module,
+        dropout: float = 0.0,
+        mlp_ratio: int = 4,
+        norm_first: bool = True,
+        eps: float = 1e-5,
+    ):
         super().__init__()
-        self.attention_norm = nn.LayerNorm(d_model)
+        self.norm_first = norm_first
+        self.attention_norm = nn.LayerNorm(d_model, eps)
         self.attention = attention
-        self.feed_forward_norm = nn.LayerNorm(d_model)
+        self.feed_forward_norm = nn.LayerNorm(d_model, eps)
         self.feed_forward = nn.Sequential(
-            nn.Linear(d_model, WIDER * d_model), nn.GELU(), nn.Linear(WIDER * d_model, d_model)
+            nn.Linear(d_model, mlp_ratio * d_model), nn.GELU(), nn.Linear(mlp_ratio * d_model, d_model)
         )
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Add what attention found, then what the feed-forward layer made of it."""
-        x = x + self.dropout(self.attention(self.attention_norm(x), padding_mask))
-        return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        if self.norm_first:
+            x = x + self.dropout(self.attention(self.attention_norm(x), padding_mask))
+            return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
+        x = self.attention_norm(x + self.dropout(self.attention(x, padding_mask)))
+        return self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
 
 
 class NoAttention(nn.Module):

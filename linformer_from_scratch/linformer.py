@@ -5,12 +5,11 @@ P̄ = softmax(Q (E K)ᵀ / √d), Linformer(Q, K, V) = P̄ (F V)          Wang e
 E and F are (proj_dim, n): n tokens become proj_dim slots, and P̄ is (n, proj_dim) instead of (n, n).
 """
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.multihead import check_divides, check_inputs, merge_heads, split_heads
+from linformer_from_scratch.heads import AttentionLayer, check_inputs, head_by_head, merge_heads, split_heads
 from linformer_from_scratch.projections import Projection, project
 
 
@@ -26,7 +25,7 @@ def linformer_attention(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor) -
     return scaled_dot_product_attention(q, project(k, E), project(v, F))
 
 
-class LinformerAttention(nn.Module):
+class LinformerAttention(AttentionLayer):
     """Multi-head self-attention in O(n · proj_dim) time and memory, not O(n²).
 
     head_i = softmax(Q_i (E K_i)ᵀ / √d_head) F V_i          Wang et al. 2020, section 4
@@ -46,50 +45,45 @@ class LinformerAttention(nn.Module):
     """
 
     def __init__(self, d_model: int, num_heads: int, E: Projection, F: Projection):
-        super().__init__()
-        check_divides(num_heads, d_model, "d_model")
+        super().__init__(d_model, num_heads)
         if (E.seq_len, E.proj_dim) != (F.seq_len, F.proj_dim):
             raise ValueError(
                 f"E takes {E.seq_len} tokens to {E.proj_dim} slots, F {F.seq_len} to {F.proj_dim}; "
                 "expected the same sizes"
             )
-        self.num_heads, self.E, self.F = num_heads, E, F
-        self.query = nn.Linear(d_model, d_model, bias=False)
-        self.key = nn.Linear(d_model, d_model, bias=False)
-        self.value = nn.Linear(d_model, d_model, bias=False)
-        self.output = nn.Linear(d_model, d_model)
+        self.E, self.F = E, F
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Compress in the cheaper order, then attend with PyTorch's fused kernel."""
-        x = self.real_tokens(x, padding_mask)
-        keys, values = self.slots(x)
-        heads = functional.scaled_dot_product_attention(self.split(self.query(x)), keys, values)
-        return self.output(merge_heads(heads))
-
-    def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """The same output in the paper's order, one head after another: slow, and easy to check by eye."""
-        x = self.real_tokens(x, padding_mask)
-        q, k, v = (self.split(project(x)) for project in (self.query, self.key, self.value))
-        keys, values = self.E(k), self.F(v)  # (batch, num_heads, n, d_head) -> (.., proj_dim, d_head)
-        heads = [
-            scaled_dot_product_attention(q[:, [i]], keys[:, [i]], values[:, [i]])
-            for i in range(self.num_heads)
-        ]
-        return self.output(merge_heads(torch.cat(heads, dim=1)))
+    def project(self, x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (batch, num_heads, n, d_head); keys and values as `slots` says."""
+        x = real_tokens(x, padding_mask)
+        return self.split(self.query(x)), *self.slots(x)
 
     def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Compressed keys and values, (batch, num_heads, proj_dim, d_head) each."""
+        """Compressed keys and values in the cheaper order, (batch, num_heads, proj_dim, d_head) each.
+
+        (E X) W = E (X W) where E commutes: compressing first leaves proj_dim rows for W instead of n.
+        """
         if not (self.E.commutes and self.F.commutes):
             return self.E(self.split(self.key(x))), self.F(self.split(self.value(x)))  # E (X W)
         for_keys = self.E(x)
         for_values = for_keys if self.F is self.E else self.F(x)
         return self.split(self.key(for_keys)), self.split(self.value(for_values))  # (E X) W
 
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Every query reads every slot, by PyTorch's fused kernel: padding is in none of them."""
+        return functional.scaled_dot_product_attention(q, k, v)
+
+    def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """The same output in the paper's order, one head after another: slow, and easy to check by eye."""
+        check_inputs(x, padding_mask, self.query.in_features)
+        q, k, v = super().project(real_tokens(x, padding_mask))
+        return self.output(merge_heads(head_by_head(q, self.E(k), self.F(v))))
+
     def split(self, x: Tensor) -> Tensor:
         """Shape: (batch, n, d_model) -> (batch, num_heads, n, d_head)."""
         return split_heads(x, self.num_heads)
 
-    def real_tokens(self, x: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """X with zeros in place of padding, so that E and F add nothing of it. Shape: as x."""
-        check_inputs(x, padding_mask, self.query.in_features)
-        return x if padding_mask is None else x.masked_fill(~padding_mask[..., None], 0.0)
+
+def real_tokens(x: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """X with zeros in place of padding, so that E and F add nothing of it. Shape: as x."""
+    return x if padding_mask is None else x.masked_fill(~padding_mask[..., None], 0.0)

@@ -216,9 +216,9 @@ def filled(rows: Mapping[str, tuple[Sequence[str], Sequence[str]]], title: str) 
     """Versions of one text below each other, in letters of equal width; marked pieces stand in colour.
 
     Args:
-        rows: name -> (pieces, marks); marks are "", "hidden" (grey), "right" (green) or "wrong" (orange).
+        rows: name -> (pieces, marks); marks are "", "masked" (grey), "right" (green) or "wrong" (orange).
     """
-    colours = {"": INK, "hidden": GREY, "right": VALUE, "wrong": KEY}
+    colours = {"": INK, "masked": GREY, "right": VALUE, "wrong": KEY}
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=9.5, height=0.45 + 0.6 * len(rows))
         widest = max(sum(map(len, pieces)) for pieces, _ in rows.values())

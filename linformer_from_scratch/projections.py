@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from linformer_from_scratch.checks import check_size, graph_is_written
+from linformer_from_scratch.course.checks import check_size, graph_is_written
 
 
 def project(x: Tensor, E: Tensor) -> Tensor:

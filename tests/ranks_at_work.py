@@ -11,17 +11,25 @@ from torch.distributed.nn import functional as torchs_own
 from torch.nn.parallel import DistributedDataParallel
 
 from linformer_from_scratch.distributed import SequenceParallelAttention, experiments, launch
-from linformer_from_scratch.distributed.sequence import cut, own_part, shards, sum_gradients
+from linformer_from_scratch.distributed.sequence import own_part, shard, sharded_parameters, sum_gradients
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection
-from linformer_from_scratch.ranks import agree, joined, mean_over_ranks, mesh, rank, share_of, world_size
 from linformer_from_scratch.training import Config, Trainer
+from linformer_from_scratch.training.ranks import (
+    assert_same_across_ranks,
+    mean_over_ranks,
+    mesh,
+    process_group,
+    rank,
+    share_of,
+    world_size,
+)
 
 
 def everything():
     """All comparisons that need no more than some ranks, in one start of them."""
-    with joined():
+    with process_group():
         found = {f"n = {n}": experiments.errors(n) for n in (4, 11, 13, 16)}  # uneven, and one token a rank
         found["E = F"] = experiments.errors(11, shared=True)
         found["encoder"] = experiments.encoder_errors(11)
@@ -44,7 +52,7 @@ def own_heads():
     torch.manual_seed(1)
     E, F = (LearnedProjection(11, 3, num_heads=5) for _ in range(2))
     whole, x = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 11, 20, dtype=torch.float64)
-    layer = cut(whole)
+    layer = shard(whole)
     return differences(layer, whole, x)
 
 
@@ -55,7 +63,7 @@ def shard_of_padding():
     whole, x = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 11, 20, dtype=torch.float64)
     mask = (torch.arange(11) < 5).expand(2, -1)
     x = torch.where(mask[..., None], x, torch.nan)  # what stands there must not matter
-    return differences(cut(whole), whole, x, mask)
+    return differences(shard(whole), whole, x, mask)
 
 
 def differences(layer, whole, x, mask=None):
@@ -98,48 +106,48 @@ def gradient_of_cube(start, upstream):
 
 def rows_and_columns():
     """Two rows of ranks with texts of their own, each text cut in two: largest difference to one process."""
-    with joined():
+    with process_group():
         table = mesh(sequence=2)
         torch.manual_seed(3)
         E, F = (LearnedProjection(11, 3) for _ in range(2))
         whole, texts = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 1, 11, 20).double()
         sum(whole(text).square().sum() for text in texts).div(2).backward()  # mean over the two rows
         row, group = table["data"].get_local_rank(), table["sequence"].get_group()
-        layer = cut(whole, group)
+        layer = shard(whole, group)
         layer.zero_grad()
         spread = DistributedDataParallel(layer, process_group=table["data"].get_group())
         spread(own_part(texts[row], group)).square().sum().backward()
         sum_gradients(layer, group)
         pairs = [(layer.E.weight.grad, own_part(E.weight.grad, group, dim=-1))]
         pairs += [(getattr(layer, w).weight.grad, getattr(whole, w).weight.grad) for w in ("query", "output")]
-        assert len(shards(layer)) == 2
+        assert len(sharded_parameters(layer)) == 2
         return max((ours - theirs).abs().max().item() for ours, theirs in pairs)
 
 
 def wrong_mesh():
     """Ask for more ranks a text than there are."""
-    with joined():
+    with process_group():
         mesh(sequence=4)
 
 
 def disagree():
     """Ranks that stand at different steps."""
-    with joined():
-        agree(step=40 * (1 - rank()), name="same")
+    with process_group():
+        assert_same_across_ranks(step=40 * (1 - rank()), name="same")
 
 
 def too_long():
     """Rank 1 holds a token more than its columns."""
-    with joined():
+    with process_group():
         torch.manual_seed(0)
-        layer = cut(LinformerAttention(4, 1, LearnedProjection(8, 2), LearnedProjection(8, 2)))
+        layer = shard(LinformerAttention(4, 1, LearnedProjection(8, 2), LearnedProjection(8, 2)))
         layer(torch.randn(1, 4 + rank(), 4))
 
 
 ALIKE = {"proj_dim": 3, "d_model": 8, "num_heads": 2, "batch": 2, "dtype": torch.float32, "tokens": 4}
 
 
-def shard(**other):
+def one_shard(**other):
     """A layer of one shard and its text; rank 1's may be other than rank 0's. None: E = F."""
     size = ALIKE | (other if rank() == 1 else {})
     torch.manual_seed(0)
@@ -171,22 +179,26 @@ def sentence_of(call, *arguments, **named):
 
 def differences_between_ranks():
     """What each rank is told of layers, models and values that are not the same; and that they can go on."""
-    with joined():
+    with process_group():
         found = {}
         for what, value in OTHERS.items():
-            layer, x = shard(**{what: value})
+            layer, x = one_shard(**{what: value})
             found[f"layer {what}"] = sentence_of(layer, x)
-        layer, x = shard()
+        layer, x = one_shard()
         with torch.set_grad_enabled(rank() == 0):
             found["layer gradients"] = sentence_of(layer, x)
-        found["layer tokens"] = sentence_of(*shard(tokens=5))  # uneven shards are nothing wrong
+        found["layer tokens"] = sentence_of(*one_shard(tokens=5))  # uneven shards are nothing wrong
         for what, value in {**OTHERS, "tokens": 7, "seed": 1, "frozen": True}.items():
             if what not in ("batch", "matrices"):
-                found[f"model {what}"] = sentence_of(lambda model: cut(model), whole(**{what: value}))
-        found["agree name"] = sentence_of(agree, **({} if rank() else {"step": 4}))
-        found["agree other name"] = sentence_of(agree, **({"step": 4} if rank() else {}))
-        found["agree nan"] = sentence_of(agree, rate=float("nan"), rates={"a": float("nan")})
-        found["agree kinds"] = sentence_of(agree, shape=(1, 2) if rank() else "a longer text")
+                found[f"model {what}"] = sentence_of(lambda model: shard(model), whole(**{what: value}))
+        found["agree name"] = sentence_of(assert_same_across_ranks, **({} if rank() else {"step": 4}))
+        found["agree other name"] = sentence_of(assert_same_across_ranks, **({"step": 4} if rank() else {}))
+        found["agree nan"] = sentence_of(
+            assert_same_across_ranks, rate=float("nan"), rates={"a": float("nan")}
+        )
+        found["agree kinds"] = sentence_of(
+            assert_same_across_ranks, shape=(1, 2) if rank() else "a longer text"
+        )
         found["other group"] = sentence_of(rank_in_group_of_first)
         found["sum"] = sum_over_ranks(torch.ones(1)).item()
         return found
@@ -214,7 +226,7 @@ def joins_twice():
     """One group after another, in the same processes."""
     sums = []
     for _ in range(2):
-        with joined("cpu"):
+        with process_group("cpu"):
             sums.append(sum_over_ranks(torch.ones(1)).item())
     return sums
 
@@ -258,7 +270,7 @@ def sleeps(folder):
 
 def die():
     """Rank 1 is killed while rank 0 waits for it."""
-    with joined():
+    with process_group():
         if rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         distributed.all_reduce(torch.ones(1))
@@ -266,7 +278,7 @@ def die():
 
 def late():
     """Rank 1 is alive and does not come."""
-    with joined("cpu", wait=2):
+    with process_group("cpu", wait=2):
         if rank() == 1:
             time.sleep(20)
         distributed.all_reduce(torch.ones(1))
@@ -280,7 +292,7 @@ def threads():
 def lost():
     """Rank 1 leaves early; what rank 0 is told."""
     try:
-        with joined():
+        with process_group():
             if rank() == 0:
                 distributed.all_reduce(torch.ones(1))
     except ConnectionError as error:
@@ -294,13 +306,13 @@ def nothing_to_pickle():
 
 def train_apart(folder):
     """Every rank has a folder of its own, and only rank 0's holds a checkpoint."""
-    with joined():
+    with process_group():
         return train(4, 1, folder / str(rank()))
 
 
 def train(rows, accumulation, folder=None, until=None):
     """Losses of a small run, and its last weights."""
-    with joined():
+    with process_group():
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 

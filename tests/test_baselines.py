@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.baselines import bag_of_words, bag_scores, baseline_losses, bigram, unigram
 from linformer_from_scratch.data import IGNORE, PAD, mask_tokens
+from linformer_from_scratch.data.baselines import bag_of_words, bag_scores, baseline_losses, bigram, unigram
 
 VOCAB, BATCH, SEQ_LEN = 7, 5, 11
 TEXT = torch.tensor([3, 4, 3, 5, 3, 4])

@@ -17,7 +17,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from linformer_from_scratch import cost, results
+from linformer_from_scratch import cost
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark import (
     budget,
@@ -62,8 +62,9 @@ from linformer_from_scratch.benchmark.published import (
     TABLE_3,
 )
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
-from linformer_from_scratch.files import locked
-from linformer_from_scratch.results import provenance
+from linformer_from_scratch.course import results
+from linformer_from_scratch.course.files import locked
+from linformer_from_scratch.course.results import provenance
 
 ROOT = Path(__file__).parents[1]
 

@@ -5,9 +5,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch import capstone, results
-from linformer_from_scratch import sentence_encoder as se
+from linformer_from_scratch.course import results
 from linformer_from_scratch.data import documents
+from linformer_from_scratch.limits import capstone
+from linformer_from_scratch.pretrained import sentence_encoder as se
 from linformer_from_scratch.pretrained import tokenize
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
 from linformer_from_scratch.training.recipes import projection_weights
@@ -70,7 +71,7 @@ def texts():
 def test_the_teacher_keeps_everything_of_itself(teacher, texts):
     ids, pairs = texts[0][:12], torch.tensor([[0, 1], [1, 2]])
     expected = capstone.embed_all(teacher, ids, batch=5)
-    found = capstone.kept(teacher, ids, pairs, expected)
+    found = capstone.retention(teacher, ids, pairs, expected)
     assert found["cosine"] == pytest.approx(1) and 0 <= found["first"] <= 1
     ranks = capstone.following_ranks(expected, pairs)
     assert found["reciprocal"] == pytest.approx((1 / ranks).mean().item())
@@ -81,11 +82,11 @@ def test_a_search_for_nothing_is_refused(teacher, texts):
     ids, pairs = capstone.passages({"a": "one two three"}, n=4)
     assert pairs.shape == (0, 2)
     with pytest.raises(ValueError, match="0 pairs of passages, expected at least 1"):
-        capstone.kept(teacher, ids, pairs, capstone.embed_all(teacher, ids))
+        capstone.retention(teacher, ids, pairs, capstone.embed_all(teacher, ids))
 
 
 def test_the_loss_is_the_mean_over_blocks_of_relative_squares(teacher, texts):
-    loss, ids = capstone.LikeTeacher(teacher), texts[0][:2]
+    loss, ids = capstone.DistillationLoss(teacher), texts[0][:2]
     assert loss(teacher, ids).item() == 0
     other = se.linformer_encoder(lambda: start_at_windows(LearnedProjection(32, 8)))
     expected = torch.stack(

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 import yaml
 
-from linformer_from_scratch.ledger import CLAIMS, VERDICTS
+from linformer_from_scratch.course.ledger import CLAIMS, VERDICTS
 
 CHAPTERS = Path(__file__).parents[1] / "chapters"
 LEDGER = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))

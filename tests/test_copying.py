@@ -1,4 +1,4 @@
-"""training/copying.py: which hidden tokens could be copied, and the loss on them."""
+"""training/copying.py: which masked tokens could be copied, and the loss on them."""
 
 import pytest
 import torch

@@ -26,7 +26,8 @@ from linformer_from_scratch.cost import (
     stored_bytes,
     tiled_attention,
 )
-from linformer_from_scratch.multihead import MultiHeadAttention, merge_heads, split_heads
+from linformer_from_scratch.heads import merge_heads, split_heads
+from linformer_from_scratch.multihead import MultiHeadAttention
 
 BATCH, N, HEADS, D_HEAD, K = 3, 11, 5, 7, 2
 D = HEADS * D_HEAD

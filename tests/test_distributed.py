@@ -12,19 +12,19 @@ import torch
 from linformer_from_scratch.cost import DEVICES, Sizes
 from linformer_from_scratch.distributed import (
     SequenceParallelAttention,
-    cut,
     experiments,
     launch,
     linformer_bytes,
     ring_bytes,
+    shard,
     ulysses_bytes,
 )
 from linformer_from_scratch.distributed.plan import plan
-from linformer_from_scratch.distributed.sequence import shards
+from linformer_from_scratch.distributed.sequence import sharded_parameters
 from linformer_from_scratch.encoder import Classifier, Encoder
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
-from linformer_from_scratch.ranks import mesh
+from linformer_from_scratch.training.ranks import mesh
 
 EXACT = 1e-10  # in float64, of the largest number
 COUNTS = (2, 4)
@@ -159,14 +159,15 @@ def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
 
 def test_a_shared_matrix_is_cut_once_and_only_the_first_layer_checks():
     E = LearnedProjection(11, 3)
-    encoder = cut(Encoder(30, 11, 8, [LinformerAttention(8, 2, E, E) for _ in range(3)]))
+    encoder = shard(Encoder(30, 11, 8, [LinformerAttention(8, 2, E, E) for _ in range(3)]))
     layers = [block.attention for block in encoder.blocks]
     assert all(
         type(layer) is SequenceParallelAttention and layer.F is layer.E is layers[0].E for layer in layers
     )
     assert [layer.check for layer in layers] == [True, False, False]
     assert layers[0].E.weight is not E.weight
-    assert {id(shard) for shard in shards(encoder)} == {id(layers[0].E.weight), id(encoder.positions.weight)}
+    own = {id(parameter) for parameter in sharded_parameters(encoder)}
+    assert own == {id(layers[0].E.weight), id(encoder.positions.weight)}
 
 
 def test_a_cut_model_keeps_its_ties_its_mode_and_what_is_frozen():
@@ -174,7 +175,7 @@ def test_a_cut_model_keeps_its_ties_its_mode_and_what_is_frozen():
     layer.F.weight.requires_grad_(False)
     encoder = Encoder(30, 11, 8, [layer, layer]).eval()
     encoder.positions.weight.requires_grad_(False)
-    parts = cut(encoder)
+    parts = shard(encoder)
     first, second = (block.attention for block in parts.blocks)
     assert first is second and type(first) is SequenceParallelAttention and not first.training
     assert first.E.weight.requires_grad and not first.F.weight.requires_grad
@@ -183,7 +184,7 @@ def test_a_cut_model_keeps_its_ties_its_mode_and_what_is_frozen():
 
 
 def test_a_shard_takes_exactly_the_tokens_of_its_columns():
-    layer = cut(LinformerAttention(8, 2, LearnedProjection(11, 3), LearnedProjection(11, 3)))
+    layer = shard(LinformerAttention(8, 2, LearnedProjection(11, 3), LearnedProjection(11, 3)))
     for n in (10, 12):
         with pytest.raises(ValueError, match=f"this shard has {n} tokens and 11 columns of E; pad the text"):
             layer(torch.randn(1, n, 8))
@@ -194,16 +195,16 @@ def test_a_shard_takes_exactly_the_tokens_of_its_columns():
 def test_what_cannot_be_cut_is_refused():
     pooled = MeanPooling(11, 3)
     with pytest.raises(ValueError, match="got a MeanPooling, expected a LearnedProjection"):
-        cut(LinformerAttention(8, 2, pooled, pooled))
+        shard(LinformerAttention(8, 2, pooled, pooled))
     with pytest.raises(ValueError, match="got a MeanPooling, expected a LearnedProjection"):
         SequenceParallelAttention(8, 2, pooled, pooled)
     E = LearnedProjection(11, 3)
     with pytest.raises(ValueError, match="over 3 tokens crosses the edges of shards, expected neighbours=0"):
-        cut(Encoder(30, 11, 8, [LinformerAttention(8, 2, E, E)], neighbours=1))
+        shard(Encoder(30, 11, 8, [LinformerAttention(8, 2, E, E)], neighbours=1))
     with pytest.raises(
         ValueError, match="a Classifier takes a mean over tokens of all ranks; cut its encoder"
     ):
-        cut(Classifier(Encoder(30, 11, 8, [LinformerAttention(8, 2, E, E)]), 2))
+        shard(Classifier(Encoder(30, 11, 8, [LinformerAttention(8, 2, E, E)]), 2))
 
 
 def test_a_plan_by_hand():

@@ -20,8 +20,8 @@ from linformer_from_scratch.training.recipes import (
     SHARING,
     Recipe,
     encoder,
+    lr_scale,
     parameters,
-    slow_parameters,
 )
 
 VOCAB, BATCH, SEQ_LEN, SLOTS, HEADS, LAYERS, CLASSES = 23, 3, 13, 5, 2, 3, 7
@@ -285,11 +285,11 @@ def test_only_projections_that_are_to_be_slow_are_slow(sharing, matrices):
         if kind in ("gaussian", "mean") and sharing == "none":
             continue
         body = encoder(recipe(projection=kind, sharing=sharing), VOCAB)
-        slow = slow_parameters(recipe(projection=kind, sharing=sharing), body)
-        assert len(slow) == (matrices if kind == "slow" else 0)
-        assert {p.shape[-2:] for p in slow} <= {(SLOTS, SEQ_LEN)}
+        scaled = lr_scale(recipe(projection=kind, sharing=sharing), body)
+        assert len(scaled) == (matrices if kind == "slow" else 0)
+        assert {p.shape[-2:] for p in scaled} <= {(SLOTS, SEQ_LEN)}
     mixed = recipe(attention="full+none+full", projection="slow")
-    assert slow_parameters(mixed, encoder(mixed, VOCAB)) == []
+    assert lr_scale(mixed, encoder(mixed, VOCAB)) == {}
 
 
 @pytest.mark.parametrize("kind", ["windows", "slow"])

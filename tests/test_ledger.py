@@ -7,8 +7,8 @@ import nbformat
 import pytest
 import yaml
 
-from linformer_from_scratch import ledger as room
-from linformer_from_scratch.ledger import VERDICTS, LedgerTable, ledger
+from linformer_from_scratch.course import ledger as room
+from linformer_from_scratch.course.ledger import VERDICTS, LedgerTable, ledger
 
 CHAPTERS = Path(__file__).parents[1] / "chapters"
 CONTENT = yaml.safe_load(room.CLAIMS.read_text(encoding="utf-8"))

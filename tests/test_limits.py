@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional
 from torch.testing import assert_close
 
+from linformer_from_scratch.course.results import read_rows
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.limits import (
     accuracies,
@@ -21,7 +22,6 @@ from linformer_from_scratch.low_rank import best_rank, frobenius_error, singular
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import stored_heads
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
-from linformer_from_scratch.results import read_rows
 
 VOCABULARY = 7
 

@@ -6,7 +6,8 @@ from torch import nn
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import padding_mask
-from linformer_from_scratch.multihead import MultiHeadAttention, merge_heads, split_heads
+from linformer_from_scratch.heads import merge_heads, split_heads
+from linformer_from_scratch.multihead import MultiHeadAttention
 
 BATCH, N, HEADS, D_HEAD = 3, 7, 4, 5
 D_MODEL = HEADS * D_HEAD

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from linformer_from_scratch.course.files import locked
 from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, check, hint, progress
 from linformer_from_scratch.exercises.progress import State, Table, load, open_hint, record_pass
-from linformer_from_scratch.files import locked
 
 kept = import_module("linformer_from_scratch.exercises.progress")  # its name in the package is a function's
 PASSED = EXERCISES["0.1"].reference

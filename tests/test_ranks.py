@@ -20,10 +20,11 @@ import ranks_at_work as work
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch import ranks
 from linformer_from_scratch.distributed import launch
 from linformer_from_scratch.distributed.launch import _done as done
+from linformer_from_scratch.training import ranks
 
+IMPORT = "from linformer_from_scratch.training.ranks import process_group"
 SECONDS = 60  # "within seconds" on a machine that does other things as well
 
 
@@ -42,9 +43,9 @@ def test_no_share_is_empty(whole, parts):
 
 def test_without_torchrun_there_is_one_process():
     assert (ranks.rank(), ranks.world_size(), ranks.mean_over_ranks(0.25)) == (0, 1, 0.25)
-    with ranks.joined():
+    with ranks.process_group():
         assert not torch.distributed.is_initialized()
-    ranks.agree(anything=object())
+    ranks.assert_same_across_ranks(anything=object())
     batch = torch.arange(5), torch.arange(5) + 1
     mine, weight = ranks.share_of(batch)
     assert mine[0].tolist() == batch[0].tolist() and mine[1].tolist() == batch[1].tolist() and weight == 1
@@ -93,7 +94,7 @@ def test_more_ranks_than_gpus_are_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     sentence = "rank 1 wants GPU 1 of 1; start as many ranks as there are GPUs"
-    with pytest.raises(ValueError, match=sentence), ranks.joined("cuda"):
+    with pytest.raises(ValueError, match=sentence), ranks.process_group("cuda"):
         pass
 
 
@@ -126,7 +127,7 @@ def set_environment(monkeypatch, values):
 @pytest.mark.parametrize("values, sentence", SET_WRONGLY)
 def test_what_torchrun_sets_is_checked_before_anybody_waits(monkeypatch, values, sentence):
     set_environment(monkeypatch, values)
-    with pytest.raises(ValueError, match=sentence), ranks.joined("cpu"):
+    with pytest.raises(ValueError, match=sentence), ranks.process_group("cpu"):
         pass
 
 
@@ -134,7 +135,7 @@ def test_what_torchrun_sets_is_checked_before_anybody_waits(monkeypatch, values,
 def test_a_wait_takes_a_number_of_seconds(wait):
     with (
         pytest.raises(ValueError, match=re.escape(f"wait is {wait}, expected seconds")),
-        ranks.joined(wait=wait),
+        ranks.process_group(wait=wait),
     ):
         pass
 
@@ -144,14 +145,17 @@ def test_a_rank_on_gpus_must_know_which_is_its_own(monkeypatch, local, what):
     set_environment(monkeypatch, {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": local} | ADDRESS)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(ValueError, match=f"LOCAL_RANK is {what}, expected an integer"), ranks.joined("cuda"):
+    with (
+        pytest.raises(ValueError, match=f"LOCAL_RANK is {what}, expected an integer"),
+        ranks.process_group("cuda"),
+    ):
         pass
 
 
 def test_ranks_cannot_share_out_work_on_other_devices(monkeypatch):
     set_environment(monkeypatch, {"RANK": "0", "WORLD_SIZE": "2"} | ADDRESS)
     monkeypatch.setattr(ranks, "device_of_rank", torch.device)
-    with pytest.raises(ValueError, match="ranks work on cpu or cuda, not on mps"), ranks.joined("mps"):
+    with pytest.raises(ValueError, match="ranks work on cpu or cuda, not on mps"), ranks.process_group("mps"):
         pass
 
 
@@ -163,17 +167,17 @@ def test_a_port_in_use_and_an_address_where_nobody_is_are_named(monkeypatch):
         place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         set_environment(monkeypatch, {"RANK": "0"} | place)
         sentence = f"rank 0 could not meet 2 ranks at 127.0.0.1:{port}: another program holds this port"
-        with pytest.raises(OSError, match=sentence), ranks.joined("cpu"):
+        with pytest.raises(OSError, match=sentence), ranks.process_group("cpu"):
             pass
     set_environment(monkeypatch, {"RANK": "1"} | place)
     sentence = f"rank 1 waited 0.3 s for 2 ranks and not all came; .* 127.0.0.1:{port} here"
-    with pytest.raises(TimeoutError, match=sentence), ranks.joined("cpu", wait=0.3):
+    with pytest.raises(TimeoutError, match=sentence), ranks.process_group("cpu", wait=0.3):
         pass
     assert not torch.distributed.is_initialized()
 
 
 def test_a_stranger_who_holds_the_port_and_says_nothing_holds_up_nobody():
-    code = "from linformer_from_scratch.ranks import joined\nwith joined('cpu', wait=0.3): pass"
+    code = f"{IMPORT}\nwith process_group('cpu', wait=0.3): pass"
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -341,7 +345,7 @@ def test_a_rank_that_lost_another_says_so():
 
 
 def test_a_rank_does_not_wait_for_ever_for_one_that_never_comes(tmp_path):
-    code = "from linformer_from_scratch.ranks import joined\nwith joined('cpu', wait=2): pass"
+    code = f"{IMPORT}\nwith process_group('cpu', wait=2): pass"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

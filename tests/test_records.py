@@ -6,8 +6,8 @@ import pytest
 import torch
 import training_runs as tool
 
-from linformer_from_scratch import results
-from linformer_from_scratch.results import Results
+from linformer_from_scratch.course import results
+from linformer_from_scratch.course.results import Results
 from linformer_from_scratch.training.records import (
     curves_of,
     final_loss,

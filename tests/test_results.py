@@ -11,8 +11,8 @@ from datetime import date
 import pytest
 import torch
 
-from linformer_from_scratch import results
-from linformer_from_scratch.results import Results, mean_and_spread, provenance, read, select
+from linformer_from_scratch.course import results
+from linformer_from_scratch.course.results import Results, mean_and_spread, provenance, read, select
 
 COMMAND = 'python tools/measure.py "all"'
 
@@ -126,7 +126,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, moment):
     code = f"""
 import os, signal
 from pathlib import Path
-from linformer_from_scratch.results import Results
+from linformer_from_scratch.course.results import Results
 found = Results(Path({str(path)!r}), {COMMAND!r})
 found.measure({{"n": 3}}, lambda: {{"loss": 0.5}})
 kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

@@ -5,13 +5,13 @@ import torch
 from safetensors.torch import save_file
 from torch.testing import assert_close
 
-from linformer_from_scratch import capstone
-from linformer_from_scratch import sentence_encoder as se
+from linformer_from_scratch.course.results import read_rows
 from linformer_from_scratch.data import docstrings, split
+from linformer_from_scratch.limits import capstone
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.pretrained import encode, model_weights, tokenize
+from linformer_from_scratch.pretrained import sentence_encoder as se
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
-from linformer_from_scratch.results import read_rows
 
 TEXT = "The bank raised its rates because it expected inflation to rise."
 SAME = {"atol": 2e-5, "rtol": 0}

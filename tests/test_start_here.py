@@ -5,7 +5,7 @@ from collections import namedtuple
 
 import torch
 
-from linformer_from_scratch import start_here
+from linformer_from_scratch.course import start_here
 
 
 def lines(capsys):

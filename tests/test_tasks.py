@@ -10,11 +10,11 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from linformer_from_scratch import results, tasks
-from linformer_from_scratch.data import IGNORE
+from linformer_from_scratch.course import results
+from linformer_from_scratch.data import IGNORE, tasks
+from linformer_from_scratch.data.tasks import BLANK, VALUES, VOCAB_SIZE
 from linformer_from_scratch.efficient.blocks import whole_blocks
 from linformer_from_scratch.encoder import sinusoids
-from linformer_from_scratch.tasks import BLANK, VALUES, VOCAB_SIZE
 
 every_task = pytest.mark.parametrize("task", ["needle", "copy", "recall"])
 
@@ -146,9 +146,9 @@ def test_only_the_slow_linformer_has_slow_parameters(monkeypatch):
     found = {}
 
     class Spy(tool.Trainer):
-        def __init__(self, *args, slow, **rest):
-            super().__init__(*args, slow=slow, **rest)
-            found[name] = len(self.slow)
+        def __init__(self, *args, lr_scale, **rest):
+            super().__init__(*args, lr_scale=lr_scale, **rest)
+            found[name] = len(self.lr_scale)
 
     monkeypatch.setattr(tool, "Trainer", Spy)
     monkeypatch.setattr(tool, "CONFIG", replace(tool.CONFIG, steps=10))

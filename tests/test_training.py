@@ -177,8 +177,8 @@ def test_updates_are_clipped_adamw_only_matrices_decay_and_some_are_slow(slow):
 
     ours, by_hand = classifier(dropout=0).double(), classifier(dropout=0).double()
     config = replace(CONFIG, learning_rate=0.3, weight_decay=0.5)
-    slowly = [parameter for i, parameter in enumerate(ours.parameters()) if i in slow]
-    run = {"loss": quieter, "batches": precise, "config": config, "validation": [], "slow": slowly}
+    scale = {parameter: 0.1 for i, parameter in enumerate(ours.parameters()) if i in slow}
+    run = {"loss": quieter, "batches": precise, "config": config, "validation": [], "lr_scale": scale}
     trainer_of(model=ours, **run).train(until=5)
     norms = adamw_by_hand(by_hand, precise, config, 5, slow)
     assert min(norms) < 1 < max(norms), "some are clipped, some are not"

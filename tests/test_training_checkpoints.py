@@ -34,7 +34,7 @@ from test_training import (
 )
 from torch import nn
 
-from linformer_from_scratch import files
+from linformer_from_scratch.course import files
 from linformer_from_scratch.training import checkpoints
 
 __all__ = ["one_thread"]  # used by being there
@@ -179,7 +179,9 @@ def test_another_configuration_is_refused_with_both_values(tmp_path, name, value
 
 def slow_run(folder=None, first=0):
     model = classifier()
-    return trainer_of(folder, model=model, slow=list(model.parameters())[first : first + 2])
+    return trainer_of(
+        folder, model=model, lr_scale=dict.fromkeys(list(model.parameters())[first : first + 2], 0.1)
+    )
 
 
 def test_a_run_with_slow_parameters_goes_on_as_if_it_had_not_stopped(tmp_path):
@@ -195,7 +197,9 @@ def test_a_run_with_slow_parameters_goes_on_as_if_it_had_not_stopped(tmp_path):
 @pytest.mark.parametrize("other", [{"first": 1}, None])
 def test_other_slow_parameters_are_refused_with_both(tmp_path, other):
     slow_run(tmp_path).train(until=4)
-    with pytest.raises(ValueError, match=r"has slow=\['0.weight', '0.bias'\], this one slow="):
+    with pytest.raises(
+        ValueError, match=r"has lr_scale={'0.weight': 0.1, '0.bias': 0.1}, this one lr_scale="
+    ):
         slow_run(tmp_path, **other) if other else trainer_of(tmp_path)
 
 

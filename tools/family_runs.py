@@ -1,6 +1,6 @@
 """Measure what chapter 09 shows of training: python tools/family_runs.py needle copy
 
-Each word is a task and a file linformer_from_scratch/recorded/09_WORD.json, a row for each run. A run that
+Each word is a task and a file course/recorded/09_WORD.json, a row for each run. A run that
 stands in the file already is not measured again. Every relative may cost as many operations as reading 32
 keys a query; two levels takes its cheapest blocks where they cost more, a fitting stride costs 34, linear
 attention costs 32.5 whatever it may.
@@ -18,15 +18,14 @@ from itertools import product
 import torch
 from torch import nn
 
-from linformer_from_scratch import tasks
-from linformer_from_scratch.data import IGNORE
+from linformer_from_scratch.course.results import RESULTS, Results, select
+from linformer_from_scratch.data import IGNORE, tasks
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.family import FAMILY, largest_size
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, sinusoids
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
-from linformer_from_scratch.results import RESULTS, Results, select
 from linformer_from_scratch.training import Config, Trainer, masked_loss
 from linformer_from_scratch.training.modes import evaluating
 from linformer_from_scratch.training.recipes import projection_weights
@@ -103,7 +102,8 @@ def run(task: str, name: str, n: int, seed: int = 0, keys: int = KEYS, times: in
     config = replace(CONFIG, steps=times * CONFIG.steps)
     batches, model = getattr(tasks, task)(n, TEXTS[task](n), seed), model_for(task, name, n, keys)
     slow = projection_weights(model) if name == SLOW else []
-    trainer = Trainer(model, masked_loss, batches, config, device="cpu", slow=slow)
+    scale = dict.fromkeys(slow, 0.1)  # of the learning rate
+    trainer = Trainer(model, masked_loss, batches, config, device="cpu", lr_scale=scale)
     curve = []
     tenth = config.steps // 10
     for until in range(tenth, config.steps + 1, tenth):

@@ -1,6 +1,6 @@
 """Measure what chapter 12 shows of recall and of writing: python tools/limits_runs.py recall width
 
-Each word is a file linformer_from_scratch/recorded/12_WORD.json, a row for each run. A run that stands in
+Each word is a file course/recorded/12_WORD.json, a row for each run. A run that stands in
 the file already is not measured again. The models and their training are those of tools/family_runs.py.
 
 recall  a value for every key, then all keys again: at 32 keys a query, n rising
@@ -19,6 +19,7 @@ import torch
 from family_runs import FULL, KEYS, MEAN, SLOW, run, size_of
 from torch import nn
 
+from linformer_from_scratch.course.results import RESULTS, Results, select
 from linformer_from_scratch.data import ByteVocabulary, docstrings, generator_of
 from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
@@ -26,7 +27,6 @@ from linformer_from_scratch.limits import next_token_loss, written_loss
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
-from linformer_from_scratch.results import RESULTS, Results, select
 from linformer_from_scratch.training import Config, Trainer
 from linformer_from_scratch.training.corpora import streams
 

@@ -8,7 +8,7 @@ python tools/recorded.py accept "renamed an argument"
 
 import sys
 
-from linformer_from_scratch.results import RESULTS, accept, outdated, read
+from linformer_from_scratch.course.results import RESULTS, accept, outdated, read
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Measure the training runs that chapter 08 shows: python tools/training_runs.py size length
 
-Each word is an experiment and a file linformer_from_scratch/recorded/08_WORD.json, a row for each run. A run
+Each word is an experiment and a file course/recorded/08_WORD.json, a row for each run. A run
 that stands in the file already is not measured again, and one that was killed goes on from its checkpoint.
 
 size      Transformer and Linformer: k, sharing, kinds of E and F; without attention
@@ -25,17 +25,23 @@ from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.baselines import baseline_losses
 from linformer_from_scratch.benchmark import median_seconds, peak_bytes
+from linformer_from_scratch.course.results import RESULTS, Results
 from linformer_from_scratch.data import LabelledBatches, MaskedBatches, docstrings
+from linformer_from_scratch.data.baselines import baseline_losses
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
 from linformer_from_scratch.projections import MeanPooling
-from linformer_from_scratch.results import RESULTS, Results
 from linformer_from_scratch.training import Config, Trainer, accuracy, classification_loss, masked_loss
 from linformer_from_scratch.training.checkpoints import read
 from linformer_from_scratch.training.copying import copying_losses
-from linformer_from_scratch.training.corpora import PACKAGES, judged, passages, streams, vocabulary_for
-from linformer_from_scratch.training.recipes import Recipe, encoder, parameters, slow_parameters
+from linformer_from_scratch.training.corpora import (
+    PACKAGES,
+    passages,
+    streams,
+    validation_batches,
+    vocabulary_for,
+)
+from linformer_from_scratch.training.recipes import Recipe, encoder, lr_scale, parameters
 
 RUNS = Path(__file__).resolve().parents[1] / "build" / "runs"  # checkpoints
 VOCABULARY, TOKENS = 1000, 2048  # tokens of the vocabulary, and in a batch
@@ -85,10 +91,13 @@ def pretrain(name: str, recipe: Recipe, seed: int, steps: int, rate: float) -> d
     torch.manual_seed(seed)
     model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
     config = Config(steps, rate, evaluate_every=steps // JUDGEMENTS, seed=seed)
-    batches, unseen, seen = MaskedBatches(train, *size, seed), judged(held, *size), judged(train, *size)
+    batches, unseen, seen = (
+        MaskedBatches(train, *size, seed),
+        validation_batches(held, *size),
+        validation_batches(train, *size),
+    )
     folder = RUNS / name / folder_name(recipe, seed, steps, rate)
-    slow = slow_parameters(recipe, model)
-    trainer = Trainer(model, masked_loss, batches, config, unseen, folder, slow=slow)
+    trainer = Trainer(model, masked_loss, batches, config, unseen, folder, lr_scale=lr_scale(recipe, model))
     counted = baseline_losses(train, unseen, size[-1])
     start, curve = time.perf_counter(), []
     for until in [*range(config.evaluate_every, steps, config.evaluate_every), steps]:
@@ -110,7 +119,9 @@ def copying(name: str, recipe: Recipe, seed: int) -> dict:
     _, held = streams(documents, vocabulary)
     model = MaskedLanguageModel(encoder(recipe, vocabulary.size)).eval()
     model.load_state_dict(weights_of(name, recipe, seed, "model."))
-    found = copying_losses(model, judged(held, recipe.seq_len, TOKENS // recipe.seq_len, vocabulary.size))
+    found = copying_losses(
+        model, validation_batches(held, recipe.seq_len, TOKENS // recipe.seq_len, vocabulary.size)
+    )
     if recipe.attention == "linformer":
         found["in_windows"] = in_windows(model.encoder.blocks[0].attention.E.weight)
     return {kind: round(loss, 4) for kind, loss in found.items()}

@@ -5,7 +5,8 @@ from look import *
 from manim import *
 
 from linformer_from_scratch.attention import attention_weights
-from linformer_from_scratch.multihead import MultiHeadAttention, merge_heads, split_heads
+from linformer_from_scratch.heads import merge_heads, split_heads
+from linformer_from_scratch.multihead import MultiHeadAttention
 
 N, D_MODEL, HEADS = 5, 6, 3
 HEAD_COLORS = ("#7B4FA3", "#B8860B", "#C2417C")

@@ -19,8 +19,8 @@ from linformer_from_scratch.benchmark.check import check_file
 from linformer_from_scratch.benchmark.commands import COMMAND
 from linformer_from_scratch.benchmark.records import check_row, read
 from linformer_from_scratch.benchmark.suite import PLANS, Job, Plan, jobs, plan_for
-from linformer_from_scratch.files import locked
-from linformer_from_scratch.results import RESULTS, Results, provenance
+from linformer_from_scratch.course.files import locked
+from linformer_from_scratch.course.results import RESULTS, Results, provenance
 
 
 class Parser(argparse.ArgumentParser):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from linformer_from_scratch.benchmark.layers import FUSED, STORED
 from linformer_from_scratch.benchmark.records import DTYPES, median, read, what_of
-from linformer_from_scratch.results import select
+from linformer_from_scratch.course.results import select
 
 COMPARED = "table 3", "layer", "attention"  # parts in which exact attention stands beside Linformer
 SLACK = 0.1  # of the best product, which may have been disturbed; what is only queued is faster by far

@@ -10,7 +10,7 @@ from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.efficient import EfficientAttention, linear_attention
 from linformer_from_scratch.encoder import Block
 from linformer_from_scratch.linformer import LinformerAttention
-from linformer_from_scratch.multihead import MultiHeadAttention, merge_heads
+from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection
 
 Builders = dict[str, Callable[[], nn.Module]]
@@ -24,9 +24,9 @@ SLOTS = (128, 256, 512, 1024, 2048)  # k in the paper's table 3
 class StoredMaps(MultiHeadAttention):
     """Multi-head attention that computes and stores its n×n maps, as was usual before 2022."""
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Shape: (batch, n, d_model) -> (batch, n, d_model)."""
-        return self.output(merge_heads(scaled_dot_product_attention(*self.project(x))))
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """By the definition, all heads at once."""
+        return scaled_dot_product_attention(q, k, v, self.mask(q, padding_mask))
 
 
 class KeysFirst(LinformerAttention):
@@ -40,10 +40,9 @@ class KeysFirst(LinformerAttention):
 class AsPublished(KeysFirst):
     """Linformer as the paper wrote it: E(XW), and n×k maps that are stored."""
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Shape: (batch, n, d_model) -> (batch, n, d_model)."""
-        heads = scaled_dot_product_attention(self.split(self.query(x)), *self.slots(x))
-        return self.output(merge_heads(heads))
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """By the definition, all heads at once."""
+        return scaled_dot_product_attention(q, k, v)
 
 
 def shared(kind: type[LinformerAttention], n: int, d_model: int, num_heads: int, proj_dim: int) -> nn.Module:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from linformer_from_scratch import results
 from linformer_from_scratch.benchmark.statistics import measured_crossover, ratio, spread
 from linformer_from_scratch.cost import Device, Sizes, Step, floor_seconds
-from linformer_from_scratch.results import shortened
+from linformer_from_scratch.course import results
+from linformer_from_scratch.course.results import shortened
 
 Table = dict[int, dict[int, float]]  # n -> k -> number
 Lines = tuple[list[int], dict[str, list[float]]]  # lengths, and variant -> a number at each

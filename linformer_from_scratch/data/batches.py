@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.checks import check_size
+from linformer_from_scratch.course.checks import check_size
 from linformer_from_scratch.data.vocabulary import END, MASK, PAD, SPECIAL
 
 IGNORE = -100  # a target that no loss counts, as in PyTorch's cross entropy
@@ -50,9 +50,9 @@ def split(documents: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
 
     Raises: as held_out.
     """
-    hidden = set(held_out(documents))
-    learned = {title: text for title, text in documents.items() if title not in hidden}
-    return learned, {title: text for title, text in documents.items() if title in hidden}
+    titles = set(held_out(documents))
+    learned = {title: text for title, text in documents.items() if title not in titles}
+    return learned, {title: text for title, text in documents.items() if title in titles}
 
 
 def stream(texts: Iterable[str], vocabulary) -> Tensor:

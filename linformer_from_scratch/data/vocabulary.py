@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from linformer_from_scratch.course.files import atomic_write
 from linformer_from_scratch.data.text import shown
-from linformer_from_scratch.files import write_whole
 
 PAD, MASK, END = range(3)  # padding; a token to be guessed; the end of a document
 SPECIAL = ("<pad>", "<mask>", "<end>")
@@ -70,7 +70,7 @@ class SubwordVocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write the pieces as JSON."""
-        write_whole(Path(path), self._tokenizer.to_str(pretty=True))
+        atomic_write(Path(path), self._tokenizer.to_str(pretty=True))
 
     @classmethod
     def load(cls, path: str | Path) -> "SubwordVocabulary":

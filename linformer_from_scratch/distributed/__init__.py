@@ -6,17 +6,17 @@ experiments: what ranks are asked to show. Training on shares of the batch is tr
 """
 
 from linformer_from_scratch.distributed.launch import launch
-from linformer_from_scratch.distributed.sequence import SequenceParallelAttention, cut, sum_gradients
+from linformer_from_scratch.distributed.sequence import SequenceParallelAttention, shard, sum_gradients
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes, sent_bytes, ulysses_bytes
 
 __all__ = [
     "SequenceParallelAttention",
-    "cut",
     "launch",
     "linformer_bytes",
     "ring_bytes",
     "sent_bytes",
+    "shard",
     "sum_gradients",
     "sum_over_ranks",
     "ulysses_bytes",

@@ -8,7 +8,7 @@ import sys
 from functools import partial
 
 from linformer_from_scratch.distributed.experiments import encoder_errors, errors
-from linformer_from_scratch.ranks import device_of_rank, joined, rank, world_size
+from linformer_from_scratch.training.ranks import device_of_rank, process_group, rank, world_size
 
 LIMIT = 1e-10  # of a relative difference in float64
 
@@ -20,7 +20,7 @@ def main() -> None:
         description="See that the ranks of this machine compute what one process does.",
     ).parse_args()
     kind = device_of_rank().type  # GPUs where there are some
-    with joined(kind):
+    with process_group(kind):
         n = 8 * world_size() + 3  # uneven shards
         for what, compare in (
             ("a layer", partial(errors, n, device=kind)),

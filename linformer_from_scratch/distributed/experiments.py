@@ -13,29 +13,35 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from linformer_from_scratch.cost import Sizes
-from linformer_from_scratch.distributed import sequence
-from linformer_from_scratch.distributed.sequence import cut, own_part, sum_gradients
+from linformer_from_scratch.distributed.sequence import Reduce, own_part, shard, sum_gradients
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.distributed.wire import sent_bytes
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection
-from linformer_from_scratch.ranks import Group, device_of_rank, joined, rank, world_size
+from linformer_from_scratch.training.ranks import Group, device_of_rank, process_group, rank, world_size
 
 CPU = torch.device("cpu")
 PAUSE = 0.05  # seconds, so that what was sent has been counted
 
 
-def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, device: str = "cpu") -> dict[str, float]:
+def errors(
+    seq_len: int,
+    proj_dim: int = 7,
+    shared: bool = False,
+    device: str = "cpu",
+    reduce: Reduce = sum_over_ranks,
+) -> dict[str, float]:
     """How far a layer on shards is from the same layer in one process, in float64, on this rank.
 
     Of the output, and of the gradients of the input, E, F and the weights: the largest difference divided by
-    the largest number. Some tokens are padding.
+    the largest number. Some tokens are padding. reduce: as SequenceParallelAttention.
     """
-    with joined(device):
+    with process_group(device):
         whole, x, upstream, mask = _layer_and_texts(seq_len, proj_dim, shared, device_of_rank(device))
         expected = _run(whole, x, upstream, mask)
-        layer = cut(whole)
+        layer = shard(whole)
+        layer.reduce = reduce
         found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
         sum_gradients(layer)
         return {
@@ -53,24 +59,22 @@ def errors(seq_len: int, proj_dim: int = 7, shared: bool = False, device: str = 
 
 def first_sum(numbers: Sequence[float]) -> list[float]:
     """This rank's own number, and what all_reduce made of it."""
-    with joined("cpu"):
+    with process_group("cpu"):
         x = torch.tensor([numbers[rank()]])
         distributed.all_reduce(x)
         return [numbers[rank()], x.item()]
 
 
 def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
-    """The same, summed as one would at first: by distributed.all_reduce, which autograd does not see.
+    """The same, reduced as one would at first: by distributed.all_reduce, which autograd does not see.
 
     And what PyTorch warns of.
     """
-    proper, sequence.sum_over_ranks = sequence.sum_over_ranks, _sum_in_place
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            return errors(seq_len), [str(warning.message).partition(".")[0] for warning in caught]
-    finally:
-        sequence.sum_over_ranks = proper
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return errors(seq_len, reduce=_sum_in_place), [
+            str(warning.message).partition(".")[0] for warning in caught
+        ]
 
 
 def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
@@ -80,11 +84,11 @@ def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
     """
     from torch.distributed.tensor.debug import CommDebugMode  # slow to load
 
-    with joined("cpu"):
+    with process_group("cpu"):
         found = {}
         for n in lengths:
             whole, x, upstream, _ = _layer_and_texts(n)
-            layer = cut(whole)
+            layer = shard(whole)
             layer.check = False
             with CommDebugMode() as forward:
                 output = layer(own_part(x).requires_grad_())
@@ -97,15 +101,15 @@ def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
 
 def different_batches(sizes: Sequence[int]) -> Tensor:
     """A layer whose ranks are given batches of different sizes."""
-    with joined("cpu"):
-        layer = cut(_layer_and_texts(seq_len=11)[0])
+    with process_group("cpu"):
+        layer = shard(_layer_and_texts(seq_len=11)[0])
         n = layer.E.seq_len
         return layer(torch.randn(sizes[rank()], n, 20, dtype=torch.float64)).detach()
 
 
 def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict[str, float]:
     """The same of a masked language model of two blocks that share one E: its loss, and some gradients."""
-    with joined(device):
+    with process_group(device):
         torch.manual_seed(0)
         E = LearnedProjection(seq_len, proj_dim)
         encoder = Encoder(30, seq_len, 20, [LinformerAttention(20, 5, E, E) for _ in range(2)])
@@ -113,7 +117,7 @@ def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict
         ids, targets = torch.randint(30, (2, 2, seq_len)).to(device_of_rank(device))
         expected = functional.cross_entropy(whole(ids).flatten(0, 1), targets.flatten())
         expected.backward()
-        model = cut(whole)
+        model = shard(whole)
         scores = model(own_part(ids)).flatten(0, 1)
         loss = functional.cross_entropy(scores, own_part(targets).flatten(), reduction="sum") / ids.numel()
         model.zero_grad()
@@ -133,13 +137,13 @@ def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict
 
 def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool = False) -> dict[int, int]:
     """Bytes that this rank sends for a layer's forward pass, for each length of a text of batch 1."""
-    with joined("cpu"):
+    with process_group("cpu"):
         found = {}
         for n in lengths:
             torch.manual_seed(0)
             s = Sizes(n, d_model, num_heads=1, proj_dim=proj_dim)
             E, F = (LearnedProjection(n, proj_dim) for _ in range(2))
-            layer = cut(LinformerAttention(d_model, s.num_heads, E, E if shared else F))
+            layer = shard(LinformerAttention(d_model, s.num_heads, E, E if shared else F))
             layer.check = False
             x = own_part(torch.randn(1, n, d_model))
             found[n] = _sent_by(lambda layer=layer, x=x: layer(x))
@@ -148,7 +152,7 @@ def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool 
 
 def sent_by_exact(lengths: Sequence[int], d_model: int = 64) -> dict[str, dict[int, int]]:
     """Bytes that this rank sends for what exact attention must exchange, around a ring and by Ulysses."""
-    with joined("cpu"):
+    with process_group("cpu"):
         return {
             exchange.__name__.removeprefix("_"): {
                 n: _sent_by(lambda n=n, exchange=exchange: exchange(torch.randn(n // world_size(), d_model)))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import distributed
 
-from linformer_from_scratch.ranks import GRACE
+from linformer_from_scratch.training.ranks import GRACE
 
 MOST = 256  # ranks of one machine
 NEW = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
@@ -31,7 +31,7 @@ def launch(function: Callable, ranks: int, *arguments: object) -> list:
 
     Each computes with one thread, as under torchrun. They start anew, so the function must stand in a module,
     and arguments and results must be picklable; each rank has a copy of the arguments.
-    Each is one of several ranks once it enters ranks.joined.
+    Each is one of several ranks once it enters ranks.process_group.
     When the call ends, by a result, a failure or an interrupt, so do the processes; a rank that lingers after
     its result is ended after some seconds.
 

@@ -6,6 +6,7 @@ sum over ranks of these slots is what one process would have: (proj_dim, d_model
 
 import copy
 import zlib
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, distributed, nn
@@ -14,7 +15,9 @@ from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.encoder import Classifier, Encoder
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection, Projection
-from linformer_from_scratch.ranks import Group, agree, rank, shares, world_size
+from linformer_from_scratch.training.ranks import Group, assert_same_across_ranks, rank, shares, world_size
+
+Reduce = Callable[[Tensor, Group], Tensor]
 
 
 class SequenceParallelAttention(LinformerAttention):
@@ -30,6 +33,7 @@ class SequenceParallelAttention(LinformerAttention):
         check: first see that the ranks' batches and layers are alike, a few bytes more. Sums of tensors that
             are not alike end in a crash or in wrong numbers, so only layers behind a checked one should do
             without, and all ranks the same ones.
+        reduce: (this rank's part, group) -> the sum over the ranks.
 
     Shape: x (batch, seq_len of this rank, d_model), padding_mask (batch, seq_len of this rank) -> as x
     Raises: ValueError as LinformerAttention, if E or F is not learned, if x has not one token for each
@@ -46,11 +50,12 @@ class SequenceParallelAttention(LinformerAttention):
         F: Projection,
         group: Group = None,
         check: bool = True,
+        reduce: Reduce = sum_over_ranks,
     ):
         _check_learned(E)
         _check_learned(F)
         super().__init__(d_model, num_heads, E, F)
-        self.group, self.check = group, check
+        self.group, self.check, self.reduce = group, check, reduce
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """As one process does, of texts that fill the shard."""
@@ -76,7 +81,7 @@ class SequenceParallelAttention(LinformerAttention):
     def _sum(self, part: Tensor, batch: int) -> Tensor:
         """Over the ranks, if they are to sum the same thing."""
         if self.check:
-            agree(
+            assert_same_across_ranks(
                 self.group,
                 batch=batch,
                 d_model=self.query.in_features,
@@ -87,10 +92,10 @@ class SequenceParallelAttention(LinformerAttention):
                 dtype=part.dtype,
                 gradients=part.requires_grad,
             )
-        return sum_over_ranks(part, self.group)
+        return self.reduce(part, self.group)
 
 
-def cut(model: nn.Module, group: Group = None) -> nn.Module:
+def shard(model: nn.Module, group: Group = None) -> nn.Module:
     """This rank's copy of a model: attention layers with its columns of E and F, encoders with its positions.
 
     The rest is the same on all ranks, and so must the model be before it is cut, to the last number: all
@@ -104,7 +109,7 @@ def cut(model: nn.Module, group: Group = None) -> nn.Module:
         or if the model holds a Classifier, which takes a mean over all tokens; if the ranks' models differ.
     """
     if world_size(group) > 1:
-        agree(group, **_description(model))
+        assert_same_across_ranks(group, **_description(model))
     holder = nn.ModuleList([copy.deepcopy(model)])
     layers: dict[int, SequenceParallelAttention] = {}  # one that stands in two places stays one
     matrices: set[int] = set()
@@ -112,11 +117,11 @@ def cut(model: nn.Module, group: Group = None) -> nn.Module:
         if isinstance(parent, Classifier):
             raise ValueError("a Classifier takes a mean over tokens of all ranks; cut its encoder")
         if isinstance(parent, Encoder):
-            _cut_positions(parent, group)
+            _shard_positions(parent, group)
         for name, child in list(parent._modules.items()):
             if isinstance(child, LinformerAttention):
                 if id(child) not in layers:
-                    layers[id(child)] = _cut_attention(child, matrices, group, check=not layers)
+                    layers[id(child)] = _shard_attention(child, matrices, group, check=not layers)
                 setattr(parent, name, layers[id(child)])
     return holder[0]
 
@@ -134,12 +139,12 @@ def _description(model: nn.Module) -> dict[str, object]:
     return sizes | heads | numbers
 
 
-def _cut_attention(
+def _shard_attention(
     whole: LinformerAttention, matrices: set[int], group: Group, check: bool
 ) -> SequenceParallelAttention:
     for matrix in (whole.E, whole.F):
         if id(matrix) not in matrices:  # a shared one is cut once
-            _cut_projection(matrix, group)
+            _shard_projection(matrix, group)
             matrices.add(id(matrix))
     layer = SequenceParallelAttention(
         whole.query.in_features, whole.num_heads, whole.E, whole.F, group, check
@@ -149,14 +154,14 @@ def _cut_attention(
     return layer.train(whole.training)
 
 
-def _cut_projection(E: Projection, group: Group) -> None:
+def _shard_projection(E: Projection, group: Group) -> None:
     _check_learned(E)
     columns = own_part(E.weight.detach(), group, dim=-1).clone()
     E.weight = nn.Parameter(columns, requires_grad=E.weight.requires_grad)
     E.seq_len = columns.size(-1)
 
 
-def _cut_positions(encoder: Encoder, group: Group) -> None:
+def _shard_positions(encoder: Encoder, group: Group) -> None:
     if encoder.neighbours is not None:
         width = encoder.neighbours.kernel_size[0]
         raise ValueError(
@@ -179,7 +184,7 @@ def own_part(x: Tensor, group: Group = None, dim: int = 1) -> Tensor:
 
 def sum_gradients(model: nn.Module, group: Group = None) -> None:
     """After backward: sum the gradients of all weights that every rank holds. Shards keep their own."""
-    own = {id(parameter) for parameter in shards(model)}
+    own = {id(parameter) for parameter in sharded_parameters(model)}
     for parameter in model.parameters():
         if parameter.requires_grad and id(parameter) not in own:
             if parameter.grad is None:  # all ranks must take part
@@ -188,7 +193,7 @@ def sum_gradients(model: nn.Module, group: Group = None) -> None:
                 distributed.all_reduce(parameter.grad, group=group)
 
 
-def shards(model: nn.Module) -> list[nn.Parameter]:
+def sharded_parameters(model: nn.Module) -> list[nn.Parameter]:
     """Parameters of which every rank holds a part: columns of E and F, positions of an Encoder; each once."""
     found = []
     for module in model.modules():

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, distributed
 
-from linformer_from_scratch.ranks import Group, world_size
+from linformer_from_scratch.training.ranks import Group, world_size
 
 
 class _SumOverRanks(torch.autograd.Function):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.checks import graph_is_written
+from linformer_from_scratch.course.checks import graph_is_written
 
 
 def whole_blocks(n: int, size: int) -> int:

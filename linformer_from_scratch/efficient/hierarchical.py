@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.checks import check_size
+from linformer_from_scratch.course.checks import check_size
 from linformer_from_scratch.efficient.blocks import (
     at_most,
     check_same_length,
@@ -42,11 +42,11 @@ def hierarchical_attention(q: Tensor, k: Tensor, v: Tensor, block: int, causal: 
 
     near = q @ k.mT  # (..., blocks, block, block)
     far = q @ mean_k.mT[..., None, :, :] + sizes.to(q.dtype).log()
-    hidden, own = real[:, None, :] == 0, torch.eye(blocks, dtype=torch.bool, device=q.device)
+    masked, own = real[:, None, :] == 0, torch.eye(blocks, dtype=torch.bool, device=q.device)
     if causal:
-        hidden = hidden | torch.ones(block, block, dtype=torch.bool, device=q.device).triu(1)
+        masked = masked | torch.ones(block, block, dtype=torch.bool, device=q.device).triu(1)
         own = own | torch.ones_like(own).triu(1)
-    scores = near.masked_fill(hidden, -math.inf), far.masked_fill(own[:, None, :], -math.inf)
+    scores = near.masked_fill(masked, -math.inf), far.masked_fill(own[:, None, :], -math.inf)
     weights = torch.cat(scores, dim=-1).softmax(dim=-1)  # (..., blocks, block, block + blocks)
     output = weights[..., :block] @ v + weights[..., block:] @ mean_v[..., None, :, :]
     return from_blocks(output, n)

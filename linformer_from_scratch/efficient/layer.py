@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from linformer_from_scratch.multihead import check_divides, check_inputs, merge_heads, split_heads
+from linformer_from_scratch.heads import AttentionLayer
 
 
-class EfficientAttention(nn.Module):
+class EfficientAttention(AttentionLayer):
     """head_i = attend(Q_i, K_i, V_i), concatenated and mixed as in chapter 02.
 
     Args:
@@ -21,18 +21,11 @@ class EfficientAttention(nn.Module):
     """
 
     def __init__(self, d_model: int, num_heads: int, attend: Callable[[Tensor, Tensor, Tensor], Tensor]):
-        super().__init__()
-        check_divides(num_heads, d_model, "d_model")
-        self.num_heads, self.attend = num_heads, attend
-        self.query = nn.Linear(d_model, d_model, bias=False)
-        self.key = nn.Linear(d_model, d_model, bias=False)
-        self.value = nn.Linear(d_model, d_model, bias=False)
-        self.output = nn.Linear(d_model, d_model)
+        super().__init__(d_model, num_heads)
+        self.relative = attend
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Shape: (batch, n, d_model) -> (batch, n, d_model)."""
-        check_inputs(x, padding_mask, self.query.in_features)
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """As the relative does, where no token is padding."""
         if padding_mask is not None and not padding_mask.all():
             raise ValueError(f"{(~padding_mask).sum()} tokens are padding, expected 0")
-        q, k, v = (split_heads(project(x), self.num_heads) for project in (self.query, self.key, self.value))
-        return self.output(merge_heads(self.attend(q, k, v)))
+        return self.relative(q, k, v)

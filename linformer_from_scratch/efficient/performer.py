@@ -11,7 +11,7 @@ output, a quotient of two estimates, is not right on average.
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.checks import check_size
+from linformer_from_scratch.course.checks import check_size
 from linformer_from_scratch.efficient.blocks import (
     check_same_length,
     computed_in_float32,

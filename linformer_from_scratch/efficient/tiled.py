@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from linformer_from_scratch.checks import check_size, graph_is_written
+from linformer_from_scratch.course.checks import check_size, graph_is_written
 from linformer_from_scratch.efficient.blocks import (
     check_same_length,
     computed_in_float32,

@@ -7,7 +7,7 @@ from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.distributed.wire import linformer_bytes
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
-from linformer_from_scratch.ranks import shares
+from linformer_from_scratch.training.ranks import shares
 
 # 11.1: one gradient from the ranks' gradients
 

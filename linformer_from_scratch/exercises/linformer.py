@@ -9,8 +9,8 @@ from torch.nn import functional
 from linformer_from_scratch.exercises.attention import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.heads import merge_heads, split_heads
 from linformer_from_scratch.linformer import linformer_attention
-from linformer_from_scratch.multihead import merge_heads, split_heads
 
 BATCH, HEADS = 2, 3
 SIZES = ((7, 4, 5), (5, 6, 4), (1, 2, 3), (9, 8, 6))  # tokens, slots, features of a head, for each draw

@@ -10,7 +10,7 @@ from linformer_from_scratch.attention import attention_weights, scaled_dot_produ
 from linformer_from_scratch.exercises.attention import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
-from linformer_from_scratch.multihead import merge_heads, split_heads
+from linformer_from_scratch.heads import merge_heads, split_heads
 
 BATCH = 2
 SIZES = ((5, 3, 4), (7, 2, 5), (1, 4, 3), (6, 3, 2))  # tokens, heads, features of a head, for each draw

@@ -12,8 +12,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from linformer_from_scratch.course.files import PACKAGE, atomic_write, locked
 from linformer_from_scratch.exercises.answers import Answer
-from linformer_from_scratch.files import PACKAGE, locked, write_whole
 
 FORMAT = "linformer-from-scratch progress 1"  # tells our file from others of the same name
 NAME = ".progress.json"
@@ -122,7 +122,7 @@ def sound(file: Path) -> State:
 def write(file: Path, state: State) -> None:
     """Write the whole file or nothing: a kill in between leaves the old one."""
     content = {"format": FORMAT, "passed": sorted(state.passed), "hints": state.hints}
-    write_whole(file, json.dumps(content, indent=1, sort_keys=True))
+    atomic_write(file, json.dumps(content, indent=1, sort_keys=True))
 
 
 def parsed(text: str) -> State:

@@ -17,16 +17,16 @@ from linformer_from_scratch.benchmark.memory import is_out_of_memory
 from linformer_from_scratch.data import MaskedBatches, docstrings, public_documents, read_documents
 from linformer_from_scratch.data.public import HUB
 from linformer_from_scratch.encoder import MaskedLanguageModel
-from linformer_from_scratch.ranks import WAIT, agree, joined, rank
 from linformer_from_scratch.training import Config, Trainer, masked_loss, runs
-from linformer_from_scratch.training.corpora import judged, streams
+from linformer_from_scratch.training.corpora import streams, validation_batches
+from linformer_from_scratch.training.ranks import WAIT, assert_same_across_ranks, process_group, rank
 from linformer_from_scratch.training.recipes import (
     PROJECTIONS,
     SHARING,
     Recipe,
     encoder,
+    lr_scale,
     parameters,
-    slow_parameters,
 )
 from linformer_from_scratch.training.settings import LARGEST, check_ranges, setting
 
@@ -141,12 +141,12 @@ def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
     vocabulary = runs.vocabulary_of(folder, documents, material.vocabulary, going_on=bool(kept))
     sides = streams(documents, vocabulary)
     found = runs.hashes(documents, sides)
-    agree(**(settings | found | {"text": None}))  # wherever it lies: its hash counts
+    assert_same_across_ranks(**(settings | found | {"text": None}))  # wherever it lies: its hash counts
     unknown = runs.check_hashes(folder, kept, found) if kept else None
     if unknown and rank() == 0:
         warnings.warn(unknown, stacklevel=1)
     size = recipe.seq_len, material.batch_size, vocabulary.size
-    batches, unseen = MaskedBatches(sides[0], *size, config.seed), judged(sides[1], *size)
+    batches, unseen = MaskedBatches(sides[0], *size, config.seed), validation_batches(sides[1], *size)
     torch.manual_seed(config.seed)
     model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
     trainer = Trainer(
@@ -159,7 +159,7 @@ def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
         device=arguments.device,
         compile=arguments.compile,
         progress=not arguments.quiet,
-        slow=slow_parameters(recipe, model),
+        lr_scale=lr_scale(recipe, model),
     )
 
     def begin():
@@ -173,7 +173,7 @@ def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
 def main(words: list[str] | None = None) -> None:
     """Run one command, alone or as one of several ranks."""
     arguments = parser().parse_args(words)
-    with joined(arguments.device, arguments.wait):
+    with process_group(arguments.device, arguments.wait):
         run(arguments)
 
 

@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from linformer_from_scratch.files import write_whole
+from linformer_from_scratch.course.files import atomic_write
 
 FORMAT = "linformer_from_scratch.training 2"
 OLDER = "linformer_from_scratch.training 1"  # without a hash of what it holds
@@ -34,7 +34,7 @@ def write(folder: Path, step: int, tensors: Mapping[str, Tensor], record: Mappin
     whole = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}  # shared ones, too
     said = json.dumps({"step": step, **record})
     try:
-        write_whole(path, save(whole, {"format": FORMAT, "record": said, "sha256": _hash(whole, said)}))
+        atomic_write(path, save(whole, {"format": FORMAT, "record": said, "sha256": _hash(whole, said)}))
     except OSError as error:
         kept = newest(folder)
         last = f"{kept[0].name} is kept" if kept else "there is no earlier one"

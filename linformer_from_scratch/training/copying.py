@@ -1,4 +1,4 @@
-"""Is a hidden token to be had by copying? Losses on tokens that stand elsewhere in the text, and on the rest.
+"""Is a masked token to be had by copying? Losses on tokens that stand elsewhere in the text, and on the rest.
 
 In language models without attention, most of what they lack is lacking there (Arora et al. 2023, Zoology,
 arXiv 2312.04927: "associative recall").
@@ -14,9 +14,9 @@ from linformer_from_scratch.data import IGNORE
 
 
 def copies(inputs: Tensor, targets: Tensor) -> Tensor:
-    """Where in its text does each hidden token's answer stand, visible, farther than one token away?
+    """Where in its text does each masked token's answer stand, visible, farther than one token away?
 
-    Shape: (batch, n), (batch, n) with IGNORE where nothing is hidden -> bool (hidden tokens, n), hidden
+    Shape: (batch, n), (batch, n) with IGNORE where nothing is masked -> bool (masked tokens, n), masked
         tokens in row-major order
     """
     row, column = (targets != IGNORE).nonzero(as_tuple=True)
@@ -27,7 +27,7 @@ def copies(inputs: Tensor, targets: Tensor) -> Tensor:
 
 @torch.no_grad()
 def copying_losses(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> dict[str, float]:
-    """Mean loss, in nats per token, on hidden tokens that have copies in their text, and on the others.
+    """Mean loss, in nats per token, on masked tokens that have copies in their text, and on the others.
 
     Args:
         model: a MaskedLanguageModel, in evaluation mode.
@@ -35,9 +35,9 @@ def copying_losses(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -
     """
     losses, found = [], []
     for inputs, targets in batches:
-        hidden = targets != IGNORE
-        scores = model(inputs, where=hidden)
-        losses.append(functional.cross_entropy(scores, targets[hidden], reduction="none"))
+        masked = targets != IGNORE
+        scores = model(inputs, where=masked)
+        losses.append(functional.cross_entropy(scores, targets[masked], reduction="none"))
         found.append(copies(inputs, targets).any(dim=1))
     each, repeated = torch.cat(losses), torch.cat(found)
     return {"repeated": each[repeated].mean().item(), "new": each[~repeated].mean().item()}

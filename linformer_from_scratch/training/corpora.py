@@ -1,4 +1,4 @@
-"""Documents to what a run learns from and is judged by."""
+"""Documents to what a run learns from and is validated on."""
 
 import torch
 from torch import Tensor
@@ -7,7 +7,7 @@ from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVo
 
 PACKAGES = ("tkinter", "idlelib", "email", "distutils", "asyncio", "xml", "importlib", "lib2to3")
 SHORTEST = 32  # tokens of a passage
-JUDGED, JUDGED_SEED = 32, 1_000_000  # validation batches, and the seed of their windows and masks
+VALIDATION, VALIDATION_SEED = 32, 1_000_000  # batches, and the seed of their windows and masks
 
 
 def vocabulary_for(documents: dict[str, str], size: int) -> SubwordVocabulary | ByteVocabulary:
@@ -20,14 +20,16 @@ def vocabulary_for(documents: dict[str, str], size: int) -> SubwordVocabulary | 
 
 def streams(documents: dict[str, str], vocabulary) -> tuple[Tensor, Tensor]:
     """Tokens of the training documents, and of those held out. Shape: (tokens,) each."""
-    learned, hidden = split(documents)
-    return stream(learned.values(), vocabulary), stream(hidden.values(), vocabulary)
+    learned, held_out = split(documents)
+    return stream(learned.values(), vocabulary), stream(held_out.values(), vocabulary)
 
 
-def judged(ids: Tensor, seq_len: int, batch_size: int, vocab_size: int) -> list[tuple[Tensor, Tensor]]:
-    """The fixed batches by which every model is judged."""
-    batches = MaskedBatches(ids, seq_len, batch_size, vocab_size, JUDGED_SEED)
-    return [batches(i) for i in range(JUDGED)]
+def validation_batches(
+    ids: Tensor, seq_len: int, batch_size: int, vocab_size: int
+) -> list[tuple[Tensor, Tensor]]:
+    """The fixed held-out batches of every model: the same windows and masks for all."""
+    batches = MaskedBatches(ids, seq_len, batch_size, vocab_size, VALIDATION_SEED)
+    return [batches(i) for i in range(VALIDATION)]
 
 
 def passages(
@@ -37,8 +39,8 @@ def passages(
 
     Shape: (ids (pieces, seq_len) padded, labels (pieces,)) each
     """
-    learned, hidden = split(documents)
-    return _pieces(learned, vocabulary, seq_len), _pieces(hidden, vocabulary, seq_len)
+    learned, held_out = split(documents)
+    return _pieces(learned, vocabulary, seq_len), _pieces(held_out, vocabulary, seq_len)
 
 
 def _pieces(documents: dict[str, str], vocabulary, seq_len: int) -> tuple[Tensor, Tensor]:
@@ -47,7 +49,7 @@ def _pieces(documents: dict[str, str], vocabulary, seq_len: int) -> tuple[Tensor
         package, ids = title.partition(".")[0], vocabulary.encode(text)
         if package in PACKAGES:
             pieces = [ids[i : i + seq_len] for i in range(0, len(ids), seq_len)]
-            kept = [piece for piece in pieces if len(piece) >= SHORTEST]
-            rows += kept
-            labels += [PACKAGES.index(package)] * len(kept)
+            long_enough = [piece for piece in pieces if len(piece) >= SHORTEST]
+            rows += long_enough
+            labels += [PACKAGES.index(package)] * len(long_enough)
     return pad(rows, seq_len), torch.tensor(labels)

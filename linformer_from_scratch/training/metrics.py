@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linformer_from_scratch.files import write_whole
+from linformer_from_scratch.course.files import atomic_write
 
 METRICS = "metrics.jsonl"  # in the run's folder
 FIELDS = ("step", "loss", "learning_rate", "tokens_per_s")
@@ -12,7 +12,7 @@ FIELDS = ("step", "loss", "learning_rate", "tokens_per_s")
 
 def write(folder: Path, records: Sequence[Mapping]) -> None:
     """Write the whole file anew."""
-    write_whole(folder / METRICS, "".join(map(_line, records)))
+    atomic_write(folder / METRICS, "".join(map(_line, records)))
 
 
 def append(folder: Path, record: Mapping) -> None:

@@ -20,6 +20,7 @@ from linformer_from_scratch.training.settings import LARGEST, check_ranges, sett
 ATTENTIONS = ("linformer", "full", "none")
 SHARING = ("none", "headwise", "key-value", "layerwise")
 PROJECTIONS = ("learned", "windows", "slow", "gaussian", "mean")
+SLOW = 0.1  # of the learning rate
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,10 @@ def projection(recipe: Recipe) -> Projection:
     return E if recipe.projection == "learned" else start_at_windows(E)
 
 
-def slow_parameters(recipe: Recipe, model: nn.Module) -> list[nn.Parameter]:
-    """E and F of a recipe whose projection is slow, for the Trainer; else none."""
-    return projection_weights(model) if recipe.projection == "slow" else []
+def lr_scale(recipe: Recipe, model: nn.Module) -> dict[nn.Parameter, float]:
+    """For the Trainer: E and F of a recipe whose projection is slow learn at a tenth of the rate."""
+    slow = projection_weights(model) if recipe.projection == "slow" else []
+    return dict.fromkeys(slow, SLOW)
 
 
 def projection_weights(model: nn.Module) -> list[nn.Parameter]:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.results import mean_and_spread, read_rows, select
+from linformer_from_scratch.course.results import mean_and_spread, read_rows, select
 
 
 def recorded(experiment: str, **differing: object) -> list[dict]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from torch import Tensor
 
+from linformer_from_scratch.course.files import atomic_write
 from linformer_from_scratch.data import ByteVocabulary, SubwordVocabulary
-from linformer_from_scratch.files import write_whole
 from linformer_from_scratch.training.checkpoints import newest
 from linformer_from_scratch.training.corpora import vocabulary_for
 from linformer_from_scratch.training.metrics import METRICS
@@ -108,6 +108,6 @@ def begin(folder: Path, settings: Mapping, vocabulary: SubwordVocabulary | ByteV
     try:
         if isinstance(vocabulary, SubwordVocabulary):
             vocabulary.save(folder / VOCABULARY)
-        write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
+        atomic_write(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
     except OSError as error:
         raise OSError(error.errno, f"{folder} cannot be written: {error.strerror}") from None

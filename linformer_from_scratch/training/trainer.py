@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,15 +14,21 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm.auto import tqdm
 
-from linformer_from_scratch.files import locked
-from linformer_from_scratch.ranks import agree, device_of_rank, mean_over_ranks, rank, share_of, world_size
+from linformer_from_scratch.course.files import locked
 from linformer_from_scratch.training import checkpoints, metrics
 from linformer_from_scratch.training.modes import as_it_was, evaluating
 from linformer_from_scratch.training.randomness import drawing, standing, stream
+from linformer_from_scratch.training.ranks import (
+    assert_same_across_ranks,
+    device_of_rank,
+    mean_over_ranks,
+    rank,
+    share_of,
+    world_size,
+)
 from linformer_from_scratch.training.settings import check_ranges, setting
 
 CLIP = 1.0  # largest norm of all gradients together
-SLOW = 0.1  # of the learning rate, for parameters that are to move slowly
 BETAS = (0.9, 0.98)  # of AdamW; Liu et al. 2019 (RoBERTa), section 2.4
 Batch = tuple[Tensor, ...]
 
@@ -66,9 +72,9 @@ def learning_rate(step: int, config: Config) -> float:
 class Trainer:
     """Trains a model; with a folder, writes metrics and checkpoints there and goes on from what lies there.
 
-    Among several ranks (ranks.joined) each takes its rows of every batch, gradients are averaged by PyTorch's
-    DistributedDataParallel, and rank 0 writes. The curve is that of one process, to rounding; a run may go on
-    with another number of ranks. With dropout every rank draws its own.
+    Among several ranks (ranks.process_group) each takes its rows of every batch, gradients are averaged by
+    PyTorch's DistributedDataParallel, and rank 0 writes. The curve is that of one process, to rounding; a run
+    may go on with another number of ranks. With dropout every rank draws its own.
 
     Dropout has its own random numbers: those of the caller stand afterwards where they stood before, and so
     do the model's modes. A folder is written only by `train`, and by one trainer at a time.
@@ -85,13 +91,14 @@ class Trainer:
             those that only emulate it.
         compile: compile the model first (torch.compile): slow to start, faster after.
         progress: show a bar with loss and tokens per second.
-        slow: parameters of the model that get a tenth of the learning rate.
+        lr_scale: parameters of the model whose learning rate is multiplied by a number, such as 0.1.
 
     Raises: ValueError if there is no such device, if the folder holds a run with another configuration or
-        other slow parameters, or only checkpoints that cannot be read, or if ranks stand at different steps,
-        or are more than a batch has rows. FloatingPointError at a step whose loss or gradient is not finite;
-        the weights before it are untouched. OSError if the folder cannot be written or the disk is full (what
-        was written before is kept), or if another trains there.
+        other scales of the learning rate, or only checkpoints that cannot be read, if lr_scale names what is
+        no parameter of the model, or if ranks stand at different steps, or are more than a batch has rows.
+        FloatingPointError at a step whose loss or gradient is not finite; the weights before it are
+        untouched. OSError if the folder cannot be written or the disk is full (what was written before is
+        kept), or if another trains there.
     """
 
     def __init__(
@@ -106,15 +113,14 @@ class Trainer:
         autocast: bool | None = None,
         compile: bool = False,
         progress: bool = False,
-        slow: Sequence[nn.Parameter] = (),
+        lr_scale: Mapping[nn.Parameter, float] | None = None,
     ):
         self.device = device_of_rank(device)
         self.autocast = _made_for_bfloat16(self.device) if autocast is None else autocast
         self.model, self.loss, self.batches = model.to(self.device), loss, batches
         self.config, self.validation, self.progress = config, validation, progress
-        ids = set(map(id, slow))
-        self.slow = [name for name, parameter in self.model.named_parameters() if id(parameter) in ids]
-        self.optimizer = _optimizer(self.model, config, self.slow)
+        self.lr_scale = _by_name(self.model, lr_scale or {})
+        self.optimizer = _optimizer(self.model, config, self.lr_scale)
         self.step, self.history = 0, []
         self.random = self._fresh_random()
         self.folder = Path(folder) if folder else None
@@ -123,7 +129,7 @@ class Trainer:
             self._resume()
         if compile:
             self.model.compile()
-        agree(step=self.step, config=self._settings())
+        assert_same_across_ranks(step=self.step, config=self._settings())
         self.parallel = DistributedDataParallel(self.model) if world_size() > 1 else self.model
 
     def train(self, until: int | None = None, begin: Callable[[], None] | None = None) -> list[dict]:
@@ -247,7 +253,7 @@ class Trainer:
 
     def _settings(self) -> dict:
         """What must be the same when the run goes on."""
-        return asdict(self.config) | ({"slow": self.slow} if self.slow else {})
+        return asdict(self.config) | ({"lr_scale": self.lr_scale} if self.lr_scale else {})
 
     def _state(self) -> dict[str, Tensor]:
         """Weights, what AdamW remembers, and where the random numbers stand."""
@@ -317,11 +323,18 @@ def _make(folder: Path) -> None:
         raise OSError(error.errno, f"folder {folder} cannot be made: {error.strerror}") from None
 
 
-def _optimizer(model: nn.Module, config: Config, slow: Sequence[str]) -> torch.optim.Optimizer:
+def _by_name(model: nn.Module, lr_scale: Mapping[nn.Parameter, float]) -> dict[str, float]:
+    found = {name: lr_scale[p] for name, p in model.named_parameters() if p in lr_scale}
+    if len(found) < len(lr_scale):
+        raise ValueError(f"lr_scale names {len(lr_scale)} parameters, but {len(found)} of the model's")
+    return found
+
+
+def _optimizer(model: nn.Module, config: Config, lr_scale: Mapping[str, float]) -> torch.optim.Optimizer:
     kinds: dict[tuple[float, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
         decay = config.weight_decay if parameter.dim() > 1 else 0.0  # biases and norms do not decay
-        kinds.setdefault((decay, SLOW if name in slow else 1.0), []).append(parameter)
+        kinds.setdefault((decay, lr_scale.get(name, 1.0)), []).append(parameter)
     groups = [{"params": some, "weight_decay": kind[0], "factor": kind[1]} for kind, some in kinds.items()]
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=BETAS)
 

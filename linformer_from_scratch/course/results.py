@@ -15,10 +15,10 @@ from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.files import PACKAGE, locked, write_whole
-from linformer_from_scratch.sources import ROOT, changed, sources
+from linformer_from_scratch.course.files import PACKAGE, atomic_write, locked
+from linformer_from_scratch.course.sources import ROOT, changed, sources
 
-RESULTS = PACKAGE / "recorded"
+RESULTS = PACKAGE / "course" / "recorded"
 FIELDS = {"command": str, "date": str, "machine": dict, "versions": dict, "rows": list}
 WAIT = 60.0  # seconds for another who writes into the same file
 VERSION = (
@@ -80,7 +80,7 @@ def accept(path: Path, why: str) -> list[str]:
         content.setdefault("accepted", []).append(
             {"date": date.today().isoformat(), "changed": found, "why": why}
         )
-        write_whole(path, _layout(content))
+        atomic_write(path, _layout(content))
     return found
 
 
@@ -144,7 +144,7 @@ class Results:
             there = read(self.path)["rows"] if self.path.exists() else []
             own = [found for found in self.content["rows"] if found not in there]
             self.content["rows"] = [*there, *own, row]
-            write_whole(self.path, _layout(self.content))
+            atomic_write(self.path, _layout(self.content))
 
     def check_writable(self) -> None:
         """See that rows can be written, before they are measured: by writing.
@@ -153,7 +153,7 @@ class Results:
         """
         with self._alone():
             there = self.path.exists()
-            write_whole(self.path, self.path.read_bytes() if there else _layout(self.content))
+            atomic_write(self.path, self.path.read_bytes() if there else _layout(self.content))
             if not there:
                 self.path.unlink()
 

@@ -7,8 +7,9 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-NAME = __package__
-ROOT = Path(__file__).parents[1]  # of the repository
+from linformer_from_scratch.course.files import PACKAGE
+
+ROOT = PACKAGE.parent  # of the repository
 DIGITS = 12  # of a hash
 
 
@@ -42,7 +43,7 @@ def imported(path: Path, root: Path) -> Iterator[Path]:
         parts = name.split(".")
         for i in range(1, len(parts) + 1):  # importing a.b runs a/__init__.py first
             place = "/".join(parts[:i])
-            folder = root if parts[0] == NAME else path.parent  # tools and scenes import each other
+            folder = root if parts[0] == PACKAGE.name else path.parent  # tools and scenes import each other
             files = folder / f"{place}.py", folder / place / "__init__.py"
             yield from (file.resolve() for file in files if file.exists())
 

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.course.results import read_rows, select
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.pretrained import stored_heads
 from linformer_from_scratch.projections import MeanPooling
-from linformer_from_scratch.results import read_rows, select
 from linformer_from_scratch.training.modes import evaluating
 
 RECORDED = {"recall": "12_recall", "copy": "09_copy"}  # the file of a task's runs

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.checks import check_size
+from linformer_from_scratch.course.checks import check_size
 from linformer_from_scratch.data import IGNORE, generator_of
 
 VALUES = 16  # different values, so that a guess is right once in 16

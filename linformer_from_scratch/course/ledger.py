@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import yaml
 
-from linformer_from_scratch.files import PACKAGE
+from linformer_from_scratch.course.files import PACKAGE
 
-CLAIMS = PACKAGE / "claims.yml"
+CLAIMS = PACKAGE / "course" / "claims.yml"
 CHAPTERS = PACKAGE.parent / "chapters"  # not there where the package alone is installed
 VERDICTS = ("reproduced", "reproduced smaller", "disputed", "not testable here")
 

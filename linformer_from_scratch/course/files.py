@@ -15,7 +15,7 @@ DATA = PACKAGE / "data" / "shipped"  # text, maps, fitted E and F; README.md the
 MOMENT = 0.02  # seconds between two looks at a lock
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def atomic_write(path: Path, content: str | bytes) -> None:
     """Write a file so that a kill, a full disk or a power cut leaves the old one, or none, never half of one.
 
     Raises: OSError if it cannot be written; nothing is left behind.

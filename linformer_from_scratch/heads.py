@@ -1,0 +1,100 @@
+"""What all attention layers share: heads are split off, attend, and are merged again (chapter 02).
+
+head_i = attend(X W_i^Q, X W_i^K, X W_i^V)
+Layer(X) = Concat(head_1, …, head_h) W^O          Vaswani et al. 2017, section 3.2.2
+"""
+
+import torch
+from torch import Tensor, nn
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+
+
+def split_heads(x: Tensor, num_heads: int) -> Tensor:
+    """Cut the features into heads; every head keeps all n tokens.
+
+    Shape: x (batch, n, d_model) -> (batch, num_heads, n, d_model // num_heads)
+    Raises: ValueError if num_heads does not divide d_model.
+    """
+    check_divides(num_heads, x.size(-1), "d_model")
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """Put the heads' features side by side again: the inverse of split_heads.
+
+    Shape: x (batch, num_heads, n, d_head) -> (batch, n, num_heads * d_head)
+    """
+    return x.transpose(1, 2).flatten(-2)
+
+
+def head_by_head(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+    """One head after another, as the paper writes it: slow, and easy to check by eye.
+
+    Shape: q (batch, num_heads, n, d_head), k and v (batch, num_kv_heads, m, d_head) -> as q
+    """
+    group = q.size(1) // k.size(1)  # query heads that share one key/value head
+    heads = [
+        scaled_dot_product_attention(q[:, [i]], k[:, [i // group]], v[:, [i // group]], mask)
+        for i in range(q.size(1))
+    ]
+    return torch.cat(heads, dim=1)
+
+
+class AttentionLayer(nn.Module):
+    """Project, split, attend, merge: the layer that each kind of attention completes with its `attend`.
+
+    Args:
+        d_model: features per token, a multiple of num_heads.
+        num_heads: query heads of d_model // num_heads features each.
+        num_kv_heads: key and value heads, a divisor of num_heads; as many as num_heads by default.
+
+    Shape: x (batch, n, d_model), padding_mask (batch, n) with True = a real token -> (batch, n, d_model)
+    Raises: ValueError if heads do not divide evenly, or if x or padding_mask have another shape.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, num_kv_heads: int | None = None):
+        super().__init__()
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        check_divides(num_heads, d_model, "d_model")
+        check_divides(num_kv_heads, num_heads, "num_heads")
+        d_kv = d_model // num_heads * num_kv_heads
+        self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
+        self.query = nn.Linear(d_model, d_model, bias=False)
+        self.key = nn.Linear(d_model, d_kv, bias=False)
+        self.value = nn.Linear(d_model, d_kv, bias=False)
+        self.output = nn.Linear(d_model, d_model)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Let all heads attend, and mix what they found."""
+        check_inputs(x, padding_mask, self.query.in_features)
+        heads = self.attend(*self.project(x, padding_mask), padding_mask)
+        return self.output(merge_heads(heads))
+
+    def project(self, x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (batch, num_heads, n, d_head), keys and values (batch, num_kv_heads, n, d_head)."""
+        q = split_heads(self.query(x), self.num_heads)
+        k = split_heads(self.key(x), self.num_kv_heads)
+        v = split_heads(self.value(x), self.num_kv_heads)
+        return q, k, v
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """What every head finds. Shape: as `project` gives them -> (batch, num_heads, n, d_head)."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how its heads attend")
+
+
+def check_divides(parts: int, whole: int, name: str) -> None:
+    """Raise ValueError if that many heads do not divide the features."""
+    if parts < 1 or whole % parts:
+        raise ValueError(f"{parts} heads do not divide {name}={whole}")
+
+
+def check_inputs(x: Tensor, padding_mask: Tensor | None, d_model: int) -> None:
+    """Raise ValueError if x is not (batch, n, d_model), or padding_mask not boolean and (batch, n)."""
+    if x.dim() != 3 or x.size(-1) != d_model:
+        raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, n, {d_model})")
+    if padding_mask is not None and (padding_mask.shape != x.shape[:2] or padding_mask.dtype != torch.bool):
+        raise ValueError(
+            f"padding_mask is {padding_mask.dtype} {tuple(padding_mask.shape)}, "
+            f"expected torch.bool {tuple(x.shape[:2])}"
+        )
