@@ -1,6 +1,7 @@
 """data/public.py with the real library `datasets`, on small repositories laid out as the hub's; offline."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -112,8 +113,12 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
 def test_without_the_library_one_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     for call in (lambda: public_documents("imdb"), public_reviews):
-        with pytest.raises(ImportError, match=r"^corpora by name need .*: pip install datasets$"):
+        with pytest.raises(ImportError, match=r"^corpora by name need the library datasets") as caught:
             call()
+        assert re.findall("`(.+?)`", str(caught.value)) == [
+            "python tools/course.py install --with corpora",
+            "pip install datasets",
+        ]
 
 
 def test_a_repository_that_is_gone_is_one_sentence(tmp_path, monkeypatch):

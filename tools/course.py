@@ -1,6 +1,6 @@
 """Set up the course and open it.
 
-    python tools/course.py install [--with test] [--with scenes] [--newest]
+    python tools/course.py install [--with corpora] [--with scenes] [--with test] [--newest]
     python tools/course.py open
 
 install makes .venv, or brings it up to date, and does nothing when it already is; --newest makes another one,
@@ -49,6 +49,7 @@ LOG = ROOT / "build" / "install.log"
 LOCK = ROOT / "build" / "install.lock"
 
 STANDS_ON = ("torch", "jupyterlab")
+EXTRAS = ("corpora", "scenes", "test")
 
 # Variables that lead a Python out of its own packages, keep it from ending, or make its warnings errors.
 ASTRAY = (
@@ -411,7 +412,7 @@ def main():
     parser = argparse.ArgumentParser(description="Set up the course in .venv, and open it.")
     commands = parser.add_subparsers(dest="command", required=True)
     setup = commands.add_parser("install", help="make .venv, or bring it up to date")
-    setup.add_argument("--with", dest="extras", action="append", default=[], choices=["test", "scenes"])
+    setup.add_argument("--with", dest="extras", action="append", default=[], choices=EXTRAS)
     setup.add_argument("--newest", action="store_true", help="in build/newest, without constraints.txt")
     commands.add_parser("open", help="open JupyterLab on chapter 00")
     arguments = parser.parse_args()

@@ -86,7 +86,10 @@ def _library() -> ModuleType:
     try:
         import datasets
     except ImportError:
-        raise ImportError("corpora by name need the library datasets: pip install datasets") from None
+        raise ImportError(
+            "corpora by name need the library datasets: run `python tools/course.py install --with corpora`, "
+            "or, in an environment of your own, `pip install datasets`"
+        ) from None
     datasets.disable_progress_bars()
     return datasets
 
