@@ -5,7 +5,9 @@ the next one that is shown, so that the order stays. Outside of notebooks an ans
 """
 
 import sys
+from typing import TypeVar
 
+T = TypeVar("T")
 _unseen: list[object] = []
 
 
@@ -29,7 +31,7 @@ class Answer:
         return self.as_html()
 
 
-def to_be_seen(answer: object) -> object:
+def to_be_seen(answer: T) -> T:
     """The answer itself; a notebook shows it when the cell ends, unless it has been shown until then."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell:

@@ -11,17 +11,12 @@ from linformer_from_scratch.attention import (
     causal_mask,
     scaled_dot_product_attention,
 )
+from linformer_from_scratch.exercises.draws import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 
 BATCH, HEADS = 2, 3
 SIZES = ((5, 7, 4), (7, 5, 11), (1, 3, 2), (6, 6, 5))  # queries, keys, features of each draw
-
-
-def normal(seed: int, *sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """Standard normal tensors of these sizes, the same ones for the same seed."""
-    generator = torch.Generator().manual_seed(seed)
-    return tuple(torch.randn(*size, generator=generator) for size in sizes)
 
 
 # 1.1: the weights of one query
@@ -32,7 +27,7 @@ def one_query_weights(query: Tensor, keys: Tensor) -> Tensor:
     return attention_weights(query[None], keys)[0]
 
 
-def draw_one_query(seed: int) -> tuple[Tensor, Tensor]:
+def draw_one_query(seed: int) -> tuple[Tensor, ...]:
     """One query and n keys."""
     _, n, d = SIZES[seed % len(SIZES)]
     return normal(seed, (d,), (n, d))
@@ -72,7 +67,7 @@ def one_not_normalised(query, keys):
 # 1.2: the weights of all queries, batched and with heads
 
 
-def draw_queries_and_keys(seed: int) -> tuple[Tensor, Tensor]:
+def draw_queries_and_keys(seed: int) -> tuple[Tensor, ...]:
     """A batch of heads, with n queries and m keys."""
     n, m, d = SIZES[seed % len(SIZES)]
     return normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, m, d))

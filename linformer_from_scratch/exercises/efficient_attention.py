@@ -13,7 +13,7 @@ from linformer_from_scratch.attention import (
 )
 from linformer_from_scratch.efficient import linear_attention, nystrom_attention, window_mask
 from linformer_from_scratch.efficient.linear import elu_plus_one
-from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.draws import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 
@@ -193,7 +193,7 @@ def linformer_by_means(q, k, v, landmarks):
 # 9.3: linear attention
 
 
-def draw_heads(seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def draw_heads(seed: int) -> tuple[Tensor, ...]:
     """Queries, keys and values of a batch of heads; values have features of their own."""
     n, d, d_v = SIZES[seed % len(SIZES)]
     return normal(seed, *2 * [(BATCH, HEADS, n, d)], (BATCH, HEADS, n, d_v))

@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -133,7 +134,7 @@ def verdict(exercise: Exercise, attempt: object, afresh: Afresh) -> tuple[str, s
             f"check needs the function itself, by its name without (…); got {described(attempt)}.",
         )
     names = list(inspect.signature(exercise.reference).parameters)
-    candidates, complaint = exercise.mistakes, None
+    candidates, complaint = list(exercise.mistakes), ""
     for seed in SEEDS:
         draw = dict(zip(names, exercise.draw(seed), strict=False))
         right = observe(exercise.reference, draw)
@@ -159,7 +160,8 @@ def verdict(exercise: Exercise, attempt: object, afresh: Afresh) -> tuple[str, s
         ]
     if not complaint:
         return "passed", f"{exercise.id} passed"
-    return "failed", inspect.getdoc(candidates[0]) if candidates else complaint
+    sentence = inspect.getdoc(candidates[0]) if candidates else None
+    return "failed", sentence or complaint
 
 
 # What one call of a function did
@@ -283,7 +285,7 @@ def alike(seen: Observation, other: Observation, gradients_too: bool) -> bool:
     return not (gradients_too and complaint_about_gradients(seen, other))
 
 
-def value_difference(got: object, expected: object, rtol: float = RTOL, atol: float = ATOL) -> str:
+def value_difference(got: Any, expected: Any, rtol: float = RTOL, atol: float = ATOL) -> str:
     """Type, then shape, dtype, values: the first that differs, with both sides; empty where none does."""
     if type(got) is int and kind(expected) is float:
         got = float(got)
@@ -328,10 +330,10 @@ def tensor_difference(got: Tensor, expected: Tensor, rtol: float, atol: float) -
     gap = (got.double() - expected.double()).abs().nan_to_num(math.inf, math.inf).masked_fill(close, -1)
     index = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
     here = f" at index {index}" if index else ""
-    ours, theirs, distance = (number(tensor[index].item()) for tensor in (got, expected, gap))
+    found, wanted, distance = (number(tensor[index].item()) for tensor in (got, expected, gap))
     if got[index].isnan():
-        return f"NaN{here}, expected {theirs}"
-    return f"Largest difference {distance}{here}: got {ours}, expected {theirs}"
+        return f"NaN{here}, expected {wanted}"
+    return f"Largest difference {distance}{here}: got {found}, expected {wanted}"
 
 
 def in_memory(tensor: Tensor) -> bool:
@@ -347,7 +349,7 @@ def kind(value: object) -> type:
     return Tensor if type(value) is nn.Parameter else type(value)
 
 
-def described(value: object) -> str:
+def described(value: Any) -> str:
     """A value in a few words, whatever it is."""
     if value is None:
         return "None"

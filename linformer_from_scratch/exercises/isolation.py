@@ -29,9 +29,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from sys import setrecursionlimit
+from typing import Any
 
 import numpy
 import torch
+from numpy.random import mtrand
 from torch import Tensor, nn, overrides
 from torch.nn import functional
 from torch.nn.modules import module
@@ -46,9 +48,9 @@ AS_IT_IS = object()
 class Setting:
     """How something global is read and written, and how it starts for an attempt: the same for all, or as it is."""
 
-    read: Callable[[], object]
-    write: Callable[[object], object]
-    start: object = AS_IT_IS
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+    start: Any = AS_IT_IS
 
 
 @contextmanager
@@ -188,8 +190,10 @@ def set_determinism(state: tuple[bool, bool]) -> None:
 
 def matmul_precision() -> str | None:
     """None where PyTorch cannot tell, because its older and its newer settings disagree."""
-    with suppress(RuntimeError):
+    try:
         return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return None
 
 
 def set_matmul_precision(precision: str | None) -> None:
@@ -239,14 +243,17 @@ def set_autocast_depth(depth: int) -> None:
 
 def working_directory() -> str | None:
     """None where it is gone."""
-    with suppress(OSError):
+    try:
         return os.getcwd()
+    except OSError:
+        return None
 
 
 def set_working_directory(path: str | None) -> None:
     """Go there, if it is there."""
-    with suppress(OSError, TypeError):
-        os.chdir(path)
+    if path is not None:
+        with suppress(OSError):
+            os.chdir(path)
 
 
 def set_environment(variables: dict[str, str]) -> None:
@@ -262,7 +269,7 @@ def umask() -> int:
     return mask
 
 
-def handlers() -> dict[int, object]:
+def handlers() -> dict[int, Any]:
     """What answers each signal, where Python knows; for the main thread to set."""
     if threading.current_thread() is not threading.main_thread():
         return {}
@@ -270,7 +277,7 @@ def handlers() -> dict[int, object]:
     return {number: answer for number, answer in answers.items() if answer is not None}
 
 
-def set_handlers(answers: dict[int, object]) -> None:
+def set_handlers(answers: dict[int, Any]) -> None:
     """Set those that differ: some may not be set at all."""
     now = handlers()
     for number, answer in answers.items():
@@ -309,7 +316,7 @@ def attribute(owner: object, name: str) -> Setting:
     return Setting(lambda: getattr(owner, name), lambda value: setattr(owner, name, value))
 
 
-def hook(read: Callable[[], object], write: Callable[[object], None]) -> Setting:
+def hook(read: Callable[[], object], write: Callable[[Any], object]) -> Setting:
     """A hook that debuggers have too: written only where it differs, since they complain."""
     return Setting(read, lambda value: None if read() is value else write(value))
 
@@ -317,7 +324,7 @@ def hook(read: Callable[[], object], write: Callable[[object], None]) -> Setting
 SETTINGS = (
     Setting(random.getstate, random.setstate),
     Setting(lambda: numpy.random.get_state(legacy=False), numpy.random.set_state),
-    Setting(numpy.random.get_bit_generator, numpy.random.set_bit_generator, numpy.random.MT19937(0)),
+    Setting(mtrand.get_bit_generator, mtrand.set_bit_generator, numpy.random.MT19937(0)),
     Setting(torch.get_rng_state, torch.set_rng_state),
     Setting(gpu_states, torch.cuda.set_rng_state_all),
     Setting(torch.get_default_dtype, torch.set_default_dtype, torch.float32),

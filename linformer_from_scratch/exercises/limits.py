@@ -174,7 +174,7 @@ def folded_bias(output_weight: Tensor, output_bias: Tensor, value_bias: Tensor) 
     return output_bias + output_weight @ value_bias
 
 
-def draw_biases(seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def draw_biases(seed: int) -> tuple[Tensor, ...]:
     """Two layers whose values have as many features as the model, two where they have not; once with one."""
     d_model, d_values = ((5, 5), (1, 3), (4, 2), (3, 3))[seed % 4]
     generator = torch.Generator().manual_seed(seed)

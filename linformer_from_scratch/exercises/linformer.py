@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.draws import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.heads import merge_heads, split_heads
@@ -128,7 +128,7 @@ def compress_length(x: Tensor, weight: Tensor) -> Tensor:
     return functional.linear(x.mT, weight).mT
 
 
-def draw_length(seed: int) -> tuple[Tensor, Tensor]:
+def draw_length(seed: int) -> tuple[Tensor, ...]:
     """A batch of heads, and the weight of Linear(n, proj_dim)."""
     n, slots, d = SIZES[seed % len(SIZES)]
     return normal(seed, (BATCH, HEADS, n, d), (slots, n))
@@ -200,8 +200,7 @@ def heads_not_mixed(x, w_query, w_key, w_value, w_output, E, F, num_heads):
 
 def weights_from_the_left(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     """These weights multiply from the right, x @ w; you transposed them, as nn.Linear keeps its own."""
-    turned = (w.mT for w in (w_query, w_key, w_value, w_output))
-    return multi_head_linformer(x, *turned, E, F, num_heads)
+    return multi_head_linformer(x, w_query.mT, w_key.mT, w_value.mT, w_output.mT, E, F, num_heads)
 
 
 def merged_by_reshape(x, w_query, w_key, w_value, w_output, E, F, num_heads):

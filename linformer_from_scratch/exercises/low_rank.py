@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.draws import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.low_rank import (
@@ -28,7 +28,7 @@ def draw_spectra(seed: int) -> tuple[Tensor]:
 # 4.1: the best map of rank r
 
 
-def draw_maps(seed: int) -> tuple[Tensor, int]:
+def draw_maps(seed: int) -> tuple:
     """Maps of several heads, and a rank."""
     return *normal(seed, SIZES[seed % len(SIZES)]), (2, 1, 3, 2)[seed % 4]
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
-from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.draws import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.heads import merge_heads, split_heads
@@ -19,7 +19,7 @@ SIZES = ((5, 3, 4), (7, 2, 5), (1, 4, 3), (6, 3, 2))  # tokens, heads, features 
 # 2.1: cut the features into heads
 
 
-def draw_features(seed: int) -> tuple[Tensor, int]:
+def draw_features(seed: int) -> tuple:
     """A batch of tokens, and the number of heads."""
     n, heads, d_head = SIZES[seed % len(SIZES)]
     return *normal(seed, (BATCH, n, heads * d_head)), heads
@@ -48,7 +48,7 @@ def tokens_cut(x, num_heads):
 # 2.2: put the heads together again
 
 
-def draw_heads(seed: int) -> tuple[Tensor]:
+def draw_heads(seed: int) -> tuple[Tensor, ...]:
     """A batch of heads."""
     n, heads, d_head = SIZES[seed % len(SIZES)]
     return normal(seed, (BATCH, heads, n, d_head))
@@ -178,7 +178,7 @@ def grouped_attention(q, k, v):
     return functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
 
-def draw_grouped(seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def draw_grouped(seed: int) -> tuple[Tensor, ...]:
     """Six query heads over 2, 3, 1 or 6 key/value heads."""
     n, kv_heads, d_head = ((5, 2, 4), (7, 3, 5), (1, 1, 3), (4, 6, 2))[seed % 4]
     return normal(seed, (BATCH, 6, n, d_head), (BATCH, kv_heads, n, d_head), (BATCH, kv_heads, n, d_head))

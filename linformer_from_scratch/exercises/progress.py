@@ -207,7 +207,7 @@ def _row(tag: str, cells: tuple[str, ...]) -> str:
     )
 
 
-def sorted_out(ids: list[str], state: State) -> tuple[str, str, str]:
+def sorted_out(ids: list[str], state: State) -> tuple[str, ...]:
     """The ids passed, hinted and open, each as one text."""
     passed = [id for id in ids if id in state.passed]
     hinted = [id for id in ids if id not in state.passed and id in state.hints]

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.draws import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.linformer import linformer_attention
@@ -21,7 +21,7 @@ def mean_pool(x: Tensor, proj_dim: int) -> Tensor:
     return x.unflatten(1, (proj_dim, -1)).mean(dim=2)
 
 
-def draw_pool(seed: int) -> tuple[Tensor, int]:
+def draw_pool(seed: int) -> tuple:
     """A batch of tokens, and a number of slots that divides theirs."""
     n, slots, d = POOLS[seed % len(POOLS)]
     return *normal(seed, (BATCH, n, d)), slots

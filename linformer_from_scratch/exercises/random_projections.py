@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor
 
-from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.draws import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.random_projections import (
@@ -26,7 +26,7 @@ def project(x: Tensor, G: Tensor) -> Tensor:
     return x @ G.mT / math.sqrt(G.size(0))
 
 
-def draw_projection(seed: int) -> tuple[Tensor, Tensor]:
+def draw_projection(seed: int) -> tuple[Tensor, ...]:
     """Vectors, and a matrix with standard normal entries."""
     rows, n, proj_dim = SIZES[seed % len(SIZES)]
     return normal(seed, (2, rows, n), (proj_dim, n))

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.data import IGNORE, MASK
-from linformer_from_scratch.exercises.attention import normal
+from linformer_from_scratch.exercises.draws import normal
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.training.records import updates_until
@@ -224,7 +224,7 @@ def last_per_step(log):
 
 def first_per_step(log):
     """You keep the first line of each step; what came after the checkpoint was lost with the kill, and the line written after the resume counts."""
-    found = {}
+    found: dict[int, Tensor] = {}
     for step, loss in log:
         found.setdefault(int(step), loss)
     return torch.stack([found[step] for step in sorted(found)])
@@ -237,7 +237,7 @@ def all_lines(log):
 
 def mean_per_step(log):
     """You average the lines of a step; only one of them belongs to the weights that went on."""
-    found = {}
+    found: dict[int, list[Tensor]] = {}
     for step, loss in log:
         found.setdefault(int(step), []).append(loss)
     return torch.stack([torch.stack(found[step]).mean() for step in sorted(found)])
