@@ -18,6 +18,7 @@ KEY = "#C8641B"  # orange: what it offers
 VALUE = "#2E8B57"  # green: what it hands over
 INK = "#222222"
 GREY = "#8A8A8A"
+EDGE = "#C9CED6"  # around maps, and lines behind curves
 WEIGHTS = "Blues"  # colour map of attention weights; white is zero
 LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY, "#C2417C", "#B8860B", INK)
 

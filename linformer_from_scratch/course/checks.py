@@ -12,3 +12,11 @@ def check_size(name: str, size: int, least: int = 1) -> None:
 def graph_is_written() -> bool:
     """Whether PyTorch records a program that is to hold for every n: traced, exported or compiled."""
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
+
+
+def at_most(n: int, size: int) -> int:
+    """min(n, size), for a size that says the same as n beyond it.
+
+    In a graph the size stays: a comparison would be recorded for one n only.
+    """
+    return size if graph_is_written() else min(n, size)

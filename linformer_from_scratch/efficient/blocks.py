@@ -7,8 +7,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.course.checks import graph_is_written
-
 
 def whole_blocks(n: int, size: int) -> int:
     """Blocks that n tokens need, the last one filled up."""
@@ -36,16 +34,19 @@ def from_blocks(x: Tensor, n: int) -> Tensor:
     return x.flatten(-3, -2)[..., :n, :]
 
 
-def computed_in_float32(attend: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Halves are computed in float32, under autocast too, and the output has the dtype of v again.
+def self_attention_in_float32(attend: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A relative that is given q, k and v of one text; halves are computed in float32, under autocast too.
 
-    Raises: ValueError if q, k or v is not floating point.
+    The output has the dtype of v again.
+
+    Raises: ValueError if q, k or v is not floating point; as check_same_length.
     """
 
     @wraps(attend)
     def computed(q: Tensor, k: Tensor, v: Tensor, *arguments, **options) -> Tensor:
         if not all(x.is_floating_point() for x in (q, k, v)):
             raise ValueError(f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}; expected floating point")
+        check_same_length(q, k, v)
         qkv = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
         with torch.autocast(q.device.type, enabled=False):
             return attend(*qkv, *arguments, **options).to(v.dtype)
@@ -64,11 +65,3 @@ def check_same_length(q: Tensor, k: Tensor, v: Tensor) -> int:
     if n == 0:
         raise ValueError("q, k, v have 0 tokens; expected at least 1")
     return n
-
-
-def at_most(n: int, size: int) -> int:
-    """min(n, size), for a size that says the same as n beyond it.
-
-    In a graph the size stays: a comparison would be recorded for one n only.
-    """
-    return size if graph_is_written() else min(n, size)

@@ -10,18 +10,16 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.course.checks import at_most, check_size
 from linformer_from_scratch.efficient.blocks import (
-    at_most,
-    check_same_length,
-    computed_in_float32,
     from_blocks,
     in_blocks,
+    self_attention_in_float32,
     whole_blocks,
 )
 
 
-@computed_in_float32
+@self_attention_in_float32
 def hierarchical_attention(q: Tensor, k: Tensor, v: Tensor, block: int, causal: bool = False) -> Tensor:
     """Near tokens one by one, far ones by the mean of their block, in one softmax.
 
@@ -31,7 +29,7 @@ def hierarchical_attention(q: Tensor, k: Tensor, v: Tensor, block: int, causal: 
     Raises: ValueError if block < 1, or if q, k and v differ in n.
     Cost: 4 n (block + n / block) d operations, least at block = √n; memory O(n (block + n / block)).
     """
-    n = check_same_length(q, k, v)
+    n = q.size(-2)
     check_size("block", block)
     block = at_most(n, block)
     q, k, v = (in_blocks(x, block) for x in (q / math.sqrt(q.size(-1)), k, v))  # (..., blocks, block, d)

@@ -13,9 +13,9 @@ from torch.nn import functional
 from linformer_from_scratch.course.checks import graph_is_written
 from linformer_from_scratch.efficient.blocks import (
     check_same_length,
-    computed_in_float32,
     from_blocks,
     in_blocks,
+    self_attention_in_float32,
     whole_blocks,
 )
 
@@ -49,7 +49,7 @@ class _EluPlusOne(torch.autograd.Function):
         return upstream * phi.clamp(max=1).masked_fill(x < LOWEST, 0)
 
 
-@computed_in_float32
+@self_attention_in_float32
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
     """Kernel attention with φ = elu + 1; no division by √d.
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
 from linformer_from_scratch.course.checks import check_size
-from linformer_from_scratch.efficient.blocks import check_same_length, computed_in_float32
+from linformer_from_scratch.efficient.blocks import self_attention_in_float32
 
 
-@computed_in_float32
+@self_attention_in_float32
 def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: int = 6) -> Tensor:
     """Attend to landmarks, correct for how they attend to each other, let them attend to all.
 
@@ -26,7 +26,7 @@ def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: in
     With a landmark for each token the three maps are one, S S⁺ S = S: exact attention, and computed as such.
     Not causal: a landmark is a mean over its segment, and every landmark reads all tokens.
     """
-    n = check_same_length(q, k, v)
+    n = q.size(-2)
     check_size("landmarks", landmarks)
     if landmarks > n:
         raise ValueError(f"landmarks is {landmarks}, expected at most n={n}")

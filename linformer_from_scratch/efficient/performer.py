@@ -13,8 +13,7 @@ from torch import Tensor
 
 from linformer_from_scratch.course.checks import check_size
 from linformer_from_scratch.efficient.blocks import (
-    check_same_length,
-    computed_in_float32,
+    self_attention_in_float32,
     whole_blocks,
 )
 from linformer_from_scratch.efficient.exponents import exponential_attention, exponential_flops
@@ -41,7 +40,7 @@ def _directions(gaussian: Tensor) -> Tensor:
     return (Q * R.diagonal().sign()).mT
 
 
-@computed_in_float32
+@self_attention_in_float32
 def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: bool = False) -> Tensor:
     """Kernel attention with positive random features, an estimate of softmax attention.
 
@@ -51,7 +50,6 @@ def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: 
     Whatever the length of q and k, the exponentials neither overflow nor all vanish (exponents.py).
     Causal, it is exported for every n from CHUNK + 1 tokens on: as linear attention.
     """
-    check_same_length(q, k, v)
     if omega.size(-1) != q.size(-1):
         raise ValueError(f"omega has {omega.size(-1)} features, q has {q.size(-1)}; expected the same number")
     omega = omega.to(q.dtype)

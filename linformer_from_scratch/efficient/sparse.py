@@ -11,18 +11,16 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.course.checks import at_most, check_size
 from linformer_from_scratch.efficient.blocks import (
-    at_most,
-    check_same_length,
-    computed_in_float32,
     from_blocks,
     in_blocks,
+    self_attention_in_float32,
     whole_blocks,
 )
 
 
-@computed_in_float32
+@self_attention_in_float32
 def sparse_attention(
     q: Tensor, k: Tensor, v: Tensor, stride: int, num_global: int = 1, causal: bool = False
 ) -> Tensor:
@@ -34,7 +32,7 @@ def sparse_attention(
     Raises: ValueError if stride < 1 or num_global < 0, or if q, k and v differ in n.
     Cost: 4 n (n / stride + 2 num_global) d operations; with stride = √n O(n√n), as in table 1 of the paper.
     """
-    n = check_same_length(q, k, v)
+    n = q.size(-2)
     check_size("stride", stride)
     check_size("num_global", num_global, least=0)
     stride, num_global = at_most(n, stride), at_most(n, num_global)

@@ -14,12 +14,11 @@ from torch.nn import functional
 
 from linformer_from_scratch.course.checks import check_size, graph_is_written
 from linformer_from_scratch.efficient.blocks import (
-    check_same_length,
-    computed_in_float32,
+    self_attention_in_float32,
 )
 
 
-@computed_in_float32
+@self_attention_in_float32
 def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bool = False) -> Tensor:
     """softmax(q kᵀ / √d) v, exactly, holding one tile of scores at a time, forward and backward.
 
@@ -29,7 +28,6 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bo
     A program that is traced, exported or compiled for every n cannot hold a loop whose turns depend on n:
     there PyTorch's own fused function stands, which computes the same.
     """
-    check_same_length(q, k, v)
     check_size("tile", tile)
     if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
         shapes = ", ".join(str(tuple(x.shape[:-2])) for x in (q, k, v))

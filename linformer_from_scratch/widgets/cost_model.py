@@ -23,10 +23,9 @@ from linformer_from_scratch.cost import (
     stored_bytes,
     tiled_attention,
 )
-from linformer_from_scratch.plots import GREY, INK, KEY, LINES, QUERY, VALUE
+from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, LINES, QUERY, VALUE
 from linformer_from_scratch.widgets.canvas import Card
 from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer, powers_of_two
-from linformer_from_scratch.widgets.sentence import EDGE
 
 LENGTHS = tuple(2**i for i in range(8, 18))  # 256 … 131,072
 HERE = "this machine, measured now"

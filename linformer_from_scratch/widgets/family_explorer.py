@@ -13,13 +13,12 @@ from linformer_from_scratch.efficient.family import (
     linformer_flops,
 )
 from linformer_from_scratch.linformer import linformer_attention
-from linformer_from_scratch.plots import GREY, INK, KEY, QUERY
+from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, QUERY
 from linformer_from_scratch.pretrained import STORED_DIMS, stored_heads
 from linformer_from_scratch.random_projections import relative_error
 from linformer_from_scratch.widgets.canvas import Card
 from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer, powers_of_two
 from linformer_from_scratch.widgets.projection_explorer import HEADS, real_map
-from linformer_from_scratch.widgets.sentence import EDGE
 
 LEARNED = "Linformer, learned on other texts"
 NAMES = (*(relative.name for relative in FAMILY), LEARNED)

@@ -5,10 +5,10 @@ import math
 import torch
 
 from linformer_from_scratch.attention import attention_entropy
-from linformer_from_scratch.plots import INK
+from linformer_from_scratch.plots import EDGE, INK
 from linformer_from_scratch.pretrained import NUM_HEADS
 from linformer_from_scratch.widgets.canvas import Card
-from linformer_from_scratch.widgets.sentence import EDGE, SentenceExplorer, cell_size, draw_map, outline_row
+from linformer_from_scratch.widgets.sentence import SentenceExplorer, cell_size, draw_map, outline_row
 
 COLUMNS, SMALL, STEP = 4, 112, (134, 148)  # small maps: how many in a row, side, distances
 MAP, LEFT, TOP, BOTTOM = 350, 664, 108, 36  # the large map: side, place, room below

@@ -15,7 +15,7 @@ from linformer_from_scratch.low_rank import (
     softmax_map,
     stable_rank,
 )
-from linformer_from_scratch.plots import GREY, INK, KEY, QUERY, VALUE
+from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, QUERY, VALUE
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
     NUM_LAYERS,
@@ -27,7 +27,6 @@ from linformer_from_scratch.pretrained import (
 )
 from linformer_from_scratch.widgets.canvas import Card, tint
 from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer
-from linformer_from_scratch.widgets.sentence import EDGE
 
 N = 256  # tokens
 CELL, GRID_LEFT, GRID_TOP = (31, 30), 50, 90  # of the table of heads, CSS pixels

@@ -7,11 +7,10 @@ import torch
 from ipywidgets import FloatSlider, IntSlider, SelectionSlider
 from torch import Tensor
 
-from linformer_from_scratch.plots import GREY, INK, KEY, QUERY
+from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, QUERY
 from linformer_from_scratch.random_projections import failure_bound, gaussian_projection, needed_dim
 from linformer_from_scratch.widgets.canvas import Card
 from linformer_from_scratch.widgets.explorer import Explorer, powers_of_two
-from linformer_from_scratch.widgets.sentence import EDGE
 
 SAMPLES, LARGEST = 500, 512  # vectors in the histogram; the most dimensions kept
 BINS, RANGE = 48, 1.2  # of the histogram: from −RANGE to +RANGE

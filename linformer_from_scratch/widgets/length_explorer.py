@@ -5,10 +5,9 @@ from ipywidgets import IntSlider
 
 from linformer_from_scratch.attention import attention_weights, causal_mask
 from linformer_from_scratch.linformer import linformer_attention
-from linformer_from_scratch.plots import GREY, INK, KEY, QUERY
+from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, QUERY
 from linformer_from_scratch.widgets.canvas import Card
 from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer
-from linformer_from_scratch.widgets.sentence import EDGE
 
 SEQ_LEN, SLOTS, D = 24, 6, 32
 LEFT, TOP, COLUMN, ROW = 40, 66, 33, 96  # CSS pixels

@@ -8,13 +8,12 @@ from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.low_rank import decompose, rebuild
-from linformer_from_scratch.plots import GREY, KEY, VALUE
+from linformer_from_scratch.plots import EDGE, GREY, KEY, VALUE
 from linformer_from_scratch.pretrained import StoredHead, stored_heads
 from linformer_from_scratch.projections import GaussianProjection, MeanPooling
 from linformer_from_scratch.random_projections import relative_error
 from linformer_from_scratch.widgets.canvas import Card
 from linformer_from_scratch.widgets.explorer import Explorer, powers_of_two
-from linformer_from_scratch.widgets.sentence import EDGE
 
 HEADS = {  # menu entry -> layer and head
     "layer 5, head 6: reads the whole text": (5, 6),

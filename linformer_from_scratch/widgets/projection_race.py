@@ -9,7 +9,7 @@ from ipywidgets import Dropdown, IntSlider, SelectionRangeSlider
 from linformer_from_scratch.cost import fit_exponent
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.low_rank import rebuild
-from linformer_from_scratch.plots import GREY, INK, LINES
+from linformer_from_scratch.plots import EDGE, GREY, INK, LINES
 from linformer_from_scratch.pretrained import STORED_DIMS, stored_heads
 from linformer_from_scratch.random_projections import gaussian_projection, relative_error, theorem_1_map
 from linformer_from_scratch.widgets.canvas import Card, tint
@@ -23,7 +23,6 @@ from linformer_from_scratch.widgets.projection_explorer import (
     projections,
     real_map,
 )
-from linformer_from_scratch.widgets.sentence import EDGE
 
 THEOREM, BEST = "theorem 1: P RᵀR V (needs P)", "best rank k (needs P)"
 RANDOM = GAUSSIAN, THEOREM  # the kinds that differ from seed to seed

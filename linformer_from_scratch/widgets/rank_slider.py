@@ -16,11 +16,10 @@ from linformer_from_scratch.low_rank import (
     spectral_error,
     stable_rank,
 )
-from linformer_from_scratch.plots import GREY, INK, KEY, QUERY
+from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, QUERY
 from linformer_from_scratch.pretrained import NUM_HEADS, NUM_LAYERS, PretrainedMissing, attention_maps
 from linformer_from_scratch.widgets.canvas import Card
 from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer
-from linformer_from_scratch.widgets.sentence import EDGE
 
 N = 128  # tokens: one decomposition takes some 15 ms
 PERIOD = 32  # after how many tokens the text of the induction map repeats itself

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ipywidgets import Dropdown, IntSlider, SelectionSlider, Text, Widget
 from numpy.typing import ArrayLike
 
-from linformer_from_scratch.plots import INK, KEY, QUERY
+from linformer_from_scratch.plots import EDGE, INK, KEY, QUERY
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
     NUM_LAYERS,
@@ -22,7 +22,6 @@ MOST_TOKENS = 40  # more would be too small to read
 LAYER, HEAD = 4, 2  # a head in which pronouns read the noun they stand for
 OPENING_WORDS = ("it", "he", "is", "two")  # of the presets: words that read something worth seeing
 OWN = "your own sentence"
-EDGE = "#C9CED6"  # a light grey, around maps
 LABEL = 96  # width kept for a token beside a map, CSS pixels
 
 

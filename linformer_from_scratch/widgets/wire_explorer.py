@@ -6,11 +6,10 @@ from ipywidgets import Checkbox
 
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes, ulysses_bytes
-from linformer_from_scratch.plots import GREY, INK, KEY, QUERY, VALUE
+from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, QUERY, VALUE
 from linformer_from_scratch.widgets.canvas import Card
 from linformer_from_scratch.widgets.cost_model import scaled, spread_labels
 from linformer_from_scratch.widgets.explorer import Explorer, powers_of_two
-from linformer_from_scratch.widgets.sentence import EDGE
 
 BYTES = 2  # of a number
 RING, ULYSSES, LINFORMER = "ring attention", "Ulysses", "Linformer"
