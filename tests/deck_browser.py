@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lab import open_page
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 WIDTH, HEIGHT, FOOT = 1280, 720, 50  # CSS pixels; the foot belongs to the slide's number
 
@@ -51,9 +51,9 @@ UNTYPESET = """() => {
 
 
 @contextmanager
-def open_deck(chromium: str, deck: Path, query: str = "") -> Iterator[Page]:
+def open_deck(browser: Browser, deck: Path, query: str = "") -> Iterator[Page]:
     """The deck's page, typeset; `page.outside` and `page.complaints` collect what goes wrong from then on."""
-    with open_page(chromium, WIDTH, HEIGHT) as page:
+    with open_page(browser, WIDTH, HEIGHT) as page:
         page.goto(deck.as_uri() + query)
         page.wait_for_function("window.Reveal && Reveal.isReady()")
         page.evaluate("MathJax.startup.promise")

@@ -55,30 +55,37 @@ def wait_until(happens, what):
 
 
 @contextmanager
-def open_page(chromium, width=1280, height=800):
-    """A page of a browser that reaches nothing but this machine.
+def open_browser(chromium):
+    """A browser for many pages; to start it takes longer than most pages do."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_OPTIONS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def open_page(browser, width=1280, height=800):
+    """A page that shares nothing with the others and reaches nothing but this machine.
 
     `page.outside` collects what it asked for elsewhere, `page.complaints` its console errors and exceptions.
     """
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_OPTIONS)
-        page = browser.new_page(viewport={"width": width, "height": height})
-        page.set_default_timeout(LIMIT_S * 1000)
-        page.outside, page.complaints = [], []
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.set_default_timeout(LIMIT_S * 1000)
+    page.outside, page.complaints = [], []
 
-        def guard(route):
-            if route.request.url.startswith(LOCAL):
-                route.continue_()
-            else:
-                page.outside.append(route.request.url)
-                route.abort()
+    def guard(route):
+        if route.request.url.startswith(LOCAL):
+            route.continue_()
+        else:
+            page.outside.append(route.request.url)
+            route.abort()
 
-        page.route("**/*", guard)
-        page.on("websocket", lambda s: None if s.url.startswith(LOCAL) else page.outside.append(s.url))
-        page.on("pageerror", lambda error: page.complaints.append(str(error)))
-        page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
-        yield page
-        browser.close()
+    page.route("**/*", guard)
+    page.on("websocket", lambda s: None if s.url.startswith(LOCAL) else page.outside.append(s.url))
+    page.on("pageerror", lambda error: page.complaints.append(str(error)))
+    page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
+    yield page
+    page.close()
 
 
 class Lab:

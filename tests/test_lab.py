@@ -1,7 +1,7 @@
 """The widgets in a real JupyterLab with a live kernel: every control answers, and only its own widget."""
 
 import pytest
-from lab import Lab, open_page
+from lab import Lab, open_browser, open_page
 
 pytestmark = pytest.mark.browser
 
@@ -100,7 +100,11 @@ MOVES = {  # the cell of the first of two twins -> what is moved
 
 @pytest.fixture(scope="module")
 def lab(chromium, tmp_path_factory):
-    with open_page(chromium) as page, Lab(tmp_path_factory.mktemp("lab"), page) as lab:
+    with (
+        open_browser(chromium) as browser,
+        open_page(browser) as page,
+        Lab(tmp_path_factory.mktemp("lab"), page) as lab,
+    ):
         lab.open("widgets.ipynb", NOTEBOOK)
         yield lab
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nbformat
@@ -9,6 +10,7 @@ import pytest
 import slides
 from deck_browser import UNTYPESET, open_deck, overflow, steps
 from deck_fixture import EVERYTHING, code, png, prose, result, write
+from lab import open_browser
 
 from linformer_from_scratch import plots
 
@@ -179,7 +181,8 @@ def test_without_a_chromium_one_line_says_that_handouts_are_left_out(command, mo
 
 @pytest.mark.browser
 def test_the_handout_has_a_page_for_each_slide(command):
-    handout = command() / "09_everything.pdf"
+    with ThreadPoolExecutor(1) as other:  # a thread can drive one browser, and this one's may be at work
+        handout = other.submit(command).result() / "09_everything.pdf"
     assert len(re.findall(rb"/Type\s*/Page\b", handout.read_bytes())) == 7
 
 
@@ -220,6 +223,14 @@ def test_every_widget_leaves_a_picture_or_a_page(chapter):
 
 # In the browser.
 
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """One for all pages."""
+    with open_browser(chromium) as found:
+        yield found
+
+
 CLIPS_PLAY = (
     """() => [...document.querySelectorAll("section.present video")].every((it) => it.currentTime > 0.2)"""
 )
@@ -237,10 +248,10 @@ def formulas(chapter):
     return sum(len(MATHS.findall(CODE.sub("", cell.source))) for cell in cells)
 
 
-def assert_presentable(chromium, chapter, deck):
+def assert_presentable(browser, chapter, deck):
     """Walk every step of a deck and hold against it whatever a room would stumble over; return the steps."""
     walked, too_much = [], {}
-    with open_deck(chromium, deck) as page:
+    with open_deck(browser, deck) as page:
         for where in steps(page):
             walked.append(where)
             if found := overflow(page):
@@ -256,9 +267,9 @@ def assert_presentable(chromium, chapter, deck):
     return walked
 
 
-def assert_printable(chromium, deck):
+def assert_printable(browser, deck):
     """The handout shows every slide above its notes, whole."""
-    with open_deck(chromium, deck, "?print-pdf") as page:
+    with open_deck(browser, deck, "?print-pdf") as page:
         page.wait_for_selector(".pdf-page")
         assert page.evaluate(LOWEST) <= 720
         assert page.evaluate(CUT_NOTES) == []
@@ -266,17 +277,17 @@ def assert_printable(chromium, deck):
 
 
 @pytest.mark.browser
-def test_the_deck_that_shows_everything_is_presentable(chromium, everything, deck):
-    walked = assert_presentable(chromium, everything, deck)
+def test_the_deck_that_shows_everything_is_presentable(browser, everything, deck):
+    walked = assert_presentable(browser, everything, deck)
     assert {"1", "2", "2.1", "2.2", "7", "7, question 5", "7, answer 5"} <= set(walked)
 
 
 @pytest.mark.browser
 @every_chapter
-def test_every_chapter_is_presentable_and_printable(chromium, chapter, out):
+def test_every_chapter_is_presentable_and_printable(browser, chapter, out):
     deck = slides.build(chapter, out)
-    assert_presentable(chromium, chapter, deck)
-    assert_printable(chromium, deck)
+    assert_presentable(browser, chapter, deck)
+    assert_printable(browser, deck)
 
 
 FITS = prose("## It fits\n\n- one line", "slide")
@@ -300,26 +311,43 @@ TOO_MUCH = {
 }
 
 
-@pytest.mark.browser
-@pytest.mark.parametrize("cells", TOO_MUCH.values(), ids=TOO_MUCH)
-def test_what_does_not_fit_is_found(chromium, tmp_path, cells):
-    deck = slides.build(write(tmp_path, [FITS, *cells]), tmp_path / "out")
-    with open_deck(chromium, deck) as page:
-        fits, *_, does_not_fit = [overflow(page) for _ in steps(page)]
-    assert fits == [] and does_not_fit != []
+@pytest.fixture(scope="module")
+def leaving(browser, tmp_path_factory):
+    """What leaves each slide of a deck: of one that fits, and after it of those that show too much."""
+    folder = tmp_path_factory.mktemp("too much")
+    deck = slides.build(
+        write(folder, [FITS, *(cell for cells in TOO_MUCH.values() for cell in cells)]), folder
+    )
+    with open_deck(browser, deck) as page:
+        return {where: overflow(page) for where in steps(page)}
 
 
 @pytest.mark.browser
-def test_what_a_slide_asks_from_elsewhere_is_found(chromium, tmp_path):
+def test_a_slide_that_fits_is_not_complained_about(leaving):
+    assert leaving["1"] == [] and len(leaving) == 1 + len(TOO_MUCH) + 1  # the fragment is a step of its own
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_what_does_not_fit_is_found(leaving, what):
+    slide = str([*TOO_MUCH].index(what) + 2)
+    if what == "a fragment":
+        assert leaving[slide] == []
+        slide += ".1"
+    assert leaving[slide] != []
+
+
+@pytest.mark.browser
+def test_what_a_slide_asks_from_elsewhere_is_found(browser, tmp_path):
     picture = prose("## Out\n\n<img src='http://example.invalid/a.png' alt='a'>", "slide")
     deck = slides.build(write(tmp_path, [picture]), tmp_path / "out")
-    with open_deck(chromium, deck) as page:
+    with open_deck(browser, deck) as page:
         assert page.outside == ["http://example.invalid/a.png"]
 
 
 @pytest.mark.browser
-def test_the_speaker_sees_the_notes(chromium, deck):
-    with open_deck(chromium, deck) as page:
+def test_the_speaker_sees_the_notes(browser, deck):
+    with open_deck(browser, deck) as page:
         with page.expect_popup() as popup:
             page.keyboard.press("s")
         notes = popup.value.locator(".speaker-controls-notes .value")
@@ -329,16 +357,16 @@ def test_the_speaker_sees_the_notes(chromium, deck):
 
 
 @pytest.mark.browser
-def test_the_room_sees_the_clip_and_not_its_still(chromium, deck):
-    with open_deck(chromium, deck, "#/5") as page:
+def test_the_room_sees_the_clip_and_not_its_still(browser, deck):
+    with open_deck(browser, deck, "#/5") as page:
         assert page.locator("video").is_visible()
         assert page.get_by_alt_text("The last moment of the clip").is_hidden()
 
 
 @pytest.mark.browser
-def test_the_handout_shows_stills_for_clips_all_options_and_all_notes(chromium, deck):
-    assert_printable(chromium, deck)
-    with open_deck(chromium, deck, "?print-pdf") as page:
+def test_the_handout_shows_stills_for_clips_all_options_and_all_notes(browser, deck):
+    assert_printable(browser, deck)
+    with open_deck(browser, deck, "?print-pdf") as page:
         page.wait_for_selector(".pdf-page")
         assert page.locator("video").is_hidden()
         assert page.get_by_alt_text("The last moment of the clip").is_visible()
