@@ -91,7 +91,8 @@ class Encoder(nn.Module):
         attentions: one attention layer for each block. Pass layers that hold the same E and F to share them
             (layerwise sharing, Wang et al. 2020, section 4).
         neighbours: tokens on either side that a convolution adds to each token before the first block; 0 for
-            none, as in the paper. A small model learns from 1 in minutes what it else needs hours to find.
+            none, as in the paper. With 1, a small model learns in minutes
+            what would otherwise take it hours.
         dropout: as Block, and of the embeddings.
 
     Shape: ids (batch, n) with n <= seq_len, padding_mask (batch, n), True = a real token

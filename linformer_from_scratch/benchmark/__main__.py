@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace, plan: Plan) -> int:
 
 
 def _measure(results: Results, wanted: list[Job], budget: Budget) -> tuple[int, int]:
-    """How many rows failed, and how many are left out."""
+    """Measure what is missing; return how many rows failed, and how many are left out."""
     failed = left = 0
     for row in results.content["rows"]:
         budget.learn(row)
@@ -151,7 +151,7 @@ def _shortened(plan: Plan, arguments: argparse.Namespace) -> Plan:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """What was typed and decides about the rows, with a file's name in place of its path."""
+    """The options that decide about the rows, with the file's name in place of its path."""
     words = [COMMAND, "--device", arguments.device, "--out", arguments.out.name]
     for name in ("rounds", "longest", "threads"):
         if getattr(arguments, name):

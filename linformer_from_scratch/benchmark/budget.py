@@ -1,4 +1,4 @@
-"""A limit of time: whether there is enough left for another job, by what those before it took."""
+"""A limit of time: is enough left for another job, judged by what the earlier ones took?"""
 
 import time
 
@@ -8,8 +8,8 @@ TURNS = 3  # of each variant, beside its rounds: set up, weighed, warmed up
 class Budget:
     """Minutes for all jobs together. None is no limit.
 
-    The next of a kind takes at most as long as the one before it to be built, and (n / n before)² as long to
-    compute; one of a new kind is begun as long as there is time.
+    A job is expected to take as long to build as the last one of its kind, and (n / its n)² as long to
+    compute. The first of a kind begins if there is any time left.
     """
 
     def __init__(self, minutes: float | None):
@@ -17,7 +17,7 @@ class Budget:
         self._before: dict[tuple, tuple[int, float, float]] = {}
 
     def allows(self, what: dict) -> bool:
-        """Whether a job should be done in time."""
+        """Whether a job should finish in time."""
         if self.end is None:
             return True
         n, building, computing = self._before.get(_kind(what), (0, 0.0, 0.0))
@@ -25,7 +25,7 @@ class Budget:
         return building + growth * computing < self.end - time.monotonic()
 
     def learn(self, row: dict, seconds: float | None = None) -> None:
-        """What a job took; None where only its row is known."""
+        """Remember what a job took; None where only its row is known."""
         samples = row.get("seconds", {}).values()
         computing = sum(sum(found) * (len(found) + TURNS) / len(found) for found in samples if found)
         building = 0.0 if seconds is None else max(0.0, seconds - computing)

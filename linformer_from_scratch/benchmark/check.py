@@ -1,4 +1,4 @@
-"""Is a benchmark's file complete, and can its numbers be?"""
+"""Is a benchmark's file complete, and are its numbers possible?"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ PER_SECOND = 1e6, 1e17  # operations or bytes; what is outside was not measured
 
 
 def check_file(path: Path, wanted: Sequence[dict], rounds: int) -> dict:
-    """The content of a file with all rows that are wanted, and with numbers that can be.
+    """The content of a file that has all wanted rows and no impossible number.
 
     Args:
         wanted: what is measured in each row.

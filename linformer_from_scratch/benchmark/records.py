@@ -23,7 +23,7 @@ MEASURED = ("per_second", "seconds", "busy", "bytes", "out_of_memory")
 
 
 def check_row(row: dict) -> dict:
-    """The row itself, if it is a ceiling or a race with positive, finite samples, as many of each variant.
+    """The row itself: a ceiling, or a race with equally many positive, finite samples of each variant.
 
     Raises: ValueError with what is missing or wrong.
     """
@@ -74,7 +74,7 @@ def _check_samples(row: dict, samples: object, field: str = "seconds") -> None:
 
 
 def what_of(row: dict) -> dict:
-    """What was measured, without what came out."""
+    """The settings of a row, without its results."""
     return {field: value for field, value in row.items() if field not in MEASURED}
 
 
@@ -110,7 +110,7 @@ def recorded_gpu() -> dict | None:
 
 
 def recorded_cpu() -> dict:
-    """The benchmark of a CPU that the course brings."""
+    """The benchmark of a CPU that comes with the course."""
     return read(results.RESULTS / f"{CPU}.json")
 
 
@@ -212,6 +212,6 @@ def median(row: dict, name: str) -> float:
 
 
 def _of(rows: Sequence[dict], part: str, way: str) -> list[dict]:
-    """Rows of a part and a pass, short texts first."""
+    """Rows of one part and one direction, short texts first."""
     found = [row for row in rows if row["part"] == part and row["pass"] == way]
     return sorted(found, key=lambda row: row["n"])

@@ -39,7 +39,7 @@ MAPS = {"forward": 2, "forward + backward": 3}  # that are held at once where ma
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured: a GPU and a CPU should both be done within minutes.
+    """How much is measured, so that a GPU and a CPU both finish within minutes.
 
     Args:
         device: "cpu" or "cuda".

@@ -38,7 +38,7 @@ def both_clocks(
         rounds: turns of each; the warm-up comes on top.
         device: "cpu" or "cuda", where the calls compute.
         before: called before each turn, and finished before the clock starts; such as `flush(device)`.
-        lost: told who runs out of memory in its turn; that one is out, the others go on. None: it is raised.
+        lost: called with the name of a call that runs out of memory; the others go on. None: it is raised.
 
     Raises: ValueError if rounds < 1.
     """
@@ -100,6 +100,6 @@ def _events(call: Callable[[], object]) -> float:
 
 
 def wait() -> None:
-    """Return when the GPU has finished all that it was given; at once where there is none."""
+    """Wait until the GPU has finished its work; return at once where there is none."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()

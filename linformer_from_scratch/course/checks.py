@@ -1,4 +1,4 @@
-"""What many modules ask: is this a size, and is this call being recorded?"""
+"""Checks that many modules share: is this a size, is this call being traced?"""
 
 import torch
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ MOMENT = 0.02  # seconds between two looks at a lock
 
 
 def atomic_write(path: Path, content: str | bytes) -> None:
-    """Write a file so that a kill, a full disk or a power cut leaves the old one, or none, never half of one.
+    """Write a file whole: a kill, a full disk or a power cut leaves the old one or none, never half of one.
 
     Raises: OSError if it cannot be written; nothing is left behind.
     """
@@ -78,7 +79,7 @@ def _hold(lock: Path) -> BinaryIO | None:
         file.close()
 
 
-if os.name == "nt":
+if sys.platform == "win32":
     import msvcrt
 
     def _take(file: BinaryIO) -> None:

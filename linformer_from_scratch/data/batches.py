@@ -38,7 +38,7 @@ def held_out(titles: Iterable[str], share: float = 0.2) -> list[str]:
 
 
 def _place(title: str) -> float:
-    """Where its name puts a title, from 0 to 1; é may be one letter or, as macOS writes it, two."""
+    """A number from 0 to 1 by the title alone; é may be one letter or, as macOS writes it, two."""
     name = unicodedata.normalize("NFC", title).encode(
         errors="surrogatepass"
     )  # some files' names are no UTF-8
@@ -61,7 +61,7 @@ def stream(texts: Iterable[str], vocabulary) -> Tensor:
 
 
 def generator_of(seed: int, step: int) -> torch.Generator:
-    """One for each pair of integers, of any size and sign.
+    """A random generator for each pair of integers of any size and sign.
 
     PyTorch's generator reads 32 bits of a seed, so both are mixed into these. Among 100,000 pairs about one
     has the bits of another, by chance.
@@ -69,11 +69,12 @@ def generator_of(seed: int, step: int) -> torch.Generator:
     Raises: ValueError if one of them is no integer.
     """
     try:
-        mixed = operator.index(seed), operator.index(step)
+        pair = operator.index(seed), operator.index(step)
     except TypeError:
         raise ValueError(f"seed and step are {seed!r} and {step!r}, expected two integers") from None
-    if not all(0 <= number < 2**32 for number in mixed):  # numpy would run the words of the two together
-        mixed = int.from_bytes(hashlib.sha256(f"{mixed}".encode()).digest())
+    mixed: int | tuple[int, int] = pair
+    if not all(0 <= number < 2**32 for number in pair):  # numpy would run the words of the two together
+        mixed = int.from_bytes(hashlib.sha256(f"{pair}".encode()).digest())
     (bits,) = np.random.SeedSequence(mixed).generate_state(1)
     return torch.Generator().manual_seed(int(bits))
 

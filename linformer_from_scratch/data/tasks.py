@@ -18,6 +18,7 @@ from linformer_from_scratch.data import IGNORE, generator_of
 VALUES = 16  # different values, so that a guess is right once in 16
 BLANK = 2 * VALUES  # stands where an answer is asked for; VALUES + v is the value v, marked
 VOCAB_SIZE = 2 * VALUES + 1
+FIRST_HELD_OUT = 10**9  # the step of the first batch that is never trained on: no run has so many steps
 
 Batches = Callable[[int], tuple[Tensor, Tensor]]
 
@@ -91,6 +92,11 @@ def recall(n: int, batch: int, seed: int = 0) -> Batches:
         return inputs, targets
 
     return batches
+
+
+def validation_batches(batches: Batches, count: int) -> list[tuple[Tensor, Tensor]]:
+    """Batches of the task that no run trains on: the same for all of its steps."""
+    return [batches(FIRST_HELD_OUT + i) for i in range(count)]
 
 
 def vocab_size(task: str, n: int) -> int:

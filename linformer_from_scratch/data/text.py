@@ -77,7 +77,7 @@ def title_of(file: PurePath, folder: PurePath) -> str:
 
 
 def order_of(title: str) -> tuple[list[str], str]:
-    """By which titles are sorted: folder by folder, the same on every system."""
+    """The key by which titles are sorted: folder by folder, the same on every system."""
     return unicodedata.normalize("NFC", title).split("/"), title
 
 
@@ -115,7 +115,7 @@ def _path_of(path: str | Path) -> Path:
 
 
 def shown(path: str | Path) -> str:
-    """A path in one line that any screen can show, though its name be no UTF-8."""
+    """A path on one line that any screen can show, even if its name is not UTF-8."""
     return str(path) if str(path).isprintable() else repr(str(path))
 
 
@@ -179,7 +179,7 @@ def _text_files(folder: Path) -> list[Path]:
                 continue
             entered.add(real)
             subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-            tops += [path for name in subfolders if os.path.islink(path := os.path.join(parent, name))]
+            tops += [path for name in subfolders if (path := Path(parent, name)).is_symlink()]
             files += [Path(parent, name) for name in sorted(names) if name.lower().endswith(TEXT_ENDINGS)]
         for file in sorted(files, key=os.path.islink):  # a file before the links to it
             found.setdefault(os.path.realpath(file), file)

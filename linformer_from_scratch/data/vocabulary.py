@@ -125,7 +125,7 @@ def _check(tokenizer) -> None:
 
 
 def _settings(tokenizer) -> dict:
-    """What decides beside the pieces how a text is cut and joined, by name."""
+    """The tokenizer's settings, by name, that decide besides its pieces how a text is split and joined."""
     told = json.loads(tokenizer.to_str())
     told |= told.pop("model")
     return {name: value for name, value in told.items() if name not in ("vocab", "merges")}

@@ -66,9 +66,9 @@ def first_sum(numbers: Sequence[float]) -> list[float]:
 
 
 def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
-    """The same, reduced as one would at first: by distributed.all_reduce, which autograd does not see.
+    """As `errors`, with distributed.all_reduce as a first attempt has it, which autograd does not see.
 
-    And what PyTorch warns of.
+    Returns: the errors, and PyTorch's warnings.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -80,7 +80,7 @@ def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
 def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
     """How often ranks exchange something in a layer's forward and backward pass, as PyTorch counts it.
 
-    For texts of several lengths; the layer does not check before that ranks agree.
+    For texts of several lengths; the layer skips its check that the ranks are alike.
     """
     from torch.distributed.tensor.debug import CommDebugMode  # slow to load
 
@@ -108,7 +108,7 @@ def different_batches(sizes: Sequence[int]) -> Tensor:
 
 
 def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict[str, float]:
-    """The same of a masked language model of two blocks that share one E: its loss, and some gradients."""
+    """As `errors`, for a masked language model of two blocks that share one E: loss and some gradients."""
     with process_group(device):
         torch.manual_seed(0)
         E = LearnedProjection(seq_len, proj_dim)

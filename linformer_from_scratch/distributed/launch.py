@@ -104,7 +104,7 @@ def _results(started: list[_Rank]) -> list:
 
 
 def _answer(rank: _Rank) -> tuple[object, str | None]:
-    """Its result, or what went wrong."""
+    """The rank's result, or what went wrong."""
     try:
         answer = rank.answers.recv_bytes()
     except (EOFError, OSError):
@@ -116,7 +116,7 @@ def _answer(rank: _Rank) -> tuple[object, str | None]:
 
 
 def _how_it_ended(process: BaseProcess) -> str:
-    """Of a process that gave no answer."""
+    """How a process ended that gave no answer."""
     process.join(GRACE)
     code = process.exitcode
     if code is None:
@@ -141,7 +141,7 @@ def _end(started: list[_Rank], patience: float) -> None:
 
 
 def _work(environment: dict[str, str], answer: Connection, work: bytes) -> None:
-    """A rank's life."""
+    """What each process does: call the function, send back its result."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the launcher's, who ends its ranks
     threading.Thread(target=_end_with_launcher, daemon=True).start()
     os.environ.update(environment)

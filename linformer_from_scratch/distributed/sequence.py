@@ -58,7 +58,7 @@ class SequenceParallelAttention(LinformerAttention):
         self.group, self.check, self.reduce = group, check, reduce
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """As one process does, of texts that fill the shard."""
+        """As in one process, for texts that fill the shard."""
         if x.size(1) != self.E.seq_len:
             raise ValueError(
                 f"this shard has {x.size(1)} tokens and {self.E.seq_len} columns of E; "
@@ -67,7 +67,7 @@ class SequenceParallelAttention(LinformerAttention):
         return super().forward(x, padding_mask)
 
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Of the whole text, so of a layer that is not cut."""
+        """Not defined on a shard: it needs the whole text."""
         raise NotImplementedError("the definition needs the whole text; ask the layer before it was cut")
 
     def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -79,7 +79,7 @@ class SequenceParallelAttention(LinformerAttention):
         return keys, values
 
     def _sum(self, part: Tensor, batch: int) -> Tensor:
-        """Over the ranks, if they are to sum the same thing."""
+        """Sum over the ranks, after a check that all of them sum the same thing."""
         if self.check:
             assert_same_across_ranks(
                 self.group,

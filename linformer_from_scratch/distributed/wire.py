@@ -15,7 +15,7 @@ COUNTERS_AT, NEEDED = 200, 216  # in Linux' struct tcp_info: tcpi_bytes_sent, tc
 
 
 def linformer_bytes(s: Sizes, ranks: int, shared: bool = False) -> float:
-    """One all-reduce of the compressed keys and values; with E = F of E X alone. n plays no part."""
+    """One all-reduce of the compressed keys and values, or of E X alone where E = F; independent of n."""
     return (1 if shared else 2) * s.slots * s.bytes_per_number * 2 * (ranks - 1) / ranks
 
 
@@ -42,7 +42,7 @@ def sent_bytes() -> int:
 
 
 def _sent(number: int) -> int:
-    """Of one open file; 0 if it is no TCP connection."""
+    """Bytes sent through one open file; 0 if it is no TCP connection."""
     if not stat.S_ISSOCK(os.fstat(number).st_mode):
         return 0
     with socket.socket(fileno=os.dup(number)) as connection:

@@ -90,7 +90,7 @@ def _from_earlier_chunks(q: Tensor, k: Tensor, v: Tensor, largest: Tensor) -> Te
 
 
 def _one_later(largest: Tensor) -> Tensor:
-    """Of the chunks before each chunk; nothing before the first."""
+    """Shift by one chunk: each gets what belongs to those before it, the first nothing."""
     return functional.pad(largest, (0, 0, 1, -1), value=-math.inf)
 
 

@@ -3,7 +3,7 @@
     output_i = φ(q_i)ᵀ Σ_j φ(k_j) v_jᵀ / φ(q_i)ᵀ Σ_j φ(k_j)
                                       Katharopoulos et al. 2020 (arXiv 2006.16236), section 3.2, φ = elu + 1
 
-With the sums over j ≤ i it is causal; then they are all that has to be kept of the past.
+With sums over j ≤ i it is causal; then nothing else of the past has to be kept.
 """
 
 import torch

@@ -90,7 +90,7 @@ def _sweep(n: int, tile: int, causal: bool):
 
 
 def _scores(q: Tensor, k: Tensor, rows: slice, columns: slice, causal: bool) -> Tensor:
-    """Of queries that are divided by √d already."""
+    """Scores of queries that are already divided by √d."""
     scores = q @ k.mT
     if not causal:
         return scores

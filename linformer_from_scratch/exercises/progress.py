@@ -108,7 +108,7 @@ def read(file: Path) -> State:
 
 
 def sound(file: Path) -> State:
-    """The state in a file, which is set aside with a word if it is damaged or not ours; for who holds the lock.
+    """The state in a file, set aside with a warning if it is damaged or not ours. The caller holds the lock.
 
     Raises: OSError if it can be neither read nor set aside.
     """

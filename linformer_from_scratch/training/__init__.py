@@ -3,7 +3,15 @@
 `python -m linformer_from_scratch.training --help` trains, resumes and evaluates from the command line.
 """
 
-from linformer_from_scratch.training.loss import accuracy, classification_loss, masked_loss
+from linformer_from_scratch.training.loss import accuracy, classification_loss, masked_accuracy, masked_loss
 from linformer_from_scratch.training.trainer import Config, Trainer, learning_rate
 
-__all__ = ["Config", "Trainer", "accuracy", "classification_loss", "learning_rate", "masked_loss"]
+__all__ = [
+    "Config",
+    "Trainer",
+    "accuracy",
+    "classification_loss",
+    "learning_rate",
+    "masked_accuracy",
+    "masked_loss",
+]

@@ -87,7 +87,7 @@ def option(name: str) -> str:
 
 
 def asked_for(arguments: argparse.Namespace) -> tuple[Material, Recipe, Config]:
-    """What decides about a run's curve, and so must be the same when it goes on."""
+    """The settings that decide about a run's curve, which must not change when it goes on."""
     asked = {name: getattr(arguments, name) for name in KINDS}
     if asked["text"] not in KNOWN and asked["text"] and Path(asked["text"]).exists():
         asked["text"] = str(Path(asked["text"]).resolve())  # the same file, from wherever the run goes on
@@ -95,7 +95,7 @@ def asked_for(arguments: argparse.Namespace) -> tuple[Material, Recipe, Config]:
 
 
 def parts_of(settings: dict) -> tuple[Material, Recipe, Config]:
-    """Settings by name as the parts that they are of."""
+    """The parts that the settings, given by name, belong to."""
     return tuple(part(**{field.name: settings[field.name] for field in fields(part)}) for part in PARTS)
 
 

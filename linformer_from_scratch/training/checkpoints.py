@@ -129,19 +129,19 @@ def _record(text: str, path: Path) -> dict:
 
 
 def _without_unmoved(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Without the moments of parameters that never had a gradient: AdamW keeps none of them."""
+    """The optimizer's state without the moments of parameters that never had a gradient."""
     moved = {_parameter(name) for name in tensors}
     return {name: like for name, like in expected.items() if _parameter(name) in {None, *moved}}
 
 
 def _parameter(name: str) -> str | None:
-    """Of which parameter are these the moments?"""
+    """The parameter to which these moments belong."""
     kind, number, *_ = [*name.split("."), ""]
     return number if kind == "optimizer" else None
 
 
 def _hash(tensors: Mapping[str, Tensor], record: str) -> str:
-    """Of all that a checkpoint holds: a damaged number has a right shape, too."""
+    """Hash of all that a checkpoint holds, since a damaged number still has the right shape."""
     found = hashlib.sha256(record.encode())
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())

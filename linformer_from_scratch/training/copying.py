@@ -1,4 +1,4 @@
-"""Is a masked token to be had by copying? Losses on tokens that stand elsewhere in the text, and on the rest.
+"""Could a masked token be copied? Losses on tokens that stand elsewhere in the text, and on the rest.
 
 In language models without attention, most of what they lack is lacking there (Arora et al. 2023, Zoology,
 arXiv 2312.04927: "associative recall").

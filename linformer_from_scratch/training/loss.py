@@ -1,5 +1,7 @@
 """What is minimised: the mean negative log-probability of the right answer, in nats."""
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -9,12 +11,26 @@ from linformer_from_scratch.training.modes import evaluating
 
 
 def masked_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
-    """Of the tokens to be guessed; the model scores the vocabulary only there. In nats per token.
+    """Mean cross-entropy of the masked tokens, in nats per token; the model scores the vocabulary only there.
 
     Shape: ids and targets (batch, n), targets IGNORE where nothing is to be guessed -> ()
     """
     chosen = targets != IGNORE
     return functional.cross_entropy(model(ids, where=chosen), targets[chosen])
+
+
+@torch.no_grad()
+def masked_accuracy(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> float:
+    """Share of the tokens to be guessed whose token gets the highest score.
+
+    Args: batches: ids and targets (batch, n) on the model's device, IGNORE where nothing is to be guessed.
+    """
+    right = []
+    with evaluating(model):
+        for ids, targets in batches:
+            chosen = targets != IGNORE
+            right.append((model(ids, where=chosen).argmax(dim=-1) == targets[chosen]).float())
+    return torch.cat(right).mean().item()
 
 
 @torch.no_grad()
@@ -31,7 +47,7 @@ def accuracy(model: nn.Module, ids: Tensor, labels: Tensor, batch_size: int = 64
 
 
 def classification_loss(model: nn.Module, ids: Tensor, labels: Tensor) -> Tensor:
-    """Of the classes; tokens that are PAD are padding. In nats per text.
+    """Mean cross-entropy of the classes, in nats per text; tokens that are PAD are padding.
 
     Shape: ids (batch, n), labels (batch,) -> ()
     """

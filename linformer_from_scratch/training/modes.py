@@ -8,7 +8,7 @@ from torch import nn
 
 @contextmanager
 def as_it_was(model: nn.Module) -> Iterator[None]:
-    """After it, every part of the model is in the mode in which it was before: training or evaluation."""
+    """Restore every part of the model, on leaving, to the mode that it was in: training or evaluation."""
     before = {part: part.training for part in model.modules()}
     try:
         yield

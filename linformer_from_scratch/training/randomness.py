@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 def standing(device: torch.device) -> dict[str, Tensor]:
-    """Where PyTorch's random numbers stand: those of the CPU and of the device."""
+    """The state of PyTorch's random numbers, of the CPU and of the device."""
     state = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         state["cuda"] = torch.cuda.get_rng_state(device)
@@ -18,7 +18,7 @@ def standing(device: torch.device) -> dict[str, Tensor]:
 
 
 def stand(state: Mapping[str, Tensor], device: torch.device) -> None:
-    """Go on from there; numbers of another kind of device are left alone."""
+    """Set that state; numbers of another kind of device are left alone."""
     torch.set_rng_state(state["cpu"])
     if device.type == "cuda" and "cuda" in state:
         torch.cuda.set_rng_state(state["cuda"], device)
@@ -28,7 +28,7 @@ def stand(state: Mapping[str, Tensor], device: torch.device) -> None:
 
 @contextmanager
 def drawing(state: Mapping[str, Tensor], device: torch.device) -> Iterator[None]:
-    """Inside, random numbers go on from a state; after it, everybody else's as if none had been drawn."""
+    """Inside, draw on from a state; afterwards all other random numbers are as if none had been drawn."""
     before = standing(device)
     try:
         stand(state, device)
@@ -38,7 +38,7 @@ def drawing(state: Mapping[str, Tensor], device: torch.device) -> Iterator[None]
 
 
 def stream(seed: int, device: torch.device) -> dict[str, Tensor]:
-    """Where the numbers of a seed begin."""
+    """The state with which a seed begins."""
     gpus = range(torch.cuda.device_count()) if device.type == "cuda" else ()
     with torch.random.fork_rng(gpus), drawing(standing(device), device):
         torch.default_generator.manual_seed(seed)  # the CPU's only: nothing waits for a GPU to start

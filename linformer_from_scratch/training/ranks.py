@@ -28,7 +28,7 @@ MOST = 10**6  # ranks, and seconds of waiting
 
 
 def rank(group: Group = None) -> int:
-    """Of this process in a group; by default among all.
+    """This process's rank in a group; by default among all.
 
     Raises: ValueError if it is not in the group.
     """
@@ -128,7 +128,7 @@ def _number(name: str, least: int, most: int) -> int:
 
 
 def _gpu_of_rank(device: torch.device, own: int) -> int:
-    """Its number, if there is such a GPU."""
+    """The number of this rank's GPU, if there is such a GPU."""
     number = _number("LOCAL_RANK", 0, MOST) if device.index is None else device.index
     there = torch.cuda.device_count()
     if number >= there:
@@ -139,7 +139,7 @@ def _gpu_of_rank(device: torch.device, own: int) -> int:
 
 
 def _meet(backend: str, own: int, expected: int, wait: float) -> distributed.Store:
-    """Begin the group of all ranks; return what they have met by."""
+    """Begin the group of all ranks; return the store by which they met."""
     port = _number("MASTER_PORT", 1, 2**16 - 1)
     address = os.environ.get("MASTER_ADDR")
     if not address:
@@ -176,7 +176,7 @@ def _wait_to_leave(store: distributed.Store, expected: int) -> None:
 
 @cache
 def _store(own: int, expected: int, where: str, wait: float) -> distributed.Store:
-    """What the ranks find each other by; kept, since others may still read it when they join again."""
+    """The store by which the ranks find each other; kept, since others may still read it later."""
     return next(distributed.rendezvous("env://", timeout=timedelta(seconds=wait)))[0]
 
 
@@ -184,7 +184,7 @@ def _store(own: int, expected: int, where: str, wait: float) -> distributed.Stor
 def _ended_after(seconds: float, sentence: str) -> Iterator[None]:
     """End this process with a sentence, if what it does has not ended by then and cannot be interrupted.
 
-    So it is with a stranger behind the address, who takes the connection and says nothing.
+    That happens where a stranger holds the address, takes the connection and says nothing.
     """
 
     def end():
@@ -201,7 +201,7 @@ def _ended_after(seconds: float, sentence: str) -> Iterator[None]:
 
 
 def _what_happened(error: RuntimeError, wait: float) -> str | None:
-    """Of an exchange that failed because of another rank; None if it failed for another reason."""
+    """What to say of an exchange that failed because of another rank; None if there is another reason."""
     if any(sign in str(error) for sign in ("closed by peer", "reset by peer", "Broken pipe")):
         return "has lost another rank"
     if "Timed out" in str(error):
@@ -227,7 +227,7 @@ def mesh(sequence: int = 1) -> DeviceMesh:
 
 
 def assert_same_across_ranks(group: Group = None, **values: object) -> None:
-    """See that all ranks of a group hold the same: before an exchange that would else hang or crash.
+    """Raise unless all ranks of a group hold the same values, before an exchange that would hang or crash.
 
     It takes two small exchanges of its own.
 

@@ -121,5 +121,5 @@ def projection_weights(model: nn.Module) -> list[nn.Parameter]:
 
 
 def parameters(model: nn.Module) -> int:
-    """How many numbers are trained."""
+    """How many numbers of a model are trained."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)

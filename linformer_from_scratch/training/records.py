@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.results import mean_and_spread, read_rows, select
+from linformer_from_scratch.course.results import mean_and_spread, read_rows
 
 
 def recorded(experiment: str, **differing: object) -> list[dict]:
@@ -12,7 +12,7 @@ def recorded(experiment: str, **differing: object) -> list[dict]:
     Other attentions carry the same words, which mean nothing to them: recorded("size", attention="full").
     """
     settings = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "learned"}
-    return select(read_rows(f"08_{experiment}"), **settings | differing)
+    return read_rows(f"08_{experiment}", **settings | differing)
 
 
 def curves_of(rows: list[dict]) -> tuple[list[int], list[list[float]]]:

@@ -71,7 +71,7 @@ def vocabulary_of(
 
 
 def hashes(documents: Mapping[str, str], streams: tuple[Tensor, ...]) -> dict[str, str]:
-    """Of the text, and of its tokens on either side: what a run learns from, and is judged by."""
+    """Hashes of the text, and of its training and held-out tokens."""
     text, tokens = hashlib.sha256(), hashlib.sha256()
     for document in documents.items():
         text.update(json.dumps(document).encode())

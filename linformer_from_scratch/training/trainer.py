@@ -59,7 +59,7 @@ class Config:
 
 
 def learning_rate(step: int, config: Config) -> float:
-    """Of update `step`, counted from 0: a straight rise over the warm-up, then half a cosine down to 0.
+    """Rate of update `step`, counted from 0: a linear rise over the warm-up, then half a cosine down to 0.
 
     Loshchilov and Hutter 2017 (arXiv 1608.03983), without restarts.
     """
@@ -140,12 +140,12 @@ class Trainer:
         until = self.config.steps if until is None else min(until, self.config.steps)
         bar = tqdm(total=until, initial=self.step, disable=not self.progress or rank() > 0, unit="step")
         with self._alone(begin), as_it_was(self.model), drawing(self.random, self.device), bar:
-            self._judge()
+            self._validate()
             if self._writes:  # up to this step; what a killed run wrote after it is computed again
                 metrics.write(self.folder, self.history)
             while self.step < until:
                 record = self._update()
-                self._judge()
+                self._validate()
                 self._keep(record)
                 bar.update()
                 bar.set_postfix(loss=f"{record['loss']:.2f}", tokens_per_s=f"{record['tokens_per_s']:,}")
@@ -204,7 +204,7 @@ class Trainer:
         return record
 
     def _no_exchange(self, last: bool):
-        """Only after the last of the batches that make one update do ranks exchange gradients."""
+        """Keep ranks from exchanging gradients before the last of the batches of one update."""
         return nullcontext() if last or self.parallel is self.model else self.parallel.no_sync()
 
     def _loss(self, model: nn.Module, batch: Batch) -> Tensor:
@@ -222,13 +222,14 @@ class Trainer:
             )
 
     @property
-    def _pauses(self) -> bool:
-        """Is this a step to look up from?"""
+    def _at_checkpoint(self) -> bool:
+        """Whether to validate and keep a checkpoint after this step."""
         return self.step % self.config.evaluate_every == 0 or self.step == self.config.steps
 
-    def _judge(self) -> None:
+    def _validate(self) -> None:
         """Validate where that is due; at the beginning, where an interrupt has prevented it."""
-        if self._pauses and self.validation and self.history and "validation_loss" not in self.history[-1]:
+        due = self._at_checkpoint and self.validation and self.history
+        if due and "validation_loss" not in self.history[-1]:
             self.history[-1]["validation_loss"] = self.evaluate(self.validation)
             self.random = standing(self.device)
 
@@ -236,7 +237,7 @@ class Trainer:
         """First the line, then the checkpoint, so that no checkpoint lacks its lines."""
         if self._writes:
             metrics.append(self.folder, record)
-            if self._pauses:
+            if self._at_checkpoint:
                 checkpoints.write(self.folder, self.step, self._state(), {"config": self._settings()})
                 self.found = checkpoints.newest(self.folder)
 
@@ -245,7 +246,7 @@ class Trainer:
         return self.folder is not None and rank() == 0
 
     def _fresh_random(self) -> dict[str, Tensor]:
-        """Of the seed; on the other ranks different ones, and different again when they go on."""
+        """Random numbers of the seed; each rank has others, and others again when it goes on."""
         seed = self.config.seed
         if rank() > 0:
             seed = int(np.random.SeedSequence((seed, rank(), self.step)).generate_state(1)[0])
