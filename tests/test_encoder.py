@@ -89,6 +89,40 @@ def normed(x, norm):
     return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
 
 
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_block_is_pytorchs_layer_with_the_same_weights(norm_first):
+    """nn.TransformerEncoderLayer, which normalises before or after each of its two parts."""
+    torch.manual_seed(0)
+    block = Block(
+        D_MODEL, MultiHeadAttention(D_MODEL, HEADS), mlp_ratio=3, norm_first=norm_first, eps=0.01
+    ).double()
+    theirs = nn.TransformerEncoderLayer(
+        D_MODEL, HEADS, 3 * D_MODEL, 0.0, "gelu", 0.01, batch_first=True, norm_first=norm_first
+    ).double()
+    for parameter in block.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    attention, (wide, _, narrow) = block.attention, block.feed_forward
+    projections = torch.cat([attention.query.weight, attention.key.weight, attention.value.weight])
+    theirs.load_state_dict(
+        {
+            "self_attn.in_proj_weight": projections,
+            "self_attn.in_proj_bias": projections.new_zeros(len(projections)),
+            "self_attn.out_proj.weight": attention.output.weight,
+            "self_attn.out_proj.bias": attention.output.bias,
+            "linear1.weight": wide.weight,
+            "linear1.bias": wide.bias,
+            "linear2.weight": narrow.weight,
+            "linear2.bias": narrow.bias,
+            "norm1.weight": block.attention_norm.weight,
+            "norm1.bias": block.attention_norm.bias,
+            "norm2.weight": block.feed_forward_norm.weight,
+            "norm2.bias": block.feed_forward_norm.bias,
+        }
+    )
+    x = torch.randn(BATCH, SEQ_LEN, D_MODEL, dtype=torch.float64)
+    assert_close(block(x), theirs(x), atol=1e-12, rtol=0)
+
+
 @every_attention
 @with_and_without_neighbours
 @pytest.mark.parametrize("n", [SEQ_LEN, 8, 1])

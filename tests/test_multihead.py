@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import padding_mask
-from linformer_from_scratch.heads import merge_heads, split_heads
+from linformer_from_scratch.heads import AttentionLayer, merge_heads, split_heads
 from linformer_from_scratch.multihead import MultiHeadAttention
 
 BATCH, N, HEADS, D_HEAD = 3, 7, 4, 5
@@ -146,3 +146,8 @@ def test_errors_say_both_numbers():
         make_layer()(make_x(), padding_mask(LENGTHS - 1, 6))
     with pytest.raises(ValueError, match=r"padding_mask is torch.float32 \(3, 7\), expected torch.bool"):
         make_layer()(make_x(), torch.ones(BATCH, N))
+
+
+def test_a_layer_says_how_its_heads_attend():
+    with pytest.raises(NotImplementedError, match="AttentionLayer does not say how its heads attend"):
+        AttentionLayer(D_MODEL, HEADS)(make_x())
