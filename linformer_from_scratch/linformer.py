@@ -5,6 +5,7 @@ P̄ = softmax(Q (E K)ᵀ / √d), Linformer(Q, K, V) = P̄ (F V)          Wang e
 E and F are (proj_dim, n): n tokens become proj_dim slots, and P̄ is (n, proj_dim) instead of (n, n).
 """
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -22,6 +23,9 @@ def linformer_attention(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor) -
         (num_heads, proj_dim, seq_len) -> (..., n, d)
     Raises: ValueError if there are more than seq_len keys.
     """
+    qkvEF = q, k, v, E, F
+    if all(x.dtype == torch.float16 for x in qkvEF):  # whose slots would be infinite beyond 65,504
+        return linformer_attention(*(x.float() for x in qkvEF)).half()
     return scaled_dot_product_attention(q, project(k, E), project(v, F))
 
 

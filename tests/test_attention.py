@@ -93,6 +93,22 @@ def test_large_numbers_give_what_pytorch_gives(qkv, dtype, size, mask):
         assert_close(attend(q, k, v, mask).double(), exact, atol=8 * torch.finfo(dtype).eps, rtol=0)
 
 
+@pytest.mark.parametrize("size", [300, 60_000])
+@pytest.mark.parametrize("mask", [None, random_mask()])
+def test_values_as_large_as_halves_go_stay_finite_and_near(qkv, size, mask):
+    q, k, v = (
+        x.detach().mul(s).clamp(-60_000, 60_000).half()
+        for x, s in zip(qkv, (size, size, 60_000), strict=True)
+    )
+    doubles = [x.double() for x in (q, k, v)]
+    assert (doubles[0] @ doubles[1].mT).abs().max() > 4 * 65_504
+    assert_close(
+        attention_weights(q, k, mask).double(), attention_weights(*doubles[:2], mask), atol=2**-11, rtol=0
+    )
+    expected = scaled_dot_product_attention(*doubles, mask)
+    assert_close(scaled_dot_product_attention(q, k, v, mask).double(), expected, atol=60_000 * 2**-10, rtol=0)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_q_is_divided_before_a_product_that_overflows(dtype):
     root = torch.finfo(dtype).max ** 0.5 / 4

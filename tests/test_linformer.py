@@ -11,6 +11,7 @@ from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from linformer_from_scratch.attention import padding_mask, scaled_dot_product_attention
+from linformer_from_scratch.benchmark import peak_bytes
 from linformer_from_scratch.cost import Sizes, compress_tokens, flops
 from linformer_from_scratch.linformer import LinformerAttention, linformer_attention
 from linformer_from_scratch.projections import (
@@ -263,6 +264,19 @@ def test_half_precision_stays_close(kind, dtype):
     assert_close(half.float(), layer(x, mask), atol=0.02, rtol=0)
 
 
+@pytest.mark.parametrize("size", [300, 60_000])
+@pytest.mark.parametrize("kind", ["Gaussian", "mean pooling"])
+def test_the_largest_halves_give_what_doubles_give(kind, size):
+    E = KINDS[kind]()(torch.eye(SEQ_LEN)).half()
+    q, k = (x.mul(size).clamp(-60_000, 60_000).half() for x in qkv()[:2])
+    v = qkv()[2].mul(60_000 if kind == "mean pooling" else 1).clamp(-60_000, 60_000).half()
+    expected = linformer_attention(*(x.double() for x in (q, k, v, E, E)))
+    assert ((E.double() @ k.double()).abs().max() > 65_504) == (kind == "Gaussian" and size == 60_000)
+    found = linformer_attention(q, k, v, E, E)
+    assert found.dtype == torch.float16
+    assert_close(found.double(), expected, atol=v.abs().max().item() * 2**-10, rtol=0)
+
+
 @every_kind
 def test_autocast_stays_close_and_has_gradients(kind):
     layer, x, mask = make_layer(kind), make_x(), padding_mask(LENGTHS, SEQ_LEN)
@@ -350,7 +364,13 @@ def test_weights_of_the_package_linformer_give_its_output(n):
 
 
 def test_never_stores_a_map_of_n_times_n():
-    n = 16384
+    n = 8192
     E = LearnedProjection(n, 16)
-    layer = LinformerAttention(8, 2, E, E)
-    assert layer(torch.randn(1, n, 8)).shape == (1, n, 8)  # n × n in float32 would be 1 GiB a head
+    layer, x = LinformerAttention(8, 2, E, E), torch.randn(1, n, 8)
+    q = k = v = x.unflatten(-1, (2, 4)).transpose(1, 2)
+    for call in (
+        lambda: layer(x).square().sum().backward(),
+        lambda: layer.definition(x).square().sum().backward(),
+        lambda: linformer_attention(q, k, v, E.weight, E.weight).square().sum().backward(),
+    ):
+        assert peak_bytes(call) < n * n * 4 / 20  # a map of one head in float32 would be 256 MiB

@@ -151,3 +151,15 @@ def test_errors_say_both_numbers():
 def test_a_layer_says_how_its_heads_attend():
     with pytest.raises(NotImplementedError, match="AttentionLayer does not say how its heads attend"):
         AttentionLayer(D_MODEL, HEADS)(make_x())
+
+
+@pytest.mark.parametrize("num_kv_heads", [HEADS, 1])
+def test_the_definition_in_the_largest_halves_gives_what_doubles_give(num_kv_heads):
+    layer, x = make_layer(num_kv_heads), make_x().detach().mul(60_000).clamp(-60_000, 60_000).half()
+    with torch.no_grad():
+        for linear in (layer.query, layer.key, layer.value, layer.output):  # what comes in comes out
+            linear.weight.copy_(torch.eye(*linear.weight.shape))
+        layer.output.bias.zero_()
+        expected = layer.double().definition(x.double())
+        for found in (layer.half().definition(x), layer(x)):
+            assert_close(found.double(), expected, atol=60_000 * 2**-10, rtol=0)

@@ -42,11 +42,13 @@ def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     counted = functional.pad(v, (0, 1), value=1.0)  # the divisor is the sum of weights, mixed as a value 1
     q, k, v = (in_blocks(x, CHUNK) for x in (q, k, counted))  # (..., chunks, CHUNK, m or d_v + 1)
     largest = _largest_so_far(k.detach())  # (..., chunks, CHUNK, m)
-    q = q - (q.detach() + largest).amax(dim=-1, keepdim=True)
-    mixed = (q + k).exp().sum(dim=-1, keepdim=True) * v  # each token by itself
+    top = (q.detach() + largest).amax(
+        dim=-1, keepdim=True
+    )  # taken off last: rounded alike, no sum is above it
+    mixed = (q + k - top).exp().sum(dim=-1, keepdim=True) * v  # each token by itself
     for half in _halves():
-        mixed = mixed + _from_first_half(q, k, v, largest, half)
-    mixed = from_blocks(mixed + _from_earlier_chunks(q, k, v, largest[..., -1, :]), n)
+        mixed = mixed + _from_first_half(q, k, v, largest, top, half)
+    mixed = from_blocks(mixed + _from_earlier_chunks(q, k, v, largest[..., -1, :], top), n)
     return mixed[..., :-1] * mixed[..., -1:].reciprocal()
 
 
@@ -65,15 +67,16 @@ def _largest_so_far(k: Tensor) -> Tensor:
     return largest.clamp_(min=earlier[..., None, :])
 
 
-def _from_first_half(q: Tensor, k: Tensor, v: Tensor, largest: Tensor, half: int) -> Tensor:
+def _from_first_half(q: Tensor, k: Tensor, v: Tensor, largest: Tensor, top: Tensor, half: int) -> Tensor:
     """What the second half of each pair reads in the first; zeros for the first."""
-    q, k, v, largest = (x.unflatten(-2, (-1, 2, half)) for x in (q, k, v, largest))
+    q, k, v, largest, top = (x.unflatten(-2, (-1, 2, half)) for x in (q, k, v, largest, top))
     reference = largest[..., 0, -1:, :]
-    queries, keys = (q[..., 1, :, :] + reference).exp_(), (k[..., 0, :, :] - reference).exp_()
+    queries = (q[..., 1, :, :] + reference).sub_(top[..., 1, :, :]).exp_()
+    keys = (k[..., 0, :, :] - reference).exp_()
     return functional.pad(queries @ keys.mT @ v[..., 0, :, :], (0, 0, half, 0)).flatten(-3, -2)
 
 
-def _from_earlier_chunks(q: Tensor, k: Tensor, v: Tensor, largest: Tensor) -> Tensor:
+def _from_earlier_chunks(q: Tensor, k: Tensor, v: Tensor, largest: Tensor, top: Tensor) -> Tensor:
     """By running sums over chunks, each step reaching twice as far.
 
     Shape: largest (..., chunks, m), of each chunk and those before it -> (..., chunks, CHUNK, d_v + 1)
@@ -86,7 +89,7 @@ def _from_earlier_chunks(q: Tensor, k: Tensor, v: Tensor, largest: Tensor) -> Te
         shrink = (largest.roll(step, dims=-2).masked_fill(absent, -math.inf) - largest).exp()
         sums = torch.addcmul(sums, shrink[..., None], sums.roll(step, dims=-3))
     before = functional.pad(sums, (0, 0, 0, 0, 1, -1))
-    return (q + _one_later(largest)[..., None, :]).exp() @ before
+    return (q + _one_later(largest)[..., None, :]).sub_(top).exp_() @ before
 
 
 def _one_later(largest: Tensor) -> Tensor:
