@@ -28,7 +28,7 @@ from linformer_from_scratch.training.ranks import (
 
 
 def everything():
-    """All comparisons that need no more than some ranks, in one start of them."""
+    """All that layers on shards are asked for, in one start of some ranks."""
     with process_group():
         found = {f"n = {n}": experiments.errors(n) for n in (4, 11, 13, 16)}  # uneven, and one token a rank
         found["E = F"] = experiments.errors(11, shared=True)
@@ -36,6 +36,11 @@ def everything():
         found["a matrix a head"] = own_heads()
         found["shard of padding"] = shard_of_padding()
         found["PyTorch's own sum"] = as_torch_sums()
+        if world_size() == 2:
+            found["batches"] = sentence_of(experiments.different_batches, [3, 2])
+            found["differences"] = differences_between_ranks()
+        if world_size() == 4:
+            found["rows and columns"] = rows_and_columns()
         return found | {
             "in place": experiments.errors_in_place(11),
             "exchanges": experiments.exchanges([11, 64]),
@@ -124,16 +129,19 @@ def rows_and_columns():
         return max((ours - theirs).abs().max().item() for ours, theirs in pairs)
 
 
-def wrong_mesh():
-    """Ask for more ranks a text than there are."""
+def together(folder):
+    """All that two ranks can do one after another: what they train, and what every rank is refused."""
     with process_group():
-        mesh(sequence=4)
-
-
-def disagree():
-    """Ranks that stand at different steps."""
-    with process_group():
-        assert_same_across_ranks(step=40 * (1 - rank()), name="same")
+        return {
+            "threads": torch.get_num_threads(),
+            "trained": {sizes: train(*sizes) for sizes in ((4, 1), (5, 2))},
+            "begun": train(7, 1, folder / "run", until=5),  # its last checkpoint is that of step 4
+            "steps": sentence_of(assert_same_across_ranks, step=40 * (1 - rank()), name="same"),
+            "mesh": sentence_of(mesh, sequence=4),  # more ranks a text than there are
+            "rows": sentence_of(train, 1, 1),
+            "checkpoints": sentence_of(train_apart, folder),
+            "sum": sum_over_ranks(torch.ones(1)).item(),
+        }
 
 
 def too_long():
@@ -277,7 +285,9 @@ def die():
 
 
 def late():
-    """Rank 1 is alive and does not come."""
+    """Rank 1 is alive and does not come, though it came once."""
+    with process_group("cpu"):
+        pass  # both have begun, however busy the machine is
     with process_group("cpu", wait=2):
         if rank() == 1:
             time.sleep(20)

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import types
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from torch.testing import assert_close
 from linformer_from_scratch.distributed import launch
 from linformer_from_scratch.distributed.launch import _done as done
 from linformer_from_scratch.training import ranks
+from linformer_from_scratch.training.__main__ import main as command
 
 IMPORT = "from linformer_from_scratch.training.ranks import process_group"
 SECONDS = 60  # "within seconds" on a machine that does other things as well
@@ -192,32 +194,33 @@ def test_a_stranger_who_holds_the_port_and_says_nothing_holds_up_nobody():
     assert said.startswith("rank 1 waited 0.3 s for 2 ranks") and f"127.0.0.1:{port}" in said
 
 
-FAILURES = [
-    (
-        work.disagree,
-        2,
-        "ValueError: the ranks disagree on step: rank 0 has 40, rank 1 has 0; expected the same",
-    ),
-    (work.wrong_mesh, 2, "ValueError: 2 ranks were started, expected a multiple of sequence=4"),
-    (
-        work.too_long,
-        2,
-        "rank 1 of 2 failed: ValueError: this shard has 5 tokens and 4 columns of E; pad the text",
-    ),
-    (work.late, 2, "rank 0 of 2 failed: ConnectionError: rank 0 of 2 has waited 2 s for another rank"),
-    (work.die, 2, r"rank 1 of 2 failed: Signal 9 \(SIGKILL\)"),
-    (work.nothing_to_pickle, 1, "rank 0 of 1 failed: its result cannot be pickled: .*<lambda>"),
-]
+FAILURES = {
+    work.too_long: "rank 1 of 2 failed: ValueError: this shard has 5 tokens and 4 columns of E; pad the text",
+    work.late: "rank 0 of 2 failed: ConnectionError: rank 0 of 2 has waited 2 s for another rank",
+    work.die: r"rank 1 of 2 failed: Signal 9 \(SIGKILL\)",
+    work.nothing_to_pickle: "rank [01] of 2 failed: its result cannot be pickled: .*<lambda>",
+}
 
 
-@pytest.mark.parametrize(
-    "function, count, sentence", FAILURES, ids=lambda value: getattr(value, "__name__", None)
-)
-def test_what_is_wrong_is_said_within_seconds(function, count, sentence):
+@pytest.fixture(scope="module")
+def lonely():
+    """What becomes of ranks whose others fail, each in ranks of its own; they wait more than they compute."""
     start = time.monotonic()
-    with pytest.raises(RuntimeError, match=sentence) as caught:
-        launch(function, count)
-    assert time.monotonic() - start < SECONDS and "\n" not in str(caught.value)
+    with ThreadPoolExecutor() as threads:
+        told = {function: threads.submit(failure_of, function, 2) for function in FAILURES}
+        lost = threads.submit(launch, work.lost, 2)
+    assert time.monotonic() - start < SECONDS
+    return {function: found.result() for function, found in told.items()} | {"lost": lost.result()}
+
+
+@pytest.mark.parametrize("function", FAILURES, ids=lambda function: function.__name__)
+def test_what_is_wrong_is_said_within_seconds(lonely, function):
+    assert re.match(f"^{FAILURES[function]}[^\n]*$", lonely[function])
+
+
+def test_a_rank_that_lost_another_says_so(lonely):
+    first, second = lonely["lost"]
+    assert first == "rank 0 of 2 has lost another rank; start the same command again" and second is None
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, True, "2", 257, 10**6])
@@ -283,16 +286,16 @@ def test_ranks_may_be_started_by_threads_several_at_a_time_and_by_ranks():
         assert found.result().startswith(f"rank 0 of 1 failed: {sentence}") and "\n" not in found.result()
 
 
-def failure_of(function):
+def failure_of(function, ranks=1):
     with pytest.raises(RuntimeError) as caught:
-        launch(function, 1)
+        launch(function, ranks)
     return str(caught.value)
 
 
 INTERRUPTED = f"""
-import sys; sys.path.insert(0, {str(Path(work.__file__).parent)!r})
+import signal, sys; sys.path.insert(0, {str(Path(work.__file__).parent)!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background is deaf to it
 from pathlib import Path; import ranks_at_work as work; from linformer_from_scratch.distributed import launch
-from linformer_from_scratch.distributed.launch import _done as done
 launch(work.sleeps, 2, Path(sys.argv[1]))
 """
 
@@ -329,46 +332,65 @@ def alive(pid):
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def test_a_notebook_keeps_its_handlers_of_signals_and_its_threads():
-    before = [signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)]
-    threads = os.environ.get("OMP_NUM_THREADS")
-    surroundings = dict(os.environ)
-    assert launch(work.threads, 1) == [1]
-    assert os.environ == surroundings
-    assert [signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)] == before
-    assert os.environ.get("OMP_NUM_THREADS") == threads
-
-
-def test_a_rank_that_lost_another_says_so():
-    first, second = launch(work.lost, 2)
-    assert first == "rank 0 of 2 has lost another rank; start the same command again" and second is None
-
-
-def test_a_rank_does_not_wait_for_ever_for_one_that_never_comes(tmp_path):
-    code = f"{IMPORT}\nwith process_group('cpu', wait=2): pass"
+def test_a_rank_does_not_wait_for_ever_for_one_that_never_comes(monkeypatch):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    alone = {
-        "RANK": "0",
-        "LOCAL_RANK": "0",
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }
+    place = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    set_environment(monkeypatch, place)
     start = time.monotonic()
-    ran = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **alone}, capture_output=True, text=True
-    )
-    assert ran.returncode == 1 and time.monotonic() - start < SECONDS
-    said = ran.stderr.strip().splitlines()[-1]
-    assert said.startswith("TimeoutError: rank 0 waited 2 s for 2 ranks and not all came; start them")
+    sentence = "^rank 0 waited 0.3 s for 2 ranks and not all came; start them all"
+    with pytest.raises(TimeoutError, match=sentence), ranks.process_group("cpu", wait=0.3):
+        pass
+    assert time.monotonic() - start < SECONDS and not torch.distributed.is_initialized()
+
+
+# Two ranks do one thing after another
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What only rank 0 sees: a checkpoint of step 4. And the run that two ranks begin."""
+    found = tmp_path_factory.mktemp("ranks")
+    work.train(4, 1, found / "0", until=4)
+    return found
+
+
+def surroundings():
+    return [signal.getsignal(sign) for sign in (signal.SIGINT, signal.SIGTERM)], dict(os.environ)
+
+
+@pytest.fixture(scope="module")
+def two(folder):
+    """What two ranks give, and the launcher's surroundings before and after."""
+    before = surroundings()
+    return launch(work.together, 2, folder), before, surroundings()
+
+
+def test_a_notebook_keeps_its_handlers_of_signals_and_its_threads(two):
+    found, before, after = two
+    assert before == after
+    assert [one["threads"] for one in found] == [1, 1]
+
+
+REFUSALS = {
+    "steps": "the ranks disagree on step: rank 0 has 40, rank 1 has 0; expected the same",
+    "mesh": "2 ranks were started, expected a multiple of sequence=4",
+    "rows": "a batch of 1 rows cannot be shared by 2 ranks",
+    "checkpoints": "the ranks disagree on step: rank 0 has 4, rank 1 has 0; expected the same",
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_what_ranks_are_refused_every_rank_is_told_and_they_can_go_on(two, what):
+    assert [one[what] for one in two[0]] == [REFUSALS[what]] * 2
+    assert [one["sum"] for one in two[0]] == [2.0, 2.0]
 
 
 @pytest.mark.parametrize("rows, accumulation", [(4, 1), (5, 2)])
-def test_ranks_train_as_one_process_does(rows, accumulation):
+def test_ranks_train_as_one_process_does(two, rows, accumulation):
     _, alone, weights, _ = work.train(rows, accumulation)
-    for begun, history, found, count in launch(work.train, 2, rows, accumulation):
+    for begun, history, found, count in (one["trained"][rows, accumulation] for one in two[0]):
         assert (begun, count) == (0, 2)
         assert_close(found, weights)
         for ours, theirs in zip(history, alone, strict=True):
@@ -377,29 +399,18 @@ def test_ranks_train_as_one_process_does(rows, accumulation):
             assert ours.get("validation_loss", 0) == pytest.approx(theirs.get("validation_loss", 0), rel=1e-5)
 
 
-def test_a_run_of_two_ranks_goes_on_with_three_and_with_one(tmp_path):
+def test_a_run_of_two_ranks_goes_on_with_three_and_with_one(two, folder):
+    assert [one["begun"][0] for one in two[0]] == [0, 0]
     _, straight, weights, _ = work.train(7, 1)
-    launch(work.train, 2, 7, 1, tmp_path, 5)  # its last checkpoint is that of step 4
-    for count, until, expected in ((3, 9, 4), (1, None, 8)):
-        found = launch(work.train, count, 7, 1, tmp_path, until)
-        assert [begun for begun, *_ in found] == [expected] * count
-    _, history, last, _ = found[0]
+    three = launch(work.train, 3, 7, 1, folder / "run", 9)
+    assert [begun for begun, *_ in three] == [4] * 3
+    begun, history, last, count = work.train(7, 1, folder / "run")
+    assert (begun, count) == (8, 1)
     assert_close(last, weights)
     assert [r["step"] for r in history] == [r["step"] for r in straight] == list(range(1, 13))
     assert [r["loss"] for r in history] == pytest.approx([r["loss"] for r in straight], rel=1e-5)
-    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == list(range(1, 13))
-
-
-def test_ranks_that_do_not_see_the_same_checkpoint_are_refused(tmp_path):
-    work.train(4, 1, tmp_path / "0", until=4)
-    with pytest.raises(RuntimeError, match="disagree on step: rank 0 has 4, rank 1 has 0; expected the same"):
-        launch(work.train_apart, 2, tmp_path)
-
-
-def test_more_ranks_than_rows_are_refused():
-    with pytest.raises(RuntimeError, match="a batch of 1 rows cannot be shared by 2 ranks"):
-        launch(work.train, 2, 1, 1)
 
 
 TRAIN = "--d-model 8 --num-heads 2 --num-layers 1 --seq-len 16 --proj-dim 4 --vocabulary 259 --batch-size 5"
@@ -411,7 +422,8 @@ def losses(folder):
     return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_torchrun_trains_and_a_killed_rank_ends_the_job_and_loses_nothing(tmp_path):
+def test_torchrun_trains_and_a_killed_rank_ends_the_job_and_loses_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # the command sets it
     words = [*TRAIN, "--steps", "200", "--evaluate-every", "10", "--folder", str(tmp_path / "run")]
     job = subprocess.Popen(
         [*TORCHRUN, "2", *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -425,12 +437,13 @@ def test_torchrun_trains_and_a_killed_rank_ends_the_job_and_loses_nothing(tmp_pa
     assert job.returncode == 1 and time.monotonic() - start < SECONDS
     assert re.search(r"Root Cause.*rank +: 1 .*Signal 9 \(SIGKILL\)", err, re.DOTALL)
     assert out.count("parameters, cpu, step 0") == 1  # rank 0 speaks, rank 1 does not
-    again = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
-    step = int(re.search(r"cpu, step (\d+)\n", again.stdout)[1])
+    monkeypatch.chdir(tmp_path)
+    command(words[2:])
+    again = capsys.readouterr().out
+    step = int(re.search(r"cpu, step (\d+)\n", again)[1])
     assert step >= 20 and step % 10 == 0
-    words[-1] = str(tmp_path / "straight")
-    straight = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
-    assert straight.stdout.splitlines()[-1] == again.stdout.splitlines()[-1]
+    command([*words[2:-1], str(tmp_path / "straight")])
+    assert capsys.readouterr().out.splitlines()[-1] == again.splitlines()[-1]
     assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "straight"), rel=1e-4)
     assert len(losses(tmp_path / "run")) == 200
 
