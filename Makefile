@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
 	-q -n 2 --dist loadfile tests chapters solutions
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 # Nothing leads a Python out of .venv: as in tools/course.py.
 unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE PYTHONSTARTUP PYTHONINSPECT
 unexport PYTHONWARNINGS __PYVENV_LAUNCHER__ VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help course test test-newest lint slides scenes curves benchmark benchmark-gpu refresh python
+.PHONY: help course test test-newest lint slides scenes experiments curves benchmark benchmark-gpu refresh python
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -20,16 +21,16 @@ course: python ## set up once, then open JupyterLab on chapter 00
 
 test: python ## set up, lint, unit tests, notebooks, and the browser where there is one
 	@$(PYTHON) tools/course.py install --with test
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(LINT)
 	@$(BIN)/python -m pytest $(SUITE)
 
 test-newest: python ## the same tests and notebooks with the newest versions of everything, in build/newest
 	@$(PYTHON) tools/course.py install --with test --newest
 	@build/newest/bin/python -m pytest $(SUITE)
 
-lint: python ## ruff alone, notebooks included
+lint: python ## ruff, notebooks included, and the types of the package
 	@$(PYTHON) tools/course.py install --with test
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(LINT)
 
 slides: python ## decks and handouts into build/slides
 	@$(PYTHON) tools/course.py install --with test
@@ -38,6 +39,10 @@ slides: python ## decks and handouts into build/slides
 scenes: python ## render the animations whose source has changed
 	@$(PYTHON) tools/course.py install --with scenes
 	@$(BIN)/python tools/scenes.py $(ONLY)
+
+experiments: python ## list the recorded experiments; ONLY=12_recall measures what is missing of one
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python -m linformer_from_scratch.course.experiments $(ONLY)
 
 curves: python ## draw the recorded learning curves of chapter 08 into build/curves
 	@$(PYTHON) tools/course.py install --with test

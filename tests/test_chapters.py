@@ -1,5 +1,6 @@
 """Every chapter keeps the rhythm, shows what it claims, and reads well where nothing can be run."""
 
+import json
 import re
 from pathlib import Path
 
@@ -51,6 +52,11 @@ def test_a_chapter_keeps_the_rhythm(path):
     (summary,) = [text for text in texts if text.startswith("## Summary")]
     assert len(re.findall(r"^\d\. ", summary, re.M)) == 5
     assert "### Further reading" in texts[-1]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_notebook_keeps_to_its_format(path):
+    nbformat.validate(json.loads(path.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")

@@ -107,3 +107,28 @@ def test_public_corpora_are_an_extra_that_the_tests_bring_along():
     assert extras["corpora"] == ["datasets"] and set(extras) == set(course.EXTRAS)
     assert f"{PROJECT['project']['name']}[corpora]" in extras["test"]
     assert "datasets" not in {normal(name) for name in PROJECT["project"]["dependencies"]}
+
+
+def lint():
+    """The commands of `make lint`, without set-up."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^LINT := (.+)$", makefile, re.MULTILINE)
+    assert re.search(r"^lint: .+\n.+\n\t@\$\(LINT\)$", makefile, re.MULTILINE)
+    assert re.search(r"^test: .+\n.+\n\t@\$\(LINT\)$", makefile, re.MULTILINE)
+    return line.replace("$(BIN)", ".venv/bin").split(" && ")
+
+
+def test_the_hooks_of_a_commit_are_the_commands_of_make_lint_and_a_look_at_the_notebooks():
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    hooks = {hook["id"]: hook for hook in local["hooks"]}
+    assert local["repo"] == "local" and set(hooks) == {"ruff-check", "ruff-format", "notebooks"}
+    assert all((hook["language"], hook["pass_filenames"]) == ("system", False) for hook in hooks.values())
+    assert [hook["entry"] for name, hook in hooks.items() if name != "notebooks"] == lint()[:2]
+    assert hooks["notebooks"]["entry"] == ".venv/bin/python -m pytest -q tests/test_chapters.py"
+
+
+def test_lint_ends_with_the_type_checker_of_the_whole_package():
+    assert lint()[2:] == [".venv/bin/mypy"]
+    assert PROJECT["tool"]["mypy"]["packages"] == ["linformer_from_scratch"]
+    assert PROJECT["tool"]["mypy"]["check_untyped_defs"] and "exclude" not in PROJECT["tool"]["mypy"]
+    assert not [section for section in PROJECT["tool"]["mypy"]["overrides"] if "ignore_errors" in section]
