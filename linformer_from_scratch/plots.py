@@ -3,9 +3,10 @@
 Every Figure shows itself as one PNG with alternative text, made of its title and its axes' names.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from itertools import combinations
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,7 +23,7 @@ EDGE = "#C9CED6"  # around maps, and lines behind curves
 WEIGHTS = "Blues"  # colour map of attention weights; white is zero
 LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY, "#C2417C", "#B8860B", INK)
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 12,
     "axes.titlesize": 13,
     "axes.spines.top": False,
@@ -68,9 +69,8 @@ def heatmaps(
         widest = max(array.shape[1] for array in arrays.values()) if numbers else 0
         figure, axes = _figure(len(arrays), width=max(3.9, 0.6 * widest), height=3.9)
         for axis, (title, array) in zip(axes, arrays.items(), strict=True):
-            aspect = "auto" if stretch else "equal"
-            axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest", aspect=aspect)
-            axis.set(title=title, xlabel=columns, ylabel=rows)
+            axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest")
+            axis.set(title=title, xlabel=columns, ylabel=rows, aspect="auto" if stretch else "equal")
             _tick_labels(axis, queries, keys and keys[: array.shape[1]])
             if numbers:
                 _print_numbers(axis, array, numbers, largest)
@@ -89,8 +89,8 @@ def tables(
         f"{what}: {title}": [[table.get(row, {}).get(column, np.nan) for column in across] for row in down]
         for title, table in tables.items()
     }
-    labels = ([f"{value:,}" for value in some] for some in (down, across))
-    return heatmaps(grids, *labels, ".1f", rows=rows, columns=columns)
+    queries, keys = ([f"{value:,}" for value in some] for some in (down, across))
+    return heatmaps(grids, queries, keys, ".1f", rows=rows, columns=columns)
 
 
 def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4) -> Figure:
@@ -163,8 +163,8 @@ def curves(
         for name, y in lines.items():
             (line,) = axis.plot(x, y, marker="o", label=name)
             if floors and name in floors:
-                style = {"color": line.get_color(), "linestyle": ":", "lw": 2}
-                axis.plot(x, floors[name], label=f"floor of {name}", **style)
+                colour = line.get_color()
+                axis.plot(x, floors[name], label=f"floor of {name}", color=colour, linestyle=":", lw=2)
         if log:
             axis.set_xscale("log", base=2)
             axis.set_yscale("log", base=2)
@@ -207,8 +207,14 @@ def learning_curves(
                 axis.axhline(level, color=GREY, lw=1, linestyle="-")
                 axis.text(1.02, level, name, va="center", transform=axis.get_yaxis_transform(), fontsize=10)
         axis.set(xlabel="updates", ylabel=y_label, title=title, xlim=(0, None), ylim=between)
-        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}  # off the curves
-        axis.legend(frameon=False, ncols=3, columnspacing=1.0, handlelength=1.6, **place)
+        axis.legend(
+            loc="upper center",  # off the curves
+            bbox_to_anchor=(0.5, -0.15),
+            frameon=False,
+            ncols=3,
+            columnspacing=1.0,
+            handlelength=1.6,
+        )
         drawn = ", ".join([*runs, *(levels or {})])
         return _finish(figure, f"{title}. {y_label} against updates: {drawn}.")
 
@@ -228,9 +234,9 @@ def filled(rows: Mapping[str, tuple[Sequence[str], Sequence[str]]], title: str) 
             column = 0
             for piece, mark in zip(pieces, marks, strict=True):
                 weight = "bold" if mark else "normal"
-                style = {"family": "monospace", "fontsize": 11, "color": colours[mark], "weight": weight}
+                style: dict[str, Any] = {"family": "monospace", "fontsize": 11, "weight": weight}
                 for letter in piece:  # one by one, so that columns stay columns
-                    axis.text(column, -i - 0.05, letter, va="top", **style)
+                    axis.text(column, -i - 0.05, letter, va="top", color=colours[mark], **style)
                     column += 1
         axis.set(xlim=(-0.5, max(widest, 60)), ylim=(0.4 - len(rows), 0.6), title=title)
         axis.axis("off")
@@ -268,12 +274,13 @@ def arrows(vectors: Mapping[str, tuple[ArrayLike, str]], title: str) -> Figure:
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=4.8, height=4.2)
         for name, (vector, colour) in vectors.items():
-            tip = np.asarray(vector, dtype=float)
-            axis.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
+            x, y = np.asarray(vector, dtype=float)
+            length = np.hypot(x, y)
+            axis.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
             axis.annotate(
                 name,
-                tip,
-                tip / np.linalg.norm(tip) * 12,
+                (x, y),
+                (x / length * 12, y / length * 12),
                 textcoords="offset points",
                 color=colour,
                 ha="center",
@@ -304,7 +311,7 @@ def mixture(
             axis.plot(*value, "o", color=VALUE, ms=8)
             axis.annotate(f"{label} {weight:.2f}", value, (0, 10), textcoords="offset points", ha="center")
         axis.plot(*mixed, "*", color=QUERY, ms=18, label="mixture")
-        _plane(axis, values, title)
+        _plane(axis, np.asarray(values), title)
         figure.legend(frameon=False, loc="outside lower center")
         return _finish(figure, f"{title}. Values as points, their mixture a star: {', '.join(labels)}.")
 
@@ -349,6 +356,7 @@ def _figure(columns: int, width: float, height: float) -> tuple[Figure, list[Axe
 
 
 def _finish(figure: Figure, alt: str) -> Figure:
+    assert isinstance(figure, Picture)
     figure.alt = alt
     plt.close(figure)  # a notebook draws the returned Figure once, not a second time as an open one
     return figure
@@ -369,7 +377,7 @@ def _print_numbers(axis: Axes, array: np.ndarray, form: str, largest: float) -> 
         axis.text(column, row, format(number, form), ha="center", va="center", color=colour, fontsize=10)
 
 
-def _plane(axis: Axes, points: ArrayLike, title: str) -> None:
+def _plane(axis: Axes, points: Iterable[ArrayLike], title: str) -> None:
     reach = 1.25 * np.abs(np.asarray([np.asarray(point, dtype=float) for point in points])).max()
     axis.axhline(0, color=GREY, lw=0.7, linestyle="-")
     axis.axvline(0, color=GREY, lw=0.7, linestyle="-")

@@ -90,6 +90,7 @@ class GaussianProjection(Projection):
     """
 
     commutes = True
+    weight: Tensor
 
     def __init__(self, seq_len: int, proj_dim: int, seed: int = 0):
         super().__init__(seq_len, proj_dim)
@@ -150,6 +151,8 @@ class StridedConvolution(Projection):
     Raises: as LearnedProjection.
     Linear, shared by the heads, but it mixes features: it does not commute with W.
     """
+
+    windows: Tensor
 
     def __init__(self, seq_len: int, proj_dim: int, d_head: int):
         super().__init__(seq_len, proj_dim)

@@ -37,7 +37,7 @@ def ledger() -> list[Claim]:
     entries = sorted(content, key=lambda entry: entry["chapter"])
     return [
         Claim(
-            *(entry[field] for field in ("id", "claim", "source", "verdict", "chapter")),
+            **{field: entry[field] for field in ("id", "claim", "source", "verdict", "chapter")},
             link=_link(entry["chapter"], entry["cell"]),
             setup=entry["setup"],
         )

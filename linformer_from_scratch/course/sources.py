@@ -5,12 +5,14 @@ import hashlib
 import io
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from linformer_from_scratch.course.files import PACKAGE
 
 ROOT = PACKAGE.parent  # of the repository
 DIGITS = 12  # of a hash
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def sources(path: Path, root: Path = ROOT) -> dict[str, str]:
@@ -26,7 +28,7 @@ def sources(path: Path, root: Path = ROOT) -> dict[str, str]:
         name = file.relative_to(root).as_posix()
         if name not in found:
             text = file.read_text(encoding="utf-8")
-            found[name] = hashlib.sha256(code(text).encode()).hexdigest()[:DIGITS]
+            found[name] = digest(text)
             waiting += imported(file, root)
     return found
 
@@ -39,7 +41,7 @@ def changed(recorded: dict[str, str], path: Path, root: Path = ROOT) -> list[str
 
 def imported(path: Path, root: Path) -> Iterator[Path]:
     """Files of ours that a file imports, wherever in it; of a package its __init__.py."""
-    for name in imported_names(path):
+    for name in imported_names(path.read_text(encoding="utf-8")):
         parts = name.split(".")
         for i in range(1, len(parts) + 1):  # importing a.b runs a/__init__.py first
             place = "/".join(parts[:i])
@@ -48,13 +50,22 @@ def imported(path: Path, root: Path) -> Iterator[Path]:
             yield from (file.resolve() for file in files if file.exists())
 
 
-def imported_names(path: Path) -> Iterator[str]:
-    """Dotted names that a file imports; `from a import b` may mean the module a.b, so both are named."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+@cache
+def imported_names(text: str) -> list[str]:
+    """Dotted names that a program imports; `from a import b` may mean the module a.b, so both are named."""
+    names = []
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
+
+
+@cache
+def digest(text: str) -> str:
+    """The hash of a program's code."""
+    return hashlib.sha256(code(text).encode()).hexdigest()[:DIGITS]
 
 
 def code(text: str) -> str:
@@ -65,8 +76,7 @@ def code(text: str) -> str:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
     for node in ast.walk(ast.parse(text)):
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        if documented and ast.get_docstring(node) is not None:
-            words = node.body[0]
-            lines[words.lineno - 1 : words.end_lineno] = [""] * (words.end_lineno - words.lineno + 1)
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            words = slice(node.body[0].lineno - 1, node.body[0].end_lineno)
+            lines[words] = [""] * len(lines[words])
     return "\n".join(line.rstrip() for line in lines if line.strip())

@@ -3,7 +3,7 @@
 import hashlib
 import operator
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ def _place(title: str) -> float:
     return int(hashlib.sha256(name).hexdigest()[:8], 16) / 2**32
 
 
-def split(documents: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def split(documents: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Documents to learn from, and those held out; in the order they had.
 
     Raises: as held_out.

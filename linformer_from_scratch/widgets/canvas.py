@@ -95,7 +95,7 @@ def quick_png(image: Image.Image) -> bytes:
     rows = np.full((image.height, pixels.shape[1] + 1), 2, dtype=np.uint8)  # each row begins with its filter
     rows[:, 1:] = np.diff(pixels, axis=0, prepend=np.zeros_like(pixels[:1]))
     header = struct.pack(">2I5B", *image.size, 8, 2, 0, 0, 0)  # 8 bits, RGB
-    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows, 1)), (b"IEND", b"")
+    chunks = (b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 1)), (b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
         for kind, data in chunks

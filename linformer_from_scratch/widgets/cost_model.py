@@ -29,7 +29,7 @@ from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer, powers
 
 LENGTHS = tuple(2**i for i in range(8, 18))  # 256 … 131,072
 HERE = "this machine, measured now"
-ORDERS = {
+ORDERS: dict[str, Callable[..., list[Step]]] = {
     "E(XW), as in the paper": compress_keys,
     "(EX)W, the cheap order": compress_tokens,
     "(EX)W with E = F": partial(compress_tokens, shared=True),
@@ -153,15 +153,17 @@ class CostModel(Explorer):
             ([(x(n), y(v)) for n, v in zip(LENGTHS, line, strict=True)], COLOURS[name], width)
             for (name, line), width in zip(values.items(), (WIDE, NARROW, WIDE, NARROW, NARROW), strict=True)
         ]
-        card.lines((LEFT, TOP, RIGHT, BOTTOM + 1), grid + marks + lines)
+        card.lines((LEFT, TOP, RIGHT, BOTTOM + 1), [*grid, *marks, *lines])
         for name, pairs in points.items():
             for n, seconds in pairs:
                 card.box((x(n) - 5, y(seconds) - 5, x(n) + 5, y(seconds) + 5), COLOURS[name], INK)
         for tick in ticks:
             card.text(LEFT - 8, y(tick), quantity(tick, self.show.value), 14, anchor="rm")
-        for (name, n), anchor in zip(self.crossings.items(), ("rm", "lm"), strict=True):
-            if n in range(LENGTHS[0], LENGTHS[-1] + 1):
-                card.text(x(n) + (4 if anchor == "lm" else -4), TOP - 20, f"{name} {n:,}", 14, KEY, anchor)
+        for (name, met), anchor in zip(self.crossings.items(), ("rm", "lm"), strict=True):
+            if met and met in range(LENGTHS[0], LENGTHS[-1] + 1):
+                card.text(
+                    x(met) + (4 if anchor == "lm" else -4), TOP - 20, f"{name} {met:,}", 14, KEY, anchor
+                )
         for n in LENGTHS[::3]:
             card.text(x(n), BOTTOM + 16, f"{n:,}", 14, anchor="mm")
         card.text((LEFT + RIGHT) / 2, BOTTOM + 38, "tokens n", 14, GREY, "mm")

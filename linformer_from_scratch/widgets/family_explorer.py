@@ -48,10 +48,11 @@ class FamilyExplorer(Explorer):
         place, name, keys = self.head.value, self.relative.value, self.budget.value
         head, relative = stored_heads()[place], members(place)[name]
         n, d = head.q.shape
-        self.size = affordable(place, name, keys)
-        if self.size is None:
-            least = min(relative.flops(n, d, size) for size in relative.sizes(n)) / (4 * n * d)
+        size = affordable(place, name, keys)
+        if size is None:
+            least = min(relative.flops(n, d, other) for other in relative.sizes(n)) / (4 * n * d)
             raise CannotDraw(f"{name} costs as much as reading {least:.0f} keys, the budget is {keys}.")
+        self.size = size
         self.P, _ = real_map(place)
         self.effective = effective_map(relative.build(n, d, self.size), head.q, head.k)
         self.errors = {other: error(place, other, affordable(place, other, keys)) for other in NAMES}

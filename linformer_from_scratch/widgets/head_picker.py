@@ -109,8 +109,8 @@ class HeadPicker(Explorer):
             card.text(left - 8, y, f"{share:.0%}", 14, anchor="rm")
         x = torch.linspace(left, right, N + 1)
         for name, (colour, width) in styles.items():
-            y = bottom - torch.cat([torch.zeros(1), self.spectra[name]]) * (bottom - top)
-            lines.append((torch.stack([x, y], dim=1).tolist(), colour, width))
+            sums = bottom - torch.cat([torch.zeros(1), self.spectra[name]]) * (bottom - top)
+            lines.append((torch.stack([x, sums], dim=1).tolist(), colour, width))
         y = bottom - self.share.value * (bottom - top)
         lines.append(([(left, y), (right, y)], INK, 1))
         card.lines((left, top - 4, right, bottom + 2), lines)

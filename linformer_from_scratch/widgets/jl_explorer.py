@@ -83,7 +83,7 @@ class JLExplorer(Explorer):
             return x, bottom - math.log10(slots) / DECADES * (bottom - top)
 
         numbers = [10**i for i in range(DECADES + 1)]
-        lines = [([point(1, 10**i), point(10**DECADES, 10**i)], EDGE, 1) for i in range(DECADES + 1)]
+        lines = [([point(1, 10**i), point(10**DECADES, 10**i)], EDGE, 1.0) for i in range(DECADES + 1)]
         n = self.n.value
         lines.append(([point(1, n), point(10**DECADES, n)], GREY, 2))
         lines.append(([point(N, needed_dim(N, self.epsilon.value)) for N in numbers], KEY, 2.5))

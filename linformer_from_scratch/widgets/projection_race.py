@@ -67,7 +67,7 @@ class ProjectionRace(Explorer):
         left, top, right, bottom = PLOT
         card.text(left - 46, 12, "Error of the head's output", 17, bold=True)
         ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
-        lines = [([self._at(self.dims[0], t), self._at(self.dims[-1], t)], EDGE, 1) for t in ticks]
+        lines = [([self._at(self.dims[0], t), self._at(self.dims[-1], t)], EDGE, 1.0) for t in ticks]
         for kind, errors in self.errors.items():
             if len(errors) > 1:
                 band = errors.quantile(torch.tensor([0.1, 0.9]), dim=0)

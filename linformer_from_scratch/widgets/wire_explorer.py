@@ -77,7 +77,7 @@ class WireExplorer(Explorer):
             return LEFT + across * (RIGHT - LEFT), BOTTOM - up * (BOTTOM - TOP)
 
         ticks, n = [10**i for i in range(LEAST, MOST + 1)], self.n.value
-        lines = [([at(lengths[0], tick), at(lengths[-1], tick)], EDGE, 1) for tick in ticks]
+        lines = [([at(lengths[0], tick), at(lengths[-1], tick)], EDGE, 1.0) for tick in ticks]
         lines.append(([at(n, ticks[0]), at(n, ticks[-1])], INK, 1.2))
         for name, (colour, width, _) in LOOKS.items():
             points = [at(n, sent[name]) for n, sent in zip(lengths, curves, strict=True)]
