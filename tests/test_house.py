@@ -12,6 +12,7 @@ FLOORS = {
     "course.sources": 1,
     "course.ledger": 1,
     "course.results": 2,
+    "course.experiments": 5,
     "course.start_here": 3,
     "heads": 1,
     "projections": 1,
@@ -44,8 +45,11 @@ def room(module):
 
 
 def floor(module):
-    """Of the module, or of the room it is in."""
-    return FLOORS.get(module.removeprefix(f"{NAME}."), FLOORS.get(room(module), 0))
+    """Of the module, or of the innermost room it is in that has one."""
+    name = module.removeprefix(NAME).lstrip(".")
+    while name and name not in FLOORS:
+        name = name.rpartition(".")[0]
+    return FLOORS.get(name, 0)
 
 
 def module_of(path):

@@ -20,10 +20,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.course.experiments.capstone import fitted_projections
+from linformer_from_scratch.course.files import DATA
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.data.text import DOCSTRINGS, SHIPPED
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.pretrained import (
+    MAX_TOKENS,
     SENTENCES,
     SHA256,
     STORED,
@@ -38,6 +41,7 @@ from linformer_from_scratch.projections import MeanPooling
 
 SHORTEST, LEAST = 30, 300  # characters of a docstring, and of a module's docstrings together
 NOT_LIBRARY = {"site-packages", "test", "tests", "idle_test", "pydoc_data"}  # folders left out
+FITTED_DIM = 128  # slots of the fitted encoder's E and F
 SHOWN, TOKENS, STRIDE = "assignment", 128, 900  # the text of the stored heads; tokens, and characters between
 
 
@@ -107,6 +111,13 @@ def make_heads() -> None:
     save_file(stored, STORED_TENSORS)
 
 
+def make_fitted() -> None:
+    """Write the E and F of 128 slots that chapter 12 has fitted, in half precision; if it has not, fit them."""
+    found = {name: tensor.half() for name, tensor in fitted_projections(FITTED_DIM).items()}
+    about = {"model": "all-MiniLM-L6-v2", "seq_len": str(MAX_TOKENS), "proj_dim": str(FITTED_DIM)}
+    save_file(found, DATA / f"minilm_linformer_k{FITTED_DIM}.safetensors", metadata=about)
+
+
 def cut(text: str) -> Tensor:
     """The first TOKENS tokens of a text."""
     return tokenize(text, TOKENS)
@@ -141,3 +152,4 @@ if __name__ == "__main__":
     make_docstrings()
     make_maps()
     make_heads()
+    make_fitted()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -20,21 +21,26 @@ from linformer_from_scratch.course.sources import ROOT, changed, sources
 
 RESULTS = PACKAGE / "course" / "recorded"
 FIELDS = {"command": str, "date": str, "machine": dict, "versions": dict, "rows": list}
+ACCEPT = "python -m linformer_from_scratch.course.experiments"
 WAIT = 60.0  # seconds for another who writes into the same file
 VERSION = (
     2  # of the layout; older ones lack the sources, the oldest commit and driver too: they are read as well
 )
 
 
-def provenance(command: str) -> dict:
-    """What a result file says of its origin: command, date, commit, sources, machine, versions."""
+def provenance(command: str, source: Path | None = None) -> dict:
+    """What a result file says of its origin: command, date, commit, sources, machine, versions.
+
+    Args: source: the file whose code, and all that it imports, measures; by default that of the command.
+    """
+    source = source or program(command)
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "version": VERSION,
         "command": command,
         "date": date.today().isoformat(),
         "commit": _said_by("git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"),
-        "sources": sources(program(command)) if program(command) else {},
+        "sources": sources(source) if source else {},
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
@@ -60,27 +66,37 @@ def program(command: str) -> Path | None:
     return path if path.exists() else None
 
 
-def outdated(content: dict) -> list[str]:
-    """Files whose code is not the one that measured the rows of a result file, or was accepted since."""
-    path = program(content["command"])
+def outdated(content: dict, source: Path | None = None) -> list[str]:
+    """Files whose code is not the one that measured the rows of a result file, or was accepted since.
+
+    Args: source: as for provenance.
+    """
+    path = source or program(content["command"])
     return changed(content.get("sources", {}), path) if path else []
 
 
-def accept(path: Path, why: str) -> list[str]:
+def accept(path: Path, why: str, command: str | None = None, source: Path | None = None) -> list[str]:
     """Let rows stand though code has changed since; the file keeps when, what and why. Returns what changed.
+
+    Args:
+        command: what measures such rows now, if it is another; the file keeps the old one with the reason.
+        source: as for provenance.
 
     Raises: ValueError if no reason is given; as read.
     """
     if not why.strip():
         raise ValueError("got no reason, expected one: why do the rows stand though the code has changed?")
-    content = read(path)
-    found = outdated(content)
-    if found:
-        content["sources"] = sources(program(content["command"]))
-        content.setdefault("accepted", []).append(
-            {"date": date.today().isoformat(), "changed": found, "why": why}
-        )
-        atomic_write(path, _layout(content))
+    with locked(path, WAIT):
+        content = read(path)
+        before = content["command"]
+        source = source or program(before)
+        found = outdated(content, source)
+        if source and found:
+            entry = {"date": date.today().isoformat(), "changed": found, "why": why}
+            entry |= {"command": before} if command not in (None, before) else {}
+            content |= {"command": command or before, "sources": sources(source)}
+            content.setdefault("accepted", []).append(entry)
+            atomic_write(path, _layout(content))
     return found
 
 
@@ -107,6 +123,7 @@ class Results:
     Args:
         path: the JSON file.
         command: what measures it, for the provenance of a new file.
+        source: as for provenance.
 
     Several may write into one file: each keeps the rows of the others.
 
@@ -114,15 +131,13 @@ class Results:
         OSError if it cannot be read.
     """
 
-    def __init__(self, path: Path, command: str):
+    def __init__(self, path: Path, command: str, source: Path | None = None):
         self.path = path
-        self.content = read(path) if path.exists() else provenance(command) | {"rows": []}
-        if found := outdated(self.content):
-            files = ", ".join(found[:3]) + " …" * (len(found) > 3)
-            raise ValueError(
-                f"{path.name} was measured with other code ({files}): move it away to measure all again, "
-                "or let its rows stand with `python tools/recorded.py accept WHY`"
-            )
+        if path.exists():
+            self.content = read(path)
+            _check_current(path, outdated(self.content, source))
+        else:
+            self.content = provenance(command, source) | {"rows": []}
 
     def measure(self, what: dict, call: Callable[[], dict]) -> None:
         """Add the row {**what, **call()}, unless a row with all of `what` stands there already."""
@@ -131,7 +146,12 @@ class Results:
 
     def has(self, what: dict) -> bool:
         """Whether a row with all of `what` stands there."""
-        return bool(select(self.content["rows"], **what))
+        return bool(select(self.rows(), **what))
+
+    def rows(self) -> list[dict]:
+        """Those of the file, which others may have added to, and own ones that are there no more."""
+        there = read(self.path)["rows"] if self.path.exists() else []
+        return [*there, *(row for row in self.content["rows"] if row not in there)]
 
     def add(self, row: dict) -> None:
         """Write a row, beside those that are there.
@@ -141,9 +161,7 @@ class Results:
         """
         json.dumps(row, allow_nan=False)  # what could not be read again is not written
         with self._alone():
-            there = read(self.path)["rows"] if self.path.exists() else []
-            own = [found for found in self.content["rows"] if found not in there]
-            self.content["rows"] = [*there, *own, row]
+            self.content["rows"] = [*self.rows(), row]
             atomic_write(self.path, _layout(self.content))
 
     def check_writable(self) -> None:
@@ -165,6 +183,15 @@ class Results:
             for left in self.path.parent.glob(f"{glob.escape(self.path.name)}.*.unfinished"):
                 left.unlink()
             yield
+
+
+def _check_current(path: Path, found: Sequence[str]) -> None:
+    if found:
+        files = ", ".join(found[:3]) + " …" * (len(found) > 3)
+        raise ValueError(
+            f"{path.name} was measured with other code ({files}): move it away to measure all again, or let "
+            f"its rows stand with `{ACCEPT} {path.stem} --accept WHY`"
+        )
 
 
 def read(path: Path) -> dict:
@@ -191,7 +218,7 @@ def _finite(text: str) -> float:
     return float(text)
 
 
-def _check_kinds(content: object) -> None:
+def _check_kinds(content: Any) -> None:
     for field, kind in FIELDS.items():
         if type(content) is not dict or field not in content:
             raise ValueError(f"it has no {field}")
@@ -210,9 +237,9 @@ def shortened(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def read_rows(name: str) -> list[dict]:
-    """Rows of a recorded file of the course, such as read_rows("08_size")."""
-    return read(RESULTS / f"{name}.json")["rows"]
+def read_rows(name: str, **wanted: object) -> list[dict]:
+    """Rows of a recorded file of the course, as select has them: read_rows("08_size", proj_dim=32)."""
+    return select(read(RESULTS / f"{name}.json")["rows"], **wanted)
 
 
 def select(rows: Sequence[dict], **wanted: object) -> list[dict]:

@@ -122,7 +122,7 @@ def fit(
         some = torch.randint(len(ids), (batch,), generator=torch.Generator().manual_seed(step))
         return (ids[some],)
 
-    config = Config(updates, rate, warmup=updates // 10, weight_decay=0.0, evaluate_every=10**9)
+    config = Config(updates, rate, warmup=updates // 10, weight_decay=0.0)
     trainer = Trainer(model, DistillationLoss(teacher), batches, config)
     teacher.to(trainer.device)
     return [record["loss"] for record in trainer.train()]

@@ -1,0 +1,44 @@
+"""Texts yet to be written: the loss of a model that sees the whole text, and of one that does not."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linformer_from_scratch.training.modes import evaluating
+
+
+def next_token_loss(model: nn.Module, ids: Tensor) -> Tensor:
+    """Loss of a language model that sees a whole text at once: at each token, of the next one, in nats.
+
+    That is the loss of a text yet to be written only if no output depends on later tokens (Vaswani et al.
+    2017, section 3.2.3).
+
+    Args: model: ids (batch, n) -> scores of the vocabulary (batch, n, vocab_size).
+    Shape: ids (batch, n) -> ()
+    """
+    scores = model(ids[:, :-1])
+    return functional.cross_entropy(scores.flatten(0, 1), ids[:, 1:].flatten())
+
+
+@torch.no_grad()
+def written_loss(model: nn.Module, ids: Tensor, lengths: Sequence[int]) -> float:
+    """Loss where the rest of the text is not there yet: of the next token, given the first ones, in nats.
+
+    Args: lengths: how many tokens are given, each at least 1 and less than n.
+    Shape: ids (batch, n) -> a number, the mean over texts and lengths
+    """
+    with evaluating(model):
+        losses = [
+            functional.cross_entropy(model(ids[:, :length])[:, -1], ids[:, length]) for length in lengths
+        ]
+    return torch.stack(losses).mean().item()
+
+
+def leak(before: Tensor, after: Tensor, place: int) -> float:
+    """Largest change of an output before token `place` when that token was edited.
+
+    Shape: outputs (n, d) before and after -> a number; 0 for the first token, before which there is none
+    """
+    return (after - before)[:place].abs().max().item() if place else 0.0
