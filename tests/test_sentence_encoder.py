@@ -1,19 +1,23 @@
-"""sentence_encoder.py: the pretrained encoder, equal to chapter 04's, around any attention."""
+"""The pretrained encoder around any attention; with exact attention, that of chapter 04."""
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import nn
 from torch.testing import assert_close
 
 from linformer_from_scratch.course.results import read_rows
 from linformer_from_scratch.data import docstrings, split
+from linformer_from_scratch.encoder import Block
 from linformer_from_scratch.limits import capstone
 from linformer_from_scratch.low_rank import best_rank
+from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import encode, model_weights, tokenize
 from linformer_from_scratch.pretrained import sentence_encoder as se
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
 
 TEXT = "The bank raised its rates because it expected inflation to rise."
+ROLES = "query", "key", "value"
 SAME = {"atol": 2e-5, "rtol": 0}
 
 
@@ -26,6 +30,36 @@ def full():
 def test_with_exact_attention_it_is_the_pretrained_encoder(full):
     ids = tokenize(TEXT)
     assert_close(full(ids[None])[0], encode(ids).hidden, **SAME)
+
+
+@torch.no_grad()
+def test_there_is_one_forward_pass(full, monkeypatch):
+    ids = tokenize(TEXT)
+    before = encode(ids).hidden
+    monkeypatch.setattr(Block, "forward", lambda block, x, padding_mask: block.attention(x, padding_mask))
+    changed = encode(ids).hidden
+    assert_close(full(ids[None])[0], changed, **SAME)
+    assert (changed - before).abs().max() > 0.1
+
+
+@torch.no_grad()
+def test_every_block_is_pytorchs_encoder_layer_with_the_weights_of_the_file(full):
+    w, x = model_weights(), torch.randn(2, 7, 384)
+    names = {  # PyTorch's, and those in the file
+        "self_attn.out_proj": "attention.output.dense",
+        "linear1": "intermediate.dense",
+        "linear2": "output.dense",
+        "norm1": "attention.output.LayerNorm",
+        "norm2": "output.LayerNorm",
+    }
+    for i, block in enumerate(full.blocks):
+        layer = nn.TransformerEncoderLayer(384, 12, 1536, 0.0, "gelu", 1e-12, batch_first=True).eval()
+        for kind in ("weight", "bias"):
+            of_file = {name: w[f"encoder.layer.{i}.{name}.{kind}"] for name in names.values()}
+            of_file["qkv"] = torch.cat([w[f"encoder.layer.{i}.attention.self.{r}.{kind}"] for r in ROLES])
+            state = {f"{own}.{kind}": of_file[name] for own, name in names.items()}
+            layer.load_state_dict(state | {f"self_attn.in_proj_{kind}": of_file["qkv"]}, strict=False)
+        assert_close(block(x), layer(x), **SAME)
 
 
 @torch.no_grad()
@@ -70,12 +104,17 @@ def test_the_query_keeps_its_bias_and_the_others_are_taken_up(full):
 
 
 def test_weights_are_copies_so_that_fitting_one_model_leaves_the_others_alone(full):
-    before = model_weights()["embeddings.word_embeddings.weight"].clone()
+    before, hidden = (
+        model_weights()["embeddings.word_embeddings.weight"].clone(),
+        encode(tokenize(TEXT)).hidden,
+    )
     other = se.full_encoder()
     with torch.no_grad():
         for parameter in other.parameters():
             parameter.zero_()
+        other.segment.zero_()
     assert torch.equal(model_weights()["embeddings.word_embeddings.weight"], before)
+    assert torch.equal(encode(tokenize(TEXT)).hidden, hidden)
     assert full.blocks[0].attention.query.weight.abs().max() > 0
 
 
@@ -98,6 +137,10 @@ def test_impossible_inputs_are_refused(full):
         full(torch.zeros(1, 513, dtype=torch.long))
     with pytest.raises(ValueError, match="got 5 attention layers, expected 6"):
         se.SentenceEncoder([block.attention for block in full.blocks][:5])
+    layers = [MultiHeadAttention(384, 12) for _ in range(6)]
+    del layers[4].output
+    with pytest.raises(ValueError, match=r"^the attention layers have no blocks\.4\.attention\.output\.w"):
+        se.SentenceEncoder(layers)
 
 
 @torch.no_grad()

@@ -255,9 +255,9 @@ def test_one_word_fits():
 
 @BOTH
 def test_without_the_package_presets_show_and_other_sentences_say_what_to_install(widget_class, monkeypatch):
-    monkeypatch.setattr(pretrained, "model_folder", lambda: None)
-    monkeypatch.setattr(pretrained, "vocabulary", pretrained.vocabulary.__wrapped__)
-    monkeypatch.setattr(pretrained, "token_ids", pretrained.token_ids.__wrapped__)
+    monkeypatch.setattr(pretrained.weights, "model_folder", lambda: None)
+    monkeypatch.setattr(pretrained.tokens, "tokenizer", pretrained.tokens.tokenizer.__wrapped__)
+    pretrained.tokens.vocabulary.cache_clear()
     widget = widget_class()
     assert "“it” reads “bank”" in widget.readout.value
     picture = widget.picture.value

@@ -54,10 +54,9 @@ def test_a_control_moved_back_shows_what_it_showed(widget_class):
 
 @BOTH
 def test_without_the_pretrained_model_one_sentence_says_so(widget_class, monkeypatch):
-    monkeypatch.setattr(pretrained, "model_folder", lambda: None)
-    pretrained.model_weights.cache_clear()
-    pretrained.vocabulary.cache_clear()
-    pretrained.token_ids.cache_clear()
+    monkeypatch.setattr(pretrained.weights, "model_folder", lambda: None)
+    pretrained.tokens.tokenizer.cache_clear()
+    pretrained.tokens.vocabulary.cache_clear()
     rank_slider.real_maps.cache_clear()
     head_picker.analysed.cache_clear()
     assert "needs the pretrained model" in widget_class().words

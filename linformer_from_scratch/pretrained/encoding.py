@@ -1,0 +1,82 @@
+"""One pass through the pretrained encoder, with all that its heads did on the way."""
+
+from collections.abc import Mapping
+from functools import cache
+from threading import Lock
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained.network import SentenceEncoder, renamed
+from linformer_from_scratch.pretrained.weights import D_MODEL, NUM_HEADS, NUM_LAYERS, model_weights
+
+ONE_AT_A_TIME = Lock()  # the layers remember their last call
+
+
+class Encoding(NamedTuple):
+    """One pass through the encoder.
+
+    hidden: (n, 384), after the last layer.
+    weights: (layers, heads, n, n), every row sums to one.
+    q, k, v: (layers, heads, n, 32), what the weights are made of and what they mix.
+    """
+
+    hidden: Tensor
+    weights: Tensor
+    q: Tensor
+    k: Tensor
+    v: Tensor
+
+
+class RecordedAttention(MultiHeadAttention):
+    """Attention by chapter 01's definition, with all of BERT's biases; it remembers its last call.
+
+    Shape: as MultiHeadAttention
+    """
+
+    def __init__(self):
+        super().__init__(D_MODEL, NUM_HEADS)
+        self.query, self.key, self.value = (nn.Linear(D_MODEL, D_MODEL) for _ in range(3))
+        self.last: tuple[Tensor, ...] = ()
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """With stored maps, and keep them."""
+        weights = attention_weights(q, k, self.mask(q, padding_mask))
+        self.last = weights, q, k, v
+        return weights @ v
+
+    def take(self) -> tuple[Tensor, ...]:
+        """Maps, queries, keys and values of the last call, which are then forgotten."""
+        last, self.last = self.last, ()
+        return last
+
+
+@torch.no_grad()
+def encode(ids: Tensor, weights: Mapping[str, Tensor] | None = None) -> Encoding:
+    """Run the encoder, with the pretrained weights or with others of the same names.
+
+    Shape: ids (n,) of integers, n <= 512 -> as Encoding says
+    Raises: ValueError if ids have another shape, or there are more than 512; as model_weights.
+    """
+    if ids.dim() != 1:
+        raise ValueError(f"ids have shape {tuple(ids.shape)}, expected (n,)")
+    model = pretrained_encoder()
+    with ONE_AT_A_TIME:
+        if weights is None:
+            hidden = model(ids[None])[0]
+        else:
+            hidden = functional_call(model, renamed(weights), (ids[None],), strict=True)[0]
+        taken = [layer.take() for layer in model.modules() if isinstance(layer, RecordedAttention)]
+    return Encoding(hidden, *(torch.cat(layers) for layers in zip(*taken, strict=True)))
+
+
+@cache
+def pretrained_encoder() -> SentenceEncoder:
+    """Its exact attention is recorded. For this module alone: it shares the pretrained weights."""
+    with torch.device("meta"):
+        attentions = [RecordedAttention() for _ in range(NUM_LAYERS)]
+    return SentenceEncoder(attentions, model_weights())

@@ -1,0 +1,60 @@
+"""Attention maps of the pretrained encoder: live ones of any text, stored ones of a few sentences."""
+
+import json
+from typing import NamedTuple
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from linformer_from_scratch.course.files import DATA
+from linformer_from_scratch.pretrained.encoding import encode
+from linformer_from_scratch.pretrained.tokens import tokenize, vocabulary
+from linformer_from_scratch.pretrained.weights import MAX_TOKENS, PretrainedMissing
+
+MAPS_FILE = DATA / "minilm_maps.safetensors"  # of SENTENCES; their tokens are beside it, in a .json
+SENTENCES = (  # their maps are stored, so that they show without the package too
+    "The bank raised its rates because it expected inflation to rise.",
+    "The animal did not cross the street because it was too tired.",
+    "The cat chased its own tail until it was tired.",
+    "Paris is the capital of France, and Rome is the capital of Italy.",
+    "She gave him the book, and he gave her the pen.",
+    "one two three one two three one two three",
+)
+
+
+class AttentionMaps(NamedTuple):
+    """What every token of a text reads from every other.
+
+    tokens: n strings, from [CLS] to [SEP]; a piece that continues a word begins with ##.
+    weights: (layers, heads, n, n), float32, each row sums to one.
+    """
+
+    tokens: list[str]
+    weights: Tensor
+
+
+def attention_maps(text: str, max_tokens: int = MAX_TOKENS) -> AttentionMaps:
+    """Attention maps of any text, by layer and head; longer texts are cut at max_tokens.
+
+    Without the package, the maps of SENTENCES come from a small file.
+
+    Raises: ValueError if text is empty or max_tokens outside 3 … 512, PretrainedMissing without the package.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError(f"expected a text of at least one word, got {text!r}")
+    if not 3 <= max_tokens <= MAX_TOKENS:
+        raise ValueError(f"max_tokens is {max_tokens}, expected 3 … {MAX_TOKENS}")
+    try:
+        ids = tokenize(text, max_tokens)
+        return AttentionMaps([vocabulary()[i] for i in ids.tolist()], encode(ids).weights)
+    except PretrainedMissing:
+        if text in SENTENCES and len(stored_maps()[text].tokens) <= max_tokens:
+            return stored_maps()[text]
+        raise
+
+
+def stored_maps() -> dict[str, AttentionMaps]:
+    """The maps of SENTENCES as they were stored (float16), each row scaled to sum to one again."""
+    tokens = json.loads(MAPS_FILE.with_suffix(".json").read_text(encoding="utf-8"))["tokens"]
+    weights = {sentence: rounded.float() for sentence, rounded in load_file(MAPS_FILE).items()}
+    return {s: AttentionMaps(tokens[s], weights[s] / weights[s].sum(-1, keepdim=True)) for s in SENTENCES}

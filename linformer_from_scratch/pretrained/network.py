@@ -1,0 +1,131 @@
+"""The network of all-MiniLM-L6-v2 around whatever attention it is given.
+
+It gives every text a unit vector, so that texts of like content lie close (Reimers and Gurevych 2019,
+Sentence-BERT). Its architecture is BERT's (Devlin et al. 2019, section 3).
+"""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linformer_from_scratch.encoder import Block
+from linformer_from_scratch.heads import AttentionLayer
+from linformer_from_scratch.pretrained.weights import (
+    D_MODEL,
+    MAX_TOKENS,
+    NUM_LAYERS,
+    VOCAB_SIZE,
+    model_weights,
+)
+
+LAYER_NORM_EPSILON = 1e-12
+BLOCK = {  # our names of its parts, and BERT's
+    "attention.query": "attention.self.query",
+    "attention.key": "attention.self.key",
+    "attention.value": "attention.self.value",
+    "attention.output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "feed_forward.0": "intermediate.dense",
+    "feed_forward.2": "output.dense",
+    "feed_forward_norm": "output.LayerNorm",
+}
+
+
+class SentenceEncoder(nn.Module):
+    """all-MiniLM-L6-v2 around six attention layers, with its pretrained weights in all of them.
+
+    Args:
+        attentions: one layer for each of the six blocks, with 384 features and 12 heads, that owns `query`,
+            `key`, `value` and `output`: MultiHeadAttention, LinformerAttention.
+        weights: others of the same names, which the network then shares; if None, a copy of the
+            pretrained ones.
+
+    Shape: ids (batch, n) with n <= 512, padding_mask (batch, n), True = a real token -> (batch, n, 384)
+    Raises: ValueError if there are more than 512 tokens or not six layers; as model_weights.
+    """
+
+    segment: Tensor
+
+    def __init__(self, attentions: Iterable[AttentionLayer], weights: Mapping[str, Tensor] | None = None):
+        super().__init__()
+        attentions = list(attentions)
+        if len(attentions) != NUM_LAYERS:
+            raise ValueError(f"got {len(attentions)} attention layers, expected {NUM_LAYERS}")
+        with torch.device("meta"):  # no numbers before those that are loaded
+            self.tokens = nn.Embedding(VOCAB_SIZE, D_MODEL)
+            self.positions = nn.Embedding(MAX_TOKENS, D_MODEL)
+            self.register_buffer("segment", torch.empty(D_MODEL))  # the same for all tokens of one text
+            self.norm = nn.LayerNorm(D_MODEL, LAYER_NORM_EPSILON)
+            self.blocks = nn.ModuleList(
+                Block(D_MODEL, layer, norm_first=False, eps=LAYER_NORM_EPSILON) for layer in attentions
+            )
+        if weights is None:
+            weights = {name: tensor.clone() for name, tensor in model_weights().items()}
+        state = renamed(weights)
+        for i, layer in enumerate(attentions):
+            fold_biases(layer, state, f"blocks.{i}.attention")
+        strange = self.load_state_dict(state, strict=False, assign=True).unexpected_keys
+        if strange:
+            raise ValueError(f"the attention layers have no {', '.join(strange)}")
+
+    def forward(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """The vectors after the last block."""
+        return self.hidden(ids, padding_mask)[-1]
+
+    def hidden(self, ids: Tensor, padding_mask: Tensor | None = None) -> list[Tensor]:
+        """The vectors after every block, six of (batch, n, 384)."""
+        n = ids.size(-1)
+        if n > MAX_TOKENS:
+            raise ValueError(f"input has {n} tokens; the encoder has positions for {MAX_TOKENS}")
+        x = self.norm(self.tokens(ids) + self.positions.weight[:n] + self.segment)
+        found = []
+        for block in self.blocks:
+            x = block(x, padding_mask)
+            found.append(x)
+        return found
+
+    def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """A unit vector a text: the mean over its real tokens, scaled to length one. Shape: (batch, 384)."""
+        return pool(self(ids, padding_mask), padding_mask)
+
+
+def pool(hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    """Unit vectors of texts: means over real tokens, scaled. Shape: (batch, n, d) -> (batch, d)."""
+    if padding_mask is not None:
+        hidden = hidden * padding_mask[..., None]
+    return functional.normalize(hidden.sum(dim=1), dim=-1)  # a mean and a sum point the same way
+
+
+def renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """BERT's weights by their names in a SentenceEncoder."""
+    parts = {"norm": "embeddings.LayerNorm"}
+    for i in range(NUM_LAYERS):
+        parts |= {f"blocks.{i}.{ours}": f"encoder.layer.{i}.{berts}" for ours, berts in BLOCK.items()}
+    return {
+        "tokens.weight": weights["embeddings.word_embeddings.weight"],
+        "positions.weight": weights["embeddings.position_embeddings.weight"],
+        "segment": weights["embeddings.token_type_embeddings.weight"][0],
+        **{
+            f"{ours}.{kind}": weights[f"{berts}.{kind}"]
+            for ours, berts in parts.items()
+            for kind in ("weight", "bias")
+        },
+    }
+
+
+def fold_biases(layer: AttentionLayer, state: dict[str, Tensor], name: str) -> None:
+    """Take from the weights those biases for which an attention layer has no room.
+
+    BERT's query, key, value and output have one each. Of ours the output has one, the query gets one here.
+    The key's adds the same to all scores of a query, so softmax forgets it. The value's goes through a mean
+    whose weights sum to one, so the output's takes it up. Both are exact for full attention (chapter 12 shows
+    what they are for Linformer).
+    """
+    layer.query = nn.Linear(D_MODEL, D_MODEL, device="meta")  # with a bias
+    if layer.key.bias is None:
+        del state[f"{name}.key.bias"]
+    if layer.value.bias is None:
+        added = state[f"{name}.output.weight"] @ state.pop(f"{name}.value.bias")
+        state[f"{name}.output.bias"] = state[f"{name}.output.bias"] + added

@@ -1,0 +1,41 @@
+"""Four heads of the pretrained encoder on real text, stored with E and F that were fitted to them."""
+
+from functools import cache
+from typing import NamedTuple
+
+from safetensors.torch import load_file
+from torch import Tensor
+
+from linformer_from_scratch.course.files import DATA
+
+HEADS_FILE = DATA / "minilm_heads.safetensors"
+STORED_HEADS = (5, 6), (1, 5), (1, 3), (4, 2)  # layer and head, counted from 1
+STORED_DIMS = 2, 4, 8, 16, 32, 64  # slots of the fitted E and F
+
+
+class StoredHead(NamedTuple):
+    """One head on 128 tokens of real text, and E and F that were fitted to it on other texts.
+
+    q, k, v: (n, 32).
+    learned: proj_dim -> (E, F), each (proj_dim, n).
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    learned: dict[int, tuple[Tensor, Tensor]]
+
+
+@cache
+def stored_heads() -> dict[tuple[int, int], StoredHead]:
+    """The STORED_HEADS as they were stored (float16), by layer and head; tools/make_data.py fits E and F."""
+    stored = {name: rounded.float() for name, rounded in load_file(HEADS_FILE).items()}
+    found = {}
+    for layer, head in STORED_HEADS:
+        q, k, v = stored[f"{layer}.{head} qkv"]
+        learned = {}
+        for size in STORED_DIMS:
+            E, F = stored[f"{layer}.{head} learned {size}"]
+            learned[size] = E, F
+        found[layer, head] = StoredHead(q, k, v, learned)
+    return found

@@ -1,0 +1,68 @@
+"""Text as the pretrained model reads it: ids of BERT's uncased WordPiece (Devlin et al. 2019, section 3).
+
+Words become lower-case and lose their accents; each is cut greedily into the longest pieces of the
+vocabulary. A piece that continues a word begins with ##; a word that cannot be cut so is [UNK].
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+from torch import Tensor
+
+from linformer_from_scratch.pretrained.weights import MAX_TOKENS, model_file
+
+STRETCH = re.compile(r"(?s).{1,4096}[^ ]*")  # some thousand characters, up to the end of a word
+
+
+def tokenize(text: str, max_tokens: int | None = MAX_TOKENS) -> Tensor:
+    """Ids of a text's pieces, from [CLS] to [SEP]; "[SEP]" in the text itself is a word like any other.
+
+    Args:
+        text: any text.
+        max_tokens: what is beyond is left out; nothing is if None.
+
+    Shape: ids (n,), n <= max_tokens
+    Raises: ValueError if text is none or max_tokens below 2; as model_file.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"expected a text, got {text!r}")
+    if max_tokens is not None and max_tokens < 2:
+        raise ValueError(f"max_tokens is {max_tokens}, expected at least 2: [CLS] and [SEP]")
+    room = None if max_tokens is None else max_tokens - 2
+    first, last = map(tokenizer().token_to_id, ("[CLS]", "[SEP]"))
+    return torch.tensor([first, *islice(piece_ids(text), room), last])
+
+
+def piece_ids(text: str) -> Iterator[int]:
+    """Ids of a text's pieces; of a long text, no more is read than is asked for."""
+    readable = text.encode(errors="ignore").decode()  # half a surrogate pair is no character
+    for stretch in STRETCH.finditer(readable):
+        yield from tokenizer().encode(stretch.group()).ids
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    """BERT's steps around the model's vocabulary.
+
+    Raises: as model_file.
+    """
+    steps = Tokenizer(WordPiece({piece: i for i, piece in enumerate(vocabulary())}, unk_token="[UNK]"))
+    steps.normalizer = BertNormalizer(lowercase=True)
+    steps.pre_tokenizer = BertPreTokenizer()
+    return steps
+
+
+@cache
+def vocabulary() -> list[str]:
+    """The vocabulary's pieces in the order of their ids.
+
+    Raises: as model_file.
+    """
+    return model_file("vocab.txt").read_text(encoding="utf-8").splitlines()
