@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from linformer_from_scratch.course import results
+from linformer_from_scratch.course.files import locked
 from linformer_from_scratch.course.results import Results, mean_and_spread, provenance, read, select
 
 COMMAND = 'python tools/measure.py "all"'
@@ -240,7 +241,9 @@ def test_what_a_killed_writer_left_goes_and_a_neighbour_s_stays(tmp_path):
 def test_rows_are_those_of_a_recorded_file(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     Results(tmp_path / "some.json", COMMAND).measure({"n": 3}, dict)
-    assert results.read_rows("some") == [{"n": 3}]
+    Results(tmp_path / "some.json", COMMAND).measure({"n": 5}, dict)
+    assert results.read_rows("some") == [{"n": 3}, {"n": 5}]
+    assert results.read_rows("some", n=5) == [{"n": 5}] and results.read_rows("some", n=7) == []
 
 
 def test_select_wants_every_field():
@@ -302,6 +305,48 @@ def test_rows_may_stand_for_a_reason_which_the_file_keeps(measured):
     assert content["rows"] == [{"n": 3}] and Results(path, COMMAND).content == content
 
 
+def test_a_new_command_stands_in_the_file_and_the_old_one_with_the_reason(measured):
+    path, tool = measured
+    newer = tool.with_name("newer.py")
+    newer.write_text("A = 1\n", encoding="utf-8")
+    assert results.outdated(read(path), newer) == ["tools/newer.py", "tools/measure.py"]
+    assert results.accept(path, "moved", "python newer", newer) == ["tools/newer.py", "tools/measure.py"]
+    content = read(path)
+    assert content["command"] == "python newer" and [*content["sources"]] == ["tools/newer.py"]
+    assert content["accepted"][0]["command"] == COMMAND and content["rows"] == [{"n": 3}]
+    assert results.outdated(content, newer) == []
+    Results(path, "python newer", newer).measure({"n": 5}, dict)
+    newer.write_text("A = 2\n", encoding="utf-8")
+    results.accept(path, "renamed", "python newer", newer)
+    assert "command" not in read(path)["accepted"][1]
+
+
+def test_nothing_is_accepted_while_another_writes(measured, monkeypatch):
+    path, tool = measured
+    tool.write_text("B = 1\n", encoding="utf-8")
+    monkeypatch.setattr(results, "WAIT", 0.0)
+    before = path.read_bytes()
+    with locked(path), pytest.raises(BlockingIOError, match=r"some\.json is in use"):
+        results.accept(path, "renamed")
+    assert path.read_bytes() == before
+
+
+def test_the_code_of_a_new_file_is_hashed_once(measured, tmp_path, monkeypatch):
+    count = []
+    hashing = results.sources
+    monkeypatch.setattr(results, "sources", lambda *found: count.append(1) or hashing(*found))
+    monkeypatch.setattr(results, "changed", lambda *_: pytest.fail("it was hashed again"))
+    Results(tmp_path / "new.json", COMMAND).measure({"n": 3}, dict)
+    assert len(count) == 1
+
+
+def test_a_row_that_another_has_measured_meanwhile_is_not_measured_again(tmp_path):
+    one, other = (Results(tmp_path / "some.json", COMMAND) for _ in range(2))
+    other.measure({"n": 3}, lambda: {"loss": 0.5})
+    one.measure({"n": 3}, never)
+    assert one.rows() == [{"n": 3, "loss": 0.5}] and one.has({"n": 3}) and not one.has({"n": 5})
+
+
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
@@ -316,10 +361,3 @@ def test_rows_may_stand_for_a_reason_which_the_file_keeps(measured):
 )
 def test_a_command_names_the_file_that_measures(command, expected):
     assert results.program(command) == (expected and results.ROOT / expected)
-
-
-def test_every_recorded_file_comes_from_the_code_as_it_stands():
-    """Or says why its rows stand: `python tools/recorded.py accept WHY`."""
-    found = {path.name: results.outdated(read(path)) for path in results.RESULTS.glob("*.json")}
-    assert {name: files for name, files in found.items() if files} == {}
-    assert all(results.program(read(path)["command"]) for path in results.RESULTS.glob("*.json"))

@@ -1,20 +1,19 @@
 """tasks.py: every answer stands in the text, once, where the task says; and the runs recorded on them."""
 
-import json
 from dataclasses import replace
 
-import family_runs as tool
-import limits_runs
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from linformer_from_scratch.course import results
+from linformer_from_scratch.course.experiments import efficient as declared
+from linformer_from_scratch.course.results import read_rows
 from linformer_from_scratch.data import IGNORE, tasks
-from linformer_from_scratch.data.tasks import BLANK, VALUES, VOCAB_SIZE
+from linformer_from_scratch.data.tasks import BLANK, FIRST_HELD_OUT, VALUES, VOCAB_SIZE, validation_batches
 from linformer_from_scratch.efficient.blocks import whole_blocks
 from linformer_from_scratch.encoder import sinusoids
+from linformer_from_scratch.training import masked_accuracy
 
 every_task = pytest.mark.parametrize("task", ["needle", "copy", "recall"])
 
@@ -95,80 +94,89 @@ def test_a_shift_of_sinusoids_is_a_rotation():
     assert angles.tolist() == pytest.approx([1, 10_000 ** (-1 / 3), 10_000 ** (-2 / 3)], rel=1e-4)
 
 
+def test_accuracy_counts_only_what_is_asked_over_all_batches():
+    class SaysTheToken(torch.nn.Module):
+        def forward(self, ids, where):
+            assert not self.training
+            return torch.nn.functional.one_hot(ids, 7)[where].float()
+
+    ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    targets = torch.tensor([[1, 0, IGNORE], [IGNORE, 5, IGNORE]])
+    batches = [(ids, targets), (ids[:1], targets[:1].where(ids[:1] == 1, IGNORE))]
+    model = SaysTheToken()
+    assert masked_accuracy(model, batches) == pytest.approx(3 / 4)  # 1, 5 and 1 again, but not 2 for 0
+    assert model.training
+
+
 # The recorded runs
 
 
-@pytest.mark.parametrize("task", tool.LENGTHS)
-def test_every_recorded_row_is_one_that_the_tool_measures_and_none_is_missing(task):
-    recorded = results.read_rows(f"09_{task}")
-    wanted = [what for what, _ in tool.jobs(task, sorted({row["seed"] for row in recorded}))]
-    found = [{name: row[name] for name in ("attention", "n", "size", "seed")} for row in recorded]
-    assert sorted(map(json.dumps, found)) == sorted(map(json.dumps, wanted))
-
-
-@pytest.mark.parametrize("task", tool.LENGTHS)
+@pytest.mark.parametrize("task", declared.LENGTHS)
 def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(task):
-    for row in results.read_rows(f"09_{task}"):
+    for row in read_rows(f"09_{task}"):
         updates = [point[0] for point in row["curve"]]
-        step = tool.CONFIG.steps // 10
+        step = declared.CONFIG.steps // 10
         assert updates == list(range(step, updates[-1] + 1, step))
         assert row["curve"][-1][1] == row["accuracy"]
-        assert updates[-1] == tool.CONFIG.steps or row["accuracy"] == 1
+        assert updates[-1] == declared.CONFIG.steps or row["accuracy"] == 1
 
 
 @pytest.mark.parametrize("n", [64, 128, 256, 512])
-@pytest.mark.parametrize("name", [tool.MEAN, *tool.OTHERS, tool.FITTING])
-def test_every_relative_costs_what_the_tool_says(name, n):
+@pytest.mark.parametrize("name", [declared.MEAN, *declared.OTHERS, declared.FITTING])
+def test_every_relative_costs_what_its_declaration_says(name, n):
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        tool.attention(name, n)(torch.randn(1, n, tool.D_MODEL))
-    attending = counter.get_total_flops() - 8 * n * tool.D_MODEL**2  # without Q, K, V and the output
-    keys = attending / tool.NUM_HEADS / (4 * n * tool.D_HEAD)
-    dearer = {tool.FITTING: 34.1, "linear": 32.5}.get(name, 32)
+        declared.attention_layer(name, n, declared.size_of(name, n))(torch.randn(1, n, declared.D_MODEL))
+    attending = counter.get_total_flops() - 8 * n * declared.D_MODEL**2  # without Q, K, V and the output
+    keys = attending / declared.NUM_HEADS / (4 * n * declared.D_HEAD)
+    dearer = {declared.FITTING: 34.1, "linear": 32.5}.get(name, 32)
     assert 24 < keys <= dearer or (name == "two levels" and n == 512 and 32 < keys < 48)
 
 
 @pytest.mark.parametrize("n", [64, 128, 256, 512])
 def test_every_linformer_has_the_slots_of_mean_pooling(n):
-    for name in (tool.LEARNED, tool.SLOW):
-        assert tool.attention(name, n).E.proj_dim == tool.size_of(tool.MEAN, n)
+    for name in (declared.LEARNED, declared.SLOWLY):
+        layer = declared.attention_layer(name, n, declared.size_of(name, n))
+        assert layer.E.proj_dim == declared.size_of(declared.MEAN, n)
 
 
 @pytest.mark.parametrize("n", [64, 128, 256, 512])
 def test_only_the_fitting_stride_divides_the_distance_of_a_copy(n):
     fits = {
-        name: (n // 2) % whole_blocks(n, tool.size_of(name, n)) == 0
-        for name in (tool.FITTING, "strided + global")
+        name: (n // 2) % whole_blocks(n, declared.size_of(name, n)) == 0
+        for name in (declared.FITTING, "strided + global")
     }
-    assert fits == {tool.FITTING: True, "strided + global": False}
+    assert fits == {declared.FITTING: True, "strided + global": False}
 
 
 def test_only_the_slow_linformer_has_slow_parameters(monkeypatch):
     found = {}
 
-    class Spy(tool.Trainer):
+    class Spy(declared.Trainer):
         def __init__(self, *args, lr_scale, **rest):
             super().__init__(*args, lr_scale=lr_scale, **rest)
-            found[name] = len(self.lr_scale)
+            found[name] = list(self.lr_scale.values())
 
-    monkeypatch.setattr(tool, "Trainer", Spy)
-    monkeypatch.setattr(tool, "CONFIG", replace(tool.CONFIG, steps=10))
-    for name in (tool.LEARNED, tool.SLOW):
-        tool.run("needle", name, 64, seed=0)
-    assert found == {tool.LEARNED: 0, tool.SLOW: 2 * tool.NUM_LAYERS}
-    longer = tool.run("needle", tool.LEARNED, 64, seed=0, times=3)
-    assert [updates for updates, _ in longer["curve"]] == list(range(3, 31, 3))
+    monkeypatch.setattr(declared, "Trainer", Spy)
+    short = replace(declared.CONFIG, steps=10)
+    size = declared.size_of(declared.MEAN, 64)
+    for name, times in ((declared.LEARNED, 1), (declared.SLOWLY, 3)):
+        run = declared.solve("needle", name, 64, size, times=times, config=short)
+        assert [updates for updates, _ in run["curve"]] == [times * i for i in range(1, 11)]
+    assert found == {declared.LEARNED: [], declared.SLOWLY: [0.1] * 2 * declared.NUM_LAYERS}
 
 
-@pytest.mark.parametrize("name", tool.NAMES)
+@every_task
+def test_a_run_is_judged_by_batches_that_none_trains_on(task):
+    batches = getattr(tasks, task)(24, 3, seed=1)
+    unseen = validation_batches(batches, 2)
+    assert declared.Config.__dataclass_fields__["steps"].metadata["most"] < FIRST_HELD_OUT
+    for i, (inputs, targets) in enumerate(unseen):
+        again = batches(10**9 + i)  # those that judged the recorded runs
+        assert torch.equal(inputs, again[0]) and torch.equal(targets, again[1])
+
+
+@pytest.mark.parametrize("name", declared.NAMES)
 def test_every_model_answers_where_it_is_asked(name):
     inputs, targets = tasks.copy(64, 2)(0)
-    model = tool.model_for("copy", name, 64)
+    model = declared.model_for("copy", name, 64, declared.size_of(name, 64))
     assert model(inputs, where=targets != IGNORE).shape == (2 * 32, VOCAB_SIZE)
-    assert 0 <= tool.accuracy(model, tasks.copy(64, 2), 2) <= 1
-
-
-@pytest.mark.parametrize("word", [*limits_runs.EXPERIMENTS, "writing"])
-def test_recorded_runs_of_the_limits_are_those_that_the_tool_measures(word):
-    wanted = [what for what, _ in limits_runs.jobs(word)]
-    found = results.read_rows(f"12_{word}")
-    assert [{name: row[name] for name in wanted[0]} for row in found] == wanted
