@@ -6,7 +6,8 @@ from torch import nn
 from torch.nn import functional
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.results import read_rows
+from linformer_from_scratch.course import results
+from linformer_from_scratch.course.results import Results
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.limits import (
     accuracies,
@@ -121,9 +122,31 @@ def test_empty_slots_are_the_windows_behind_the_text():
     assert empty_slots(torch.tensor([[1.0, -1.0], [0.0, 0.0]]), 2) == 1
 
 
-def test_accuracies_are_those_of_the_recorded_runs():
-    for task, file in (("recall", "12_recall"), ("copy", "09_copy")):
-        found = {(row["attention"], row["n"]): row["accuracy"] for row in read_rows(file)}
-        names = ["full", "Linformer, learned slowly", "Linformer, mean pooling", "Nyström", "sliding window"]
-        wanted = {name: {n: found[name, n] for n in (64, 128, 256, 512)} for name in names}
-        assert accuracies(task) == wanted
+def record(path, rows):
+    fields = ("attention", "n", "seed", "accuracy")
+    found = Results(path, "a command")
+    for row in rows:
+        found.add(dict(zip(fields, row, strict=True)))
+
+
+def test_accuracies_are_those_of_the_first_seed_for_whoever_was_asked_to_recall(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    recalled = [("full", 64, 0, 1.0), ("window", 64, 0, 0.25), ("full", 128, 0, 0.5), ("full", 64, 1, 0.125)]
+    copied = [("window", 128, 0, 0.75), ("stride", 64, 0, 1.0), ("full", 64, 0, 0.625), ("full", 64, 2, 0.5)]
+    record(tmp_path / "12_recall.json", recalled)
+    record(tmp_path / "09_copy.json", copied)
+    assert accuracies("recall") == {"full": {64: 1.0, 128: 0.5}, "window": {64: 0.25}}
+    assert accuracies("copy") == {"full": {64: 0.625}, "window": {128: 0.75}}
+
+
+def test_recorded_accuracies_of_both_tasks_are_at_the_lengths_that_the_chapter_shows():
+    for task in ("recall", "copy"):
+        found = accuracies(task)
+        assert [*found] == [
+            "full",
+            "Linformer, learned slowly",
+            "Linformer, mean pooling",
+            "Nyström",
+            "sliding window",
+        ]
+        assert all([*by_n] == [64, 128, 256, 512] for by_n in found.values())
