@@ -9,14 +9,14 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from linformer_from_scratch.course.experiments import __main__ as command
-from linformer_from_scratch.course.experiments import runner
+from linformer_from_scratch.course.experiments import runner, training
 from linformer_from_scratch.course.experiments.efficient import FULL, SLOWLY
 from linformer_from_scratch.course.experiments.experiment import Experiment
 from linformer_from_scratch.course.experiments.registry import EXPERIMENTS, find
@@ -255,6 +255,64 @@ def test_rows_of_other_code_are_left_alone_until_a_reason_is_given(small):
     assert (accepted["why"], accepted["command"]) == ("renamed", older["command"])
     assert content["rows"] == older["rows"] and content["command"] == EXPERIMENTS[name].command
     assert "changed since" not in run() and run("--accept", "again") == "09_needle: current\n"
+
+
+@pytest.fixture
+def short(tmp_path, monkeypatch):
+    """Chapter 08's runs end after four updates, in a folder of their own."""
+    for name, value in {"RUNS": tmp_path, "STEPS": 4, "JUDGEMENTS": 2}.items():
+        monkeypatch.setattr(training, name, value)
+    torch.set_num_threads(1)
+    return tmp_path / "size"
+
+
+def test_a_run_whose_checkpoints_were_removed_is_trained_again_to_the_same_weights(short):
+    recipe = asdict(training.LINFORMER)
+    before = torch.get_rng_state()
+    assert [point[0] for point in four_updates()["curve"]] == [2, 4]
+    found = training.weights_of(training.LINFORMER, 3, "model.")
+    (folder,) = short.iterdir()
+    kept = (folder / "metrics.jsonl").read_bytes()
+    found_again = training.weights_of(training.LINFORMER, 3, "model.")
+    assert (folder / "metrics.jsonl").read_bytes() == kept  # read, not trained
+    shutil.rmtree(short)
+    torch.set_rng_state(before)
+    trained_again = training.weights_of(training.LINFORMER, 3, "model.")
+    for name, tensor in found.items():
+        assert torch.equal(tensor, found_again[name]) and torch.equal(tensor, trained_again[name])
+    copied = training.copying(seed=3, **recipe)
+    assert copied.keys() == {"repeated", "new", "in_windows"} and 0 < copied["in_windows"] < 1
+
+
+def four_updates():
+    return training.pretrain("size", 3, 4, training.RATE, **asdict(training.LINFORMER))
+
+
+def test_a_killed_training_run_goes_on_from_its_checkpoint_with_the_losses_it_had(short, monkeypatch):
+    whole = four_updates()
+    shutil.rmtree(short)
+    steps = []
+
+    class Killed(training.Trainer):
+        def train(self, until):
+            steps.append(self.step)
+            if len(steps) == 2:
+                raise KeyboardInterrupt
+            return super().train(until)
+
+    monkeypatch.setattr(training, "Trainer", Killed)
+    with pytest.raises(KeyboardInterrupt):
+        four_updates()
+    assert four_updates()["curve"] == whole["curve"] and steps == [0, 2, 2]
+    assert four_updates()["curve"] == whole["curve"] and steps == [0, 2, 2]  # it is finished
+
+
+def test_losses_that_cannot_be_had_any_more_are_not_made_up(short):
+    four_updates()
+    (folder,) = short.iterdir()
+    (folder / training.CURVE).unlink()
+    with pytest.raises(ValueError, match="has no losses of step 2: remove it to train again"):
+        four_updates()
 
 
 # What is recorded

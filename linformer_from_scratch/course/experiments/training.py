@@ -1,16 +1,19 @@
 """The runs of chapter 08: masked language models of the docstrings, and what they are good for afterwards."""
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import product
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from linformer_from_scratch.benchmark import median_seconds, peak_bytes
 from linformer_from_scratch.course.experiments.experiment import BUILD, Experiment
+from linformer_from_scratch.course.files import atomic_write
 from linformer_from_scratch.data import LabelledBatches, MaskedBatches, docstrings
 from linformer_from_scratch.data.baselines import baseline_losses
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
@@ -27,7 +30,7 @@ from linformer_from_scratch.training.corpora import (
 )
 from linformer_from_scratch.training.recipes import Recipe, encoder, lr_scale, parameters, projection_weights
 
-RUNS = BUILD / "runs"  # checkpoints
+RUNS, CURVE = BUILD / "runs", "curve.json"  # checkpoints, and beside them the losses on the way
 VOCABULARY, TOKENS = 1000, 2048  # tokens of the vocabulary, and in a batch
 STEPS, LONG = 3000, 6000  # updates of a run, and of a long one
 RATE = Config.learning_rate
@@ -74,10 +77,13 @@ def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **rec
     folder = RUNS / experiment / folder_name(settings, seed, steps, learning_rate)
     trainer = Trainer(model, masked_loss, batches, config, unseen, folder, lr_scale=lr_scale(settings, model))
     counted = baseline_losses(train, unseen, size[-1])
-    start, curve = time.perf_counter(), []
-    for until in [*range(config.evaluate_every, steps, config.evaluate_every), steps]:
+    start, curve = time.perf_counter(), read_curve(folder)
+    for until in [*range(config.evaluate_every, steps, config.evaluate_every), steps][len(curve) :]:
+        if trainer.step > until:
+            raise ValueError(f"the run in {folder} has no losses of step {until}: remove it to train again")
         last = trainer.train(until)[-1]
         curve.append([until, round(last["validation_loss"], 4), round(trainer.evaluate(seen), 4)])
+        atomic_write(folder / CURVE, json.dumps(curve))
     return {
         "parameters": parameters(model),
         "training_tokens": len(train),
@@ -85,6 +91,12 @@ def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **rec
         "curve": curve,  # updates, held-out loss, loss on training windows; in nats per masked token
         "seconds": round(time.perf_counter() - start, 1),
     }
+
+
+def read_curve(folder: Path) -> list[list[float]]:
+    """What a run that goes on had reached on the way; its earlier weights are gone."""
+    path = folder / CURVE
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
 @cache
