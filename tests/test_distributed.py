@@ -145,7 +145,7 @@ def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
         "model dtype": f"query.weight: {held.replace('(3, 9)', '(8, 8)')} (8, 8) of torch.float64",
         "model shared": f"F.weight: {held} nothing",
         "model frozen": f"F.weight: {held} (3, 9) of torch.float32, frozen",
-        "model seed": "the numbers of E.weight: rank 0 has checksum",
+        "model seed": "the numbers of query.weight: rank 0 has checksum",
         "agree name": "step: rank 0 has 4, rank 1 has nothing",
         "agree other name": "step: rank 0 has nothing, rank 1 has 4",
         "agree kinds": "shape: rank 0 has a longer text, rank 1 has (1, 2)",

@@ -345,6 +345,15 @@ def test_a_rank_does_not_wait_for_ever_for_one_that_never_comes(monkeypatch):
     assert time.monotonic() - start < SECONDS and not torch.distributed.is_initialized()
 
 
+def test_ranks_have_the_environment_that_their_launcher_has_at_the_moment(monkeypatch):
+    for value in ("first", "second", None):
+        if value:
+            monkeypatch.setenv("SET_BY_THE_LAUNCHER", value)
+        else:
+            monkeypatch.delenv("SET_BY_THE_LAUNCHER")
+        assert launch(os.getenv, 1, "SET_BY_THE_LAUNCHER") == [value]
+
+
 # Two ranks do one thing after another
 
 

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,10 @@ from torch import distributed
 from linformer_from_scratch.training.ranks import GRACE
 
 MOST = 256  # ranks of one machine
-NEW = multiprocessing.get_context("spawn")  # PyTorch's threads do not survive a fork
+# PyTorch's threads do not survive a fork: on Linux the process that is forked has loaded PyTorch, no more.
+NEW = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
+if sys.platform == "linux":
+    NEW.set_forkserver_preload(["torch", "linformer_from_scratch.training.ranks"])
 
 
 class _Rank(NamedTuple):
@@ -66,6 +70,7 @@ def _packed(function: Callable, arguments: tuple) -> bytes:
 
 def _start(number: int, ranks: int, port: int, work: bytes) -> _Rank:
     environment = {
+        **os.environ,
         "RANK": number,
         "LOCAL_RANK": number,
         "WORLD_SIZE": ranks,
@@ -80,8 +85,9 @@ def _start(number: int, ranks: int, port: int, work: bytes) -> _Rank:
         texts = {name: str(value) for name, value in environment.items()}
         process = NEW.Process(target=_work, args=(texts, answer, work))
         process.start()
-    except OSError as error:
-        raise RuntimeError(f"rank {number} of {ranks} could not be started: {error.strerror}") from None
+    except (OSError, EOFError) as error:
+        why = getattr(error, "strerror", None) or "the process that is forked has ended"
+        raise RuntimeError(f"rank {number} of {ranks} could not be started: {why}") from None
     answer.close()  # the rank has its own
     return _Rank(number, process, answers)
 
@@ -144,14 +150,17 @@ def _work(environment: dict[str, str], answer: Connection, work: bytes) -> None:
     """What each process does: call the function, send back its result."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the launcher's, who ends its ranks
     threading.Thread(target=_end_with_launcher, daemon=True).start()
+    os.environ.clear()
     os.environ.update(environment)
     torch.set_num_threads(1)
     answer.send_bytes(_done(work))
 
 
 def _end_with_launcher() -> None:
-    multiprocessing.parent_process().join()
-    os._exit(1)
+    launcher = multiprocessing.parent_process()
+    if launcher is not None:
+        launcher.join()
+        os._exit(1)
 
 
 def _done(work: bytes) -> bytes:
