@@ -25,7 +25,8 @@ def passages(documents: Mapping[str, str], n: int = MAX_TOKENS) -> tuple[Tensor,
     """
     if n < 3:
         raise ValueError(f"n is {n}, expected at least 3: [CLS], a token, [SEP]")
-    rows, pairs = [], []
+    rows: list[Tensor] = []
+    pairs: list[tuple[int, int]] = []
     for text in documents.values():
         ids = tokenize(text, max_tokens=None)
         bodies = ids[1:-1].split(n - 2)
@@ -46,7 +47,7 @@ def embed_all(model: SentenceEncoder, ids: Tensor, batch: int = 8) -> Tensor:
 
 
 def mean_cosine(found: Tensor, expected: Tensor) -> float:
-    """Of unit vectors to those they should be. Shape: two of (passages, d)."""
+    """Mean cosine of found unit vectors to the expected ones. Shape: two of (passages, d)."""
     return (found * expected).sum(dim=-1).mean().item()
 
 
@@ -97,8 +98,9 @@ class DistillationLoss:
         """The loss of one batch."""
         with torch.no_grad():
             wanted = self.teacher.hidden(ids)
-        pairs = list(zip(model.hidden(ids), wanted, strict=True))
-        return sum((x - y).square().sum() / y.square().sum() for x, y in pairs) / len(pairs)
+        pairs = zip(model.hidden(ids), wanted, strict=True)
+        errors = [(x - y).square().sum() / y.square().sum() for x, y in pairs]
+        return sum(errors, start=torch.zeros(())) / len(errors)
 
 
 def fit(
