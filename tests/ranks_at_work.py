@@ -139,7 +139,6 @@ def together(folder):
             "steps": sentence_of(assert_same_across_ranks, step=40 * (1 - rank()), name="same"),
             "mesh": sentence_of(mesh, sequence=4),  # more ranks a text than there are
             "rows": sentence_of(train, 1, 1),
-            "checkpoints": sentence_of(train_apart, folder),
             "sum": sum_over_ranks(torch.ones(1)).item(),
         }
 

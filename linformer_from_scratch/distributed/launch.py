@@ -19,9 +19,11 @@ from linformer_from_scratch.training.ranks import GRACE
 
 MOST = 256  # ranks of one machine
 # PyTorch's threads do not survive a fork: on Linux the process that is forked has loaded PyTorch, no more.
-NEW = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
 if sys.platform == "linux":
+    NEW = multiprocessing.get_context("forkserver")
     NEW.set_forkserver_preload(["torch", "linformer_from_scratch.training.ranks"])
+else:
+    NEW = multiprocessing.get_context("spawn")
 
 
 class _Rank(NamedTuple):
