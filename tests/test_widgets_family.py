@@ -69,7 +69,7 @@ def test_what_does_not_fit_is_said_with_both_numbers_and_the_picture_stays():
 
 def test_linear_attention_fits_where_its_cost_is_the_budget_rounded():
     explorer, _ = choose("linear", budget=32)
-    assert explorer.errors["linear"] is not None
+    assert 0 < explorer.errors["linear"] < 1
     assert "linear costs as much as reading 32 of 128 keys" in explorer.words
     explorer.budget.value = 16
     assert explorer.words == "linear costs as much as reading 32 keys, the budget is 16."

@@ -1,10 +1,8 @@
 """Widget 5 moved from Python: its numbers are those of random_projections.py, and n does not matter."""
 
-import statistics
-import time
-
 import pytest
 import torch
+from moves import report_moves
 
 from linformer_from_scratch.random_projections import failure_bound, needed_dim
 from linformer_from_scratch.widgets import JLExplorer
@@ -88,12 +86,6 @@ def test_a_notebook_in_double_precision_shows_the_same():
 
 
 def test_report_of_milliseconds_a_move(record_property):
-    explorer, times = JLExplorer(), []
-    for _, value in explorer.proj_dim.options * 3:
-        start = time.perf_counter()
-        explorer.proj_dim.value = value
-        times.append(1e3 * (time.perf_counter() - start))
-    record_property(
-        "report", f"JLExplorer: {statistics.median(times):.0f} ms a move (largest {max(times):.0f})"
-    )
-    assert len(set(times)) > 1
+    explorer = JLExplorer()
+    values = [value for _, value in explorer.proj_dim.options * 3]
+    report_moves(record_property, "JLExplorer", explorer, explorer.proj_dim, values)

@@ -1,10 +1,8 @@
 """Widgets 3 and 4 moved from Python: their numbers are those of low_rank.py, the picture follows."""
 
-import statistics
-import time
-
 import pytest
 import torch
+from moves import report_moves
 from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
@@ -169,11 +167,5 @@ def test_the_numbers_of_all_heads_are_written_in_the_table(monkeypatch):
 
 @BOTH
 def test_report_of_milliseconds_a_move(widget_class, record_property):
-    widget, times = widget_class(), []
-    for value in [*range(2, 13), *range(11, 0, -1)]:
-        start = time.perf_counter()
-        widget.head.value = value
-        times.append(1e3 * (time.perf_counter() - start))
-    middle = statistics.median(times)
-    record_property("report", f"{widget_class.__name__}: {middle:.0f} ms a move (largest {max(times):.0f})")
-    assert len(set(times)) > 1
+    widget, there_and_back = widget_class(), [*range(2, 13), *range(11, 0, -1)]
+    report_moves(record_property, widget_class.__name__, widget, widget.head, there_and_back)

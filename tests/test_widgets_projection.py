@@ -1,9 +1,7 @@
 """Widgets 6, 7 and 8 moved from Python: their numbers are those of the package's own functions."""
 
-import statistics
-import time
-
 import pytest
+from moves import report_moves
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
@@ -139,12 +137,7 @@ def test_every_control_changes_its_own_picture_and_numbers_only(widget):
 
 @pytest.mark.parametrize("widget", MOVES)
 def test_report_of_milliseconds_a_move(widget, record_property):
-    explorer, times = widget(), []
+    explorer = widget()
     control = {ProjectionExplorer: "proj_dim", ProjectionRace: "seeds", LengthExplorer: "token"}[widget]
-    for value in (2, 8, 16, 4, 8, 2, 16, 4):
-        start = time.perf_counter()
-        getattr(explorer, control).value = value
-        times.append(1e3 * (time.perf_counter() - start))
-    middle = statistics.median(times)
-    record_property("report", f"{widget.__name__}: {middle:.0f} ms a move (largest {max(times):.0f})")
-    assert len(set(times)) > 1
+    values = (2, 8, 16, 4, 8, 2, 16, 4)
+    report_moves(record_property, widget.__name__, explorer, getattr(explorer, control), values)
