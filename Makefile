@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
-	-q -n 2 --dist loadfile tests chapters solutions
+	-q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 tests chapters solutions
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 # Nothing leads a Python out of .venv: as in tools/course.py.
@@ -10,7 +10,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE 
 unexport PYTHONWARNINGS __PYVENV_LAUNCHER__ VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help course test test-newest lint slides scenes experiments curves benchmark benchmark-gpu refresh python
+.PHONY: help course test test-newest test-floor lint slides scenes experiments curves benchmark benchmark-gpu refresh python
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,10 @@ test: python ## set up, lint, unit tests, notebooks, and the browser where there
 test-newest: python ## the same tests and notebooks with the newest versions of everything, in build/newest
 	@$(PYTHON) tools/course.py install --with test --newest
 	@build/newest/bin/python -m pytest $(SUITE)
+
+test-floor: python ## the unit tests with the oldest torch that pyproject.toml allows, in build/floor
+	@$(PYTHON) tools/course.py install --with test --floor
+	@build/floor/bin/python -m pytest -q -n 2 --dist loadfile -m "not browser" tests
 
 lint: python ## ruff, notebooks included, and the types of the package
 	@$(PYTHON) tools/course.py install --with test

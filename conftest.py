@@ -1,5 +1,6 @@
 """What holds for every test and every notebook run as one: own progress, a share of the cores, no network."""
 
+import gc
 import itertools
 import os
 import shutil
@@ -10,6 +11,28 @@ import pytest
 
 OFFLINE = Path(__file__).parent / "tests" / "offline"  # its sitecustomize.py refuses foreign addresses
 NUMBERS = itertools.count()
+# Those that take longest begin first, with --no-loadscope-reorder: a worker takes whole files.
+LONG = (
+    "chapters/08_training.ipynb",
+    "tests/test_slides.py",
+    "chapters/11_distributed.ipynb",
+    "tests/test_lab.py",
+    "chapters/07_projections.ipynb",
+    "chapters/04_low_rank.ipynb",
+    "chapters/06_linformer.ipynb",
+    "tests/test_ranks.py",
+    "tests/test_efficient_attention.py",
+    "tests/test_setup.py",
+    "tests/test_wheel.py",
+    "tests/test_sentence_encoder.py",
+    "tests/test_exercises.py",
+    "tests/test_distributed.py",
+    "tests/test_benchmark.py",
+    "tests/test_linformer.py",
+    "tests/test_scenes.py",
+    "tests/test_progress.py",
+    "chapters/03_cost.ipynb",
+)
 
 
 def pytest_configure(config):
@@ -24,6 +47,17 @@ def pytest_configure(config):
 def pytest_unconfigure(config):
     """Leave nothing behind."""
     shutil.rmtree(config.progress_folder)
+
+
+def pytest_collection_modifyitems(items):
+    """The longest files first; within a file as written."""
+    place = {name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(f"{item.path.parent.name}/{item.path.name}", len(LONG)))
+
+
+def pytest_collection_finish():
+    """Leave what is there by now, and stays, out of the searches for garbage: each took up to a second."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -95,6 +95,11 @@ def test_windows_runs_the_tests_that_make_runs():
     assert [option for option in suite if option != "-q"] == windows
 
 
+def test_the_files_that_begin_first_are_there(request):
+    conftest = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    assert [name for name in conftest.LONG if not (ROOT / name).exists()] == []
+
+
 def test_the_picture_is_the_one_that_chapter_00_draws():
     cells = nbformat.read(ROOT / "chapters/00_start_here.ipynb", as_version=4).cells
     (cell,) = [cell for cell in cells if "readme-picture" in cell.metadata.get("tags", [])]
