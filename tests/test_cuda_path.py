@@ -14,7 +14,7 @@ import torch
 from cuda_stand_in import NAMES, StandIn
 from torch import nn
 
-from linformer_from_scratch.benchmark import ceilings, modes, peak_bytes, records, samples, suite, timing
+from linformer_from_scratch.benchmark import modes, peak_bytes, records, samples, suite
 from linformer_from_scratch.benchmark.__main__ import main
 from linformer_from_scratch.benchmark.layers import FUSED, STORED
 from linformer_from_scratch.benchmark.race import race
@@ -37,6 +37,9 @@ TINY = replace(
     texts=2,
     encoder=suite.ENCODER | {"seq_len": 16, "d_model": 16, "num_layers": 1, "proj_dim": 8},
     rounds=1,
+    side=256,
+    numbers=2**12,
+    flushed=1,
 )
 
 
@@ -47,9 +50,6 @@ def small():
     torch.set_num_threads(1)
     gc.freeze()  # races collect what is no more; what is there before them need not be looked at
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(timing, "FLUSH_BYTES", 1)
-        patched.setitem(ceilings.SIDE, "cuda", 256)
-        patched.setitem(ceilings.NUMBERS, "cuda", 2**12)
         patched.setattr(results, "sources", lambda *_: {})  # reads every file of the package
         patched.setattr(results, "changed", lambda *_: [])
         torch._dynamo.config.disable = True
@@ -263,21 +263,19 @@ def test_who_runs_out_in_a_later_round_is_dropped_and_lets_go_of_its_memory():
             return lambda: [weights, torch.zeros(2000 if next(turns) == 4 else 10, device="cuda")]
 
         variants = {"grows": grows, "fits": lambda: lambda: seen.append(gpu.allocated)}
-        found = race(variants, 4, "cuda")
+        found = race(variants, 4, "cuda", flushed=1)
         assert (found["out_of_memory"], [*found["bytes"]]) == (["grows"], ["fits"])
         assert {name: len(s) for name, s in found["seconds"].items()} == {"fits": 4}
         assert seen[0] > 4000 > seen[-1]
 
 
-def test_what_clears_the_caches_is_there_before_a_gpu_is_full(monkeypatch):
-    monkeypatch.setattr(timing, "FLUSH_BYTES", 100)
-
+def test_what_clears_the_caches_is_there_before_a_gpu_is_full():
     def full():
         weights = torch.zeros(230, device="cuda")  # 920 bytes: the GPU has 1,000
         return lambda: weights
 
     with StandIn(memory=1000):
-        assert race({"full": full}, 1, "cuda")["out_of_memory"] == ["full"]
+        assert race({"full": full}, 1, "cuda", flushed=100)["out_of_memory"] == ["full"]
 
 
 # The whole command
@@ -446,11 +444,11 @@ def test_ranks_with_gpus_speak_nccl(monkeypatch):
     for name, value in address.items():
         monkeypatch.setenv(name, value)
     with StandIn(count=1) as gpu:
-        with ranks.joined():
+        with ranks.process_group():
             assert gpu.backend == "nccl" and ranks.world_size() == 1
             assert ranks._device_of_group().type == "cuda" and ranks.device_of_rank() == torch.device(
                 "cuda:0"
             )
         monkeypatch.setenv("LOCAL_RANK", "1")
-        with pytest.raises(ValueError, match="rank 0 wants GPU 1 of 1"), ranks.joined():
+        with pytest.raises(ValueError, match="rank 0 wants GPU 1 of 1"), ranks.process_group():
             pass

@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -144,7 +145,7 @@ def _shortened(plan: Plan, arguments: argparse.Namespace) -> Plan:
     longest = arguments.longest or max(plan.lengths)
     if longest < min(plan.lengths):
         raise ValueError(f"--longest is {longest}, and the shortest text has {min(plan.lengths)} tokens")
-    shorter = {
+    shorter: dict[str, Any] = {
         name: tuple(n for n in getattr(plan, name) if n <= longest) for name in ("table", "lengths", "modes")
     }
     return replace(plan, rounds=arguments.rounds or plan.rounds, **shorter)

@@ -7,21 +7,23 @@ from linformer_from_scratch.benchmark.timing import samples
 SIDE, NUMBERS = {"cpu": 2048, "cuda": 8192}, {"cpu": 2**24, "cuda": 2**28}  # large enough for either
 
 
-def matmul_ceiling(dtype: torch.dtype = torch.float32, device: str = "cpu", rounds: int = 15) -> float:
+def matmul_ceiling(
+    dtype: torch.dtype = torch.float32, device: str = "cpu", rounds: int = 15, side: int | None = None
+) -> float:
     """Floating-point operations per second of a large matrix product, one multiply-add counted as two.
 
     The best of some rounds: a ceiling is what the machine can do when nothing disturbs it.
     """
-    side = SIDE[torch.device(device).type]
+    side = side or SIDE[torch.device(device).type]
     a, b = torch.randn(2, side, side, device=device).to(dtype)
     return 2 * side**3 / min(samples({"product": lambda: a @ b}, rounds, device)["product"])
 
 
-def copy_ceiling(device: str = "cpu", rounds: int = 15) -> float:
+def copy_ceiling(device: str = "cpu", rounds: int = 15, numbers: int | None = None) -> float:
     """Bytes per second, read plus written, of a large copy; the best of some rounds.
 
     Of random numbers: zeros that nobody has written yet can be one page of memory that stands for all.
     """
-    source = torch.rand(NUMBERS[torch.device(device).type], device=device)
+    source = torch.rand(numbers or NUMBERS[torch.device(device).type], device=device)
     target = torch.ones_like(source)
     return 2 * source.nbytes / min(samples({"copy": lambda: target.copy_(source)}, rounds, device)["copy"])

@@ -1,6 +1,7 @@
 """The layers that are compared: name -> what builds it for texts of n tokens."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 
@@ -54,14 +55,18 @@ def shared(kind: type[LinformerAttention], n: int, d_model: int, num_heads: int,
 def blocks(n: int, d_model: int, num_heads: int) -> Builders:
     """A block around each attention; Linformer by its k, as published and fused, E = F."""
     sizes = d_model, num_heads
-    found = {
+    found: Builders = {
         STORED: lambda: Block(d_model, StoredMaps(*sizes)),
         FUSED: lambda: Block(d_model, MultiHeadAttention(*sizes)),
     }
     for k in (k for k in SLOTS if k <= n // 2):
-        found[f"{k}, {STORED}"] = lambda k=k: Block(d_model, shared(AsPublished, n, *sizes, k))
-        found[f"{k}, fused"] = lambda k=k: Block(d_model, shared(LinformerAttention, n, *sizes, k))
+        found[f"{k}, {STORED}"] = partial(_linformer_block, AsPublished, n, *sizes, k)
+        found[f"{k}, fused"] = partial(_linformer_block, LinformerAttention, n, *sizes, k)
     return found
+
+
+def _linformer_block(kind: type[LinformerAttention], n: int, d_model: int, *sizes: int) -> Block:
+    return Block(d_model, shared(kind, n, d_model, *sizes))
 
 
 def layers(n: int, d_model: int, num_heads: int, proj_dim: int) -> Builders:
@@ -87,7 +92,7 @@ def packages(n: int, d_model: int, num_heads: int, proj_dim: int) -> Builders:
     sizes = n, d_model, num_heads, proj_dim
     known = {"linformer": _linformer, "linformer-pytorch": _linformer_pytorch}
     return {
-        f"{name} {version(name)}": lambda build=build: build(*sizes)
+        f"{name} {version(name)}": partial(build, *sizes)
         for name, build in known.items()
         if find_spec(name.replace("-", "_"))
     }

@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping
 import torch
 
 from linformer_from_scratch.benchmark.memory import available_bytes, is_out_of_memory, peak_bytes
-from linformer_from_scratch.benchmark.timing import both_clocks, flush
+from linformer_from_scratch.benchmark.timing import FLUSH_BYTES, both_clocks, flush
 
 Make = Callable[[], Callable[[], object]]  # builds a layer and its input, returns the call to measure
 
 
 def race(
-    variants: Mapping[str, Make], rounds: int, device: str = "cpu", needs: Mapping[str, int] | None = None
+    variants: Mapping[str, Make],
+    rounds: int,
+    device: str = "cpu",
+    needs: Mapping[str, int] | None = None,
+    flushed: int = FLUSH_BYTES,
 ) -> dict:
     """Seconds of every round by both clocks, bytes at the peak, by name; and who ran out of memory.
 
@@ -22,10 +26,13 @@ def race(
         device: "cpu" or "cuda".
         needs: bytes that a variant is known to need; more than is available counts as out of memory, since a
             system that lends more than it has would end the process instead.
+        flushed: bytes written before each turn, which then finds none of its numbers in a cache.
     """
-    calls, held, out_of_memory = {}, {}, []
+    calls: dict[str, Callable[[], object]] = {}
+    held: dict[str, int] = {}
+    out_of_memory: list[str] = []
     _tidy(device)  # of the race before
-    clean = flush(device)  # while there is room
+    clean = flush(device, flushed)  # while there is room
 
     def drop(name: str) -> None:
         out_of_memory.append(name)

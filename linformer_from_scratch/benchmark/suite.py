@@ -10,7 +10,9 @@ step       a training step of chapter 08's encoder
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +22,9 @@ from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark.ceilings import copy_ceiling, matmul_ceiling
 from linformer_from_scratch.benchmark.layers import FUSED, STORED, Builders, blocks, layers, packages
 from linformer_from_scratch.benchmark.modes import PASSES, can_compile, compiled, forward, graph
-from linformer_from_scratch.benchmark.race import race
+from linformer_from_scratch.benchmark.race import Make, race
 from linformer_from_scratch.benchmark.records import DTYPES
+from linformer_from_scratch.benchmark.timing import FLUSH_BYTES
 from linformer_from_scratch.data import MaskedBatches
 from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.linformer import linformer_attention
@@ -53,6 +56,8 @@ class Plan:
         texts: in a batch of attention alone.
         encoder: sizes of the encoder that is trained.
         rounds: turns of each variant.
+        side, numbers: of the ceilings' matrices, and of what is copied; None: large enough for the device.
+        flushed: bytes written before each turn.
     """
 
     device: str
@@ -64,8 +69,11 @@ class Plan:
     modes: tuple[int, ...]
     layer: Mapping[str, int]
     texts: int
-    encoder: Mapping[str, int]
+    encoder: Mapping[str, Any]
     rounds: int
+    side: int | None = None
+    numbers: int | None = None
+    flushed: int = FLUSH_BYTES
 
 
 PLANS = {
@@ -115,36 +123,38 @@ def jobs(plan: Plan) -> Iterator[Job]:
 def _ceilings(plan: Plan) -> Iterator[Job]:
     for dtype in dict.fromkeys(("float32", plan.dtype)):
         what = {"part": "ceiling", "kind": "matmul", "dtype": dtype}
-        yield what, lambda dtype=dtype: {"per_second": matmul_ceiling(DTYPES[dtype], plan.device)}
-    yield {"part": "ceiling", "kind": "copy"}, lambda: {"per_second": copy_ceiling(plan.device)}
+        yield what, partial(_per_second, matmul_ceiling, DTYPES[dtype], device=plan.device, side=plan.side)
+    what = {"part": "ceiling", "kind": "copy"}
+    yield what, partial(_per_second, copy_ceiling, device=plan.device, numbers=plan.numbers)
+
+
+def _per_second(ceiling: Callable[..., float], *of: torch.dtype, **options: Any) -> dict:
+    return {"per_second": ceiling(*of, **options)}
 
 
 def _table_3(plan: Plan) -> Iterator[Job]:
     for n, direction in product(plan.table, PASSES):
         what = _what("table 3", plan, n, max(1, plan.tokens // n), direction, plan.block)
-        yield what, lambda what=what: _race(plan, what, blocks(what["n"], **plan.block))
+        yield what, partial(_race, plan, what, blocks(n, **plan.block))
 
 
 def _layers(plan: Plan) -> Iterator[Job]:
     for n, direction in product(plan.lengths, PASSES):
         what = _what("layer", plan, n, 1, direction, plan.layer)
-        yield (
-            what,
-            lambda what=what, n=n: _race(plan, what, layers(n, **plan.layer) | packages(n, **plan.layer)),
-        )
+        yield what, partial(_race, plan, what, layers(n, **plan.layer) | packages(n, **plan.layer))
 
 
 def _modes(plan: Plan) -> Iterator[Job]:
     for n in plan.modes:
         for name, build in layers(n, **plan.layer).items():
             what = _what("mode", plan, n, 1, "forward", plan.layer) | {"layer": name}
-            yield what, lambda what=what, build=build: _race_modes(plan, what, build)
+            yield what, partial(_race_modes, plan, what, build)
 
 
 def _attention(plan: Plan) -> Iterator[Job]:
     for n in plan.lengths:
         what = _what("attention", plan, n, plan.texts, "forward", HEADS | {"proj_dim": min(n // 8, 256)})
-        yield what, lambda what=what: _race_attention(plan, what)
+        yield what, partial(_race_attention, plan, what)
 
 
 def _step(plan: Plan) -> Iterator[Job]:
@@ -163,7 +173,7 @@ def _race(plan: Plan, what: dict, builders: Builders) -> dict:
     x = _random(plan, what["texts"], what["n"], what["d_model"])
     way = PASSES[what["pass"]]
     variants = {name: lambda build=build: way(_built(build, x), x) for name, build in builders.items()}
-    return race(variants, plan.rounds, plan.device, _needs(plan, what))
+    return _race_by(plan, variants, _needs(plan, what))
 
 
 def _race_modes(plan: Plan, what: dict, build: Callable[[], nn.Module]) -> dict:
@@ -173,7 +183,7 @@ def _race_modes(plan: Plan, what: dict, build: Callable[[], nn.Module]) -> dict:
     modes = {"eager": forward} | ({"compiled": compiled} if can_compile(plan.device) else {})
     modes |= {"graph": graph} if plan.device == "cuda" else {}
     variants = {mode: lambda way=way: way(_built(build, x), x) for mode, way in modes.items()}
-    found = race(variants, plan.rounds, plan.device)
+    found = _race_by(plan, variants)
     found["bytes"].pop("graph", None)
     return found
 
@@ -191,7 +201,7 @@ def _race_attention(plan: Plan, what: dict) -> dict:
             lambda: functional.scaled_dot_product_attention(q, project(k, E), project(v, F))
         ),
     }
-    return race(variants, plan.rounds, plan.device, _needs(plan, what))
+    return _race_by(plan, variants, _needs(plan, what))
 
 
 def _race_steps(plan: Plan, what: dict) -> dict:
@@ -204,7 +214,11 @@ def _race_steps(plan: Plan, what: dict) -> dict:
         return lambda: trainer.train(trainer.step + 1)
 
     variants = {FUSED: lambda: step("full"), "Linformer": lambda: step("linformer")}
-    return race(variants | {"making the batch": lambda: lambda: batches(0)}, plan.rounds, plan.device)
+    return _race_by(plan, variants | {"making the batch": lambda: lambda: batches(0)})
+
+
+def _race_by(plan: Plan, variants: Mapping[str, Make], needs: Mapping[str, int] | None = None) -> dict:
+    return race(variants, plan.rounds, plan.device, needs, plan.flushed)
 
 
 def _built(build: Callable[[], nn.Module], x: Tensor) -> nn.Module:

@@ -45,7 +45,7 @@ def both_clocks(
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}, expected at least 1")
     clock = _events if torch.device(device).type == "cuda" else _wall
-    found = {name: [] for name in calls}
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     for turn in range(rounds + 1):
         for name in random.sample([*found], len(found)):
             if before is not None:
@@ -54,7 +54,8 @@ def both_clocks(
             sample = _turn(clock, calls[name], lost is not None)
             if sample is None:
                 del found[name]
-                lost(name)
+                if lost is not None:
+                    lost(name)
             elif turn:  # the first round warms up
                 found[name].append(sample)
     return found
@@ -78,9 +79,9 @@ def median_seconds(calls: Calls, rounds: int = 7) -> dict[str, float]:
     return {name: statistics.median(found) for name, found in samples(calls, rounds).items()}
 
 
-def flush(device: str = "cpu") -> Callable[[], object]:
+def flush(device: str = "cpu", size: int = FLUSH_BYTES) -> Callable[[], object]:
     """A call that drives everything else out of the caches: it writes more than most of them hold."""
-    return torch.empty(FLUSH_BYTES, dtype=torch.uint8, device=device).zero_
+    return torch.empty(size, dtype=torch.uint8, device=device).zero_
 
 
 def _wall(call: Callable[[], object]) -> float:
