@@ -50,7 +50,8 @@ def test_every_direct_dependency_is_pinned_and_has_a_reason():
 
 
 def test_torch_is_a_range_in_the_project_and_exact_in_the_constraints():
-    assert "torch>=2.5" in PROJECT["project"]["dependencies"]
+    (floor,) = re.findall(r"^torch>=([\d.]+)$", "\n".join(PROJECT["project"]["dependencies"]), re.MULTILINE)
+    assert course.oldest_torch() == f"torch=={floor}"
     assert re.search(r"^torch==[\d.]+$", CONSTRAINTS, re.MULTILINE)
 
 

@@ -240,13 +240,13 @@ def other_packages(folder, *names, **modules):
     return str(folder)
 
 
-def wheel(folder, name):
+def wheel(folder, name, version="1"):
     """An empty package as a file, which pip finds without an index."""
-    folder.mkdir()
-    stem = f"{name.replace('-', '_')}-1"
+    folder.mkdir(exist_ok=True)
+    stem = f"{name.replace('-', '_')}-{version}"
     about = f"{stem}.dist-info"
     with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as file:
-        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         file.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr(f"{about}/RECORD", "")
     return folder
@@ -431,6 +431,27 @@ def test_the_newest_versions_come_anew_without_constraints_and_leave_the_venv_al
     assert (code, err) == (0, "") and out.endswith("The newest versions are set up in build/newest.\n")
     assert installed(whole / "build/newest") == {"tiny"} and not (whole / "build/newest/old.txt").exists()
     assert sorted((path, path.stat().st_mtime) for path in (whole / ".venv").rglob("*")) == before
+
+
+def test_the_floor_is_the_oldest_torch_that_is_allowed_and_the_newest_of_the_rest(whole, tmp_path):
+    for version in ("1.2", "1.10", "2.0"):
+        for name in ("torch", ABSENT):
+            wheel(tmp_path / "wheels", name, version)
+    depend_on(whole, "torch>=1.10", f"{ABSENT}>=1.2")
+    (whole / "constraints.txt").write_text(f"torch == 2.0\n{ABSENT} == 1.2\n")
+    sources = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}
+    code, out, err = install(whole, options=["--floor"], **sources)
+    assert (code, err) == (0, "")
+    assert out.endswith("The newest versions, but torch==1.10, are set up in build/floor.\n")
+    (site,) = (whole / "build/floor").glob("[lL]ib/**/site-packages")
+    found = {path.name.removesuffix(".dist-info") for path in site.glob("*.dist-info")}
+    assert {"torch-1.10", "a_package_that_is_nowhere-2.0", "tiny-1"} <= found
+    assert installed(whole / ".venv") == {"tiny"}
+
+
+def test_nothing_is_both_newest_and_floor(whole):
+    code, _, err = install(whole, options=["--newest", "--floor"])
+    assert code == 2 and "not allowed with argument" in err and not (whole / "build/newest").exists()
 
 
 def older_pythons():

@@ -1,11 +1,12 @@
 """Set up the course and open it.
 
-    python tools/course.py install [--with corpora] [--with scenes] [--with test] [--newest]
+    python tools/course.py install [--with corpora] [--with scenes] [--with test] [--newest | --floor]
     python tools/course.py open
 
-install makes .venv, or brings it up to date, and does nothing when it already is; --newest makes another one,
-in build/newest, without constraints.txt. Standard library only. The whole file parses on Python 2.7, so that
-a Python that is too old gets a sentence and not a syntax error.
+install makes .venv, or brings it up to date, and does nothing when it already is. --newest and --floor make
+another one, in build, without constraints.txt: of the newest versions, or of those but the oldest torch.
+Standard library only. The whole file parses on Python 2.7, so that a Python that is too old gets a sentence
+and not a syntax error.
 """
 
 import os
@@ -41,6 +42,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 NEWEST = ROOT / "build" / "newest"
+FLOOR = ROOT / "build" / "floor"
 BEGUN = "course.begun"  # what this set-up has made holds it, so that no other folder is removed
 STAMP = VENV / "course.json"  # exists only while .venv is whole: what it was made from
 PROJECT = ROOT / "pyproject.toml"
@@ -138,13 +140,27 @@ def install(extras):
         say("The course is set up.")
 
 
-def install_newest(extras):
-    """Make build/newest anew, of the newest versions that pyproject.toml allows. .venv stays as it is."""
+def install_apart(venv, extras, packages):
+    """Make an environment below build anew; .venv stays as it is.
+
+    Of these packages it has these versions, of all others the newest that pyproject.toml allows.
+    """
+    name = venv.relative_to(ROOT).as_posix()
     with lock() as held:
-        remove(NEWEST, "What is in build/newest may have been overtaken")
-        make_venv(NEWEST, held)
-        install_packages(NEWEST, extras, [], held)
-        say("The newest versions are set up in build/newest.")
+        remove(venv, "What is in {} may have been overtaken".format(name))
+        make_venv(venv, held)
+        install_packages(venv, extras, packages, held)
+        say(
+            "The newest versions{} are set up in {}.".format(
+                "".join(", but {},".format(p) for p in packages), name
+            )
+        )
+
+
+def oldest_torch():
+    """The oldest torch that pyproject.toml allows, as pip wants it: "torch==2.11"."""
+    needs = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["dependencies"]
+    return next(need.replace(">=", "==") for need in needs if need.startswith("torch>="))
 
 
 def remove(venv, reason):
@@ -413,7 +429,9 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     setup = commands.add_parser("install", help="make .venv, or bring it up to date")
     setup.add_argument("--with", dest="extras", action="append", default=[], choices=EXTRAS)
-    setup.add_argument("--newest", action="store_true", help="in build/newest, without constraints.txt")
+    apart = setup.add_mutually_exclusive_group()
+    apart.add_argument("--newest", action="store_true", help="in build/newest, without constraints.txt")
+    apart.add_argument("--floor", action="store_true", help="in build/floor, with the oldest torch allowed")
     commands.add_parser("open", help="open JupyterLab on chapter 00")
     arguments = parser.parse_args()
     sys.stdout.reconfigure(errors="replace")  # pip's words may not fit the terminal's encoding
@@ -424,7 +442,9 @@ def main():
         if arguments.command == "open":
             open_lab()
         elif arguments.newest:
-            install_newest(set(arguments.extras))
+            install_apart(NEWEST, set(arguments.extras), [])
+        elif arguments.floor:
+            install_apart(FLOOR, set(arguments.extras), [oldest_torch()])
         else:
             install(set(arguments.extras))
     except Failure as failure:
