@@ -7,6 +7,7 @@ process on GPUs as well.
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, distributed, nn
@@ -47,12 +48,10 @@ def errors(
         return {
             "output": _difference(found[0], own_part(expected[0])),
             "gradient of x": _difference(found[1], own_part(expected[1])),
-            "gradient of E": _difference(layer.E.weight.grad, own_part(whole.E.weight.grad, dim=-1)),
-            "gradient of F": _difference(layer.F.weight.grad, own_part(whole.F.weight.grad, dim=-1)),
+            "gradient of E": _difference(_gradient(layer, "E"), own_part(_gradient(whole, "E"), dim=-1)),
+            "gradient of F": _difference(_gradient(layer, "F"), own_part(_gradient(whole, "F"), dim=-1)),
         } | {
-            f"gradient of {letters}": _difference(
-                getattr(layer, name).weight.grad, getattr(whole, name).weight.grad
-            )
+            f"gradient of {letters}": _difference(_gradient(layer, name), _gradient(whole, name))
             for letters, name in (("W_Q", "query"), ("W_K", "key"), ("W_V", "value"), ("W_O", "output"))
         }
 
@@ -123,15 +122,15 @@ def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict
         model.zero_grad()
         loss.backward()
         sum_gradients(model)
-        parts, wholes = model.encoder, whole.encoder
-        columns = parts.blocks[0].attention.E.weight.grad
+        found, wanted = (
+            [_gradient(one, f"encoder.{name}") for name in ("blocks.0.attention.E", "positions", "tokens")]
+            for one in (model, whole)
+        )
         return {
             "loss": _difference(sum_over_ranks(loss.detach()), expected.detach()),
-            "gradient of E": _difference(columns, own_part(E.weight.grad, dim=-1)),
-            "gradient of positions": _difference(
-                parts.positions.weight.grad, own_part(wholes.positions.weight.grad, dim=0)
-            ),
-            "gradient of tokens": _difference(parts.tokens.weight.grad, wholes.tokens.weight.grad),
+            "gradient of E": _difference(found[0], own_part(wanted[0], dim=-1)),
+            "gradient of positions": _difference(found[1], own_part(wanted[1], dim=0)),
+            "gradient of tokens": _difference(found[2], wanted[2]),
         }
 
 
@@ -146,7 +145,7 @@ def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool 
             layer = shard(LinformerAttention(d_model, s.num_heads, E, E if shared else F))
             layer.check = False
             x = own_part(torch.randn(1, n, d_model))
-            found[n] = _sent_by(lambda layer=layer, x=x: layer(x))
+            found[n] = _sent_by(partial(layer, x))
         return found
 
 
@@ -155,8 +154,7 @@ def sent_by_exact(lengths: Sequence[int], d_model: int = 64) -> dict[str, dict[i
     with process_group("cpu"):
         return {
             exchange.__name__.removeprefix("_"): {
-                n: _sent_by(lambda n=n, exchange=exchange: exchange(torch.randn(n // world_size(), d_model)))
-                for n in lengths
+                n: _sent_by(partial(exchange, torch.randn(n // world_size(), d_model))) for n in lengths
             }
             for exchange in (_ring, _ulysses)
         }
@@ -211,7 +209,15 @@ def _run(layer: nn.Module, x: Tensor, upstream: Tensor, mask: Tensor) -> tuple[T
     x = x.clone().requires_grad_()
     output = layer(x, mask)
     output.backward(upstream)
+    assert x.grad is not None
     return output.detach(), x.grad
+
+
+def _gradient(model: nn.Module, name: str) -> Tensor:
+    """The gradient of a weight of a model, by its name."""
+    gradient = model.get_parameter(f"{name}.weight").grad
+    assert gradient is not None
+    return gradient
 
 
 def _difference(found: Tensor, expected: Tensor) -> float:

@@ -7,6 +7,7 @@ sum over ranks of these slots is what one process would have: (proj_dim, d_model
 import copy
 import zlib
 from collections.abc import Callable
+from typing import TypeVar, overload
 
 import torch
 from torch import Tensor, distributed, nn
@@ -18,6 +19,7 @@ from linformer_from_scratch.projections import LearnedProjection, Projection
 from linformer_from_scratch.training.ranks import Group, assert_same_across_ranks, rank, shares, world_size
 
 Reduce = Callable[[Tensor, Group], Tensor]
+Model = TypeVar("Model", bound=nn.Module)
 
 
 class SequenceParallelAttention(LinformerAttention):
@@ -42,6 +44,9 @@ class SequenceParallelAttention(LinformerAttention):
     process.
     """
 
+    E: LearnedProjection
+    F: LearnedProjection
+
     def __init__(
         self,
         d_model: int,
@@ -52,9 +57,7 @@ class SequenceParallelAttention(LinformerAttention):
         check: bool = True,
         reduce: Reduce = sum_over_ranks,
     ):
-        _check_learned(E)
-        _check_learned(F)
-        super().__init__(d_model, num_heads, E, F)
+        super().__init__(d_model, num_heads, _learned(E), _learned(F))
         self.group, self.check, self.reduce = group, check, reduce
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
@@ -95,6 +98,10 @@ class SequenceParallelAttention(LinformerAttention):
         return self.reduce(part, self.group)
 
 
+@overload
+def shard(model: LinformerAttention, group: Group = None) -> SequenceParallelAttention: ...
+@overload
+def shard(model: Model, group: Group = None) -> Model: ...
 def shard(model: nn.Module, group: Group = None) -> nn.Module:
     """This rank's copy of a model: attention layers with its columns of E and F, encoders with its positions.
 
@@ -130,13 +137,14 @@ def _description(model: nn.Module) -> dict[str, object]:
     """What must be the same on all ranks: sizes first, then the numbers themselves."""
     layers = [(name, layer) for name, layer in model.named_modules() if isinstance(layer, LinformerAttention)]
     heads = {f"num_heads{name and ' of '}{name}": layer.num_heads for name, layer in layers}
-    sizes, numbers = {}, {}
+    sizes: dict[str, object] = {}
+    numbers: dict[str, object] = {}
     for name, parameter in model.named_parameters():
         state = "learned" if parameter.requires_grad else "frozen"
         sizes[name] = f"{tuple(parameter.shape)} of {parameter.dtype}, {state}"
         stored = parameter.detach().flatten().view(torch.uint8).cpu().numpy()
-        numbers[f"the numbers of {name}"] = f"checksum {zlib.crc32(stored)}"
-    return sizes | heads | numbers
+        numbers[f"the numbers of {name}"] = f"checksum {zlib.crc32(stored.data)}"
+    return {**sizes, **heads, **numbers}
 
 
 def _shard_attention(
@@ -155,7 +163,7 @@ def _shard_attention(
 
 
 def _shard_projection(E: Projection, group: Group) -> None:
-    _check_learned(E)
+    E = _learned(E)
     columns = own_part(E.weight.detach(), group, dim=-1).clone()
     E.weight = nn.Parameter(columns, requires_grad=E.weight.requires_grad)
     E.seq_len = columns.size(-1)
@@ -172,9 +180,10 @@ def _shard_positions(encoder: Encoder, group: Group) -> None:
     encoder.positions = nn.Embedding.from_pretrained(rows, freeze=not whole.requires_grad)
 
 
-def _check_learned(E: Projection) -> None:
+def _learned(E: Projection) -> LearnedProjection:
     if not isinstance(E, LearnedProjection):
         raise ValueError(f"got a {type(E).__name__}, expected a LearnedProjection, whose columns can be cut")
+    return E
 
 
 def own_part(x: Tensor, group: Group = None, dim: int = 1) -> Tensor:
@@ -193,9 +202,9 @@ def sum_gradients(model: nn.Module, group: Group = None) -> None:
                 distributed.all_reduce(parameter.grad, group=group)
 
 
-def sharded_parameters(model: nn.Module) -> list[nn.Parameter]:
+def sharded_parameters(model: nn.Module) -> list[Tensor]:
     """Parameters of which every rank holds a part: columns of E and F, positions of an Encoder; each once."""
-    found = []
+    found: list[Tensor] = []
     for module in model.modules():
         if isinstance(module, SequenceParallelAttention):
             found += [module.E.weight, module.F.weight]

@@ -96,7 +96,11 @@ def asked_for(arguments: argparse.Namespace) -> tuple[Material, Recipe, Config]:
 
 def parts_of(settings: dict) -> tuple[Material, Recipe, Config]:
     """The parts that the settings, given by name, belong to."""
-    return tuple(part(**{field.name: settings[field.name] for field in fields(part)}) for part in PARTS)
+
+    def named(part: type) -> dict:
+        return {field.name: settings[field.name] for field in fields(part)}
+
+    return Material(**named(Material)), Recipe(**named(Recipe)), Config(**named(Config))
 
 
 def check_same(folder: Path, kept: dict, asked: dict) -> None:
@@ -131,9 +135,10 @@ def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
     folder, asked = arguments.folder, None if arguments.evaluate else asked_for(arguments)
     check_name(folder)
     kept = runs.read_settings(folder, KINDS)
-    if not asked and not kept:
+    parts = asked or (parts_of(kept) if kept else None)
+    if parts is None:
         raise ValueError(f"there is no run in {folder}; train one first")
-    material, recipe, config = parts = asked or parts_of(kept)
+    material, recipe, config = parts
     settings = {name: value for part in parts for name, value in asdict(part).items()}
     if kept:
         check_same(folder, kept, settings)

@@ -84,9 +84,8 @@ def check(path: Path, tensors: Mapping[str, Tensor], record: Mapping, expected: 
         expected = _without_unmoved(expected, tensors)
     with _refusing(path):
         for name, like in expected.items():
-            wanted, found = tuple(like.shape), "nothing"
-            if name in tensors:
-                found = tuple(tensors[name].shape)
+            wanted: object = tuple(like.shape)
+            found: object = tuple(tensors[name].shape) if name in tensors else "nothing"
             if found == wanted:
                 wanted, found = like.dtype, tensors[name].dtype
             if found != wanted:
@@ -145,5 +144,5 @@ def _hash(tensors: Mapping[str, Tensor], record: str) -> str:
     found = hashlib.sha256(record.encode())
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.contiguous().flatten().view(torch.uint8).numpy())
+        found.update(tensor.contiguous().flatten().view(torch.uint8).numpy().data)
     return found.hexdigest()

@@ -1,5 +1,7 @@
 """Documents to what a run learns from and is validated on."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
@@ -10,7 +12,7 @@ SHORTEST = 32  # tokens of a passage
 VALIDATION, VALIDATION_SEED = 32, 1_000_000  # batches, and the seed of their windows and masks
 
 
-def vocabulary_for(documents: dict[str, str], size: int) -> SubwordVocabulary | ByteVocabulary:
+def vocabulary_for(documents: Mapping[str, str], size: int) -> SubwordVocabulary | ByteVocabulary:
     """Subwords of the training documents; bytes for a size of 259."""
     if size == ByteVocabulary.size:
         return ByteVocabulary()

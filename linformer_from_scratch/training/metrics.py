@@ -33,7 +33,9 @@ def append(folder: Path, record: Mapping) -> None:
 
 def read(folder: Path, step: int) -> tuple[list[dict], str | None]:
     """Records of the updates up to a step, and one sentence if not all of them are there."""
-    path, records, bad = folder / METRICS, [], []
+    path = folder / METRICS
+    records: list[dict] = []
+    bad: list[int] = []
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []  # the last may be half
     for number, line in enumerate(lines, 1):
         last = records[-1]["step"] if records else 0

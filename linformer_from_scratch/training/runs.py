@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
@@ -24,7 +25,7 @@ def begun(folder: Path) -> Path | None:
     return found[0] if found else None
 
 
-def read_settings(folder: Path, kinds: Mapping[str, type]) -> dict | None:
+def read_settings(folder: Path, kinds: Mapping[str, Any]) -> dict | None:
     """The settings of the run in a folder; None if no run has begun there.
 
     Args: kinds: name -> type of what settings hold.
@@ -77,7 +78,7 @@ def hashes(documents: Mapping[str, str], streams: tuple[Tensor, ...]) -> dict[st
         text.update(json.dumps(document).encode())
     for ids in streams:
         tokens.update(f"{len(ids)} ".encode())
-        tokens.update(ids.numpy())
+        tokens.update(ids.numpy().data)
     return {TEXT: text.hexdigest(), TOKENS: tokens.hexdigest()}
 
 

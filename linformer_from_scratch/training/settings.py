@@ -13,7 +13,7 @@ def setting(default: object, explained: str, least: float | None = None, most: f
     return field(default=default, metadata={"help": explained, "least": least, "most": most})
 
 
-def check_ranges(settings: object) -> None:
+def check_ranges(settings: Any) -> None:
     """See that every field with bounds is a number of its type between them.
 
     Raises: ValueError with the field's name, what it is and what is expected.

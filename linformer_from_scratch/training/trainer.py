@@ -121,12 +121,13 @@ class Trainer:
         self.config, self.validation, self.progress = config, validation, progress
         self.lr_scale = _by_name(self.model, lr_scale or {})
         self.optimizer = _optimizer(self.model, config, self.lr_scale)
-        self.step, self.history = 0, []
+        self.step = 0
+        self.history: list[dict] = []
         self.random = self._fresh_random()
         self.folder = Path(folder) if folder else None
         if self.folder:
             self.found = checkpoints.newest(self.folder)
-            self._resume()
+            self._resume(self.folder)
         if compile:
             self.model.compile()
         assert_same_across_ranks(step=self.step, config=self._settings())
@@ -141,8 +142,8 @@ class Trainer:
         bar = tqdm(total=until, initial=self.step, disable=not self.progress or rank() > 0, unit="step")
         with self._alone(begin), as_it_was(self.model), drawing(self.random, self.device), bar:
             self._validate()
-            if self._writes:  # up to this step; what a killed run wrote after it is computed again
-                metrics.write(self.folder, self.history)
+            if self._own_folder:  # up to this step; what a killed run wrote after it is computed again
+                metrics.write(self._own_folder, self.history)
             while self.step < until:
                 record = self._update()
                 self._validate()
@@ -161,12 +162,12 @@ class Trainer:
     @contextmanager
     def _alone(self, begin: Callable[[], None] | None) -> Iterator[None]:
         """Hold the folder, so that no other run mixes its lines and checkpoints with these."""
-        if not self._writes:
+        if (folder := self._own_folder) is None:
             yield
             return
-        _make(self.folder)
-        with locked(self.folder / metrics.METRICS):
-            strange = sorted({*checkpoints.newest(self.folder)} - {*self.found})
+        _make(folder)
+        with locked(folder / metrics.METRICS):
+            strange = sorted({*checkpoints.newest(folder)} - {*self.found})
             if strange:
                 raise ValueError(
                     f"{strange[-1]} was written by another since this run stood at step {self.step}; "
@@ -205,12 +206,14 @@ class Trainer:
 
     def _no_exchange(self, last: bool):
         """Keep ranks from exchanging gradients before the last of the batches of one update."""
-        return nullcontext() if last or self.parallel is self.model else self.parallel.no_sync()
+        if last or not isinstance(self.parallel, DistributedDataParallel):
+            return nullcontext()
+        return self.parallel.no_sync()
 
     def _loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        batch = [tensor.to(self.device, non_blocking=True) for tensor in batch]
+        tensors = [tensor.to(self.device, non_blocking=True) for tensor in batch]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.autocast):
-            return self.loss(model, *batch)
+            return self.loss(model, *tensors)
 
     def _check_finite(self, loss: float, norm: Tensor, rate: float) -> None:
         if not math.isfinite(loss) or not math.isfinite(norm):
@@ -235,15 +238,16 @@ class Trainer:
 
     def _keep(self, record: dict) -> None:
         """First the line, then the checkpoint, so that no checkpoint lacks its lines."""
-        if self._writes:
-            metrics.append(self.folder, record)
+        if folder := self._own_folder:
+            metrics.append(folder, record)
             if self._at_checkpoint:
-                checkpoints.write(self.folder, self.step, self._state(), {"config": self._settings()})
-                self.found = checkpoints.newest(self.folder)
+                checkpoints.write(folder, self.step, self._state(), {"config": self._settings()})
+                self.found = checkpoints.newest(folder)
 
     @property
-    def _writes(self) -> bool:
-        return self.folder is not None and rank() == 0
+    def _own_folder(self) -> Path | None:
+        """The folder, for the one rank that writes there."""
+        return self.folder if rank() == 0 else None
 
     def _fresh_random(self) -> dict[str, Tensor]:
         """Random numbers of the seed; each rank has others, and others again when it goes on."""
@@ -274,26 +278,24 @@ class Trainer:
                 expected |= {f"optimizer.{i}.{name}": tensor for name, tensor in moments.items()}
         return expected | {"random.cpu": self.random["cpu"]}
 
-    def _resume(self) -> None:
+    def _resume(self, folder: Path) -> None:
         """Load the newest checkpoint that can be read, and the history up to it."""
         refusals = []
         for path in self.found:
             try:
                 tensors, record = checkpoints.read(path)
-                _check_same(self._settings(), record["config"], self.folder)
+                _check_same(self._settings(), record["config"], folder)
                 checkpoints.check(path, tensors, record, self._expected())
             except checkpoints.Refused as refusal:
                 refusals.append(str(refusal))
                 continue
             if refusals:
                 warnings.warn(f"{'; '.join(refusals)}; going on from step {record['step']}", stacklevel=3)
-            return self._load(tensors, record["step"])
+            return self._load(folder, tensors, record["step"])
         if refusals:
-            raise ValueError(
-                f"{'; '.join(refusals)}; there is no other in {self.folder}: remove it to start anew"
-            )
+            raise ValueError(f"{'; '.join(refusals)}; there is no other in {folder}: remove it to start anew")
 
-    def _load(self, tensors: dict[str, Tensor], step: int) -> None:
+    def _load(self, folder: Path, tensors: dict[str, Tensor], step: int) -> None:
         self.model.load_state_dict(_under("model.", tensors))
         memory: dict[int, dict[str, Tensor]] = {}
         for name, tensor in _under("optimizer.", tensors).items():
@@ -304,7 +306,7 @@ class Trainer:
         self.random = self._fresh_random()
         if rank() == 0:  # what the file holds is rank 0's
             self.random |= _under("random.", tensors)
-        self.history, fault = metrics.read(self.folder, step)
+        self.history, fault = metrics.read(folder, step)
         if fault and rank() == 0:
             warnings.warn(f"{fault}; going on from step {step}", stacklevel=4)
 
