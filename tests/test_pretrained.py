@@ -35,7 +35,7 @@ from linformer_from_scratch.pretrained import (
     tokens,
     weights,
 )
-from linformer_from_scratch.pretrained.encoding import RecordedAttention, pretrained_encoder
+from linformer_from_scratch.pretrained.encoding import recorded_encoder
 from linformer_from_scratch.pretrained.tokens import STRETCH, tokenizer, vocabulary
 from linformer_from_scratch.widgets.explorer import CannotDraw
 from linformer_from_scratch.widgets.sentence import read_maps
@@ -48,7 +48,7 @@ REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").re
 @pytest.fixture
 def without_the_package(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for cached in (vocabulary, tokenizer, model_weights, pretrained_encoder):
+    for cached in (vocabulary, tokenizer, model_weights, recorded_encoder):
         cached.cache_clear()
 
 
@@ -280,9 +280,8 @@ def test_the_biases_of_queries_keys_and_values_are_in_what_is_recorded():
 
 def test_a_pass_keeps_nothing_and_copies_no_weights():
     encode(tokenize(SENTENCES[0]))
-    model = pretrained_encoder()
-    layers = [layer for layer in model.modules() if isinstance(layer, RecordedAttention)]
-    assert len(layers) == 6 and all(layer.last == () for layer in layers)
+    model, attentions = recorded_encoder()
+    assert [attention.last for attention in attentions] == [()] * 6
     pretrained = {w.data_ptr() for w in model_weights().values()}
     assert {w.data_ptr() for w in model.state_dict().values()} < pretrained
 

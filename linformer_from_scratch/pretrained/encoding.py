@@ -64,19 +64,19 @@ def encode(ids: Tensor, weights: Mapping[str, Tensor] | None = None) -> Encoding
     """
     if ids.dim() != 1:
         raise ValueError(f"ids have shape {tuple(ids.shape)}, expected (n,)")
-    model = pretrained_encoder()
+    model, attentions = recorded_encoder()
     with ONE_AT_A_TIME:
         if weights is None:
             hidden = model(ids[None])[0]
         else:
             hidden = functional_call(model, renamed(weights), (ids[None],), strict=True)[0]
-        taken = [layer.take() for layer in model.modules() if isinstance(layer, RecordedAttention)]
+        taken = [attention.take() for attention in attentions]
     return Encoding(hidden, *(torch.cat(layers) for layers in zip(*taken, strict=True)))
 
 
 @cache
-def pretrained_encoder() -> SentenceEncoder:
-    """Its exact attention is recorded. For this module alone: it shares the pretrained weights."""
+def recorded_encoder() -> tuple[SentenceEncoder, list[RecordedAttention]]:
+    """The network and its attention layers. For this module alone: it shares the pretrained weights."""
     with torch.device("meta"):
         attentions = [RecordedAttention() for _ in range(NUM_LAYERS)]
-    return SentenceEncoder(attentions, model_weights())
+    return SentenceEncoder(attentions, model_weights()), attentions
