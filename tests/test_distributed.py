@@ -218,6 +218,7 @@ def test_a_plan_by_hand():
 
 
 def test_the_command_compares_the_ranks_of_a_machine():
+    """Slow for torchrun's four processes: the command as chapter 11 gives it, with what they meet by."""
     words = [
         "torch.distributed.run",
         "--standalone",

@@ -98,6 +98,7 @@ MOVES = {  # the cell of the first of two twins -> what is moved
 }
 
 
+# Slow, once: JupyterLab starts, and twenty-two widgets draw. What a reader does is seen nowhere else.
 @pytest.fixture(scope="module")
 def lab(chromium, tmp_path_factory):
     with (

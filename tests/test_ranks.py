@@ -301,6 +301,7 @@ launch(work.sleeps, 2, Path(sys.argv[1]))
 
 
 def test_an_interrupt_leaves_no_rank_behind_and_neither_does_a_kill(tmp_path):
+    """Slow for its six processes: whoever launches dies in earnest, and ranks must notice by themselves."""
     signs = {signal.SIGINT: "KeyboardInterrupt", signal.SIGKILL: ""}
     jobs = {}
     for sign in signs:
@@ -435,6 +436,7 @@ def losses(folder):
 
 
 def test_torchrun_trains_and_a_killed_rank_ends_the_job_and_loses_nothing(tmp_path, monkeypatch, capsys):
+    """Slow for its real processes: no other test sees torchrun end a job whose rank has died."""
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # the command sets it
     words = [*TRAIN, "--steps", "200", "--evaluate-every", "10", "--folder", str(tmp_path / "run")]
     job = subprocess.Popen(

@@ -285,6 +285,7 @@ def test_the_deck_that_shows_everything_is_presentable(browser, everything, deck
 @pytest.mark.browser
 @every_chapter
 def test_every_chapter_is_presentable_and_printable(browser, chapter, out):
+    """Seconds for a deck: formulas are set, and every step of it is looked at as a room would see it."""
     deck = slides.build(chapter, out)
     assert_presentable(browser, chapter, deck)
     assert_printable(browser, deck)
