@@ -60,9 +60,7 @@ def graph(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
     with torch.cuda.graph(recorded):
         output = call()
 
-    def replay(
-        _kept=call,
-    ) -> Tensor:  # the graph reads the layer's memory: keep the layer as long as the graph
+    def replay(_kept: object = call) -> Tensor:  # the graph reads the layer's memory: both live as long
         recorded.replay()
         return output
 

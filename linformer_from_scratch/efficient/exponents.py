@@ -42,9 +42,7 @@ def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     counted = functional.pad(v, (0, 1), value=1.0)  # the divisor is the sum of weights, mixed as a value 1
     q, k, v = (in_blocks(x, CHUNK) for x in (q, k, counted))  # (..., chunks, CHUNK, m or d_v + 1)
     largest = _largest_so_far(k.detach())  # (..., chunks, CHUNK, m)
-    top = (q.detach() + largest).amax(
-        dim=-1, keepdim=True
-    )  # taken off last: rounded alike, no sum is above it
+    top = (q.detach() + largest).amax(dim=-1, keepdim=True)  # taken off last, no rounded sum is above it
     mixed = (q + k - top).exp().sum(dim=-1, keepdim=True) * v  # each token by itself
     for half in _halves():
         mixed = mixed + _from_first_half(q, k, v, largest, top, half)
