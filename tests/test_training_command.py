@@ -44,6 +44,7 @@ def command(monkeypatch, capsys, tmp_path):
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["training", *map(str, words)])
+        monkeypatch.delitem(sys.modules, f"{MODULE}.__main__", raising=False)  # if imported
         code = None
         try:
             runpy.run_module(MODULE, run_name="__main__")

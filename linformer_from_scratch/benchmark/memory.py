@@ -43,7 +43,8 @@ def _on_gpu(call: Callable, *arguments: object) -> int:
 
 def _on_cpu(call: Callable, *arguments: object) -> int:
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # else the profiler writes to the terminal
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+    # Nothing is accumulated here; without the word, older PyTorch warns that nothing is.
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as recorded:
         call(*arguments)
     events = recorded.profiler.kineto_results.events()
     changes = [(event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"]
