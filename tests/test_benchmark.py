@@ -602,10 +602,12 @@ from linformer_from_scratch.benchmark.suite import Plan
 main(["--device", "cpu", "--out", {str(path)!r}], {{"cpu": {plan!r}}})
 """
     run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    for _ in range(3):  # two ceilings, and a layer that is not done
-        assert run.stdout.readline()
-    run.send_signal(signal.SIGKILL)
-    run.communicate()
+    try:
+        said = [run.stdout.readline() for _ in range(3)]  # two ceilings, and a layer that is not done
+    finally:
+        run.send_signal(signal.SIGKILL)
+        run.communicate()
+    assert all(said)
     assert [row["part"] for row in records.read(path)["rows"]] == ["ceiling"] * 2
 
 

@@ -295,10 +295,12 @@ def test_two_commands_in_one_folder_are_told_apart(tmp_path, text, command):
     folder = tmp_path / "run"
     words = ["--folder", folder, "--text", text, *SMALL, "--quiet", "--steps", 10**6]
     process = subprocess.Popen([sys.executable, "-m", MODULE, *map(str, words)], cwd=tmp_path)
-    while process.poll() is None and not (folder / "metrics.jsonl").exists():
-        time.sleep(0.002)
-    out, said = command(*words)
-    process.kill()
+    try:
+        while process.poll() is None and not (folder / "metrics.jsonl").exists():
+            time.sleep(0.002)
+        out, said = command(*words)
+    finally:
+        process.kill()  # it would train for ever beside the tests that follow
     assert process.wait() == -signal.SIGKILL
     sentence = "metrics.jsonl is in use by another process; wait until that has ended"
     assert out == "" and said == f"{folder}/{sentence}"
