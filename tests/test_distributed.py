@@ -242,9 +242,12 @@ def command(monkeypatch, capsys):
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["distributed", *words])
-        code = None
+        code, package = None, "linformer_from_scratch.distributed"
+        monkeypatch.delitem(
+            sys.modules, f"{package}.__main__", raising=False
+        )  # if another test has imported it
         try:
-            runpy.run_module("linformer_from_scratch.distributed", run_name="__main__")
+            runpy.run_module(package, run_name="__main__")
         except SystemExit as left:
             code = left.code
         return code, *capsys.readouterr()

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import re
+import runpy
 import signal
 import socket
 import subprocess
@@ -24,7 +25,6 @@ from torch.testing import assert_close
 from linformer_from_scratch.distributed import launch
 from linformer_from_scratch.distributed.launch import _done as done
 from linformer_from_scratch.training import ranks
-from linformer_from_scratch.training.__main__ import main as command
 
 IMPORT = "from linformer_from_scratch.training.ranks import process_group"
 SECONDS = 60  # "within seconds" on a machine that does other things as well
@@ -452,14 +452,22 @@ def test_torchrun_trains_and_a_killed_rank_ends_the_job_and_loses_nothing(tmp_pa
     assert re.search(r"Root Cause.*rank +: 1 .*Signal 9 \(SIGKILL\)", err, re.DOTALL)
     assert out.count("parameters, cpu, step 0") == 1  # rank 0 speaks, rank 1 does not
     monkeypatch.chdir(tmp_path)
-    command(words[2:])
+    run_here(monkeypatch, words)
     again = capsys.readouterr().out
     step = int(re.search(r"cpu, step (\d+)\n", again)[1])
     assert step >= 20 and step % 10 == 0
-    command([*words[2:-1], str(tmp_path / "straight")])
+    run_here(monkeypatch, [*words[:-1], str(tmp_path / "straight")])
     assert capsys.readouterr().out.splitlines()[-1] == again.splitlines()[-1]
     assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "straight"), rel=1e-4)
     assert len(losses(tmp_path / "run")) == 200
+
+
+def run_here(monkeypatch, words):
+    """python -m of a package, in this process."""
+    _, package, *rest = words
+    monkeypatch.setattr(sys, "argv", [package, *rest])
+    monkeypatch.delitem(sys.modules, f"{package}.__main__", raising=False)  # if another test has imported it
+    runpy.run_module(package, run_name="__main__")
 
 
 def pid_of_rank(number, parent):
