@@ -91,11 +91,12 @@ class Trainer:
             those that only emulate it.
         compile: compile the model first (torch.compile): slow to start, faster after.
         progress: show a bar with loss and tokens per second.
-        lr_scale: parameters of the model whose learning rate is multiplied by a number, such as 0.1.
+        lr_scale: parameters whose learning rate is multiplied by a number, such as 0.1; those of other models
+            count for nothing.
 
     Raises: ValueError if there is no such device, if the folder holds a run with another configuration or
-        other scales of the learning rate, or only checkpoints that cannot be read, if lr_scale names what is
-        no parameter of the model, or if ranks stand at different steps, or are more than a batch has rows.
+        other scales of the learning rate, or only checkpoints that cannot be read, or if ranks stand at
+        different steps, or are more than a batch has rows.
         FloatingPointError at a step whose loss or gradient is not finite; the weights before it are
         untouched. OSError if the folder cannot be written or the disk is full (what was written before is
         kept), or if another trains there.
@@ -119,7 +120,8 @@ class Trainer:
         self.autocast = _made_for_bfloat16(self.device) if autocast is None else autocast
         self.model, self.loss, self.batches = model.to(self.device), loss, batches
         self.config, self.validation, self.progress = config, validation, progress
-        self.lr_scale = _by_name(self.model, lr_scale or {})
+        scales = lr_scale or {}
+        self.lr_scale = {name: scales[p] for name, p in self.model.named_parameters() if p in scales}
         self.optimizer = _optimizer(self.model, config, self.lr_scale)
         self.step = 0
         self.history: list[dict] = []
@@ -324,13 +326,6 @@ def _make(folder: Path) -> None:
         raise NotADirectoryError(f"{file} is a file, expected a folder") from None
     except OSError as error:
         raise OSError(error.errno, f"folder {folder} cannot be made: {error.strerror}") from None
-
-
-def _by_name(model: nn.Module, lr_scale: Mapping[nn.Parameter, float]) -> dict[str, float]:
-    found = {name: lr_scale[p] for name, p in model.named_parameters() if p in lr_scale}
-    if len(found) < len(lr_scale):
-        raise ValueError(f"lr_scale names {len(lr_scale)} parameters, but {len(found)} of the model's")
-    return found
 
 
 def _optimizer(model: nn.Module, config: Config, lr_scale: Mapping[str, float]) -> torch.optim.Optimizer:
