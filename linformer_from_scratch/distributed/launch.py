@@ -18,8 +18,8 @@ from torch import distributed
 from linformer_from_scratch.training.ranks import GRACE
 
 MOST = 256  # ranks of one machine
-# PyTorch's threads do not survive a fork: on Linux ranks are forked from a process that has loaded PyTorch and
-# done nothing else, and that ends with this one.
+# PyTorch's threads do not survive a fork: on Linux ranks are forked from a process that has loaded PyTorch,
+# has done nothing else, and ends with this one.
 if sys.platform == "linux":
     NEW = multiprocessing.get_context("forkserver")
     NEW.set_forkserver_preload(["torch", "linformer_from_scratch.training.ranks"])
