@@ -1,36 +1,47 @@
 """Run an attempt, look at all that it does, and say in one sentence what is wrong with it.
 
-An attempt is compared with the reference on several draws: what it returns, what it does to its inputs, what
-gradients flow through it. The same look at every known mistake finds the sentence that this learner needs.
+An attempt is compared with the reference on several draws: what it returns, what it does to its inputs, and where
+the exercise asks for it, what gradients flow through it. The same look at every known mistake finds the sentence
+that this learner needs.
 """
 
 import copy
 import html
 import inspect
 import linecache
-import math
 import os
 import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from linformer_from_scratch.exercises.answers import Answer
+from linformer_from_scratch.exercises.compare import (
+    LONG,
+    described,
+    kind,
+    name_of,
+    unreadable,
+    value_difference,
+)
 from linformer_from_scratch.exercises.isolation import Afresh, isolated
 
 SEEDS = range(4)  # the draws an attempt must survive; authors make one of them odd (n = 1)
-RTOL, ATOL = 1e-4, 1e-5  # another order of summation in float32 stays below, every mistake far above
-LONG = 300  # characters of an error's message that are shown
 
 SIGNS = {"passed": "✓", "failed": "✗", "open": "○"}
 COLOURS = {"passed": "#2E8B57", "failed": "#D1495B", "open": "#808890"}  # legible on white and on black
 STOPPED = "Stopped before it returned."
 RAISED = (Exception, SystemExit, GeneratorExit)  # all but an interrupt, which is the learner's own
+
+
+def call(attempt: Callable, *arguments: object) -> object:
+    """How most attempts are used: they are functions of what is drawn."""
+    return attempt(*arguments)
 
 
 @dataclass(frozen=True)
@@ -44,9 +55,13 @@ class Exercise:
         minutes: how long it takes.
         trains: what it is good for, in a few words.
         reference: the right function.
-        draw: seed -> the arguments of one trial: tensors, numbers, None, lists or tuples of those.
+        draw: seed -> the arguments of one trial: tensors, numbers, None, lists or tuples of those. Seeds beyond
+            those of the course, as an exam has them, give other sizes too.
         mistakes: plausible wrong functions; the docstring is the sentence that whoever wrote it needs to hear.
         hints: three steps: a nudge, the shapes, partial code.
+        gradients: the arguments whose gradients are compared too, of a piece of a network; its text says so.
+        use: (attempt, *arguments) -> what is compared; for a class, build it and call it.
+        part: the name of the part of one's own Linformer that this is; empty where it is none.
     """
 
     id: str
@@ -58,6 +73,16 @@ class Exercise:
     draw: Callable[[int], tuple]
     mistakes: tuple[Callable, ...]
     hints: tuple[str, ...]
+    gradients: tuple[str, ...] = ()
+    use: Callable = call
+    part: str = ""
+
+    @property
+    def arguments(self) -> list[str]:
+        """Their names."""
+        if self.use is call:
+            return list(inspect.signature(self.reference).parameters)
+        return list(inspect.signature(self.use).parameters)[1:]
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,11 +139,11 @@ def boxed(colour: str, content: str) -> str:
     return f'<div style="border-left: 4px solid {colour}; padding: 0.2em 0.8em">{content}</div>'
 
 
-def judge(exercise: Exercise, attempt: object) -> Result:
+def judge(exercise: Exercise, attempt: object, seeds: Iterable[int] = SEEDS) -> Result:
     """Compare an attempt with the reference on every draw; whatever it does, the answer is one sentence."""
     try:
         with isolated() as afresh:
-            status, message = verdict(exercise, attempt, afresh)
+            status, message = verdict(exercise, attempt, afresh, seeds)
     except KeyboardInterrupt:
         status, message = "failed", STOPPED
     except BaseException as error:  # an object made to resist inspection, whose very class raises
@@ -126,37 +151,36 @@ def judge(exercise: Exercise, attempt: object) -> Result:
     return Result(exercise.id, status, message)
 
 
-def verdict(exercise: Exercise, attempt: object, afresh: Afresh) -> tuple[str, str]:
+def verdict(exercise: Exercise, attempt: object, afresh: Afresh, seeds: Iterable[int]) -> tuple[str, str]:
     """Status and message of an attempt, each call of which is made in a context of its own."""
     if not callable(attempt):
         return (
             "failed",
             f"check needs the function itself, by its name without (…); got {described(attempt)}.",
         )
-    names = list(inspect.signature(exercise.reference).parameters)
     candidates, complaint = list(exercise.mistakes), ""
-    for seed in SEEDS:
-        draw = dict(zip(names, exercise.draw(seed), strict=False))
-        right = observe(exercise.reference, draw)
-        needs_grad = any(tensor.requires_grad for tensor in tensors(right.value))
+    for trial, seed in enumerate(seeds):
+        draw = dict(zip(exercise.arguments, exercise.draw(seed), strict=False))
+        right = observe(exercise, exercise.reference, draw)
+        exact = observe(exercise, exercise.reference, {name: doubled(value) for name, value in draw.items()})
         with afresh:
-            seen = observe(attempt, draw, needs_grad)
+            seen = observe(exercise, attempt, draw)
         if seen.error is KeyboardInterrupt:
             return "failed", STOPPED
-        if seen.unattempted and seed == SEEDS[0]:
+        if seen.unattempted and not trial:
             return "open", f"{exercise.id} not yet attempted"
-        wrong_value = complaint_about_value(seen, right)
+        wrong_value = complaint_about_value(seen, right, exact)
         if not wrong_value:
             with afresh, suppress(*RAISED):  # it will be raised again where it is told
                 gradients(seen)
-        wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right)
+        wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right, exact)
         if wrong and not complaint:
             complaint = f"{wrong}; inputs: {', '.join(map(told, draw, draw.values()))}."
         # Gradients tell two functions apart only where their values agree with the reference.
         candidates = [
             mistake
             for mistake in candidates
-            if alike(seen, observe(mistake, draw, needs_grad), gradients_too=not wrong_value)
+            if alike(seen, observe(exercise, mistake, draw), exact, gradients_too=not wrong_value)
         ]
     if not complaint:
         return "passed", f"{exercise.id} passed"
@@ -181,12 +205,14 @@ class Observation:
     gradients: dict[str, Tensor] | None = None  # None before they are taken
 
 
-def observe(function: Callable, draw: dict[str, object], needs_grad: bool = True) -> Observation:
-    """Call a function on copies of the draw's arguments."""
+def observe(exercise: Exercise, function: Callable, draw: dict[str, object]) -> Observation:
+    """Use a function, as its exercise does, on copies of the draw's arguments."""
     seen = Observation()
-    arguments = {name: fresh(value, name, seen.leaves, needs_grad) for name, value in draw.items()}
+    arguments = {
+        name: fresh(value, name, seen.leaves, name in exercise.gradients) for name, value in draw.items()
+    }
     try:
-        seen.value = function(*arguments.values())
+        seen.value = exercise.use(function, *arguments.values())
         if type(seen.value) is types.CoroutineType:
             seen.value.close()  # nobody will await it: else Python says so later, in some other cell
     except BaseException as error:  # SystemExit too: an attempt may not end the notebook
@@ -197,7 +223,7 @@ def observe(function: Callable, draw: dict[str, object], needs_grad: bool = True
             or f" when called with {len(draw)} argument{'s' * (len(draw) != 1)} ({', '.join(draw)})"
         )
         seen.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
-    seen.changed = [name for name in draw if value_difference(arguments[name], draw[name], 0, 0)]
+    seen.changed = [name for name in draw if not unchanged(arguments[name], draw[name])]
     return seen
 
 
@@ -212,6 +238,26 @@ def fresh(value: object, name: str, leaves: dict[str, Tensor], needs_grad: bool)
         return value.clone()
     leaves[name] = value.clone().requires_grad_()
     return leaves[name].clone()
+
+
+def doubled(value: Any) -> Any:
+    """The same in float64."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(doubled, value))
+    return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+
+
+def unchanged(now: Any, before: Any) -> bool:
+    """Is an argument what it was, to the last bit?"""
+    if kind(now) is not kind(before):
+        return False
+    if isinstance(before, list | tuple):
+        return len(now) == len(before) and all(map(unchanged, now, before))
+    if isinstance(before, Tensor):
+        if now.shape != before.shape or now.dtype != before.dtype or unreadable(now):
+            return False
+        return torch.isclose(now.detach(), before, rtol=0, atol=0, equal_nan=True).all().item() is True
+    return now == before
 
 
 def tensors(value: object) -> list[Tensor]:
@@ -229,7 +275,8 @@ def gradients(seen: Observation) -> dict[str, Tensor]:
     for seed, output in enumerate(tensors(seen.value)):
         if output.requires_grad:
             generator = torch.Generator().manual_seed(seed)
-            weighted.append((output, torch.randn(output.shape, generator=generator, dtype=output.dtype)))
+            upstream = torch.randn(output.shape, generator=generator)
+            weighted.append((output, upstream.to(output.dtype)))
     found = torch.autograd.grad(
         [output for output, _ in weighted],
         list(seen.leaves.values()),
@@ -245,11 +292,11 @@ def gradients(seen: Observation) -> dict[str, Tensor]:
 # What is wrong, in words
 
 
-def complaint_about_value(seen: Observation, right: Observation) -> str:
+def complaint_about_value(seen: Observation, right: Observation, exact: Observation) -> str:
     """What is wrong with the error or the value; empty where nothing is."""
     if seen.error:
         return f"Raised {name_of(seen.error)}{': ' * bool(seen.said)}{seen.said}{seen.place}"
-    return value_difference(seen.value, right.value)
+    return value_difference(seen.value, right.value, exact.value)
 
 
 def complaint_about_inputs(seen: Observation) -> str:
@@ -257,12 +304,12 @@ def complaint_about_inputs(seen: Observation) -> str:
     return f"You changed argument {seen.changed[0]} in place, work on a copy" if seen.changed else ""
 
 
-def complaint_about_gradients(seen: Observation, right: Observation) -> str:
+def complaint_about_gradients(seen: Observation, right: Observation, exact: Observation) -> str:
     """Which gradients differ although the values are right; empty where none does, or where none are asked for."""
     if not seen.leaves:
         return ""
     try:
-        found, expected = gradients(seen), gradients(right)
+        found, expected, exactly = gradients(seen), gradients(right), gradients(exact)
     except RAISED as error:
         said = first_line(error) or name_of(type(error))
         return f"The values are right, but the backward pass raised {said}"
@@ -271,107 +318,18 @@ def complaint_about_gradients(seen: Observation, right: Observation) -> str:
         reason = ".detach(), .data, .item(), torch.tensor() and no_grad cut it off"
         return f"The values are right, but no gradient flows to {' and '.join(cut)}: {reason}"
     for name in expected:
-        if difference := value_difference(found[name], expected[name]):
+        if difference := value_difference(found[name], expected[name], exactly[name]):
             return f"The values are right, but the gradient of {name} is not: {difference}"
     return ""
 
 
-def alike(seen: Observation, other: Observation, gradients_too: bool) -> bool:
+def alike(seen: Observation, other: Observation, exact: Observation, gradients_too: bool) -> bool:
     """Did both calls do the same?"""
     if seen.error or other.error:
         return (seen.error, seen.said) == (other.error, other.said)
     if value_difference(seen.value, other.value) or seen.changed != other.changed:
         return False
-    return not (gradients_too and complaint_about_gradients(seen, other))
-
-
-def value_difference(got: Any, expected: Any, rtol: float = RTOL, atol: float = ATOL) -> str:
-    """Type, then shape, dtype, values: the first that differs, with both sides; empty where none does."""
-    if type(got) is int and kind(expected) is float:
-        got = float(got)
-    if kind(got) is not kind(expected):
-        question = " (is the return line missing?)" if got is None else ""
-        return f"Returned {described(got)}{question}, expected {described(expected)}"
-    if kind(expected) is Tensor:
-        return tensor_difference(got.detach(), expected.detach(), rtol, atol)
-    if kind(expected) in (tuple, list):
-        return items_difference(got, expected, rtol, atol)
-    close = kind(expected) is float and (
-        math.isclose(got, expected, rel_tol=rtol, abs_tol=atol) or (math.isnan(got) and math.isnan(expected))
-    )
-    return "" if close or got == expected else f"Got {number(got)}, expected {number(expected)}"
-
-
-def items_difference(got: tuple | list, expected: tuple | list, rtol: float, atol: float) -> str:
-    """The first item that differs."""
-    if len(got) != len(expected):
-        return f"Returned {len(got)} values, expected {len(expected)}"
-    for i, pair in enumerate(zip(got, expected, strict=True), start=1):
-        if difference := value_difference(*pair, rtol, atol):
-            return f"Value {i} of {len(got)}: {difference}"
-    return ""
-
-
-def tensor_difference(got: Tensor, expected: Tensor, rtol: float, atol: float) -> str:
-    """Shape, then dtype, place and values."""
-    for name, ours, theirs in (
-        ("shape", tuple(got.shape), tuple(expected.shape)),
-        ("dtype", got.dtype, expected.dtype),
-        ("device", got.device, expected.device),
-        ("layout", got.layout, expected.layout),
-    ):
-        if ours != theirs:
-            return f"Got {name} {ours}, expected {theirs}"
-    if not in_memory(got):
-        return "Got a tensor whose storage was cut off"
-    close = torch.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True)
-    if close.all():
-        return ""
-    gap = (got.double() - expected.double()).abs().nan_to_num(math.inf, math.inf).masked_fill(close, -1)
-    index = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
-    here = f" at index {index}" if index else ""
-    found, wanted, distance = (number(tensor[index].item()) for tensor in (got, expected, gap))
-    if got[index].isnan():
-        return f"NaN{here}, expected {wanted}"
-    return f"Largest difference {distance}{here}: got {found}, expected {wanted}"
-
-
-def in_memory(tensor: Tensor) -> bool:
-    """Does its storage hold every entry? To read one that is not there ends the kernel."""
-    last = tensor.storage_offset() + sum(
-        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-    )
-    return not tensor.numel() or (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
-
-
-def kind(value: object) -> type:
-    """The type that counts: exact, since a subclass may lie about everything."""
-    return Tensor if type(value) is nn.Parameter else type(value)
-
-
-def described(value: Any) -> str:
-    """A value in a few words, whatever it is."""
-    if value is None:
-        return "None"
-    if kind(value) is Tensor:
-        return f"a tensor of shape {tuple(value.shape)}"
-    if kind(value) in (tuple, list):
-        return f"a {kind(value).__name__} of length {len(value)}"
-    if kind(value) in (bool, int, float):
-        return f"{number(value)} ({kind(value).__name__})"
-    return f"an object of type {name_of(type(value))}"
-
-
-def name_of(kind: type) -> str:
-    """A type's name, in one line whatever it is."""
-    return " ".join(kind.__name__.split())[:LONG]
-
-
-def number(value: float) -> str:
-    """A number that stays short."""
-    if type(value) is int:
-        return str(value) if value.bit_length() < 200 else f"a number of {value.bit_length()} bits"
-    return f"{value:.4g}" if type(value) is float else str(value)
+    return not (gradients_too and complaint_about_gradients(seen, other, exact))
 
 
 def told(name: str, value: object) -> str:

@@ -1,0 +1,252 @@
+"""Is what came back what was asked for? Right is right, whatever it is written with.
+
+A number is a number as a Python int or float, a fraction, a NumPy scalar, or an array or tensor without axes. An
+array is one as a tensor or a NumPy array of any real type, or as lists of numbers. A list may stand for a tuple.
+True and False are no numbers. How far float32 may be off follows from how far the reference itself is from what
+it gives in float64.
+"""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+
+RTOL, ATOL = 1e-4, 1e-5  # another order of summation in float32 stays below, every mistake far above
+LEAST = 1e-7  # float32 cannot tell a sum of ones from zero below
+WHOLE = 1e-6  # float32 cannot tell large whole numbers apart
+SLACK = 8  # times the reference's own rounding error: other right ways round differently
+LONG = 300  # characters of a name or a message that are shown
+
+
+def value_difference(got: Any, expected: Any, exact: Any = None) -> str:
+    """What is wrong with a value, with both sides; empty where nothing is.
+
+    Args: exact: the expected value computed in float64, where there is one.
+    """
+    if kind(expected) is bool:
+        same = got is expected or (
+            is_array(got) and is_bool(got) and not shape(got) and bool(got) is expected
+        )
+        return "" if same else f"Got {described(got)}, expected {expected}"
+    if is_number(expected):
+        return number_difference(got, expected, exact)
+    if kind(expected) is Tensor:
+        return tensor_difference(got, expected.detach(), exact)
+    if kind(expected) in (tuple, list):
+        return items_difference(got, expected, exact)
+    return "" if kind(got) is kind(expected) and got == expected else unexpected(got, expected)
+
+
+def number_difference(got: Any, expected: Any, exact: Any) -> str:
+    """As value_difference, where a number is expected."""
+    if is_array(got) and (wrong := unreadable(got)):
+        return wrong
+    found, wanted = as_number(got), as_number(expected)
+    if found is None:
+        return unexpected(got, expected)
+    least = LEAST if kind(expected) is Tensor else 0.0
+    if type(wanted) is int:
+        near = abs(found - wanted) <= (WHOLE * abs(wanted) if isinstance(found, float) else 0)
+    elif math.isfinite(wanted) and math.isfinite(found):
+        scale = abs(wanted) or 1.0
+        near = abs(found - wanted) <= RTOL * scale + max(ATOL * min(1.0, scale), least) + slack(
+            wanted, as_number(exact)
+        )
+    else:
+        near = found == wanted or (math.isnan(found) and math.isnan(wanted))
+    return "" if near else f"Got {number(found)}, expected {number(wanted)}"
+
+
+def tensor_difference(got: Any, expected: Tensor, exact: Any) -> str:
+    """As value_difference, where an array is expected: type, then shape, dtype, place and values."""
+    if kind(got) in (list, tuple):
+        got = gathered(got, expected.dim())
+    if not is_array(got):
+        return unexpected(got, expected)
+    if shape(got) != tuple(expected.shape):
+        return f"Got shape {shape(got)}, expected {tuple(expected.shape)}"
+    if wrong := unreadable(got):
+        return wrong
+    if is_bool(got) is not is_bool(expected):
+        names = [f"dtype {torch.bool if is_bool(x) else 'of numbers'}" for x in (got, expected)]
+        return f"Got {names[0]}, expected {names[1]}"
+    found = as_tensor(got)
+    close = near(found, expected, exact)
+    if close.all():
+        return ""
+    gap = (found.double() - expected.double()).abs().nan_to_num(math.inf, math.inf).masked_fill(close, -1)
+    index = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
+    here = f" at index {index}" if index else ""
+    seen, wanted, distance = (number(tensor[index].item()) for tensor in (found, expected, gap))
+    if found[index].isnan():
+        return f"NaN{here}, expected {wanted}"
+    return f"Largest difference {distance}{here}: got {seen}, expected {wanted}"
+
+
+def near(found: Tensor, expected: Tensor, exact: Any) -> Tensor:
+    """Where two tensors agree. Shape: (...), (...) -> (...), boolean."""
+    if not expected.is_floating_point():
+        if not found.is_floating_point():
+            return found == expected
+        return torch.isclose(found.double(), expected.double(), rtol=WHOLE, atol=0.0)
+    size = largest(expected)
+    atol = max(ATOL * min(1.0, size), LEAST) if size else ATOL
+    if kind(exact) is Tensor and exact.shape == expected.shape:
+        atol += min(SLACK * largest(expected.double() - exact.detach().double()), RTOL * size)
+    return torch.isclose(found.double(), expected.double(), rtol=RTOL, atol=atol, equal_nan=True)
+
+
+def largest(values: Tensor) -> float:
+    """The largest finite absolute value; 0 where there is none."""
+    finite = values.double().abs()[values.isfinite()]
+    return finite.max().item() if finite.numel() else 0.0
+
+
+def slack(expected: float, exact: Any) -> float:
+    """How much further a number may be off, given the same in float64."""
+    known = isinstance(exact, int | float) and math.isfinite(exact)
+    return min(SLACK * abs(expected - exact), RTOL * abs(expected)) if known else 0.0
+
+
+def items_difference(got: Any, expected: tuple | list, exact: Any) -> str:
+    """As value_difference, where several values are expected: the first that differs."""
+    if is_array(got) and shape(got) and not unreadable(got):
+        got = list(got)  # as in a, b = array
+    if kind(got) not in (tuple, list):
+        return unexpected(got, expected)
+    if len(got) != len(expected):
+        return f"Returned {len(got)} values, expected {len(expected)}"
+    exacts = exact if kind(exact) in (tuple, list) and len(exact) == len(expected) else [None] * len(expected)
+    for i, three in enumerate(zip(got, expected, exacts, strict=True), start=1):
+        if difference := value_difference(*three):
+            return f"Value {i} of {len(got)}: {difference}"
+    return ""
+
+
+# What counts as a number, and what as an array
+
+
+def as_number(value: Any) -> int | float | Fraction | None:
+    """A number as Python's own; None where it is none."""
+    if is_array(value):
+        if shape(value) or is_bool(value) or unreadable(value):
+            return None
+        value = value.item()
+    if isinstance(value, numpy.generic):  # as in longdouble, whose item is itself
+        return None if is_bool(value) else float(value)
+    if type(value) is Decimal:
+        return float(value)
+    return value if type(value) in (int, float, Fraction) else None
+
+
+def is_number(value: Any) -> bool:
+    """Is it one real number?"""
+    return as_number(value) is not None
+
+
+def is_array(value: Any) -> bool:
+    """Is it a tensor, a NumPy array or a NumPy scalar? Exact types, since a subclass may lie about everything."""
+    return kind(value) in (Tensor, numpy.ndarray) or (
+        type(value).__module__ == "numpy" and isinstance(value, numpy.generic)
+    )
+
+
+def shape(value: Any) -> tuple[int, ...]:
+    """The sizes of an array's axes."""
+    return tuple(value.shape)
+
+
+def is_bool(value: Any) -> bool:
+    """Does an array hold True and False?"""
+    return value.dtype in (torch.bool, numpy.bool_)
+
+
+def unreadable(value: Any) -> str:
+    """Why an array's entries cannot be read as real numbers; empty where they can."""
+    if kind(value) is not Tensor:
+        return "" if value.dtype.kind in "biuf" else f"Got dtype {value.dtype}, expected real numbers"
+    if value.is_complex() or value.is_quantized:
+        return f"Got dtype {value.dtype}, expected real numbers"
+    if value.device.type != "cpu":
+        return f"Got device {value.device}, expected cpu"
+    if value.layout is not torch.strided:
+        return f"Got layout {value.layout}, expected {torch.strided}"
+    return "" if in_memory(value) else "Got a tensor whose storage was cut off"
+
+
+def in_memory(tensor: Tensor) -> bool:
+    """Does its storage hold every entry? To read one that is not there ends the kernel."""
+    last = tensor.storage_offset() + sum(
+        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    return not tensor.numel() or (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
+
+
+def as_tensor(array: Any) -> Tensor:
+    """A readable array as a tensor."""
+    if kind(array) is Tensor:
+        return array.detach()
+    if array.dtype.kind in "bi":
+        return torch.tensor(array.astype(bool if array.dtype.kind == "b" else numpy.int64))
+    return torch.tensor(array.astype(numpy.float64))
+
+
+def gathered(items: Any, axes: int) -> Any:
+    """Lists of numbers, at most this deep, as one tensor; what they are where they are not that."""
+    if is_array(items) and not unreadable(items):
+        return as_tensor(items)
+    if kind(items) is bool or is_number(items):
+        return torch.tensor(
+            items if kind(items) in (bool, int) else float(items),
+            dtype=None if kind(items) is bool else torch.float64,
+        )
+    if kind(items) not in (list, tuple) or not axes or not items:
+        return items
+    rows = [gathered(item, axes - 1) for item in items]
+    alike = all(kind(row) is Tensor for row in rows) and len({(row.shape, is_bool(row)) for row in rows}) == 1
+    return torch.stack([row if is_bool(row) else row.double() for row in rows]) if alike else items
+
+
+# In words
+
+
+def kind(value: object) -> type:
+    """The type that counts: exact, since a subclass may lie about everything."""
+    return Tensor if type(value) is nn.Parameter else type(value)
+
+
+def unexpected(got: Any, expected: Any) -> str:
+    """The complaint about another kind of value."""
+    question = " (is the return line missing?)" if got is None else ""
+    return f"Returned {described(got)}{question}, expected {described(expected)}"
+
+
+def described(value: Any) -> str:
+    """A value in a few words, whatever it is."""
+    if value is None:
+        return "None"
+    if kind(value) is Tensor:
+        return f"a tensor of shape {shape(value)}"
+    if kind(value) is numpy.ndarray:
+        return f"an array of shape {shape(value)}"
+    if kind(value) in (tuple, list):
+        return f"a {kind(value).__name__} of length {len(value)}"
+    if kind(value) in (bool, int, float):
+        return f"{number(value)} ({kind(value).__name__})"
+    return f"an object of type {name_of(type(value))}"
+
+
+def name_of(kind: type) -> str:
+    """A type's name, in one line whatever it is."""
+    return " ".join(kind.__name__.split())[:LONG]
+
+
+def number(value: Any) -> str:
+    """A number that stays short."""
+    if type(value) is int:
+        return str(value) if value.bit_length() < 200 else f"a number of {value.bit_length()} bits"
+    return f"{value:.4g}" if type(value) is float else str(value)[:LONG]

@@ -1,0 +1,4 @@
+"""Right answers: attention."""
+
+RIGHT = {}
+SAME = {}

@@ -1,0 +1,4 @@
+"""Right answers: benchmark."""
+
+RIGHT = {}
+SAME = {}

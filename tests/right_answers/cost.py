@@ -1,0 +1,4 @@
+"""Right answers: cost."""
+
+RIGHT = {}
+SAME = {}

@@ -1,0 +1,4 @@
+"""Right answers: efficient_attention."""
+
+RIGHT = {}
+SAME = {}

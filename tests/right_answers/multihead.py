@@ -1,0 +1,4 @@
+"""Right answers: multihead."""
+
+RIGHT = {}
+SAME = {}

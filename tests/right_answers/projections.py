@@ -1,0 +1,4 @@
+"""Right answers: projections."""
+
+RIGHT = {}
+SAME = {}

@@ -1,0 +1,4 @@
+"""Right answers: training."""
+
+RIGHT = {}
+SAME = {}
