@@ -67,4 +67,6 @@ def pytest_collection_finish():
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Begin with no progress. A notebook's kernel starts after this, in the setup of its first cell."""
-    os.environ["LINFORMER_PROGRESS"] = f"{item.config.progress_folder}/{next(NUMBERS)}.json"
+    folder = Path(item.config.progress_folder, str(next(NUMBERS)))
+    folder.mkdir()
+    os.environ["LINFORMER_PROGRESS"] = str(folder / "progress.json")

@@ -46,19 +46,20 @@ def number_difference(got: Any, expected: Any, exact: Any) -> str:
     if is_array(got) and (wrong := unreadable(got)):
         return wrong
     found, wanted = as_number(got), as_number(expected)
-    if found is None:
+    if found is None or wanted is None:
         return unexpected(got, expected)
-    least = LEAST if kind(expected) is Tensor else 0.0
     if type(wanted) is int:
-        near = abs(found - wanted) <= (WHOLE * abs(wanted) if isinstance(found, float) else 0)
-    elif math.isfinite(wanted) and math.isfinite(found):
-        scale = abs(wanted) or 1.0
-        near = abs(found - wanted) <= RTOL * scale + max(ATOL * min(1.0, scale), least) + slack(
-            wanted, as_number(exact)
-        )
+        tolerance = 0.0 if type(found) is int else WHOLE * abs(as_float(wanted))
     else:
-        near = found == wanted or (math.isnan(found) and math.isnan(wanted))
-    return "" if near else f"Got {number(found)}, expected {number(wanted)}"
+        tolerance = (
+            RTOL * abs(wanted)
+            + slack(wanted, as_number(exact))
+            + LEAST * (kind(expected) is Tensor or not wanted)
+        )
+    one, other = as_float(found), as_float(wanted)
+    same = found == wanted or (math.isnan(one) and math.isnan(other))
+    close = math.isfinite(one) and math.isfinite(other) and abs(found - wanted) <= tolerance
+    return "" if same or close else f"Got {number(found)}, expected {number(wanted)}"
 
 
 def tensor_difference(got: Any, expected: Tensor, exact: Any) -> str:
@@ -106,10 +107,11 @@ def largest(values: Tensor) -> float:
     return finite.max().item() if finite.numel() else 0.0
 
 
-def slack(expected: float, exact: Any) -> float:
+def slack(expected: float, exact: int | float | None) -> float:
     """How much further a number may be off, given the same in float64."""
-    known = isinstance(exact, int | float) and math.isfinite(exact)
-    return min(SLACK * abs(expected - exact), RTOL * abs(expected)) if known else 0.0
+    if exact is None or not math.isfinite(as_float(exact)):
+        return 0.0
+    return min(SLACK * abs(expected - exact), RTOL * abs(expected))
 
 
 def items_difference(got: Any, expected: tuple | list, exact: Any) -> str:
@@ -130,7 +132,7 @@ def items_difference(got: Any, expected: tuple | list, exact: Any) -> str:
 # What counts as a number, and what as an array
 
 
-def as_number(value: Any) -> int | float | Fraction | None:
+def as_number(value: Any) -> int | float | None:
     """A number as Python's own; None where it is none."""
     if is_array(value):
         if shape(value) or is_bool(value) or unreadable(value):
@@ -140,7 +142,17 @@ def as_number(value: Any) -> int | float | Fraction | None:
         return None if is_bool(value) else float(value)
     if type(value) is Decimal:
         return float(value)
-    return value if type(value) in (int, float, Fraction) else None
+    if type(value) is Fraction:
+        return value.numerator if value.denominator == 1 else as_float(value)
+    return value if type(value) in (int, float) else None
+
+
+def as_float(value: int | float | Fraction) -> float:
+    """Infinity where a whole number is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def is_number(value: Any) -> bool:
