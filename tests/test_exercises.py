@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, STEMS, check, hint
-from linformer_from_scratch.exercises.engine import SEEDS, Exercise, judge, tensors
+from linformer_from_scratch.exercises.engine import SEEDS, Exercise, call, doubled, judge, observe, tensors
 
 ROOT = Path(__file__).parents[1]
 BY_ID = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES.keys())
@@ -52,12 +52,26 @@ def test_the_reference_passes(exercise):
     assert (result.status, result.message) == ("passed", f"{exercise.id} passed")
 
 
+def instead(exercise, change):
+    """An attempt that returns change(what the reference returns, the arguments); of a class, its forward."""
+    reference = exercise.reference
+    if not isinstance(reference, type):
+        return lambda *args: change(reference(*args), args)
+
+    class Instead(reference):
+        def forward(self, *args):
+            return change(super().forward(*args), args)
+
+    return Instead
+
+
+def not_implemented(*ignored):
+    raise NotImplementedError
+
+
 @BY_ID
 def test_the_stub_is_not_yet_attempted(exercise):
-    def stub(*arguments):
-        raise NotImplementedError
-
-    result = check(exercise.id, stub)
+    result = check(exercise.id, instead(exercise, not_implemented))
     assert (result.status, result.message) == ("open", f"{exercise.id} not yet attempted")
 
 
@@ -74,14 +88,14 @@ def filled(value, number):
 @BY_ID
 @pytest.mark.parametrize("number", [0, 1, math.nan])
 def test_one_number_everywhere_fails(exercise, number):
-    assert check(exercise.id, lambda *args: filled(exercise.reference(*args), number)).status == "failed"
+    assert check(exercise.id, instead(exercise, lambda right, _: filled(right, number))).status == "failed"
 
 
 @BY_ID
 def test_the_inputs_fail(exercise):
-    for i in range(len(exercise.draw(0))):
-        assert check(exercise.id, lambda *args, i=i: args[i]).status == "failed"
-    assert check(exercise.id, lambda *args: args).status == "failed"
+    for i in range(1 if isinstance(exercise.reference, type) else len(exercise.draw(0))):
+        assert check(exercise.id, instead(exercise, lambda _, args, i=i: args[i])).status == "failed"
+    assert check(exercise.id, instead(exercise, lambda _, args: args)).status == "failed"
 
 
 @BY_ID
@@ -96,10 +110,14 @@ def changed_values(value, change):
     return change(value) if isinstance(value, Tensor) else value
 
 
+def returns_tensors(exercise):
+    arguments = dict(zip(exercise.arguments, exercise.draw(0), strict=False))
+    return bool(tensors(observe(exercise, exercise.reference, arguments).value))
+
+
 CHANGES = {
     "an axis more, which broadcasts": lambda value: value[None],
-    "another dtype": lambda value: value.to(torch.float64),
-    "a little more": lambda value: value + 1e-3 if value.is_floating_point() else ~value,
+    "a little more": lambda value: value + 1e-2 if value.is_floating_point() else ~value,
     "turned round": lambda value: value.flip(-1) if value.dim() else -value,
 }
 
@@ -107,24 +125,63 @@ CHANGES = {
 @BY_ID
 @pytest.mark.parametrize("name", CHANGES)
 def test_right_values_changed_a_little_fail(exercise, name):
-    def attempt(*args):
-        return changed_values(exercise.reference(*args), CHANGES[name])
-
-    if not tensors(exercise.reference(*exercise.draw(0))):
+    if not returns_tensors(exercise):
         pytest.skip("returns no tensor")
+    attempt = instead(exercise, lambda right, _: changed_values(right, CHANGES[name]))
     assert check(exercise.id, attempt).status == "failed"
 
 
 @BY_ID
-def test_right_values_without_their_gradients_fail(exercise):
-    def detached(*args):
-        return changed_values(exercise.reference(*args), Tensor.detach)
+def test_right_values_of_another_type_pass(exercise):
+    """In float64 everywhere; where no gradient is asked for, as NumPy's arrays and as lists too."""
+    ways = [Tensor.double] if exercise.gradients else [Tensor.double, Tensor.numpy, Tensor.tolist]
+    for way in ways:
+        whole = way is Tensor.double
+        attempt = instead(
+            exercise,
+            lambda right, _, way=way, whole=whole: changed_values(
+                right, lambda value: value if whole and value.dtype == torch.bool else way(value)
+            ),
+        )
+        assert check(exercise.id, attempt).status == "passed", way
 
-    arguments = [a.clone().requires_grad_() if is_floating(a) else a for a in exercise.draw(0)]
-    if any(tensor.requires_grad for tensor in tensors(exercise.reference(*arguments))):
-        assert "gradient" in check(exercise.id, detached).message
+
+@BY_ID
+def test_right_values_without_their_gradients_fail_where_they_are_asked_for(exercise):
+    result = check(exercise.id, instead(exercise, lambda right, _: changed_values(right, Tensor.detach)))
+    if exercise.gradients:
+        assert "gradient" in result.message
     else:
-        assert check(exercise.id, detached).status == "passed"
+        assert result.status == "passed"
+
+
+@BY_ID
+def test_every_argument_whose_gradient_is_asked_for_is_drawn_and_needed(exercise):
+    assert {*exercise.gradients} <= {*exercise.arguments[: len(exercise.draw(0))]}
+    for name in exercise.gradients:
+        place = exercise.arguments.index(name)
+        assert any(
+            tensor.is_floating_point()
+            for seed in SEEDS
+            for tensor in tensors(exercise.draw(seed)[place : place + 1])
+        )
+
+
+@BY_ID
+def test_text_says_where_gradients_are_compared(exercise):
+    texts = [cell for cell in cells("chapters", exercise) if cell.cell_type == "markdown"]
+    (text,) = [
+        cell.source for cell in texts if re.match(rf"### Exercise {re.escape(exercise.id)} ", cell.source)
+    ]
+    assert ("gradient" in text.lower()) is bool(exercise.gradients)
+
+
+@BY_ID
+def test_the_reference_runs_in_float64(exercise):
+    """Else nobody knows how far float32 may be off."""
+    for seed in SEEDS:
+        arguments = dict(zip(exercise.arguments, map(doubled, exercise.draw(seed)), strict=False))
+        assert observe(exercise, exercise.reference, arguments).error is None
 
 
 def is_floating(value):
@@ -133,14 +190,14 @@ def is_floating(value):
 
 @BY_ID
 def test_right_values_that_cost_the_inputs_fail(exercise):
-    def attempt(*args):
-        result = changed_values(exercise.reference(*args), Tensor.clone)
+    def ruin(right, args):
+        result = changed_values(right, Tensor.clone)
         for tensor in filter(is_floating, args):
             tensor.data.zero_()
         return result
 
-    if any(map(is_floating, exercise.draw(0))):
-        assert "in place" in check(exercise.id, attempt).message
+    if not isinstance(exercise.reference, type) and any(map(is_floating, exercise.draw(0))):
+        assert "in place" in check(exercise.id, instead(exercise, ruin)).message
 
 
 @BY_ID
@@ -222,18 +279,17 @@ def test_every_option_is_explained(question):
 # What the notebooks show
 
 
-def code(folder, exercise):
-    """The code cells of the notebook that belongs to an exercise; skips where the chapter is not written."""
+def cells(folder, exercise):
+    """The cells of the notebook that belongs to an exercise."""
     number = f"{int(exercise.id.split('.')[0]):02}"
     path = ROOT / folder / f"{number}_{STEMS[int(number)]}.ipynb"
-    if not path.exists():
-        pytest.skip(f"{path.name} is not written")
-    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    return nbformat.read(path, as_version=4).cells
 
 
 def cells_that_check(folder, exercise):
     call = re.compile(rf"""^check\(["']{re.escape(exercise.id)}["'],""", re.MULTILINE)
-    return [cell for cell in code(folder, exercise) if call.search(cell.source)]
+    found = [cell for cell in cells(folder, exercise) if cell.cell_type == "code"]
+    return [cell for cell in found if call.search(cell.source)]
 
 
 def text_of(cell):
@@ -243,16 +299,30 @@ def text_of(cell):
 @BY_ID
 def test_every_exercise_stands_in_its_chapter_once_as_a_stub(exercise):
     (cell,) = cells_that_check("chapters", exercise)
-    assert re.search(r"^    raise NotImplementedError$", cell.source, re.MULTILINE)
+    assert re.search(r"^ +raise NotImplementedError$", cell.source, re.MULTILINE)
     assert f"{exercise.id} not yet attempted" in text_of(cell)
+
+
+def parameters(function):
+    return [name for name in inspect.signature(function).parameters if name != "self"]
 
 
 @BY_ID
 def test_a_stub_takes_the_arguments_of_the_reference(exercise):
     (cell,) = cells_that_check("chapters", exercise)
-    (stub,) = re.findall(r"^def \w+\((.*)\)", cell.source, re.MULTILINE)
-    names = [name.split(":")[0].split("=")[0].strip() for name in stub.split(",")]
-    assert names == list(inspect.signature(exercise.reference).parameters)[: len(exercise.draw(0))]
+    if isinstance(exercise.reference, type):
+        for method in ("__init__", "forward"):
+            (stub,) = re.findall(rf"^    def {method}\(self, (.*)\)", cell.source, re.MULTILINE)
+            names = parameters(getattr(exercise.reference, method))
+            assert argument_names(stub) == names[: len(argument_names(stub))]
+    else:
+        (stub,) = re.findall(r"^def \w+\((.*)\)", cell.source, re.MULTILINE)
+        names = parameters(exercise.reference)
+        assert argument_names(stub) == (names[: len(exercise.draw(0))] if exercise.use is call else names)
+
+
+def argument_names(text):
+    return [name.split(":")[0].split("=")[0].strip() for name in text.split(",")]
 
 
 @BY_ID

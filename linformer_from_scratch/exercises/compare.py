@@ -73,7 +73,7 @@ def tensor_difference(got: Any, expected: Tensor, exact: Any) -> str:
     if wrong := unreadable(got):
         return wrong
     if is_bool(got) is not is_bool(expected):
-        names = [f"dtype {torch.bool if is_bool(x) else 'of numbers'}" for x in (got, expected)]
+        names = ["True and False" if is_bool(array) else "numbers" for array in (got, expected)]
         return f"Got {names[0]}, expected {names[1]}"
     found = as_tensor(got)
     close = near(found, expected, exact)

@@ -78,11 +78,12 @@ class Afresh:
     def __init__(self, names: dict[object, dict[str, object]]):
         self.names = names
         self.modules = sys.modules.copy()
+        self.recording: list[torch.inference_mode] = []  # one is entered within another
 
     def __enter__(self):
         self.depth = sys.getrecursionlimit()
-        self.gradients = torch.inference_mode(False)
-        self.gradients.__enter__()
+        self.recording.append(torch.inference_mode(False))
+        self.recording[-1].__enter__()
         start()
         self.modes = [(stack, stack.read()) for stack in MODES]
 
@@ -95,7 +96,7 @@ class Afresh:
             put_back(namespace, kept)
         for stack, modes in self.modes:
             stack.write(modes)
-        self.gradients.__exit__(*error)
+        self.recording.pop().__exit__(*error)
         start()
 
 

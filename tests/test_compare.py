@@ -1,0 +1,144 @@
+"""Right is right, whatever it is written with; and nothing else is."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from linformer_from_scratch.exercises.compare import value_difference
+
+NUMBERS = [
+    8, 8.0, Fraction(8), Fraction(16, 2), Decimal(8), np.int32(8), np.uint8(8), np.float16(8), np.float64(8),
+    np.longdouble(8), np.array(8), np.array(8.0, dtype=np.float32), torch.tensor(8), torch.tensor(8.0),
+    torch.tensor(8, dtype=torch.uint8), torch.tensor(8.0, dtype=torch.bfloat16),
+    torch.tensor(8.0, requires_grad=True), nn.Parameter(torch.tensor(8.0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expected", [8, 8.0, torch.tensor(8), torch.tensor(8.0)], ids=repr)
+@pytest.mark.parametrize("got", NUMBERS, ids=lambda got: f"{type(got).__name__}-{got}")
+def test_a_number_is_a_number(got, expected):
+    assert value_difference(got, expected) == ""
+
+
+@pytest.mark.parametrize("expected", [8, 8.0, torch.tensor(8.0)], ids=repr)
+@pytest.mark.parametrize(
+    "got", [9, 7.99, Fraction(33, 4), np.int32(-8), torch.tensor(8.01), math.nan, -math.inf, 10**400], ids=str
+)
+def test_another_number_is_not(got, expected):
+    assert value_difference(got, expected).startswith("Got ")
+
+
+NOT_NUMBERS = {
+    "True": True,
+    "NumPy's True": np.True_,
+    "a true tensor": torch.tensor(True),
+    "a list of one": [1],
+    "an axis": torch.tensor([1.0]),
+    "an axis of NumPy": np.array([1.0]),
+    "complex": 1 + 0j,
+    "a complex tensor": torch.tensor(1 + 0j),
+    "text": "1",
+    "None": None,
+    "on no device": torch.tensor(1.0, device="meta"),
+}
+
+
+@pytest.mark.parametrize("expected", [1, 1.0, torch.tensor(1)], ids=repr)
+@pytest.mark.parametrize("name", NOT_NUMBERS)
+def test_what_is_no_number_is_refused(name, expected):
+    assert value_difference(NOT_NUMBERS[name], expected) != ""
+
+
+def test_large_counts_are_told_apart():
+    assert value_difference(10**12 + 1, 10**12)
+    assert value_difference(float(10**12), 10**12) == ""
+    assert value_difference(float(10**12 + 10**7), 10**12)
+    assert value_difference(torch.tensor(2.0**24), 2**24 + 1) == ""  # float32 has no other
+    assert value_difference(10**400 + 1, 10**400)
+    assert value_difference(1e300, 10**400)
+
+
+def test_small_numbers_are_compared_by_their_own_size():
+    assert value_difference(2e-9, 1e-9)
+    assert value_difference(1.00001e-9, 1e-9) == ""
+    assert value_difference(1e-9, 0.0) == ""
+    assert value_difference(torch.tensor([2e-4, 0.0]), torch.tensor([1e-4, 0.0]))
+
+
+def test_nan_and_infinity_are_values():
+    for number in (math.nan, math.inf):
+        assert value_difference(torch.tensor(number), number) == ""
+        assert value_difference(1.0, number)
+        assert value_difference(np.array([1.0, number]), torch.tensor([1.0, number])) == ""
+
+
+ROWS = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+ARRAYS = {
+    "float64": ROWS.double(),
+    "float16": ROWS.half(),
+    "whole": ROWS.int(),
+    "NumPy": ROWS.numpy(),
+    "NumPy, float64": ROWS.double().numpy(),
+    "NumPy, whole": ROWS.numpy().astype(np.uint16),
+    "lists": ROWS.tolist(),
+    "tuples of whole numbers": ((1, 2), (3, 4), (5, 6)),
+    "lists of scalars": [[*row] for row in ROWS],
+    "lists of arrays": [row.numpy() for row in ROWS],
+    "mixed": [[1, 2.0], torch.tensor([3, 4]), np.array([5.0, 6.0])],
+    "a parameter": nn.Parameter(ROWS.clone()),
+    "with a gradient": ROWS.clone().requires_grad_(),
+}
+
+
+@pytest.mark.parametrize("expected", [ROWS, ROWS.double(), ROWS.long()], ids=lambda rows: str(rows.dtype))
+@pytest.mark.parametrize("name", ARRAYS)
+def test_an_array_is_an_array(name, expected):
+    assert value_difference(ARRAYS[name], expected) == ""
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_other_values_are_found_however_they_are_written(name):
+    other = ROWS.clone()
+    other[1, 0] += 1
+    assert "at index (1, 0): got 3, expected 4" in value_difference(ARRAYS[name], other)
+
+
+def test_truths_are_no_numbers_and_numbers_no_truths():
+    mask = torch.eye(2, dtype=torch.bool)
+    assert value_difference([[True, False], [False, True]], mask) == ""
+    assert value_difference(mask.numpy(), mask) == ""
+    assert value_difference(mask, mask.float()) == "Got True and False, expected numbers"
+    assert value_difference(mask.int().numpy(), mask) == "Got numbers, expected True and False"
+    assert value_difference([[True, 0], [0, True]], mask)
+    for truth in (np.True_, torch.tensor(True), np.array(True), True):
+        assert value_difference(truth, True) == ""
+        assert value_difference(truth, False)
+    assert value_difference(1, True)
+
+
+def test_a_list_may_stand_for_a_tuple_and_rows_for_values():
+    pair = (torch.ones(2), torch.zeros(2))
+    assert value_difference([torch.ones(2), [0, 0]], pair) == ""
+    assert value_difference(torch.stack(pair), pair) == ""
+    assert value_difference((torch.ones(2),), pair) == "Returned 1 values, expected 2"
+    assert value_difference((torch.ones(2), torch.ones(2)), pair).startswith("Value 2 of 2: ")
+    assert value_difference(5, pair).startswith("Returned 5 (int), expected a tuple")
+
+
+def test_how_far_float32_may_be_off_follows_from_float64():
+    expected = torch.tensor([1.0, 1e-3])
+    got = expected + torch.tensor([0.0, 3e-5])
+    assert value_difference(got, expected)
+    assert value_difference(got, expected, expected.double() + torch.tensor([6e-6, 0.0])) == ""
+    assert value_difference(got + 1e-3, expected, expected.double() + 1.0)  # however bad it is, not further
+
+
+def test_a_list_within_itself_ends():
+    endless: list = []
+    endless.append(endless)
+    assert value_difference(endless, torch.ones(1, 1)).startswith("Returned a list of length 1")
