@@ -1,12 +1,14 @@
 """Chapter 10: exercises and quiz."""
 
 import math
+import random
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from linformer_from_scratch.benchmark.statistics import measured_crossover
+from linformer_from_scratch.exercises.draws import row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 
@@ -19,14 +21,15 @@ def spread(samples: Tensor) -> Tensor:
 
 
 def percentiles(samples: Tensor, low: float, high: float, between: str = "linear") -> Tensor:
-    """The median between two percentiles; detached, since nobody needs the gradient of a time."""
-    return samples.detach().quantile(torch.tensor([low, 0.5, high]), interpolation=between)
+    """The median between two percentiles."""
+    return samples.quantile(torch.tensor([low, 0.5, high], dtype=samples.dtype), interpolation=between)
 
 
 def draw_samples(seed: int) -> tuple[Tensor]:
     """Seconds by round, two rounds disturbed; once a single round."""
     generator = torch.Generator().manual_seed(seed)
-    samples = 0.5 + 0.3 * torch.rand((8, 1, 7, 14)[seed % 4], generator=generator)
+    (rounds,) = row(seed, ((8,), (1,), (7,), (30,)))
+    samples = 0.5 + 0.3 * torch.rand(rounds, generator=generator)
     samples[2:4] *= 4
     return (samples,)
 
@@ -83,13 +86,14 @@ def picked_at_share_of_rounds(samples):
 
 def ratio(ours: Tensor, theirs: Tensor) -> Tensor:
     """Median over rounds of ours / theirs. Shape: (rounds,), (rounds,) -> ()."""
-    return (ours / theirs).detach().quantile(0.5)
+    return (ours / theirs).quantile(0.5)
 
 
 def draw_rounds(seed: int) -> tuple[Tensor, Tensor]:
-    """Seconds of two layers, and a load common to both in each round; an odd number of rounds, so a median is one of them."""
+    """Seconds of two layers under a load common to both in each round; odd and even numbers of rounds."""
     generator = torch.Generator().manual_seed(seed)
-    own = 1 + 0.6 * torch.rand(2, (9, 1, 7, 5)[seed % 4], generator=generator)
+    (rounds,) = row(seed, ((9,), (1,), (6,), (30,)))
+    own = 1 + 0.6 * torch.rand(2, rounds, generator=generator)
     load = torch.exp(torch.randn(own.size(1), generator=generator))
     return 0.6 * load * own[0], load * own[1]
 
@@ -129,6 +133,16 @@ def sorted_apart(ours, theirs):
     return ratio(ours.sort().values, theirs.sort().values)
 
 
+def lower_of_the_two_ratios(ours, theirs):
+    """Of an even number of ratios, torch.median returns the lower of the two in the middle; quantile(0.5) lies halfway."""
+    return (ours / theirs).median()
+
+
+def upper_of_the_two_ratios(ours, theirs):
+    """Of an even number of ratios you take the upper of the two in the middle; the median lies halfway between them."""
+    return (ours / theirs).quantile(0.5, interpolation="higher")
+
+
 # 10.3: from which length it is worth it
 
 
@@ -139,13 +153,22 @@ def crossover(lengths: Tensor, ours: Tensor, theirs: Tensor) -> float:
 
 
 def draw_curves(seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Curves that cross three times, one point that is above, curves above at the last, curves below throughout."""
-    signs = ((1, -1, 1, 1, -1, -1), (1,), (1, -1, 1, 1), (-1, -1, -1, -1, -1))[seed % 4]
+    """Curves that cross three times, that touch, that are equal at the last, one that is below throughout."""
+    signs = ((1, -1, 1, 1, -1, -1), (-1, 0, -1), (1, -1, 1, 0), (-1, -1, -1, -1, -1))[seed % 4]
+    if seed > 3:
+        signs = longer(signs, seed)
     generator = torch.Generator().manual_seed(seed)
-    lengths = 2.0 ** torch.arange(8 - seed % 4, 8 - seed % 4 + len(signs))
+    lengths = 2.0 ** (8 - seed % 4) * 1.25 ** torch.arange(0, 3 * len(signs), 3)
     theirs = 1e-5 * lengths**2 * (1 + 0.2 * torch.rand(len(signs), generator=generator))
     gaps = torch.tensor(signs) * (0.2 + torch.rand(len(signs), generator=generator))
     return lengths, theirs * gaps.exp(), theirs
+
+
+def longer(signs: tuple[int, ...], seed: int) -> list[int]:
+    """The same end after one to twenty points more, of any sign where some are above or equal, else below."""
+    generator = random.Random(seed)
+    more = generator.choices((-1, -1, 0, 1, 1) if max(signs) >= 0 else (-1,), k=generator.randint(1, 20))
+    return [*more, *signs]
 
 
 def zero_between(x: Tensor, gap: Tensor, i: int) -> Tensor:
@@ -229,9 +252,14 @@ def nan_for_always(lengths, ours, theirs):
 
 
 def none_for_never(lengths, ours, theirs):
-    """You return None where ours is not below at the last; return math.nan, so that the answer is always a float."""
+    """You return None where ours is not below at the last; return math.nan, so that the answer is always a number."""
     found = crossover(lengths, ours, theirs)
     return None if math.isnan(found) else found
+
+
+def equal_is_below(lengths, ours, theirs):
+    """Where both take the same time ours is not below: a point of equal times counts like one above."""
+    return crossover(lengths, ours.where(ours != theirs, ours.double() * (1 - 1e-9)), theirs.double())
 
 
 # 10.4: how much of the roofline is reached
@@ -246,12 +274,9 @@ def share_of_floor(
 
 def draw_layer(seed: int) -> tuple[Tensor, Tensor, float, float, float]:
     """A layer's steps, the first without operations unless it is the only one; ceilings; seconds above the floor."""
-    steps, flops_per_s, bytes_per_s, slower = (
-        (5, 2e12, 3e11, 1.1),
-        (1, 7e11, 5e10, 1.9),
-        (3, 4e12, 1e12, 1.3),
-        (6, 9e11, 2e11, 2.3),
-    )[seed % 4]
+    steps, flops_per_s, bytes_per_s, slower = row(
+        seed, ((5, 2e12, 3e11, 1.1), (1, 7e11, 5e10, 1.9), (3, 4e12, 1e12, 1.3), (6, 9e11, 2e11, 2.3))
+    )
     work = torch.randint(1, 100, (2, steps), generator=torch.Generator().manual_seed(seed))
     flops, moved = work * torch.tensor([[round(flops_per_s / 1000)], [round(bytes_per_s / 1000)]])
     if steps > 1:
@@ -297,7 +322,7 @@ def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
 EXERCISES = (
     Exercise(
         id="10.1",
-        question="Return the 20th percentile, the median and the 80th percentile of samples (rounds,), as a tensor (3,).",
+        question="Return the 20th percentile, the median and the 80th percentile of samples (rounds,), three numbers in this order.",
         difficulty=1,
         minutes=4,
         trains="what to report of a noisy machine",
@@ -336,16 +361,18 @@ EXERCISES = (
             theirs_over_ours,
             median_of_differences,
             sorted_apart,
+            lower_of_the_two_ratios,
+            upper_of_the_two_ratios,
         ),
         hints=(
             "What slows down a round slows down both in it: where does that cancel?",
-            "ours / theirs is (rounds,), one ratio for each round; the answer is a tensor with one number, shape ().",
+            "ours / theirs is (rounds,), one ratio for each round; the answer is one number.",
             "(… / …).quantile(0.5)",
         ),
     ),
     Exercise(
         id="10.3",
-        question="From which length does ours stay below theirs, straight between the points on log-log axes? The first length if always, nan if not at the last.",
+        question="From which length does ours stay below theirs, straight between the points on log-log axes? The first length if always, nan if not at the last; equal is not below.",
         difficulty=3,
         minutes=10,
         trains="from which n it is worth it",
@@ -364,11 +391,12 @@ EXERCISES = (
             last_length_for_never,
             nan_for_always,
             none_for_never,
+            equal_is_below,
         ),
         hints=(
             "Look for the last point at which ours is not below. What if there is none? What if it is the very last?",
             "gap = (ours / theirs).log() is (points,), positive at that point i, negative at i + 1; zero after the share gap[i] / (gap[i] - gap[i + 1]) of the way.",
-            "The way goes along log length: lengths[i] * (lengths[i + 1] / …) ** share; .item() makes it a float",
+            "The way goes along log length: lengths[i] * (lengths[i + 1] / …) ** share",
         ),
     ),
     Exercise(

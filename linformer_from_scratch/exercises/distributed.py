@@ -1,10 +1,13 @@
 """Chapter 11: exercises and quiz."""
 
+import math
+
 import torch
 from torch import Tensor
 
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.distributed.wire import linformer_bytes
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.training.ranks import shares
@@ -18,11 +21,11 @@ def whole_gradient(gradients: Tensor, rows: Tensor) -> Tensor:
 
 
 def draw_gradients(seed: int) -> tuple[Tensor, Tensor]:
-    """Gradients of ranks with different numbers of rows; once a single rank."""
+    """Gradients of ranks with different numbers of rows, which are integers; once a single rank."""
     generator = torch.Generator().manual_seed(seed)
-    ranks = (3, 1, 2, 5)[seed % 4]
+    ranks, d = row(seed, ((3, 4), (1, 2), (2, 7), (5, 3)))
     rows = 1 + torch.randperm(7, generator=generator)[:ranks]
-    return torch.randn(ranks, 4, generator=generator), rows.float()
+    return torch.randn(ranks, d, generator=generator), rows
 
 
 def plain_mean(gradients, rows):
@@ -55,6 +58,11 @@ def weighted_the_wrong_way(gradients, rows):
     return (gradients / rows[:, None]).sum(dim=0) / (1 / rows).sum()
 
 
+def weighted_by_squares(gradients, rows):
+    """You weight twice; a rank's gradient is multiplied by its rows once, and the sum is divided by all rows."""
+    return (gradients * rows[:, None] ** 2).sum(dim=0) / (rows**2).sum()
+
+
 def only_the_first(gradients, rows):
     """That is rank 0's gradient alone; the ranks would drift apart within an update."""
     return gradients[0].clone()
@@ -71,10 +79,9 @@ def partial_slots(E: Tensor, x: Tensor, lengths: list[int]) -> Tensor:
 
 def draw_shards(seed: int) -> tuple[Tensor, Tensor, list[int]]:
     """A text cut into shards of different lengths; once a single shard."""
-    generator = torch.Generator().manual_seed(seed)
-    lengths = ([4, 2, 5], [7], [1, 6], [3, 5, 2, 3])[seed % 4]
-    n = sum(lengths)
-    return torch.randn(3, n, generator=generator), torch.randn(n, 2, generator=generator), lengths
+    proj_dim, d, *lengths = row(seed, ((3, 2, 4, 2, 5), (4, 3, 7, 0, 0), (2, 5, 1, 6, 0), (5, 4, 3, 4, 2)))
+    lengths = [length for length in lengths if length]
+    return *normal(seed, (proj_dim, sum(lengths)), (sum(lengths), d)), lengths
 
 
 def first_columns_everywhere(E, x, lengths):
@@ -137,9 +144,9 @@ def backward_of_sum(upstream: Tensor) -> Tensor:
 
 
 def draw_upstream(seed: int) -> tuple[Tensor]:
-    """What arrives on two to four ranks, each a matrix; once on a single one."""
-    ranks = (2, 1, 3, 4)[seed % 4]
-    return (torch.randn(ranks, 3, 2, generator=torch.Generator().manual_seed(seed)),)
+    """What arrives on one to four ranks, a matrix each, or a vector."""
+    ranks, *shape = row(seed, ((2, 3, 4), (1, 2, 5), (3, 4, 2), (4, 5, 3)))
+    return normal(seed, (ranks, *shape[: 2 - seed % 2]))
 
 
 def own_only(upstream):
@@ -189,15 +196,16 @@ def only_on_rank_0(upstream):
 
 def wire_bytes(batch: int, n: int, d_model: int, proj_dim: int, bytes_per_number: int, ranks: int) -> float:
     """A rank sends this for a layer's forward pass, E and F different."""
-    sizes = Sizes(n, d_model, 1, proj_dim, batch, bytes_per_number)
+    sizes = Sizes(n, d_model, d_model, proj_dim, batch, bytes_per_number)
     return linformer_bytes(sizes, ranks)
 
 
 def draw_sizes(seed: int) -> tuple[int, int, int, int, int, int]:
-    """Batch, n, d_model, proj_dim, bytes and ranks, all different; once a single rank."""
-    return ((3, 640, 48, 20, 2, 5), (7, 96, 30, 11, 4, 1), (5, 880, 64, 32, 2, 3), (2, 210, 12, 8, 4, 7))[
-        seed % 4
-    ]
+    """Batch, n, d_model, proj_dim, bytes and ranks; shards longer and shorter than proj_dim, once a single one."""
+    batch, shard, d_model, proj_dim, bytes_per_number, ranks = row(
+        seed, ((3, 28, 48, 20, 2, 5), (7, 31, 30, 11, 4, 1), (5, 12, 64, 32, 2, 3), (2, 6, 12, 8, 4, 7))
+    )
+    return batch, shard * ranks, d_model, proj_dim, bytes_per_number, ranks
 
 
 def of_whole_keys(batch, n, d_model, proj_dim, bytes_per_number, ranks):
@@ -208,6 +216,27 @@ def of_whole_keys(batch, n, d_model, proj_dim, bytes_per_number, ranks):
 def keys_alone(batch, n, d_model, proj_dim, bytes_per_number, ranks):
     """Half of it: compressed keys and compressed values both go through the sum, and each part goes around twice."""
     return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / 2
+
+
+def size_of_the_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """2 · batch · proj_dim · d_model numbers are what is summed; each goes around twice, but for a rank's own part: times 2 (P − 1)/P."""
+    return 2.0 * batch * proj_dim * d_model * bytes_per_number
+
+
+def no_more_than_its_tokens(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """You let a short shard send fewer slots; each of its tokens adds to all proj_dim of them, however few tokens it has."""
+    return wire_bytes(batch, n, d_model, min(proj_dim, n // ranks), bytes_per_number, ranks)
+
+
+def slots_shared_out(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """You divide the slots by the ranks, as if each rank summed its own few; every rank adds to all proj_dim slots."""
+    return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / ranks
+
+
+def rounded_up(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """You round the parts up to whole numbers; the best all-reduce is counted as if they could be cut anywhere."""
+    part = math.ceil(2 * batch * proj_dim * d_model / ranks)
+    return 2 * part * bytes_per_number * (ranks - 1)
 
 
 def to_everybody(batch, n, d_model, proj_dim, bytes_per_number, ranks):
@@ -256,6 +285,7 @@ EXERCISES = (
             divided_by_ranks,
             summed_and_divided,
             weighted_the_wrong_way,
+            weighted_by_squares,
             only_the_first,
         ),
         hints=(
@@ -324,6 +354,10 @@ EXERCISES = (
         mistakes=(
             of_whole_keys,
             keys_alone,
+            size_of_the_sum,
+            no_more_than_its_tokens,
+            slots_shared_out,
+            rounded_up,
             to_everybody,
             numbers_not_bytes,
             one_text,

@@ -5,6 +5,7 @@ import math
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.limits import copy_error, empty_slots, leak
@@ -14,7 +15,8 @@ from linformer_from_scratch.limits import copy_error, empty_slots, leak
 
 def draw_ranks(seed: int) -> tuple[int, int]:
     """Tokens and a rank; once the full rank."""
-    return ((64, 16), (7, 7), (50, 3), (12, 11))[seed % 4]
+    n, rank = row(seed, ((64, 16), (7, 7), (50, 3), (12, 11)))
+    return n, min(n, rank)
 
 
 def share_left_out(n, rank):
@@ -43,6 +45,11 @@ def absolute_error(n, rank):
     return math.sqrt(n - rank)
 
 
+def share_of_the_norm_left_out(n, rank):
+    """You subtract norms, 1 − √(rank/n); squares add up, so take the root of 1 − rank/n."""
+    return 1 - math.sqrt(rank / n)
+
+
 def divided_by_n(n, rank):
     """You divide by n; the Frobenius norm of a permutation is √n."""
     return math.sqrt(n - rank) / n
@@ -53,12 +60,10 @@ def divided_by_n(n, rank):
 
 def draw_outputs(seed: int) -> tuple[Tensor, Tensor, int]:
     """Outputs before and after an edit in the middle, at the end, at the first token, at the second."""
-    generator = torch.Generator().manual_seed(seed)
-    n = (7, 5, 6, 9)[seed % 4]
-    place = (3, n - 1, 0, 1)[seed % 4]
-    before = torch.randn(n, 4, generator=generator)
-    change = torch.randn(n, 4, generator=generator)
-    change[place:] *= (5, 5, 5, 0.1)[seed % 4]  # later tokens may change, mostly more
+    n, d, place, scale = row(seed, ((7, 4, 3, 5.0), (5, 3, 4, 5.0), (6, 4, 0, 5.0), (9, 2, 1, 0.1)))
+    place = min(place, n - 1)
+    before, change = normal(seed, (n, d), (n, d))
+    change[place:] *= scale  # later tokens may change, mostly more
     change[:place] -= 1.5  # the largest change is a fall
     return before, before + change, place
 
@@ -93,6 +98,11 @@ def only_the_neighbour(before, after, place):
     return (after - before)[place - 1].abs().max().item() if place else 0.0
 
 
+def sums_of_changes(before, after, place):
+    """You add up the changes; asked is the largest change of a single number."""
+    return (after - before)[:place].abs().sum().item()
+
+
 def row_norms(before, after, place):
     """You take the length of a row's change; asked is the largest change of a single number."""
     return (after - before)[:place].norm(dim=1).max().item() if place else 0.0
@@ -108,17 +118,16 @@ def sizes_apart(before, after, place):
 
 def draw_windows(seed: int) -> tuple[Tensor, int]:
     """Means of windows, for a shorter text and a whole one; kept tokens; windows of signs at the beginning."""
-    size, seq_len, n = ((4, 12, 7), (5, 10, 10), (3, 9, 6), (6, 12, 4))[seed % 4]
-    E = torch.zeros(size, seq_len)
-    for i in range(size):
+    proj_dim, width, n = row(seed, ((4, 3, 7), (5, 2, 10), (3, 4, 6), (6, 2, 4)))
+    E = torch.zeros(proj_dim, proj_dim * width)
+    for i in range(proj_dim):
         if seed % 4 == 2:
-            E[i, (1, 4, 8)[i]] = 1.0  # keeps a token
+            E[i, (i + 1) * width - 2] = 1.0  # keeps a token
         elif seed % 4 == 3:
             E[i, i : i + 2] = torch.tensor([1.0, -1.0])  # sums to zero, and is not empty
         else:
-            width = seq_len // size
             E[i, i * width : (i + 1) * width] = 1 / width
-    return E, n
+    return E, min(n, E.size(1))
 
 
 def never_empty(E, n):
@@ -176,11 +185,8 @@ def folded_bias(output_weight: Tensor, output_bias: Tensor, value_bias: Tensor) 
 
 def draw_biases(seed: int) -> tuple[Tensor, ...]:
     """Two layers whose values have as many features as the model, two where they have not; once with one."""
-    d_model, d_values = ((5, 5), (1, 3), (4, 2), (3, 3))[seed % 4]
-    generator = torch.Generator().manual_seed(seed)
-    return tuple(
-        torch.randn(shape, generator=generator) for shape in ((d_model, d_values), d_model, d_values)
-    )
+    d_model, d_values = row(seed, ((5, 5), (1, 7), (4, 2), (3, 3)))
+    return normal(seed, (d_model, d_values), (d_model,), (d_values,))
 
 
 def added_unprojected(output_weight, output_bias, value_bias):
@@ -201,6 +207,11 @@ def from_the_left(output_weight, output_bias, value_bias):
 def value_bias_alone(output_weight, output_bias, value_bias):
     """The output had a bias before; keep it."""
     return output_weight @ value_bias
+
+
+def value_bias_taken_away(output_weight, output_bias, value_bias):
+    """The sign: what the values no longer bring, the output's bias must add."""
+    return output_bias - output_weight @ value_bias
 
 
 def output_bias_alone(output_weight, output_bias, value_bias):
@@ -233,6 +244,7 @@ EXERCISES = (
             none_below_full_rank,
             singular_values_fall,
             absolute_error,
+            share_of_the_norm_left_out,
             divided_by_n,
         ),
         hints=(
@@ -255,6 +267,7 @@ EXERCISES = (
             all_tokens,
             signed,
             average,
+            sums_of_changes,
             only_the_neighbour,
             row_norms,
             sizes_apart,
@@ -267,7 +280,7 @@ EXERCISES = (
     ),
     Exercise(
         id="12.3",
-        question="A text of n tokens meets the first n columns of E (proj_dim, seq_len). How many slots, as an integer, read nothing at all?",
+        question="A text of n tokens meets the first n columns of E (proj_dim, seq_len). How many slots read nothing at all?",
         difficulty=2,
         minutes=5,
         trains="what a text shorter than E meets",
@@ -303,6 +316,7 @@ EXERCISES = (
             transposed,
             from_the_left,
             value_bias_alone,
+            value_bias_taken_away,
             output_bias_alone,
             both_projected,
             elementwise,
