@@ -1,6 +1,7 @@
 """Chapter 01: exercises and quiz."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from linformer_from_scratch.attention import (
     causal_mask,
     scaled_dot_product_attention,
 )
-from linformer_from_scratch.exercises.draws import normal
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 
@@ -29,7 +30,7 @@ def one_query_weights(query: Tensor, keys: Tensor) -> Tensor:
 
 def draw_one_query(seed: int) -> tuple[Tensor, ...]:
     """One query and n keys."""
-    _, n, d = SIZES[seed % len(SIZES)]
+    _, n, d = row(seed, SIZES)
     return normal(seed, (d,), (n, d))
 
 
@@ -67,9 +68,14 @@ def one_not_normalised(query, keys):
 # 1.2: the weights of all queries, batched and with heads
 
 
+def all_query_weights(q: Tensor, k: Tensor) -> Tensor:
+    """softmax(q kᵀ / √d). Shape: q (batch, heads, n, d), k (batch, heads, m, d) -> (batch, heads, n, m)."""
+    return attention_weights(q, k)
+
+
 def draw_queries_and_keys(seed: int) -> tuple[Tensor, ...]:
     """A batch of heads, with n queries and m keys."""
-    n, m, d = SIZES[seed % len(SIZES)]
+    n, m, d = row(seed, SIZES)
     return normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, m, d))
 
 
@@ -121,16 +127,15 @@ def unscaled(q, k):
 # 1.3: entropy in bits
 
 
-@torch.no_grad()
-def entropy(weights: Tensor) -> Tensor:
-    """Entropy of each row in bits, values only: its slope at a weight of zero is infinite."""
-    return attention_entropy(weights)
-
-
 def draw_weights(seed: int) -> tuple[Tensor]:
-    """Rows of weights; some weights are exactly zero, as under a mask."""
-    q, k = draw_queries_and_keys(seed)
-    mask = torch.rand(q.size(-2), k.size(-2), generator=torch.Generator().manual_seed(seed)) > 0.4
+    """Rows of weights, some exactly zero as under a mask; in every fourth draw one large and many tiny ones."""
+    n, m, d = row(seed, SIZES)
+    if seed % 4 == 3:
+        weights = torch.full((1, BATCH, n, 2**11 + 1), 2.0**-23)
+        weights[..., m] = 1 - 2.0**-12
+        return (weights,)
+    q, k = normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, m, d))
+    mask = torch.rand(n, m, generator=torch.Generator().manual_seed(seed)) > 0.4
     mask[:, 0] = True
     return (attention_weights(3 * q, k, mask),)
 
@@ -160,6 +165,19 @@ def entropy_over_queries(weights):
     return torch.special.entr(weights).sum(-2) / math.log(2)
 
 
+def entropy_shifted_by(constant: float) -> Callable[[Tensor], Tensor]:
+    """The mistake of adding a constant inside the logarithm, with the sentence that names it."""
+
+    def shifted(weights):
+        return -(weights * (weights + constant).log2()).sum(-1)
+
+    shifted.__doc__ = (
+        f"You take the logarithm of w + {constant:g}, which lowers the entropy of a row with many weights as "
+        "small as that. Only a weight of exactly zero needs care: torch.special.entr or xlogy."
+    )
+    return shifted
+
+
 # 1.4: causal attention
 
 
@@ -170,7 +188,7 @@ def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def draw_tokens(seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """As many queries as keys; in every second draw the first token's own score lies far below zero."""
-    n, _, d = SIZES[seed % len(SIZES)]
+    n, _, d = row(seed, SIZES)
     q, k, v = normal(seed, *3 * [(BATCH, HEADS, n, d)])
     if seed % 2:
         k[..., 0, :] -= 300 * q[..., 0, :] / q[..., 0, :].square().sum(-1, keepdim=True)
@@ -251,7 +269,7 @@ def stable_softmax(scores: Tensor) -> Tensor:
 
 def draw_large_scores(seed: int) -> tuple[Tensor]:
     """Rows far apart, each with two scores far above its mean; exp overflows beyond 88 in float32."""
-    rows, n, _ = SIZES[seed % len(SIZES)]
+    rows, n, _ = row(seed, SIZES)
     (scores,) = normal(seed, (rows + 1, n + 1))
     scores[:, :2] += 300
     return (scores + torch.linspace(-500, 500, rows + 1)[:, None],)
@@ -289,6 +307,81 @@ def summed_over_everything(scores):
     return e / e.sum()
 
 
+# 1.6: scaled dot-product attention with any mask
+
+
+def attend(attention: Callable, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    """Without a mask it is called without one."""
+    return attention(q, k, v) if mask is None else attention(q, k, v, mask)
+
+
+def draw_masked(seed: int) -> tuple[Tensor | None, ...]:
+    """Fewer or more keys than queries, and a mask of some shape that broadcasts; one of its rows is empty."""
+    n, m, d = row(seed, SIZES)
+    qkv = normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, m, d), (BATCH, HEADS, m, d + 1))
+    shape = ((n, m), None, (BATCH, 1, 1, m), (BATCH, HEADS, n, m))[seed % 4]
+    if shape is None:
+        return *qkv, None
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) > 0.4
+    mask[..., 0] = True
+    mask[(0,) * (mask.dim() - 1)] = False  # nobody may be read: by one query, or by a whole sample
+    return *qkv, mask
+
+
+def masked_scores(q, k, mask):
+    """Scaled scores, −∞ where the mask is False."""
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    return scores if mask is None else scores.masked_fill(~mask, -math.inf)
+
+
+def nan_where_nobody_is_read(q, k, v, mask=None):
+    """A row of −∞ alone is 0/0 = NaN: where nobody may be read, the weights must be zeros. Fill them in after the softmax."""
+    return masked_scores(q, k, mask).softmax(-1) @ v
+
+
+def everybody_where_nobody_is_read(q, k, v, mask=None):
+    """A large negative number hides a key only beside larger scores; a row of nothing else reads everybody. It must give zeros."""
+    return masked_scores(q, k, mask).clamp(min=-1e9).softmax(-1) @ v
+
+
+def upside_down(q, k, v, mask=None):
+    """The mask is upside down: True means that a token may be read, so fill the scores where it is False, ~mask."""
+    return nan_where_nobody_is_read(q, k, v, None if mask is None else ~mask)
+
+
+def times_the_mask(q, k, v, mask=None):
+    """Multiplying scores by the mask makes hidden ones 0, and exp 0 = 1: they keep weight. Fill them with −∞."""
+    return (masked_scores(q, k, None) * (1 if mask is None else mask)).softmax(-1) @ v
+
+
+def weights_times_the_mask(q, k, v, mask=None):
+    """Hiding after the softmax leaves rows that sum to less than one; hide the scores, before it."""
+    return masked_scores(q, k, None).softmax(-1) * (1 if mask is None else mask) @ v
+
+
+def mask_unread(q, k, v, mask=None):
+    """The mask is not used: hidden keys are still read."""
+    return scaled_dot_product_attention(q, k, v)
+
+
+def mask_needed(q, k, v, mask=None):
+    """mask is None where everybody may be read, and None has no opposite: ask `if mask is not None` first."""
+    return scaled_dot_product_attention(q, k, v, ~~mask)
+
+
+def masked_unscaled(q, k, v, mask=None):
+    """Masks and empty rows are right, but the scores are not divided by √d."""
+    return scaled_dot_product_attention(q * math.sqrt(q.size(-1)), k, v, mask)
+
+
+def infinity_added(q, k, v, mask=None):
+    """The values are right, but where −∞ was added NaN flows back to q and k from an empty row; masked_fill stops it."""
+    scores = masked_scores(q, k, None)
+    if mask is not None:
+        scores = scores + torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
+    return scores.softmax(-1).nan_to_num() @ v
+
+
 EXERCISES = (
     Exercise(
         id="1.1",
@@ -298,6 +391,7 @@ EXERCISES = (
         trains="scores, √d and softmax, without any axis to lose",
         reference=one_query_weights,
         draw=draw_one_query,
+        gradients=("query", "keys"),
         mistakes=(
             one_unscaled,
             one_scaled_by_d,
@@ -318,8 +412,9 @@ EXERCISES = (
         difficulty=2,
         minutes=8,
         trains="which axis is which: transpose, scale, softmax",
-        reference=attention_weights,
+        reference=all_query_weights,
         draw=draw_queries_and_keys,
+        gradients=("q", "k"),
         mistakes=(
             softmax_over_queries,
             softmax_over_heads,
@@ -343,9 +438,16 @@ EXERCISES = (
         difficulty=2,
         minutes=6,
         trains="reading how sharp a row of attention is",
-        reference=entropy,
+        reference=attention_entropy,
         draw=draw_weights,
-        mistakes=(entropy_in_nats, entropy_negative, entropy_nan_at_zero, entropy_mean, entropy_over_queries),
+        mistakes=(
+            entropy_in_nats,
+            entropy_negative,
+            entropy_nan_at_zero,
+            entropy_mean,
+            entropy_over_queries,
+            *map(entropy_shifted_by, (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)),
+        ),
         hints=(
             "Entropy is −Σ w · log₂ w over the keys of one query.",
             "Input (…, n, m), output (…, n). log2 of 0 is −∞, and 0 · −∞ is NaN: those terms must be 0.",
@@ -360,6 +462,7 @@ EXERCISES = (
         trains="masks before the softmax, not inside and not after",
         reference=causal_attention,
         draw=draw_tokens,
+        gradients=("q", "k", "v"),
         mistakes=(
             product_with_the_mask,
             zero_times_infinity,
@@ -397,6 +500,34 @@ EXERCISES = (
             "Adding the same number to every score of a row leaves its softmax as it was. Which number helps?",
             "scores.amax(dim=-1, keepdim=True) has shape (rows, 1), so it is subtracted row by row.",
             "e = (scores - scores.amax(dim=-1, keepdim=True)).exp(); return e / e.sum(…)",
+        ),
+    ),
+    Exercise(
+        id="1.6",
+        question="Write scaled dot-product attention with an optional mask of any shape that broadcasts, True = may be read.",
+        difficulty=3,
+        minutes=12,
+        trains="the whole function, the empty row included",
+        reference=scaled_dot_product_attention,
+        draw=draw_masked,
+        gradients=("q", "k", "v"),
+        use=attend,
+        part="attention",
+        mistakes=(
+            nan_where_nobody_is_read,
+            everybody_where_nobody_is_read,
+            upside_down,
+            times_the_mask,
+            weights_times_the_mask,
+            mask_unread,
+            mask_needed,
+            masked_unscaled,
+            infinity_added,
+        ),
+        hints=(
+            "Take 1.4 with the mask that you are given, and none where it is None. What becomes of a row of −∞?",
+            "mask.any(dim=-1, keepdim=True) is True where a row may read somebody; it broadcasts as the mask does.",
+            "weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1); then weights.masked_fill(…, 0) @ v",
         ),
     ),
 )

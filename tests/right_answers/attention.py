@@ -1,4 +1,179 @@
 """Right answers: attention."""
 
-RIGHT = {}
-SAME = {}
+import math
+
+import numpy
+import torch
+from torch.nn import functional
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+
+
+def one_by_pytorch(query, keys):
+    return functional.scaled_dot_product_attention(query[None], keys, torch.eye(len(keys)).to(keys))[0]
+
+
+def one_key_at_a_time(query, keys):
+    scores = torch.stack([(query * key).sum() for key in keys]) / len(query) ** 0.5
+    return scores.exp() / scores.exp().sum()
+
+
+def one_by_einsum_in_double(query, keys):
+    return torch.einsum("d,nd->n", query.double(), keys.double()).div(math.sqrt(len(query))).softmax(0)
+
+
+def all_by_einsum(q, k):
+    return torch.einsum("bhnd,bhmd->bhnm", q, k).div(q.shape[-1] ** 0.5).softmax(dim=3)
+
+
+def all_one_by_one(q, k):
+    pairs = [
+        (queries, keys)
+        for many, few in zip(q, k, strict=True)
+        for queries, keys in zip(many, few, strict=True)
+    ]
+    heads = [torch.stack([one_key_at_a_time(query, keys) for query in queries]) for queries, keys in pairs]
+    return torch.stack(heads).unflatten(0, q.shape[:2])
+
+
+def all_by_log_softmax_in_double(q, k):
+    return functional.log_softmax(
+        (q / math.sqrt(q.size(-1))).double() @ k.double().transpose(-2, -1), -1
+    ).exp()
+
+
+def entropy_by_where(weights):
+    return torch.where(weights > 0, -weights * weights.log2(), 0).sum(-1)
+
+
+def entropy_by_xlogy(weights):
+    return -torch.xlogy(weights, weights).sum(-1) / math.log(2)
+
+
+def entropy_by_categorical(weights):
+    return torch.distributions.Categorical(probs=weights).entropy() / math.log(2)
+
+
+def entropy_by_numpy(weights):
+    w = weights.numpy()
+    return -numpy.sum(w * numpy.log2(w, out=numpy.zeros_like(w), where=w > 0), axis=-1)
+
+
+def entropy_by_clamping_in_double(weights):
+    return -(weights.double() * weights.double().clamp(min=1e-300).log2()).sum(dim=-1)
+
+
+def entropy_by_nan_to_num(weights):
+    return -(weights * weights.log2()).nan_to_num(0).sum(-1)
+
+
+def entropy_by_loops(weights):
+    if weights.dim() > 1:
+        return [entropy_by_loops(row) for row in weights]
+    return -sum(w * math.log2(w) for w in weights.tolist() if w)
+
+
+def causal_by_pytorch(q, k, v):
+    return functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def causal_by_addition(q, k, v):
+    n = q.size(-2)
+    hidden = torch.full((n, n), -math.inf, dtype=q.dtype).triu(1)
+    return (q @ k.mT / math.sqrt(q.size(-1)) + hidden).softmax(-1) @ v
+
+
+def causal_token_by_token(q, k, v):
+    tokens = range(q.size(-2))
+    past = [
+        scaled_dot_product_attention(q[..., [i], :], k[..., : i + 1, :], v[..., : i + 1, :]) for i in tokens
+    ]
+    return torch.cat(past, dim=-2)
+
+
+def causal_by_einsum_in_double(q, k, v):
+    scores = torch.einsum("bhid,bhjd->bhij", q.double(), k.double()) * q.size(-1) ** -0.5
+    i, j = torch.meshgrid(torch.arange(q.size(2)), torch.arange(q.size(2)), indexing="ij")
+    return torch.einsum("bhij,bhje->bhie", scores.masked_fill(j > i, -torch.inf).softmax(-1), v.double())
+
+
+def softmax_by_pytorch(scores):
+    return functional.softmax(scores, dim=1)
+
+
+def softmax_by_logsumexp(scores):
+    return (scores - scores.logsumexp(-1, keepdim=True)).exp()
+
+
+def softmax_by_numpy(scores):
+    e = numpy.exp(scores.numpy() - scores.numpy().max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def softmax_row_by_row(scores):
+    rows = []
+    for row in scores.tolist():
+        e = [math.exp(score - max(row)) for score in row]
+        rows.append([term / sum(e) for term in e])
+    return rows
+
+
+def masked_by_pytorch(q, k, v, mask=None):
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def masked_by_nan_to_num(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return scores.softmax(-1).nan_to_num(0.0) @ v
+
+
+def masked_by_a_large_number(q, k, v, mask=None):
+    mask = torch.ones(1, 1, dtype=torch.bool) if mask is None else mask
+    scores = torch.where(mask, torch.einsum("bhnd,bhmd->bhnm", q, k) / q.size(-1) ** 0.5, -1e30)
+    return torch.where(mask, scores.softmax(-1), 0.0) @ v
+
+
+def masked_by_exp_and_sum(q, k, v, mask=None):
+    scores = (q.double() @ k.double().mT) * q.size(-1) ** -0.5
+    e = (scores - scores.amax(-1, keepdim=True)).exp()
+    if mask is not None:
+        e = e * mask
+    total = e.sum(-1, keepdim=True)
+    return (e / torch.where(total > 0, total, 1.0)) @ v.double()
+
+
+RIGHT = {
+    "1.1": (one_by_pytorch, one_key_at_a_time, one_by_einsum_in_double),
+    "1.2": (all_by_einsum, all_one_by_one, all_by_log_softmax_in_double),
+    "1.3": (
+        entropy_by_where,
+        entropy_by_xlogy,
+        entropy_by_categorical,
+        entropy_by_numpy,
+        entropy_by_clamping_in_double,
+        entropy_by_nan_to_num,
+        entropy_by_loops,
+    ),
+    "1.4": (causal_by_pytorch, causal_by_addition, causal_token_by_token, causal_by_einsum_in_double),
+    "1.5": (
+        softmax_by_pytorch,
+        softmax_by_logsumexp,
+        softmax_by_numpy,
+        softmax_row_by_row,
+    ),
+    "1.6": (masked_by_pytorch, masked_by_nan_to_num, masked_by_a_large_number, masked_by_exp_and_sum),
+}
+SAME = {
+    "1.1": {
+        "0 -> -1": "the only row is also the last",
+        "1 -> 0": "a vector's last axis is its first",
+        "1 -> 0 (2)": "a vector's last axis is its first",
+    },
+    "1.4": {"-2 -> +2": "of four axes, the last but one is number 2"},
+    "1.5": {
+        "-1 -> +1": "a matrix's last axis is number 1",
+        "-1 -> +1 (2)": "a matrix's last axis is number 1",
+    },
+}
