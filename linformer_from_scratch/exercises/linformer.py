@@ -1,19 +1,24 @@
 """Chapter 06: exercises and quiz."""
 
 import math
+import re
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
 
-from linformer_from_scratch.exercises.draws import normal
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.heads import merge_heads, split_heads
-from linformer_from_scratch.linformer import linformer_attention
+from linformer_from_scratch.linformer import LinformerAttention, linformer_attention, real_tokens
+from linformer_from_scratch.projections import LearnedProjection
 
 BATCH, HEADS = 2, 3
-SIZES = ((7, 4, 5), (5, 6, 4), (1, 2, 3), (9, 8, 6))  # tokens, slots, features of a head, for each draw
+SIZES = ((7, 4, 5), (8, 5, 4), (1, 1, 3), (9, 8, 6))  # tokens, slots, features of a head, for each draw
 
 
 # 6.1: Linformer attention
@@ -21,7 +26,7 @@ SIZES = ((7, 4, 5), (5, 6, 4), (1, 2, 3), (9, 8, 6))  # tokens, slots, features 
 
 def draw_attention(seed: int) -> tuple[Tensor, ...]:
     """Queries, keys, values of a batch of heads, and E and F."""
-    n, slots, d = SIZES[seed % len(SIZES)]
+    n, slots, d = row(seed, SIZES)
     return normal(seed, *3 * [(BATCH, HEADS, n, d)], (slots, n), (slots, n))
 
 
@@ -55,6 +60,26 @@ def values_not_compressed(q, k, v, E, F):
     return attend(q, E @ k, v)
 
 
+def values_in_chapter_1(q, k, v, E, F):
+    """F does not occur: every slot needs a key and a value, so the values are compressed too, F @ v."""
+    return scaled_dot_product_attention(q, E @ k, v)
+
+
+def values_beyond_the_slots(q, k, v, E, F):
+    """F does not occur. PyTorch's kernel does not complain, but reads only the first proj_dim values; give it F @ v."""
+    return attend(q, E @ k, v[..., : len(E), :])
+
+
+def values_forgotten(q, k, v, E, F):
+    """That is P̄F, what each token reads from each token; the values v are still to be mixed: P̄ (F v)."""
+    return (q @ (E @ k).mT / math.sqrt(q.size(-1))).softmax(-1) @ F
+
+
+def full_attention(q, k, v, E, F):
+    """That is full attention: neither E nor F occurs. Compress the keys with E and the values with F first."""
+    return attend(q, k, v)
+
+
 def softmax_over_tokens(q, k, v, E, F):
     """Your columns sum to one; every query shares itself out over the slots, the last axis."""
     return (q @ (E @ k).mT / math.sqrt(q.size(-1))).softmax(-2) @ (F @ v)
@@ -80,9 +105,9 @@ def keep_tokens(keep: Tensor, n: int) -> Tensor:
 
 def draw_tokens_to_keep(seed: int) -> tuple[Tensor, int]:
     """Some tokens, in an order of their own, and how many there are in all."""
-    n = (7, 5, 3, 11)[seed % 4]
+    n, kept = row(seed, ((7, 3), (5, 2), (3, 2), (21, 5)))
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
-    return order[: max(2, n // 2)], n
+    return order[: min(kept, n)], n
 
 
 def kept_columns(keep, n):
@@ -130,7 +155,7 @@ def compress_length(x: Tensor, weight: Tensor) -> Tensor:
 
 def draw_length(seed: int) -> tuple[Tensor, ...]:
     """A batch of heads, and the weight of Linear(n, proj_dim)."""
-    n, slots, d = SIZES[seed % len(SIZES)]
+    n, slots, d = row(seed, SIZES)
     return normal(seed, (BATCH, HEADS, n, d), (slots, n))
 
 
@@ -181,8 +206,8 @@ def multi_head_linformer(
 
 def draw_layer(seed: int) -> tuple:
     """A batch of tokens, four weight matrices, E, F and the number of heads."""
-    n, slots, d_head = SIZES[seed % len(SIZES)]
-    heads = (3, 2, 5, 2)[seed % 4]
+    n, slots, d_head = row(seed, SIZES)
+    (heads,) = row(seed, ((3,), (2,), (5,), (2,)))
     d = heads * d_head
     drawn = normal(seed, (BATCH, n, d), *4 * [(d, d)], *2 * [(slots, n)])
     return drawn[0], *(w / math.sqrt(d) for w in drawn[1:5]), *drawn[5:], heads
@@ -207,6 +232,23 @@ def merged_by_reshape(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     """Merging by reshape alone joins features of different tokens; bring heads and features together first, as merge_heads does."""
     q, k, v = (split_heads(x @ w, num_heads) for w in (w_query, w_key, w_value))
     return linformer_attention(q, k, v, E, F).reshape(x.shape) @ w_output
+
+
+def cut_by_reshape(x, w_query, w_key, w_value, w_output, E, F, num_heads):
+    """reshape(batch, heads, n, d_head) mixes features of different tokens into a head; cut the features only: split_heads."""
+    q, k, v = (reshaped_heads(x @ w, num_heads) for w in (w_query, w_key, w_value))
+    return merge_heads(linformer_attention(q, k, v, E, F)) @ w_output
+
+
+def reshaped_there_and_back(x, w_query, w_key, w_value, w_output, E, F, num_heads):
+    """The shapes fit, but reshape cuts the tokens into heads, not the features; use split_heads and merge_heads."""
+    q, k, v = (reshaped_heads(x @ w, num_heads) for w in (w_query, w_key, w_value))
+    return linformer_attention(q, k, v, E, F).reshape(x.shape) @ w_output
+
+
+def reshaped_heads(x: Tensor, num_heads: int) -> Tensor:
+    """Shape: (batch, n, d_model) -> (batch, num_heads, n, d_head), in the order of memory: wrong."""
+    return x.reshape(len(x), num_heads, x.size(1), -1)
 
 
 def queries_compressed_too(x, w_query, w_key, w_value, w_output, E, F, num_heads):
@@ -235,7 +277,7 @@ def keys_with_bias(slots: Tensor, weight: Tensor, bias: Tensor, E: Tensor) -> Te
 
 def draw_bias(seed: int) -> tuple[Tensor, ...]:
     """Compressed tokens, a weight, a bias, and the E that compressed them."""
-    n, slots, d = SIZES[seed % len(SIZES)]
+    n, slots, d = row(seed, SIZES)
     x, weight, bias, E = normal(seed, (BATCH, n, d), (d, d + 1), (d + 1,), (slots, n))
     return E @ x, weight, bias, E
 
@@ -275,7 +317,7 @@ def padded_slots(x: Tensor, mask: Tensor, E: Tensor) -> Tensor:
 
 def draw_padded(seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """A batch whose padding holds infinities: at the left of one sample, at the right of the other."""
-    n, slots, d = SIZES[seed % len(SIZES)]
+    n, slots, d = row(seed, SIZES)
     x, E = normal(seed, (BATCH, n, d), (slots, n))
     tokens = torch.arange(n)
     mask = torch.stack([tokens >= n // 3, tokens < n // 2])  # nothing is real in the second where n = 1
@@ -309,11 +351,257 @@ def averaged_over_real_tokens(x, mask, E):
     return padded_slots(x, mask, E) / lengths
 
 
+def slots_filled(x, mask, E):
+    """The mask is one of tokens, and E @ x has slots: every slot already mixes the padding, so fill x before E is applied."""
+    return (E @ x).masked_fill(~mask[..., None], 0.0)
+
+
+def slots_multiplied(x, mask, E):
+    """The mask belongs to tokens, and E @ x has slots, each of which holds some padding; fill x where ~mask, then apply E."""
+    return (E @ x) * mask[..., None]
+
+
+def first_slots_filled(x, mask, E):
+    """A mask of tokens, cut to proj_dim, hides slots: but slot i is not token i, it mixes all. Fill x before E is applied."""
+    return (E @ x).masked_fill(~mask[:, : len(E), None], 0.0)
+
+
 def slots_zeroed(x, mask, E):
     """You zeroed slots, not tokens: every slot mixes all tokens, so padding must go before E is applied."""
-    slots = E @ x
     kept = torch.arange(len(E)) < mask.sum(-1, keepdim=True)
-    return slots.masked_fill(~kept[..., None], 0.0)
+    return (E @ x).masked_fill(~kept[..., None], 0.0)
+
+
+# 6.7: the whole layer
+
+
+class Uses(nn.Module):
+    """Everything that is asked of a layer, in one call, so that it can be made with the weights that are drawn."""
+
+    def __init__(self, layer: nn.Module):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor, padding_mask: Tensor, seq_len: int) -> tuple[Tensor, ...]:
+        """The slots; then outputs without padding, with 1,000 in the padding and with infinities there."""
+        spoilt = [x.masked_fill(~padding_mask[..., None], fill) for fill in (1000.0, math.inf)]
+        outputs = self.layer(x), *(self.layer(padded, padding_mask) for padded in spoilt)
+        self.count(x.new_zeros(1, seq_len, x.size(-1)))
+        self.refuse(x.new_zeros(1, seq_len + 1, x.size(-1)))
+        return *self.layer.slots(x), *outputs
+
+    def count(self, x: Tensor) -> None:
+        """Complain where the slots of a text of seq_len tokens cost more than E X, F X and their products with W."""
+        proj_dim, n = self.layer.E.weight.shape
+        d_model = x.size(-1)
+        cheap = 2 * 2 * (proj_dim * n * d_model + proj_dim * d_model * d_model)
+        with FlopCounterMode(display=False) as counter:
+            self.layer.slots(x)
+        if counter.get_total_flops() > cheap:
+            raise AssertionError(
+                f"slots(x) takes {counter.get_total_flops():,} operations, the cheap order {cheap:,}"
+            )
+
+    def refuse(self, x: Tensor) -> None:
+        """Complain unless a text of one token too many raises ValueError with both numbers."""
+        n = x.size(1)
+        try:
+            self.layer(x)
+        except Exception as error:
+            if not isinstance(error, ValueError):
+                raise AssertionError(f"{n} tokens raised {type(error).__name__}, not ValueError") from error
+            if not {str(n), str(n - 1)} <= {*re.findall(r"\d+", str(error))}:
+                raise AssertionError(f"the ValueError does not say both {n} and {n - 1}") from error
+        else:
+            raise AssertionError(f"{n} tokens went through, E and F are for {n - 1}; expected ValueError")
+
+
+def use_layer(attempt, x, padding_mask, query, key, value, output, bias, E, F, num_heads):
+    """Build the layer, give it the drawn weights, and use it."""
+    projections = (LearnedProjection(E.size(1), E.size(0)) for _ in "EF")
+    layer = attempt(x.size(-1), num_heads, *projections)
+    weights = {"query": query, "key": key, "value": value, "output": output, "E": E, "F": F}
+    named = {f"layer.{name}.weight": weight for name, weight in weights.items()} | {"layer.output.bias": bias}
+    return functional_call(Uses(layer), named, (x, padding_mask, E.size(1)), strict=True)
+
+
+def draw_whole_layer(seed: int) -> tuple:
+    """A batch with its mask, the layer's weights, E and F for texts as long or longer, and the number of heads."""
+    n, longer, slots, d_head, heads = row(
+        seed, ((7, 0, 4, 5, 3), (5, 3, 3, 4, 2), (1, 4, 2, 3, 5), (9, 2, 6, 3, 4))
+    )
+    d, seq_len = heads * d_head, max(n + longer, slots + 1)
+    x, *weights = normal(seed, (BATCH, n, d), *4 * [(d, d)], (d,), *2 * [(slots, seq_len)])
+    scaled = [weight / math.sqrt(weight.size(-1)) for weight in weights]
+    tokens = torch.arange(n)
+    mask = torch.stack([tokens >= n // 3, tokens < n // 2])  # nothing is real in the second where n = 1
+    return x, mask, *scaled, heads
+
+
+class MaskIgnored(LinformerAttention):
+    """The mask is not used: zeros must take the place of padding in x before E and F mix it into every slot."""
+
+    def forward(self, x, padding_mask=None):
+        return super().forward(x)
+
+
+class MaskMultiplied(LinformerAttention):
+    """You multiply by the mask: 0 · ∞ and 0 · NaN are NaN, so bad padding comes through. Use masked_fill."""
+
+    def forward(self, x, padding_mask=None):
+        return super().forward(x if padding_mask is None else x * padding_mask[..., None])
+
+
+class RealTokensZeroed(LinformerAttention):
+    """You put zeros where the tokens are real: True means a real token, so fill where ~padding_mask."""
+
+    def forward(self, x, padding_mask=None):
+        return super().forward(x, None if padding_mask is None else ~padding_mask)
+
+
+class SlotsMasked(LinformerAttention):
+    """You mask the scores, but their columns are slots, not tokens, and each holds some padding. Fill x before E is applied."""
+
+    def forward(self, x, padding_mask=None):
+        q, (keys, values) = self.split(self.query(x)), self.slots(x)
+        scores = q @ keys.mT / math.sqrt(q.size(-1))
+        if padding_mask is not None:
+            scores = scores.masked_fill(~padding_mask[:, None, None, :], -math.inf)
+        return self.output(merge_heads(scores.softmax(dim=-1) @ values))
+
+
+class PaddingAsksBack(LinformerAttention):
+    """Slots are right, but the queries still read what stands in the padding: make the filled x once, and use it for all three."""
+
+    def forward(self, x, padding_mask=None):
+        keys, values = self.slots(real_tokens(x, padding_mask))
+        q = self.split(self.query(x))
+        return self.output(merge_heads(functional.scaled_dot_product_attention(q, keys, values)))
+
+
+class PaddingOutOfSlotsOnlyForKeys(LinformerAttention):
+    """The values still hold the padding: both keys and values are made of the x that has zeros there."""
+
+    def forward(self, x, padding_mask=None):
+        real = real_tokens(x, padding_mask)
+        keys, values = self.slots(real)[0], self.slots(x)[1]
+        q = self.split(self.query(real))
+        return self.output(merge_heads(functional.scaled_dot_product_attention(q, keys, values)))
+
+
+class LongerCut(LinformerAttention):
+    """A text longer than seq_len is cut, and nobody is told what is missing: raise ValueError with both numbers."""
+
+    def slots(self, x):
+        return super().slots(x[:, : self.E.seq_len])
+
+
+class LongerCrashes(LinformerAttention):
+    """A text longer than seq_len fails somewhere inside; compare n with E.weight.size(-1) and raise ValueError with both numbers."""
+
+    def slots(self, x):
+        for_keys, for_values = (E.weight[:, : x.size(1)] @ x for E in (self.E, self.F))
+        return self.split(self.key(for_keys)), self.split(self.value(for_values))
+
+
+class LongerWithoutNumbers(LinformerAttention):
+    """Your ValueError lacks a number: whoever reads it wants to know how long the text was and how long it may be."""
+
+    def forward(self, x, padding_mask=None):
+        if x.size(1) > self.E.seq_len:
+            raise ValueError("the text is too long")
+        return super().forward(x, padding_mask)
+
+
+class LastColumns(LinformerAttention):
+    """A text of n tokens uses the first n columns of E and F; yours uses the last."""
+
+    def slots(self, x):
+        return super().slots(functional.pad(x, (0, 0, max(0, self.E.seq_len - x.size(1)), 0)))
+
+
+class ShorterRefused(LinformerAttention):
+    """A text shorter than seq_len is welcome: it uses the first n columns, E.weight[:, :n]."""
+
+    def slots(self, x):
+        for_keys, for_values = self.E.weight @ x, self.F.weight @ x
+        return self.split(self.key(for_keys)), self.split(self.value(for_values))
+
+
+class WeightsOfTheOthers(LinformerAttention):
+    """E and F are swapped: E compresses what becomes the keys, F what becomes the values."""
+
+    def __init__(self, d_model, num_heads, E, F):
+        super().__init__(d_model, num_heads, E, F)
+        self.E, self.F = F, E
+
+    def slots(self, x):
+        for_keys, for_values = self.F(x), self.E(x)
+        return self.split(self.key(for_keys)), self.split(self.value(for_values))
+
+
+class EForBoth(LinformerAttention):
+    """Your values are compressed by E as well; F is theirs."""
+
+    def slots(self, x):
+        return tuple(self.split(W(self.E(x))) for W in (self.key, self.value))
+
+
+class DearOrder(LinformerAttention):
+    """You apply the key and value weights to all n tokens; compress first, (E X) W, and proj_dim rows are left for them."""
+
+    def slots(self, x):
+        return self.E(self.split(self.key(x))), self.F(self.split(self.value(x)))
+
+
+class ScaledByTheModel(LinformerAttention):
+    """√d counts the features of one head, d_head, not all d_model of them."""
+
+    def attend(self, q, k, v, padding_mask):
+        return super().attend(q / math.sqrt(self.num_heads), k, v, padding_mask)
+
+
+class Unscaled(LinformerAttention):
+    """The scores are not divided by √d_head."""
+
+    def attend(self, q, k, v, padding_mask):
+        return super().attend(q * math.sqrt(q.size(-1)), k, v, padding_mask)
+
+
+class MergedByReshape(LinformerAttention):
+    """Merging by reshape alone joins features of different tokens; bring heads and features together first, as merge_heads does."""
+
+    def forward(self, x, padding_mask=None):
+        heads = self.attend(*self.project(x, padding_mask), padding_mask)
+        return self.output(heads.reshape(x.shape))
+
+
+class CutByReshape(LinformerAttention):
+    """reshape(batch, num_heads, …) mixes features of different tokens into a head; cut the features only, as split_heads does."""
+
+    def split(self, x):
+        return reshaped_heads(x, self.num_heads)
+
+
+class OneWideHead(LinformerAttention):
+    """You attend with all d_model features at once: cut queries, keys and values into heads first."""
+
+    def split(self, x):
+        return x[:, None]
+
+
+class BiasLost(LinformerAttention):
+    """The output layer has a bias, and yours is lost: call self.output(…) instead of multiplying by its weight."""
+
+    def forward(self, x, padding_mask=None):
+        return super().forward(x, padding_mask) - self.output.bias
+
+
+class HeadsNotMixed(LinformerAttention):
+    """The last step is missing: self.output mixes the merged heads."""
+
+    def forward(self, x, padding_mask=None):
+        return merge_heads(self.attend(*self.project(x, padding_mask), padding_mask))
 
 
 EXERCISES = (
@@ -325,12 +613,18 @@ EXERCISES = (
         trains="where E and F stand, and what they leave alone",
         reference=linformer_attention,
         draw=draw_attention,
+        gradients=("q", "k", "v", "E", "F"),
+        part="linformer_attention",
         mistakes=(
             E_on_features,
             E_transposed,
             E_and_F_swapped,
             E_for_both,
             values_not_compressed,
+            values_in_chapter_1,
+            values_beyond_the_slots,
+            values_forgotten,
+            full_attention,
             softmax_over_tokens,
             scaled_by_slots,
             linformer_unscaled,
@@ -372,6 +666,7 @@ EXERCISES = (
         trains="which axis a linear layer acts on",
         reference=compress_length,
         draw=draw_length,
+        gradients=("x", "weight"),
         mistakes=(linear_on_features, not_turned_back, reshaped, reshaped_back, along_heads),
         hints=(
             "A linear layer acts on the last axis, whatever stands there.",
@@ -387,11 +682,14 @@ EXERCISES = (
         trains="the whole layer, from tokens to tokens",
         reference=multi_head_linformer,
         draw=draw_layer,
+        gradients=("x", "w_query", "w_key", "w_value", "w_output", "E", "F"),
         mistakes=(
             one_wide_head,
             heads_not_mixed,
             weights_from_the_left,
             merged_by_reshape,
+            cut_by_reshape,
+            reshaped_there_and_back,
             queries_compressed_too,
             E_in_both_places,
             scaled_by_the_model,
@@ -410,6 +708,7 @@ EXERCISES = (
         trains="the cheap order, and its trap",
         reference=keys_with_bias,
         draw=draw_bias,
+        gradients=("slots", "weight", "bias", "E"),
         mistakes=(
             bias_as_it_is,
             bias_forgotten,
@@ -431,18 +730,62 @@ EXERCISES = (
         trains="padding goes before E, not after",
         reference=padded_slots,
         draw=draw_padded,
+        gradients=("x", "E"),
         mistakes=(
             padding_kept,
             multiplied_by_the_mask,
             first_tokens_taken,
             real_tokens_zeroed,
             averaged_over_real_tokens,
+            slots_filled,
+            slots_multiplied,
+            first_slots_filled,
             slots_zeroed,
         ),
         hints=(
             "What may a padded token add to a sum over tokens?",
             "mask[..., None] is (batch, n, 1) and fits x, (batch, n, d).",
             "x.masked_fill(~mask[..., None], …), and then E from the left.",
+        ),
+    ),
+    Exercise(
+        id="6.7",
+        question="Write the whole layer: slots(x) in the cheap order, forward(x, padding_mask) for every length.",
+        difficulty=3,
+        minutes=25,
+        trains="all of the chapter in one module, which the later chapters run",
+        reference=LinformerAttention,
+        draw=draw_whole_layer,
+        gradients=("x", "query", "key", "value", "output", "bias", "E", "F"),
+        use=use_layer,
+        part="linformer_layer",
+        mistakes=(
+            MaskIgnored,
+            MaskMultiplied,
+            RealTokensZeroed,
+            SlotsMasked,
+            PaddingAsksBack,
+            PaddingOutOfSlotsOnlyForKeys,
+            LongerCut,
+            LongerCrashes,
+            LongerWithoutNumbers,
+            LastColumns,
+            ShorterRefused,
+            WeightsOfTheOthers,
+            EForBoth,
+            DearOrder,
+            ScaledByTheModel,
+            Unscaled,
+            MergedByReshape,
+            CutByReshape,
+            OneWideHead,
+            BiasLost,
+            HeadsNotMixed,
+        ),
+        hints=(
+            "Three questions first, in forward: is x too long, which tokens are real, what do the queries read?",
+            "E.weight[:, :n] @ x is (batch, proj_dim, d_model); self.key of it, split, (batch, heads, proj_dim, d_head).",
+            "x = x.masked_fill(~padding_mask[..., None], 0.0); keys, values = self.slots(x); then the queries, softmax, …",
         ),
     ),
 )

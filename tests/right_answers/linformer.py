@@ -1,4 +1,251 @@
 """Right answers: linformer."""
 
-RIGHT = {}
-SAME = {}
+import math
+
+import numpy
+import torch
+from torch import nn
+from torch.nn import functional
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.heads import merge_heads, split_heads
+from linformer_from_scratch.linformer import linformer_attention
+
+# 6.1
+
+
+def fused_kernel(q, k, v, E, F):
+    return functional.scaled_dot_product_attention(q, E @ k, F @ v)
+
+
+def by_einsum(q, k, v, E, F):
+    scores = torch.einsum("bhnd,km,bhmd->bhnk", q, E, k) / q.shape[-1] ** 0.5
+    return torch.einsum("bhnk,km,bhmd->bhnd", scores.softmax(3), F, v)
+
+
+def in_double(q, k, v, E, F):
+    q, k, v, E, F = (x.double() for x in (q, k, v, E, F))
+    return scaled_dot_product_attention(q, E @ k, F @ v)
+
+
+def query_by_query(q, k, v, E, F):
+    keys, values = E @ k / math.sqrt(q.size(-1)), F @ v
+    rows = [
+        ((q[:, :, i, None] * keys).sum(-1).softmax(-1)[..., None] * values).sum(2) for i in range(q.size(2))
+    ]
+    return torch.stack(rows, dim=2)
+
+
+def exponentials_by_hand(q, k, v, E, F):
+    scores = q @ (E @ k).mT / q.size(-1) ** 0.5
+    exps = (scores - scores.amax(-1, keepdim=True)).exp()
+    return exps @ (F @ v) / exps.sum(-1, keepdim=True)
+
+
+# 6.2
+
+
+def one_hot(keep, n):
+    return functional.one_hot(keep, n)
+
+
+def compared(keep, n):
+    return (keep[:, None] == torch.arange(n)).double()
+
+
+def in_loops(keep, n):
+    return [[1 if token == kept else 0 for token in range(n)] for kept in keep.tolist()]
+
+
+def numpy_identity(keep, n):
+    return numpy.eye(n)[keep.numpy()]
+
+
+def scattered(keep, n):
+    return torch.zeros(len(keep), n).scatter_(1, keep[:, None], 1.0)
+
+
+# 6.3
+
+
+def from_the_left(x, weight):
+    return weight @ x
+
+
+def length_by_einsum(x, weight):
+    return torch.einsum("kn,bhnd->bhkd", weight, x)
+
+
+def length_by_a_layer(x, weight):
+    def layer(rows):
+        return functional.linear(rows, weight)
+
+    return layer(x.transpose(2, 3)).transpose(2, 3)
+
+
+def length_by_a_convolution(x, weight):
+    return functional.conv1d(x.flatten(0, 1), weight[..., None]).unflatten(0, x.shape[:2])
+
+
+def length_in_double(x, weight):
+    return (x.double().swapaxes(-1, -2) @ weight.double().T).swapaxes(-1, -2)
+
+
+# 6.4
+
+
+def head_after_head(x, w_query, w_key, w_value, w_output, E, F, num_heads):
+    blocks = [w.chunk(num_heads, dim=1) for w in (w_query, w_key, w_value)]
+    heads = [linformer_attention(x @ q, x @ k, x @ v, E, F) for q, k, v in zip(*blocks, strict=True)]
+    return torch.cat(heads, dim=-1) @ w_output
+
+
+def compressed_first(x, w_query, w_key, w_value, w_output, E, F, num_heads):
+    made = (split_heads(y, num_heads) for y in (x @ w_query, E @ x @ w_key, F @ x @ w_value))
+    return merge_heads(functional.scaled_dot_product_attention(*made)) @ w_output
+
+
+def layer_by_einsum(x, w_query, w_key, w_value, w_output, E, F, num_heads):
+    q, k, v = (x @ w for w in (w_query, w_key, w_value))
+    q, k, v = (y.reshape(*y.shape[:2], num_heads, -1) for y in (q, torch.einsum("kn,bnd->bkd", E, k), F @ v))
+    weights = torch.einsum("bnhd,bkhd->bhnk", q, k).div(q.size(-1) ** 0.5).softmax(-1)
+    return torch.einsum("bhnk,bkhd->bnhd", weights, v).flatten(2) @ w_output
+
+
+def layer_in_double(x, w_query, w_key, w_value, w_output, E, F, num_heads):
+    doubles = (y.double() for y in (x, w_query, w_key, w_value, w_output, E, F))
+    return head_after_head(*doubles, num_heads)
+
+
+# 6.5
+
+
+def ones_compressed(slots, weight, bias, E):
+    return slots @ weight + E @ torch.ones(E.size(1), 1) * bias
+
+
+def outer(slots, weight, bias, E):
+    return slots @ weight + torch.outer(E.sum(1), bias)
+
+
+def bias_by_einsum(slots, weight, bias, E):
+    return torch.einsum("bkd,dm->bkm", slots, weight) + torch.einsum("kn,m->km", E, bias)
+
+
+def bias_as_one_more_feature(slots, weight, bias, E):
+    ones = E.sum(1)[None, :, None].expand(len(slots), -1, 1)
+    return torch.cat([slots, ones], dim=-1) @ torch.cat([weight, bias[None]])
+
+
+def bias_in_double(slots, weight, bias, E):
+    return slots.double() @ weight.double() + E.double().sum(1)[:, None] * bias.double()
+
+
+# 6.6
+
+
+def by_where(x, mask, E):
+    return E @ torch.where(mask.unsqueeze(-1), x, torch.zeros(()))
+
+
+def sample_by_sample(x, mask, E):
+    return torch.stack([E[:, real] @ tokens[real] for tokens, real in zip(x, mask, strict=True)])
+
+
+def set_on_a_copy(x, mask, E):
+    x = x.clone()
+    x[~mask] = 0
+    return torch.einsum("kn,bnd->bkd", E, x)
+
+
+def padding_in_double(x, mask, E):
+    return E.double() @ x.double().masked_fill(mask.logical_not()[:, :, None], 0)
+
+
+# 6.7
+
+
+class FromTheChapter(nn.Module):
+    def __init__(self, d_model, num_heads, E, F):
+        super().__init__()
+        self.num_heads = num_heads
+        self.query = nn.Linear(d_model, d_model, bias=False)
+        self.key = nn.Linear(d_model, d_model, bias=False)
+        self.value = nn.Linear(d_model, d_model, bias=False)
+        self.output = nn.Linear(d_model, d_model)
+        self.E, self.F = E, F
+
+
+class WithColumns(FromTheChapter):
+    def slots(self, x):
+        n = x.size(1)
+        keys = self.key(self.E.weight[:, :n] @ x)
+        values = self.value(self.F.weight[:, :n] @ x)
+        return split_heads(keys, self.num_heads), split_heads(values, self.num_heads)
+
+    def forward(self, x, padding_mask=None):
+        longest = self.E.weight.size(1)
+        if x.size(1) > longest:
+            raise ValueError(f"{x.size(1)} tokens, at most {longest}")
+        if padding_mask is not None:
+            x = x.masked_fill(~padding_mask[..., None], 0.0)
+        q = split_heads(self.query(x), self.num_heads)
+        return self.output(merge_heads(scaled_dot_product_attention(q, *self.slots(x))))
+
+
+class WithModules(FromTheChapter):
+    def slots(self, x):
+        return split_heads(self.key(self.E(x)), self.num_heads), split_heads(
+            self.value(self.F(x)), self.num_heads
+        )
+
+    def forward(self, x, padding_mask=None):
+        x = x if padding_mask is None else torch.where(padding_mask[..., None], x, 0.0)
+        q = split_heads(self.query(x), self.num_heads)
+        return self.output(merge_heads(functional.scaled_dot_product_attention(q, *self.slots(x))))
+
+
+class WithZeros(FromTheChapter):
+    def slots(self, x):
+        missing = self.E.weight.size(1) - x.size(1)
+        if missing < 0:
+            raise ValueError(f"{x.size(1)} tokens are more than {self.E.weight.size(1)}")
+        x = functional.pad(x, (0, 0, 0, missing))
+        both = torch.einsum("skn,bnd->sbkd", torch.stack([self.E.weight, self.F.weight]), x)
+        made = (layer(y) for layer, y in zip((self.key, self.value), both, strict=True))
+        return tuple(y.unflatten(2, (self.num_heads, -1)).transpose(1, 2) for y in made)
+
+    def forward(self, x, padding_mask=None):
+        if padding_mask is not None:
+            x = x.clone()
+            x[~padding_mask] = 0
+        keys, values = self.slots(x)
+        d_head = keys.size(-1)
+        q = self.query(x).unflatten(2, (self.num_heads, d_head))
+        scores = torch.einsum("bnhd,bhkd->bhnk", q, keys) / d_head**0.5
+        return self.output(torch.einsum("bhnk,bhkd->bnhd", scores.softmax(-1), values).flatten(2))
+
+
+class HeadAfterHead(WithColumns):
+    def forward(self, x, padding_mask=None):
+        if x.size(1) > self.E.weight.size(1):
+            raise ValueError(f"got {x.size(1)} tokens, expected at most {self.E.weight.size(1)} tokens")
+        real = x if padding_mask is None else x.masked_fill(padding_mask.logical_not().unsqueeze(2), 0)
+        keys, values = self.slots(real)
+        queries = self.query(real).chunk(self.num_heads, dim=-1)
+        heads = [scaled_dot_product_attention(q, keys[:, i], values[:, i]) for i, q in enumerate(queries)]
+        return self.output(torch.cat(heads, dim=-1))
+
+
+RIGHT = {
+    "6.1": (fused_kernel, by_einsum, in_double, query_by_query, exponentials_by_hand),
+    "6.2": (one_hot, compared, in_loops, numpy_identity, scattered),
+    "6.3": (from_the_left, length_by_einsum, length_by_a_layer, length_by_a_convolution, length_in_double),
+    "6.4": (head_after_head, compressed_first, layer_by_einsum, layer_in_double),
+    "6.5": (ones_compressed, outer, bias_by_einsum, bias_as_one_more_feature, bias_in_double),
+    "6.6": (by_where, sample_by_sample, set_on_a_copy, padding_in_double),
+    "6.7": (WithColumns, WithModules, WithZeros, HeadAfterHead),
+}
+SAME = {
+    "6.5": {"-1 -> +1": "E has two axes, so its last is axis 1"},
+}
