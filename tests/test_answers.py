@@ -52,9 +52,9 @@ CELLS = {  # source, and what is seen: the kind of output and how its text begin
     "a quiz at the end": ("quiz('00')", [("execute_result", "Quiz 00")]),
     "progress": (
         "progress()\ncheck('0.1', right)",
-        [("display_data", "chapter"), ("execute_result", PASSED)],
+        [("display_data", "00_start_here"), ("execute_result", PASSED)],
     ),
-    "progress at the end": ("progress()", [("execute_result", "chapter")]),
+    "progress at the end": ("progress()", [("execute_result", "00_start_here")]),
     "nothing": ("n = 1", []),
 }
 

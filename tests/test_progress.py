@@ -2,19 +2,23 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from linformer_from_scratch.course.files import locked
-from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, check, hint, progress
-from linformer_from_scratch.exercises.progress import State, Table, load, open_hint, record_pass
+from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, check, hint, progress, reset
+from linformer_from_scratch.exercises.overview import Overview
+from linformer_from_scratch.exercises.progress import State, load, open_hint, record_pass
 
 kept = import_module("linformer_from_scratch.exercises.progress")  # its name in the package is a function's
 PASSED = EXERCISES["0.1"].reference
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -163,30 +167,70 @@ def test_hints_open_one_by_one_and_the_last_stays(file):
     assert [repr(hint("1.2")).count("\n") for _ in range(4)] == [2, 3, 4, 4]
 
 
-def test_the_table_sorts_by_chapter_into_passed_hinted_and_open():
-    chapters = {"00 start": ["0.1"], "01 next": ["1.1", "1.2", "1.3"], "02 last": []}
-    table = Table(chapters, State({"1.1", "1.2"}, {"1.2": 1, "1.3": 2}))
-    assert repr(table) == (
-        "chapter   passed   hinted  open\n"
-        "00 start  –        –       0.1\n"
-        "01 next   1.1 1.2  1.3     –\n"
-        "02 last   –        –       –\n"
-        "2 of 4 exercises passed"
+def exercises(*parts, chapter=1):
+    """Exercises of 5, 6, … minutes, of which nothing else counts."""
+    known = EXERCISES["0.1"]
+    return tuple(
+        replace(known, id=f"{chapter}.{i}", minutes=4 + i, part=part) for i, part in enumerate(parts, start=1)
     )
-    page = table._repr_html_()
-    assert all(f">{cell}</td>" in page for cell in ("01 next", "1.1 1.2", "1.3", "–")) and "2 of 4" in page
 
 
-def test_the_table_is_the_same_for_the_same_state(file):
+CHAPTERS_OF_TWO = {"01_first": exercises("", "wheel", ""), "02_last": exercises("cart", chapter=2)}
+
+
+def test_the_overview_shows_bars_parts_what_is_next_and_minutes():
+    shown = Overview(CHAPTERS_OF_TWO, State({"1.1", "1.2"}, {"1.3": 2}), {"wheel"})
+    assert repr(shown) == (
+        "01_first  ██████░░░░  2 of 3  1.3 (2 hints)\n"
+        "02_last   ░░░░░░░░░░  0 of 1  2.1\n"
+        "my_linformer.py: ● wheel  ○ cart\n"
+        "next: 1.3, 7 minutes, in 01_first.ipynb\n"
+        "2 of 4 exercises passed, 11 of 23 minutes"
+    )
+    page = shown._repr_html_()
+    assert all(f">{cell}</td>" in page for cell in ("01_first", "██████░░░░", "2 of 3", "1.3 (2 hints)"))
+    assert '<a href="01_first.ipynb">1.3, 7 minutes</a>' in page and "11 of 23 minutes" in page
+
+
+def test_the_overview_of_all_that_is_done():
+    shown = repr(Overview(CHAPTERS_OF_TWO, State({"1.1", "1.2", "1.3", "2.1"}), {"wheel", "cart"}))
+    assert "○" not in shown and "next: nothing is open" in shown and "23 of 23 minutes" in shown
+
+
+def test_the_link_leads_to_a_notebook(file):
+    (target,) = re.findall(r'href="(.*?)"', progress()._repr_html_())
+    assert (ROOT / "chapters" / target).is_file()
+
+
+def test_the_overview_is_the_same_for_the_same_state(file):
     hint("1.1")
     assert repr(progress()) == repr(progress()) and progress()._repr_html_() == progress()._repr_html_()
 
 
-def test_every_exercise_stands_in_the_table(file):
+def test_every_exercise_stands_in_the_overview(file):
     for number in CHAPTERS:
-        assert f"\n{number} " in "\n" + repr(progress())
+        assert f"\n{number}_" in "\n" + repr(progress())
     for id in EXERCISES:
         assert f" {id}" in repr(progress())
+
+
+def test_reset_opens_one_exercise_again_and_no_other(file):
+    check("0.1", PASSED), record_pass("1.1"), hint("0.1"), hint("1.2")
+    assert repr(reset("0.1")) == "○ 0.1 is open again"
+    assert load() == State({"1.1"}, {"1.2": 1})
+    assert repr(reset("0.1")) == "○ 0.1 was open already"
+    assert repr(reset("1.2")) == "○ 1.2 is open again" and load() == State({"1.1"})
+    assert reset("77.1").status == "failed"
+    check("0.1", PASSED)
+    assert load().passed == {"0.1", "1.1"}
+
+
+def test_reset_works_where_nothing_can_be_written(file, monkeypatch, capsys):
+    monkeypatch.setenv("LINFORMER_PROGRESS", str(no_folder(file)))
+    check("0.1", PASSED)
+    reset("0.1")
+    assert load() == State()
+    assert "stays as it was in kept.json, which cannot be written" in capsys.readouterr().out
 
 
 BAD = {

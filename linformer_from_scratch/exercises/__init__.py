@@ -15,7 +15,8 @@ from linformer_from_scratch.course.files import PACKAGE
 from linformer_from_scratch.exercises import parts
 from linformer_from_scratch.exercises.answers import to_be_seen
 from linformer_from_scratch.exercises.engine import Exercise, Hints, Result, described, judge
-from linformer_from_scratch.exercises.progress import Table, load, open_hint, record_pass
+from linformer_from_scratch.exercises.overview import Overview
+from linformer_from_scratch.exercises.progress import forget, load, open_hint, record_pass
 from linformer_from_scratch.exercises.quiz import quiz_widget
 
 STEMS = (
@@ -87,13 +88,20 @@ def quiz(chapter: str):
     return to_be_seen(quiz_widget(chapter, CHAPTERS[chapter].QUIZ))
 
 
-def progress() -> Table:
-    """Show by chapter which exercises are passed, which have open hints, and which are open."""
-    rows = {
-        f"{number} {stem}": CHAPTERS[number].EXERCISES for number, stem in zip(CHAPTERS, STEMS, strict=True)
+def progress() -> Overview:
+    """Show how far each chapter is, which parts of your own Linformer stand, what is next, and minutes."""
+    chapters = {
+        f"{number}_{stem}": CHAPTERS[number].EXERCISES for number, stem in zip(CHAPTERS, STEMS, strict=True)
     }
-    ids = {title: [exercise.id for exercise in exercises] for title, exercises in rows.items()}
-    return to_be_seen(Table(ids, load()))
+    return to_be_seen(Overview(chapters, load(), parts.kept()))
+
+
+def reset(id: str) -> Result:
+    """Let an exercise be open again, its hints closed; what is in my_linformer.py stays there."""
+    if not _known(id, EXERCISES):
+        return _unknown_exercise(id)
+    known = forget(id)
+    return to_be_seen(Result(id, "open", f"{id} is open again" if known else f"{id} was open already"))
 
 
 def _is_ours(attempt: object) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from linformer_from_scratch.course.files import atomic_write, locked
 from linformer_from_scratch.exercises import progress
 from linformer_from_scratch.exercises.compare import name_of
-from linformer_from_scratch.exercises.engine import Exercise, first_line, judge
+from linformer_from_scratch.exercises.engine import RAISED, Exercise, first_line, judge
 from linformer_from_scratch.exercises.standalone import standalone
 
 NAME = "my_linformer.py"
@@ -92,7 +92,8 @@ def with_part(head: str, parts: list[Part], exercise: Exercise, attempt: Callabl
     """
     place = order.index(exercise.part)
     earlier = [part for part in parts if part.part in order[:place]]
-    new = Part(exercise.part, attempt.__name__, standalone(attempt, {part.name for part in earlier}))
+    code = standalone(attempt, {part.name for part in earlier})
+    new = Part(exercise.part, attempt.__name__, code)
     for i, old in enumerate(parts):
         if old.part == new.part:
             if (old.name, old.code) != (new.name, new.code):
@@ -102,7 +103,11 @@ def with_part(head: str, parts: list[Part], exercise: Exercise, attempt: Callabl
         at = max((parts.index(part) + 1 for part in earlier), default=0)
         parts = [*parts[:at], new, *parts[at:]]
     text = written(head, parts)
-    result = judge(exercise, loaded(text, exercise.part))
+    try:
+        alone = loaded(text, exercise.part)
+    except RAISED as error:
+        raise ValueError(f"that file cannot be run ({described_error(error)})") from error
+    result = judge(exercise, alone)
     if result.status != "passed":
         raise ValueError(f"alone in a file it does not pass; {result.message}")
     return text
@@ -139,18 +144,25 @@ def load(exercise: Exercise) -> tuple[Callable, str]:
     theirs = f"the package's {exercise.reference.__name__} stands in"
     try:
         own = loaded(path().read_text(encoding="utf-8"), exercise.part) if path().exists() else None
-    except Exception as error:
-        said = first_line(error) or name_of(type(error))
-        return exercise.reference, f"{exercise.part}: {NAME} cannot be run ({said}); {theirs}"
+    except RAISED as error:
+        return (
+            exercise.reference,
+            f"{exercise.part}: {NAME} cannot be run ({described_error(error)}); {theirs}",
+        )
     if own is None:
         return exercise.reference, f"{exercise.part}: exercise {exercise.id} is open, {theirs}"
     return own, f"{exercise.part}: yours, {own.__name__} of {NAME}"
 
 
-def is_kept(part: str) -> bool:
-    """Does one's own file have it?"""
+def described_error(error: BaseException) -> str:
+    """An error in one line."""
+    said = first_line(error)
+    return f"{name_of(type(error))}{': ' * bool(said)}{said}"
+
+
+def kept() -> set[str]:
+    """The parts that one's own file has."""
     try:
-        _, parts = parsed(path().read_text(encoding="utf-8"))
+        return {part.part for part in parsed(path().read_text(encoding="utf-8"))[1]}
     except (OSError, UnicodeDecodeError):
-        return False
-    return any(known.part == part for known in parts)
+        return set()

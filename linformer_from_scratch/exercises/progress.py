@@ -6,14 +6,12 @@ another.
 """
 
 import contextlib
-import html
 import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from linformer_from_scratch.course.files import PACKAGE, atomic_write, locked
-from linformer_from_scratch.exercises.answers import Answer
 
 FORMAT = "linformer-from-scratch progress 1"  # tells our file from others of the same name
 NAME = ".progress.json"
@@ -164,52 +162,29 @@ def record_pass(id: str) -> None:
     remember(State({id}))
 
 
+def forget(id: str) -> bool:
+    """Let an exercise be open again, its hints closed; was anything known of it?"""
+    news = load()
+    if id not in news.passed and id not in news.hints:
+        return False
+    file = path()
+    unsaved = _unsaved.get(file, State())
+    _unsaved[file] = without(unsaved, id)
+    try:
+        with locked(file, PATIENCE):
+            write(file, without(sound(file), id))
+    except OSError as error:
+        print(f"{id} stays as it was in {file.name}, which cannot be written: {error.strerror or error}.")
+    return True
+
+
+def without(state: State, id: str) -> State:
+    """A state that does not know of one exercise."""
+    return State(state.passed - {id}, {known: count for known, count in state.hints.items() if known != id})
+
+
 def open_hint(id: str, steps: int) -> int:
     """Open one more hint, up to all steps, and return how many are open."""
     opened = min(load().hints.get(id, 0) + 1, steps)
     remember(State(hints={id: opened}))
     return opened
-
-
-COLUMNS = ("chapter", "passed", "hinted", "open")
-
-
-class Table(Answer):
-    """Where the learner stands, a row for each chapter: ids passed, opened a hint for, and neither."""
-
-    def __init__(self, chapters: dict[str, list[str]], state: State):
-        self.rows = [(chapter, *sorted_out(ids, state)) for chapter, ids in chapters.items()]
-        self.summary = (
-            f"{sum(id in state.passed for ids in chapters.values() for id in ids)} of "
-            f"{sum(map(len, chapters.values()))} exercises passed"
-        )
-
-    def as_text(self) -> str:
-        """Columns of words, and the sum below."""
-        rows = [COLUMNS, *self.rows]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
-        lines = (
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
-        )
-        return "\n".join([*(line.rstrip() for line in lines), self.summary])
-
-    def as_html(self) -> str:
-        """The same as a table."""
-        rows = _row("th", COLUMNS) + "".join(_row("td", row) for row in self.rows)
-        return f"<table>{rows}</table><p>{self.summary}</p>"
-
-
-def _row(tag: str, cells: tuple[str, ...]) -> str:
-    return (
-        "<tr>"
-        + "".join(f'<{tag} style="text-align: left">{html.escape(cell)}</{tag}>' for cell in cells)
-        + "</tr>"
-    )
-
-
-def sorted_out(ids: list[str], state: State) -> tuple[str, ...]:
-    """The ids passed, hinted and open, each as one text."""
-    passed = [id for id in ids if id in state.passed]
-    hinted = [id for id in ids if id not in state.passed and id in state.hints]
-    rest = [id for id in ids if id not in passed and id not in hinted]
-    return tuple(" ".join(group) or "–" for group in (passed, hinted, rest))

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import inspect
 import linecache
 import math
 import symtable
@@ -46,7 +47,7 @@ def standalone(attempt: Callable, known: set[str]) -> str:
 def compiled(attempt: Callable) -> tuple[types.CodeType, dict[str, object]]:
     """Code that was compiled where an attempt is written down, and the names that it sees."""
     functions = [*vars(attempt).values()] if isinstance(attempt, type) else [attempt]
-    for function in functions:
+    for function in map(inspect.unwrap, functions):
         if type(function) is types.FunctionType:
             return function.__code__, function.__globals__
     raise ValueError("it is neither a function nor a class with methods")

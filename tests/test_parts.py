@@ -1,0 +1,271 @@
+"""What passes as a part is kept in my_linformer.py, stands there by itself, and is what yours() gives."""
+
+import linecache
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+
+from linformer_from_scratch.exercises import EXERCISES, PARTS, check, parts, yours
+from linformer_from_scratch.exercises.standalone import standalone
+
+ATTENTION = """
+def attend(q, k, v, mask=None):
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return scores.softmax(-1).nan_to_num(0.0) @ v
+"""
+LINFORMER = """
+def compressed(q, k, v, E, F):
+    return attend(q, E[..., : k.size(-2)] @ k, F[..., : v.size(-2)] @ v)
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setenv("LINFORMER_PROGRESS", str(tmp_path / "progress.json"))
+    return tmp_path / "my_linformer.py"
+
+
+@pytest.fixture
+def cell():
+    """Runs a cell as a notebook does: its source is known to linecache, its names to the later cells."""
+    names = {"__name__": "__main__"}
+
+    def run(source):
+        path = f"<cell {len(names)} {hash(source)}>"
+        linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
+        exec(compile(source, path, "exec"), names)
+        return names
+
+    return run
+
+
+def attempted(cell, source, name):
+    return cell(source)[name]
+
+
+def test_what_passes_is_kept_with_its_imports_and_given_by_yours(file, cell, capsys):
+    cell("import math")
+    result = check("1.6", attempted(cell, ATTENTION, "attend"))
+    assert result.message == "1.6 passed, kept as attention in my_linformer.py"
+    assert file.read_text() == (
+        f"{parts.HEAD}\n\n# ---- part attention: attend ----\n\nimport math\n\n{ATTENTION}"
+    )
+    mine = yours("attention")
+    assert capsys.readouterr().out == "attention: yours, attend of my_linformer.py\n"
+    x = torch.randn(2, 3, 4)
+    torch.testing.assert_close(mine(x, x, x), PARTS["attention"].reference(x, x, x))
+    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_the_package_stands_in_where_a_part_is_open(file, capsys):
+    assert yours("attention") is PARTS["attention"].reference
+    said = capsys.readouterr().out
+    assert said == ("attention: exercise 1.6 is open, the package's scaled_dot_product_attention stands in\n")
+    assert yours("attention", quiet=True) and capsys.readouterr().out == ""
+    with pytest.raises(ValueError, match="there is no part 'wheels'; the parts are attention, multi_head"):
+        yours("wheels")
+
+
+def test_what_fails_and_what_is_the_packages_own_is_not_kept(file):
+    check("1.6", lambda q, k, v, mask=None: v)
+    check("1.6", PARTS["attention"].reference)
+    check("0.1", EXERCISES["0.1"].reference)
+    assert not file.exists()
+
+
+def test_a_part_solved_again_replaces_the_old_one_which_stays_as_a_comment(file, cell):
+    cell("import math")
+    check("1.6", attempted(cell, ATTENTION, "attend"))
+    first = file.read_text()
+    check("1.6", attempted(cell, ATTENTION, "attend"))
+    assert file.read_text() == first, "the same once more changes nothing"
+    for name in ("second", "third"):
+        check("1.6", attempted(cell, ATTENTION.replace("attend", name), name))
+    text = file.read_text()
+    assert text.count("# ---- part ") == 1 and "# ---- part attention: third ----" in text
+    assert text.index("def third") < text.index("# def second") < text.index("# def attend")
+    for line in ATTENTION.splitlines():
+        assert line in text, "no line is lost"
+    assert yours("attention").__name__ == "third"
+
+
+def test_parts_stand_in_the_order_of_the_course_and_lines_between_them_stay(file, cell):
+    cell("import math\nfrom linformer_from_scratch.attention import scaled_dot_product_attention as attend")
+    check("6.1", attempted(cell, LINFORMER, "compressed"))
+    assert "from linformer_from_scratch.attention import scaled_dot_product_attention as attend" in (
+        file.read_text()
+    )
+    file.write_text(f"# mine\n{file.read_text()}\nNOTE = 'below'\n")
+    check("1.6", attempted(cell, ATTENTION, "attend"))
+    text = file.read_text()
+    assert text.startswith("# mine\n") and "NOTE = 'below'" in text
+    assert text.index("part attention") < text.index("part linformer_attention")
+
+
+def test_a_part_may_use_an_earlier_part(file, cell):
+    cell("import math")
+    check("1.6", attempted(cell, ATTENTION, "attend"))
+    result = check("6.1", attempted(cell, LINFORMER, "compressed"))
+    assert result.message.endswith("kept as linformer_attention in my_linformer.py")
+    assert file.read_text().count("def attend") == 1
+    assert yours("linformer_attention").__globals__["attend"].__name__ == "attend"
+
+
+def test_a_name_of_another_cell_is_named(file, cell):
+    cell("import math\nSCALE = 1.0\ndef score(q, k):\n    return SCALE * q @ k.mT / math.sqrt(q.size(-1))")
+    source = ATTENTION.replace("q @ k.mT / math.sqrt(q.size(-1))", "score(q, k) * SCALE")
+    result = check("1.6", attempted(cell, source, "attend"))
+    assert result.status == "passed"
+    assert result.message == (
+        "1.6 passed, not kept in my_linformer.py: it uses `SCALE` and `score` of another cell; "
+        "write what it needs into its own"
+    )
+    assert not file.exists()
+
+
+def test_helpers_and_imports_of_the_same_cell_come_along(file, cell):
+    source = (
+        "from math import inf as never\nimport math\n\nSCALE = 1.0\nUNUSED = 2\n\n\n"
+        "def score(q, k):\n    return SCALE * q @ k.mT / math.sqrt(q.size(-1))\n\n"
+        + ATTENTION.replace("q @ k.mT / math.sqrt(q.size(-1))", "score(q, k)").replace("-math.inf", "-never")
+    )
+    assert "kept as attention" in check("1.6", attempted(cell, source, "attend")).message
+    text = file.read_text()
+    assert "SCALE = 1.0" in text and "def score" in text and "UNUSED" not in text
+    assert text.index("import inf as never") < text.index("SCALE = 1.0") < text.index("def attend")
+
+
+CLASS = """
+class Doubling(nn.Linear):
+    size: int = WIDTH
+
+    @decorated
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.relu(super().forward(x)) * np.float32(2)
+"""
+
+
+def test_imports_are_found_for_every_kind_of_name(cell):
+    names = cell(
+        "import numpy as np\nimport torch.nn.functional as functional\nfrom torch import Tensor, nn\n"
+        "from functools import cache as decorated\nfrom math import pi as WIDTH"
+    )
+    with pytest.raises(ValueError, match="uses `WIDTH` of another cell"):  # whose value, pi, has no such name
+        standalone(attempted(cell, CLASS, "Doubling"), set())
+    del names["Doubling"]
+    names["pi"] = names.pop("WIDTH")
+    source = standalone(attempted(cell, CLASS.replace("WIDTH", "pi"), "Doubling"), set())
+    assert source.split("\n\n\n")[0].splitlines() == [
+        "import numpy as np",
+        "from functools import cache as decorated",
+        "from math import pi",
+        "from torch import Tensor",
+        "from torch import nn",
+        "from torch.nn import functional",
+    ]
+
+
+def test_decorated_functions_are_kept_with_their_decorator(file, cell):
+    cell("import math\nimport torch\n\n\ndef plain(function):\n    return function")
+    source = ATTENTION.replace("\ndef attend", "\n@torch.enable_grad()\ndef attend")
+    assert "kept as attention" in check("1.6", attempted(cell, source, "attend")).message
+    assert "@torch.enable_grad()\ndef attend" in file.read_text()
+
+
+def test_a_partial_function_is_not_kept(file, cell):
+    cell("import math\nfrom functools import partial")
+    source = ATTENTION.replace("attend(q", "whole(q") + "\nattend = partial(whole)\n"
+    said = check("1.6", attempted(cell, source, "attend")).message
+    assert said.endswith("not kept in my_linformer.py: it is neither a function nor a class with methods")
+
+
+def test_what_is_not_written_as_a_definition_is_not_kept(file, cell):
+    cell("import math")
+    lambdas = "attend = lambda q, k, v, mask=None: whole(q, k, v, mask)\n" + ATTENTION.replace(
+        "attend", "whole"
+    )
+    result = check("1.6", attempted(cell, lambdas, "attend"))
+    assert result.message == (
+        "1.6 passed, not kept in my_linformer.py: "
+        "it is not written as a def or a class at the left edge of its cell"
+    )
+
+
+def test_a_part_that_does_not_pass_alone_is_not_kept(file, cell):
+    cell("import math\nfrom math import sqrt as root")
+    check("1.6", attempted(cell, ATTENTION, "attend"))
+    text = (
+        file.read_text().replace("def attend", "def other").replace("attention: attend", "attention: other")
+    )
+    file.write_text(text + "\n\nattend = other  # what the file means by it\n")
+    file.write_text(
+        file.read_text().replace(
+            "def other(q, k, v, mask=None):", "def other(q, k, v, mask=None):\n    return v"
+        )
+    )
+    result = check("6.1", attempted(cell, LINFORMER, "compressed"))
+    assert result.status == "passed" and "not kept" in result.message
+
+
+@pytest.mark.parametrize(
+    "damage", ["def attend(:\n", "1 / 0\n", "import no_such_module\n", "raise SystemExit\n"]
+)
+def test_a_file_that_cannot_be_run_is_named_and_the_package_stands_in(file, cell, capsys, damage):
+    cell("import math")
+    check("1.6", attempted(cell, ATTENTION, "attend"))
+    file.write_text(damage + file.read_text())
+    assert yours("attention") is PARTS["attention"].reference
+    said = capsys.readouterr().out
+    assert said.startswith("attention: my_linformer.py cannot be run (") and said.count("\n") == 1
+    before = file.read_text()
+    check("1.6", attempted(cell, ATTENTION.replace("attend", "again"), "again"))
+    assert all(line in file.read_text() for line in before.splitlines()), "no line is lost"
+
+
+def test_a_file_that_is_no_text_is_set_aside(file, cell, capsys):
+    file.write_bytes(b"\xff\xfe\x00")
+    assert yours("attention") is PARTS["attention"].reference
+    cell("import math")
+    assert "kept as" in check("1.6", attempted(cell, ATTENTION, "attend")).message
+    assert (file.parent / "my_linformer.py.set-aside-1").read_bytes() == b"\xff\xfe\x00"
+
+
+def test_a_folder_that_cannot_be_written_is_said(file, cell, monkeypatch):
+    monkeypatch.setenv("LINFORMER_PROGRESS", str(file.parent / "missing" / "progress.json"))
+    cell("import math")
+    said = check("1.6", attempted(cell, ATTENTION, "attend")).message
+    assert said.startswith("1.6 passed, not kept in my_linformer.py: No such file")
+
+
+def test_two_kernels_that_keep_at_once_lose_nothing(file, cell):
+    cell("import math\nfrom linformer_from_scratch.attention import scaled_dot_product_attention as whole")
+    one = attempted(cell, ATTENTION, "attend")
+    other = attempted(cell, LINFORMER.replace("attend(", "whole("), "compressed")
+    order = list(PARTS)
+    threads = [
+        threading.Thread(target=parts.keep, args=(PARTS[name], attempt, order))
+        for name, attempt in (("attention", one), ("linformer_attention", other))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert parts.kept() == {"attention", "linformer_attention"}
+
+
+def test_the_parts_are_these_in_this_order():
+    assert {name: exercise.id for name, exercise in PARTS.items()} == {
+        "attention": "1.6",
+        "multi_head_attention": "2.3",
+        "linformer_attention": "6.1",
+        "linformer_layer": "6.7",
+        "block": "8.2",
+        "training_loop": "8.6",
+        "online_softmax": "9.5",
+    }
