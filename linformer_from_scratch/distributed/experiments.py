@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
@@ -45,15 +46,35 @@ def errors(
         layer.reduce = reduce
         found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
         sum_gradients(layer)
-        return {
-            "output": _difference(found[0], own_part(expected[0])),
-            "gradient of x": _difference(found[1], own_part(expected[1])),
-            "gradient of E": _difference(_gradient(layer, "E"), own_part(_gradient(whole, "E"), dim=-1)),
-            "gradient of F": _difference(_gradient(layer, "F"), own_part(_gradient(whole, "F"), dim=-1)),
-        } | {
+        return _errors_of_shards(layer, found, whole, expected) | {
             f"gradient of {letters}": _difference(_gradient(layer, name), _gradient(whole, name))
             for letters, name in (("W_Q", "query"), ("W_K", "key"), ("W_V", "value"), ("W_O", "output"))
         }
+
+
+def errors_of(given: Callable[[], type[LinformerAttention]], seq_len: int) -> dict[str, float]:
+    """As `errors`, in float32, of what lies on shards of a layer whose class is given on every rank.
+
+    The class takes the arguments of LinformerAttention, has its weights, and `slots`: the one changed method.
+    """
+    kind: Any = given()
+
+    class Sharded(kind):
+        def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            keys, values = sum_over_ranks(torch.stack(super().slots(x)))
+            return keys, values
+
+    with process_group("cpu"):
+        whole, *inputs, mask = _layer_and_texts(seq_len, kind=kind)
+        x, upstream = (tensor.float() for tensor in inputs)
+        expected = _run(whole.float(), x, upstream, mask)
+        weights = whole.state_dict()
+        weights |= {name: own_part(weights[name], dim=-1) for name in ("E.weight", "F.weight")}
+        proj_dim, own_tokens = weights["E.weight"].shape
+        layer = Sharded(20, 5, *(LearnedProjection(own_tokens, proj_dim) for _ in range(2)))
+        layer.load_state_dict(weights)
+        found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
+        return _errors_of_shards(layer, found, whole, expected)
 
 
 def first_sum(numbers: Sequence[float]) -> list[float]:
@@ -193,12 +214,16 @@ def _sent_by(call: Callable[[], object]) -> int:
 
 
 def _layer_and_texts(
-    seq_len: int, proj_dim: int = 7, shared: bool = False, device: torch.device = CPU
+    seq_len: int,
+    proj_dim: int = 7,
+    shared: bool = False,
+    device: torch.device = CPU,
+    kind: type[LinformerAttention] = LinformerAttention,
 ) -> tuple[LinformerAttention, Tensor, Tensor, Tensor]:
     """The same on every rank: a layer, two texts, what follows them, and which tokens are real."""
     torch.manual_seed(0)
     E, F = (LearnedProjection(seq_len, proj_dim) for _ in range(2))
-    layer = LinformerAttention(20, 5, E, E if shared else F).double().to(device)
+    layer = kind(20, 5, E, E if shared else F).double().to(device)
     x, upstream = torch.randn(2, 2, seq_len, 20, dtype=torch.float64).to(device)
     real = torch.tensor([seq_len, seq_len - 2], device=device)
     return layer, x, upstream, torch.arange(seq_len, device=device) < real[:, None]
@@ -211,6 +236,18 @@ def _run(layer: nn.Module, x: Tensor, upstream: Tensor, mask: Tensor) -> tuple[T
     output.backward(upstream)
     assert x.grad is not None
     return output.detach(), x.grad
+
+
+def _errors_of_shards(
+    layer: nn.Module, found: tuple[Tensor, Tensor], whole: nn.Module, expected: tuple[Tensor, Tensor]
+) -> dict[str, float]:
+    """Of what a rank alone holds: its tokens, as _run gives them, and its columns of E and F."""
+    return {
+        "output": _difference(found[0], own_part(expected[0])),
+        "gradient of x": _difference(found[1], own_part(expected[1])),
+        "gradient of E": _difference(_gradient(layer, "E"), own_part(_gradient(whole, "E"), dim=-1)),
+        "gradient of F": _difference(_gradient(layer, "F"), own_part(_gradient(whole, "F"), dim=-1)),
+    }
 
 
 def _gradient(model: nn.Module, name: str) -> Tensor:

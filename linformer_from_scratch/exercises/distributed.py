@@ -223,6 +223,16 @@ def size_of_the_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
     return 2.0 * batch * proj_dim * d_model * bytes_per_number
 
 
+def size_of_one_texts_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """2 · proj_dim · d_model numbers are one text's slots: count those of the whole batch, and 2 (P − 1)/P times as much is sent."""
+    return 2.0 * proj_dim * d_model * bytes_per_number
+
+
+def numbers_of_one_texts_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """2 · proj_dim · d_model counts the numbers of one text's slots; asked are the bytes that are sent, for a batch, by an all-reduce."""
+    return 2.0 * proj_dim * d_model
+
+
 def no_more_than_its_tokens(batch, n, d_model, proj_dim, bytes_per_number, ranks):
     """You let a short shard send fewer slots; each of its tokens adds to all proj_dim of them, however few tokens it has."""
     return wire_bytes(batch, n, d_model, min(proj_dim, n // ranks), bytes_per_number, ranks)
@@ -355,6 +365,8 @@ EXERCISES = (
             of_whole_keys,
             keys_alone,
             size_of_the_sum,
+            size_of_one_texts_sum,
+            numbers_of_one_texts_sum,
             no_more_than_its_tokens,
             slots_shared_out,
             rounded_up,
