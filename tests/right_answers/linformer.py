@@ -248,4 +248,5 @@ RIGHT = {
 }
 SAME = {
     "6.5": {"-1 -> +1": "E has two axes, so its last is axis 1"},
+    "6.7": {"-1 -> +1": "the weight of E has two axes, so its last is axis 1"},
 }
