@@ -1,48 +1,77 @@
 """Chapter 02: exercises and quiz."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+from torch.func import functional_call
 
-from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
-from linformer_from_scratch.exercises.draws import normal
+from linformer_from_scratch.attention import attention_weights, causal_mask, padding_mask
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.heads import merge_heads, split_heads
+from linformer_from_scratch.multihead import MultiHeadAttention
 
 BATCH = 2
 SIZES = ((5, 3, 4), (7, 2, 5), (1, 4, 3), (6, 3, 2))  # tokens, heads, features of a head, for each draw
 
 
-# 2.1: cut the features into heads
+# 2.1: queries, keys and values of all heads from one product
 
 
-def draw_features(seed: int) -> tuple:
-    """A batch of tokens, and the number of heads."""
-    n, heads, d_head = SIZES[seed % len(SIZES)]
-    return *normal(seed, (BATCH, n, heads * d_head)), heads
+def project_and_split(x: Tensor, stacked: Tensor, num_heads: int) -> tuple[Tensor, ...]:
+    """q, k and v. Shape: x (batch, n, d_model), stacked (3·d_model, d_model) -> each (batch, heads, n, d_head)."""
+    return tuple(split_heads(part, num_heads) for part in (x @ stacked.mT).chunk(3, dim=-1))
 
 
-def cut_across_tokens(x, num_heads):
+def draw_stacked(seed: int) -> tuple:
+    """A batch of tokens, a stacked weight, and the number of heads."""
+    n, heads, d_head = row(seed, SIZES)
+    d_model = heads * d_head
+    return *normal(seed, (BATCH, n, d_model), (3 * d_model, d_model)), heads
+
+
+def three_parts(x, stacked):
+    """Queries, keys and values, uncut."""
+    return (x @ stacked.mT).chunk(3, dim=-1)
+
+
+def cut_across_tokens(x, stacked, num_heads):
     """The shape is right, the contents are not: view(batch, heads, n, …) cuts across tokens. Cut, then transpose."""
-    return x.reshape(x.size(0), num_heads, x.size(1), -1)
+    return [part.reshape(x.size(0), num_heads, x.size(1), -1) for part in three_parts(x, stacked)]
 
 
-def heads_after_tokens(x, num_heads):
+def heads_after_tokens(x, stacked, num_heads):
     """Heads and tokens stand the wrong way round; the maps need (batch, heads, n, d_head): transpose axes 1 and 2."""
-    return x.unflatten(-1, (num_heads, -1))
+    return [part.unflatten(-1, (num_heads, -1)) for part in three_parts(x, stacked)]
 
 
-def every_other_feature(x, num_heads):
+def every_other_feature(x, stacked, num_heads):
     """Head 0 took every h-th feature; head i takes the i-th block of d_head neighbours: (num_heads, d_head), in this order."""
-    return x.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2)
+    return [part.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2) for part in three_parts(x, stacked)]
 
 
-def tokens_cut(x, num_heads):
+def tokens_cut(x, stacked, num_heads):
     """You cut the tokens; every head keeps all n tokens, and the features are what is cut."""
-    return x.unflatten(1, (num_heads, -1))
+    return [part.repeat(1, num_heads, 1).unflatten(1, (num_heads, -1)) for part in three_parts(x, stacked)]
+
+
+def stacked_head_by_head(x, stacked, num_heads):
+    """You cut into heads first and each head into three; in the stack all queries come first, then all keys, then all values."""
+    return split_heads(x @ stacked.mT, num_heads).chunk(3, dim=-1)
+
+
+def keys_in_front(x, stacked, num_heads):
+    """Queries and keys have changed places: the stack holds the queries first."""
+    q, k, v = project_and_split(x, stacked, num_heads)
+    return k, q, v
+
+
+def one_unsplit(x, stacked, num_heads):
+    """These are q, k and v of all heads together, (batch, n, d_model); each must still be cut into heads."""
+    return three_parts(x, stacked)
 
 
 # 2.2: put the heads together again
@@ -50,7 +79,7 @@ def tokens_cut(x, num_heads):
 
 def draw_heads(seed: int) -> tuple[Tensor, ...]:
     """A batch of heads."""
-    n, heads, d_head = SIZES[seed % len(SIZES)]
+    n, heads, d_head = row(seed, SIZES)
     return normal(seed, (BATCH, heads, n, d_head))
 
 
@@ -69,200 +98,367 @@ def heads_averaged(x):
     return x.mean(1)
 
 
+def heads_added(x):
+    """You add the heads up; they stand side by side, and W_O adds them later."""
+    return x.sum(1)
+
+
 def heads_along_tokens(x):
     """You joined the heads along the tokens, which gives h·n tokens; join them along the features."""
     return x.flatten(1, 2)
 
 
-# 2.3: multi-head attention from weight matrices
+# 2.3: multi-head attention as a module
 
 
-def multi_head(x, w_query, w_key, w_value, w_output, num_heads):
-    """Project, split, attend, merge, project. Shape: x (batch, n, d_model), weights (d_model, d_model) -> as x."""
-    q, k, v = (split_heads(x @ w.mT, num_heads) for w in (w_query, w_key, w_value))
-    return merge_heads(scaled_dot_product_attention(q, k, v)) @ w_output.mT
+def run_layer(
+    layer: Callable,
+    x: Tensor,
+    padding_mask: Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    output: Tensor,
+    bias: Tensor,
+    num_heads: int,
+) -> Tensor:
+    """Build a layer and run it with these weights; without a mask it is called without one."""
+    weights = {"query.weight": query, "key.weight": key, "value.weight": value, "output.weight": output}
+    given = (x,) if padding_mask is None else (x, padding_mask)
+    return functional_call(layer(x.size(-1), num_heads), weights | {"output.bias": bias}, given)
 
 
 def draw_layer(seed: int) -> tuple:
-    """Tokens, four weight matrices as nn.Linear stores them (out, in), and the number of heads."""
-    n, heads, d_head = SIZES[seed % len(SIZES)]
+    """Tokens, in every second draw a mask, weights as nn.Linear stores them (out, in), and the number of heads."""
+    n, heads, d_head = row(seed, SIZES)
     d_model = heads * d_head
-    x, *weights = normal(seed, (BATCH, n, d_model), *[(d_model, d_model)] * 4)
-    return x, *(w / math.sqrt(d_model) for w in weights), heads
+    x, bias, *weights = normal(seed, (BATCH, n, d_model), (d_model,), *[(d_model, d_model)] * 4)
+    lengths = torch.tensor([0 if seed % 4 else max(1, n - 2), n])  # the first may be padding throughout
+    mask = None if seed % 2 else padding_mask(lengths, n)
+    return x, mask, *(w / math.sqrt(d_model) for w in weights), bias, heads
 
 
-def scaled_by_d_model(x, w_query, w_key, w_value, w_output, num_heads):
+class ScaledByDModel(MultiHeadAttention):
     """Inside a head the dot product has d_head terms, so the divisor is √d_head, not √d_model."""
-    return multi_head(x, w_query / math.sqrt(num_heads), w_key, w_value, w_output, num_heads)
+
+    def attend(self, q, k, v, padding_mask):
+        return super().attend(q / math.sqrt(self.num_heads), k, v, padding_mask)
 
 
-def no_output_projection(x, w_query, w_key, w_value, w_output, num_heads):
-    """The last step is missing: the merged heads still go through W_O, which lets them speak to each other."""
-    return multi_head(x, w_query, w_key, w_value, torch.eye(x.size(-1)), num_heads)
+class Unscaled(MultiHeadAttention):
+    """The scores are not divided: by √d_head, the features of one head."""
+
+    def attend(self, q, k, v, padding_mask):
+        return super().attend(q * math.sqrt(q.size(-1)), k, v, padding_mask)
 
 
-def weights_not_transposed(x, w_query, w_key, w_value, w_output, num_heads):
-    """nn.Linear stores its weight as (out, in), so it computes x @ w.T, not x @ w."""
-    return multi_head(x, w_query.mT, w_key.mT, w_value.mT, w_output.mT, num_heads)
-
-
-def one_large_head(x, w_query, w_key, w_value, w_output, num_heads):
+class OneLargeHead(MultiHeadAttention):
     """This is one head of d_model features: split q, k and v into heads before attending."""
-    return multi_head(x, w_query, w_key, w_value, w_output, 1)
+
+    def __init__(self, d_model, num_heads):
+        super().__init__(d_model, 1)
 
 
-def keys_and_values_swapped(x, w_query, w_key, w_value, w_output, num_heads):
+class KeysAndValuesSwapped(MultiHeadAttention):
     """Keys and values have changed places: scores come from the keys, what is mixed are the values."""
-    return multi_head(x, w_query, w_value, w_key, w_output, num_heads)
+
+    def attend(self, q, k, v, padding_mask):
+        return super().attend(q, v, k, padding_mask)
 
 
-def heads_merged_wrongly(x, w_query, w_key, w_value, w_output, num_heads):
+class CutAcrossTokens(MultiHeadAttention):
+    """Heads were cut by a reshape to (batch, heads, n, …), which mixes tokens: cut the features, then transpose."""
+
+    def project(self, x, padding_mask=None):
+        shape = (x.size(0), self.num_heads, x.size(1), -1)
+        return tuple(part(x).reshape(shape) for part in (self.query, self.key, self.value))
+
+
+class MergedWrongly(MultiHeadAttention):
     """Everything is right up to the merge, where tokens were mixed: transpose heads and tokens back first."""
-    q, k, v = (split_heads(x @ w.mT, num_heads) for w in (w_query, w_key, w_value))
-    return merged_without_transpose(scaled_dot_product_attention(q, k, v)) @ w_output.mT
+
+    def forward(self, x, padding_mask=None):
+        return self.output(merged_without_transpose(self.attend(*self.project(x), padding_mask)))
 
 
-# 2.4: a batch of unequal lengths
+class NoOutput(MultiHeadAttention):
+    """The last step is missing: the merged heads still go through `output`, which lets them speak to each other."""
+
+    def forward(self, x, padding_mask=None):
+        return merge_heads(self.attend(*self.project(x), padding_mask))
 
 
-def attend_padded(q, k, v, padding_mask):
-    """Nobody reads padding. Shape: q, k, v (batch, heads, n, d), padding_mask (batch, n) -> as q."""
-    return scaled_dot_product_attention(q, k, v, padding_mask[:, None, None, :])
+class MaskForgotten(MultiHeadAttention):
+    """padding_mask is not used: real tokens still read padding. Hide its keys before the softmax."""
+
+    def mask(self, x, padding_mask):
+        return None
 
 
-def draw_padded(seed: int) -> tuple:
-    """A batch of two, the second shorter than the first unless it has one token only."""
-    n, heads, d_head = SIZES[seed % len(SIZES)]
-    qkv = normal(seed, *[(BATCH, heads, n, d_head)] * 3)
-    lengths = torch.tensor([n, max(1, n - 2)])
-    return *qkv, torch.arange(n) < lengths[:, None]
-
-
-def padded_queries_hidden_too(q, k, v, padding_mask):
-    """Padded queries may attend as usual, since what they read is thrown away; hide padding as keys only."""
-    real = padding_mask[:, None, None, :]
-    return scaled_dot_product_attention(q, k, v, real & real.mT)
-
-
-def queries_hidden(q, k, v, padding_mask):
-    """You hid the padded queries; what must not be read are the padded keys: the mask goes on the last axis."""
-    return scaled_dot_product_attention(q, k, v, padding_mask[:, None, :, None])
-
-
-def mask_inverted(q, k, v, padding_mask):
+class MaskInverted(MultiHeadAttention):
     """The mask is the wrong way round: True marks a real token, which may be read."""
-    return scaled_dot_product_attention(q, k, v, ~padding_mask[:, None, None, :])
+
+    def mask(self, x, padding_mask):
+        return None if padding_mask is None else ~padding_mask[:, None, None, :]
 
 
-def mask_forgotten(q, k, v, padding_mask):
-    """Real tokens still read padding: hide its keys before the softmax."""
-    return scaled_dot_product_attention(q, k, v)
+class QueriesHidden(MultiHeadAttention):
+    """You hid the padded queries; what must not be read are the padded keys: the mask goes on the last axis."""
+
+    def mask(self, x, padding_mask):
+        return None if padding_mask is None else padding_mask[:, None, :, None]
 
 
-def padding_zeroed(q, k, v, padding_mask):
-    """Zeroed keys still have a score, 0, and exp 0 = 1: they take weight from the real ones. Use −∞."""
-    keep = padding_mask[:, None, :, None]
-    return scaled_dot_product_attention(q, k * keep, v * keep)
+class PaddedQueriesHiddenToo(MultiHeadAttention):
+    """Padded queries may attend as usual, since what they read is thrown away; hide padding as keys only."""
+
+    def mask(self, x, padding_mask):
+        keys = super().mask(x, padding_mask)
+        return None if keys is None else keys & keys.mT
 
 
-def zeroed_afterwards(q, k, v, padding_mask):
+class PaddingZeroed(MultiHeadAttention):
+    """Tokens set to zero still have a score, 0, and exp 0 = 1: they take weight from the real ones. Use −∞."""
+
+    def forward(self, x, padding_mask=None):
+        return super().forward(x if padding_mask is None else x * padding_mask[..., None])
+
+
+class ZeroedAfterwards(MultiHeadAttention):
     """Zeroing the weights after the softmax leaves rows that sum to less than one; hide the scores before it."""
-    return attention_weights(q, k) * padding_mask[:, None, None, :] @ v
+
+    def attend(self, q, k, v, padding_mask):
+        keep = self.mask(q, padding_mask)
+        return attention_weights(q, k) * (1 if keep is None else keep) @ v
 
 
-# 2.5: fewer key/value heads
+class NaNForPadding(MultiHeadAttention):
+    """A sample that is padding throughout gives 0/0 = NaN; it must read zeros, so that its output is the bias."""
+
+    def attend(self, q, k, v, padding_mask):
+        scores = q @ k.mT / math.sqrt(q.size(-1))
+        keep = self.mask(q, padding_mask)
+        return (scores if keep is None else scores.masked_fill(~keep, -math.inf)).softmax(-1) @ v
 
 
-def grouped_attention(q, k, v):
-    """Query head i reads key/value head i // group. Shape: q (batch, heads, n, d), k, v (batch, fewer, n, d)."""
-    return functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+# 2.4: the mask of a model that writes text, whose padding stands in front
 
 
-def draw_grouped(seed: int) -> tuple[Tensor, ...]:
-    """Six query heads over 2, 3, 1 or 6 key/value heads."""
-    n, kv_heads, d_head = ((5, 2, 4), (7, 3, 5), (1, 1, 3), (4, 6, 2))[seed % 4]
-    return normal(seed, (BATCH, 6, n, d_head), (BATCH, kv_heads, n, d_head), (BATCH, kv_heads, n, d_head))
+def readable(lengths: Tensor, n: int) -> Tensor:
+    """True where a key is real and not in the query's future. Shape: lengths (batch,) -> (batch, 1, n, n)."""
+    return real_at_the_end(lengths, n)[:, None, None, :] & causal_mask(n)
 
 
-def heads_dealt_out(q, k, v):
-    """repeat deals the heads out like cards (0 1 0 1 …); neighbours share one (0 0 1 1 …): repeat_interleave."""
-    group = q.size(1) // k.size(1)
-    return scaled_dot_product_attention(q, k.repeat(1, group, 1, 1), v.repeat(1, group, 1, 1))
+def real_at_the_end(lengths: Tensor, n: int) -> Tensor:
+    """True at the last tokens, as many as are real. Shape: (batch,) -> (batch, n)."""
+    return padding_mask(lengths, n).flip(-1)
 
 
-def first_head_only(q, k, v):
-    """All query heads read key/value head 0; that is multi-query attention, right only when there is one."""
-    return scaled_dot_product_attention(q, k[:, :1], v[:, :1])
+def draw_lengths(seed: int) -> tuple[Tensor, int]:
+    """Lengths from 1 to n, one of them n."""
+    batch, n = row(seed, ((3, 7), (2, 5), (1, 1), (4, 6)))
+    lengths = torch.randint(1, n + 1, (batch,), generator=torch.Generator().manual_seed(seed))
+    lengths[-1] = n
+    return lengths, n
 
 
-def key_value_heads_averaged(q, k, v):
-    """You average the key/value heads; each stays itself and serves its own group of query heads."""
-    return scaled_dot_product_attention(q, k.mean(1, keepdim=True), v.mean(1, keepdim=True))
+def future_read(lengths, n):
+    """Padding is hidden, the future is not: a token may read itself and those before it, causal_mask(n)."""
+    return real_at_the_end(lengths, n)[:, None, None, :].repeat(1, 1, n, 1)
 
 
-def queries_averaged(q, k, v):
-    """You merged query heads; only keys and values get fewer, all query heads keep their own output."""
-    return scaled_dot_product_attention(q.unflatten(1, (k.size(1), -1)).mean(2), k, v)
+def padding_read(lengths, n):
+    """The future is hidden, padding is not: it stands in front, so that real tokens have it in their past."""
+    return causal_mask(n).repeat(len(lengths), 1, 1, 1)
 
 
-def values_dealt_out(q, k, v):
-    """Keys are shared by neighbours, values are dealt out: a head must read its key and value from one place."""
-    group = q.size(1) // k.size(1)
-    return scaled_dot_product_attention(q, k.repeat_interleave(group, 1), v.repeat(1, group, 1, 1))
+def either(lengths, n):
+    """You join the two by “or”; a key must be real and not in the future, both: &."""
+    return real_at_the_end(lengths, n)[:, None, None, :] | causal_mask(n)
 
 
-# 2.6: the size of a key/value cache
+def padding_behind(lengths, n):
+    """You hide the last tokens; here padding stands in front, and the last tokens are the real ones."""
+    return padding_mask(lengths, n)[:, None, None, :] & causal_mask(n)
 
 
-def cache_bytes(n: int, num_layers: int, num_kv_heads: int, d_head: int, bytes_per_number: int) -> int:
-    """Bytes of the keys and values of n tokens in every layer."""
-    return 2 * n * num_layers * num_kv_heads * d_head * bytes_per_number
+def padded_queries(lengths, n):
+    """Padding stands on the queries' axis, so real tokens still read it; hide it as keys, on the last axis."""
+    return real_at_the_end(lengths, n)[:, None, :, None] & causal_mask(n)
 
 
-def draw_cache(seed: int) -> tuple[int, ...]:
-    """n, num_layers, num_kv_heads, d_head, bytes_per_number."""
-    return ((4096, 32, 8, 128, 2), (513, 7, 3, 65, 4), (1, 1, 1, 1, 1), (1000, 6, 12, 32, 2))[seed % 4]
+def the_future_only(lengths, n):
+    """The causal half is upside down: row i, the query, may read columns 0 … i, on and below the diagonal."""
+    return real_at_the_end(lengths, n)[:, None, None, :] & causal_mask(n).mT
 
 
-def keys_only(n, num_layers, num_kv_heads, d_head, bytes_per_number):
+def not_itself(lengths, n):
+    """A token may read itself: keep the diagonal, or the first real token has nobody to read."""
+    return readable(lengths, n).tril(-1)
+
+
+def one_too_many(lengths, n):
+    """One padded token is still read: with L real ones of n, padding is 0 … n − L − 1, so real keys have j ≥ n − L."""
+    return (torch.arange(n) >= n - 1 - lengths[:, None])[:, None, None, :] & causal_mask(n)
+
+
+def no_axis_for_heads(lengths, n):
+    """(batch, n, n) has no axis for the heads, so against (batch, heads, n, n) the batch would meet them: (batch, 1, n, n)."""
+    return readable(lengths, n)[:, 0]
+
+
+def ones_and_zeros(lengths, n):
+    """These are numbers; a mask is boolean, since PyTorch adds a mask of numbers to the scores."""
+    return readable(lengths, n).float()
+
+
+# 2.5: from all key or value heads to fewer
+
+
+def pooled(weight: Tensor, num_heads: int, num_kv_heads: int) -> Tensor:
+    """Each new head is the mean of its group. Shape: (num_heads·d_head, d_model) -> (num_kv_heads·d_head, d_model)."""
+    groups = weight.unflatten(0, (num_kv_heads, num_heads // num_kv_heads, -1))
+    return groups.mean(dim=1).flatten(0, 1)
+
+
+def draw_pooled(seed: int) -> tuple:
+    """Groups of one to four heads; in the last of the course's draws every head stays as it is."""
+    kv_heads, group, d_head, d_model = row(seed, ((2, 3, 4, 7), (3, 2, 5, 11), (1, 4, 3, 5), (3, 1, 3, 8)))
+    heads = kv_heads * group
+    return *normal(seed, (heads * d_head, d_model)), heads, kv_heads
+
+
+def pooled_like_cards(weight, num_heads, num_kv_heads):
+    """You grouped the heads like dealt cards (0 1 0 1 …); neighbours share a head (0 0 1 1 …)."""
+    return weight.unflatten(0, (num_heads // num_kv_heads, num_kv_heads, -1)).mean(0).flatten(0, 1)
+
+
+def first_of_each_group(weight, num_heads, num_kv_heads):
+    """You keep the first head of each group and throw the others away; take the mean of all heads of a group."""
+    return weight.unflatten(0, (num_kv_heads, num_heads // num_kv_heads, -1))[:, 0].flatten(0, 1)
+
+
+def summed(weight, num_heads, num_kv_heads):
+    """You add the heads of a group up, which makes keys longer and scores larger; take their mean."""
+    return pooled(weight, num_heads, num_kv_heads) * (num_heads // num_kv_heads)
+
+
+def features_pooled(weight, num_heads, num_kv_heads):
+    """You averaged neighbouring rows, features of one head; average the same feature of different heads."""
+    return weight.unflatten(0, (-1, num_heads // num_kv_heads)).mean(1)
+
+
+def all_pooled(weight, num_heads, num_kv_heads):
+    """You averaged all heads; each new head is the mean of its own group only."""
+    return pooled(weight, num_heads, 1).repeat(num_kv_heads, 1)
+
+
+def written_out_again(weight, num_heads, num_kv_heads):
+    """You wrote each mean out once for every head of its group; the grouped layer has num_kv_heads heads only."""
+    heads = pooled(weight, num_heads, num_kv_heads).unflatten(0, (num_kv_heads, -1))
+    return heads.repeat_interleave(num_heads // num_kv_heads, 0).flatten(0, 1)
+
+
+# 2.6: how many tokens a cache can keep
+
+
+def tokens_that_fit(
+    memory: int, parameters: int, num_layers: int, num_kv_heads: int, d_head: int, bytes_per_number: int
+) -> int:
+    """Whole tokens whose keys and values fit beside the model's parameters."""
+    a_token = 2 * num_layers * num_kv_heads * d_head * bytes_per_number
+    return (memory - parameters * bytes_per_number) // a_token
+
+
+def draw_memory(seed: int) -> tuple[int, ...]:
+    """Memory that is full to the last byte, that lacks one byte for one token more, or that has some to spare."""
+    sizes = (
+        (4096, 7_000_000, 32, 8, 128, 2),
+        (513, 123_456, 7, 3, 65, 4),
+        (1, 9, 1, 2, 1, 1),
+        (1000, 77_777, 6, 12, 32, 2),
+    )
+    tokens, parameters, layers, kv_heads, d_head, per_number = row(seed, sizes)
+    a_token = 2 * layers * kv_heads * d_head * per_number
+    spare = (0, a_token - 1, 1, a_token // 2)[seed % 4]
+    return (
+        parameters * per_number + tokens * a_token + spare,
+        parameters,
+        layers,
+        kv_heads,
+        d_head,
+        per_number,
+    )
+
+
+def parameters_forgotten(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    """The parameters lie in the same memory; only what they leave is for the cache."""
+    return memory // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
+
+
+def parameters_as_bytes(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    """parameters counts numbers; each of them takes bytes_per_number bytes, too."""
+    return (memory - parameters) // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
+
+
+def keys_only(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
     """Keys alone are half of it: values are kept as well."""
-    return n * num_layers * num_kv_heads * d_head * bytes_per_number
+    return (memory - parameters * bytes_per_number) // (num_layers * num_kv_heads * d_head * bytes_per_number)
 
 
-def maps_counted(n, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """You counted n×n maps; they are not kept. The cache holds keys and values, n rows of d_head each."""
-    return n * n * num_layers * num_kv_heads * bytes_per_number
-
-
-def one_layer(n, num_layers, num_kv_heads, d_head, bytes_per_number):
+def one_layer(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
     """That is one layer; every layer keeps its own keys and values."""
-    return 2 * n * num_kv_heads * d_head * bytes_per_number
+    return (memory - parameters * bytes_per_number) // (2 * num_kv_heads * d_head * bytes_per_number)
 
 
-def one_head(n, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """That is one key/value head; multiply by num_kv_heads."""
-    return 2 * n * num_layers * d_head * bytes_per_number
+def one_head(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    """That is one key/value head; a token has num_kv_heads of them in every layer."""
+    return (memory - parameters * bytes_per_number) // (2 * num_layers * d_head * bytes_per_number)
 
 
-def in_bits(n, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """These are bits; bytes_per_number already counts bytes."""
-    return 16 * n * num_layers * num_kv_heads * d_head * bytes_per_number
+def numbers_for_bytes(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    """You divide by the numbers of a token; each of them takes bytes_per_number bytes."""
+    return (memory - parameters * bytes_per_number) // (2 * num_layers * num_kv_heads * d_head)
+
+
+def rounded_up(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    """You round up; the last of these tokens does not fit in full. Round down."""
+    return -(
+        (parameters * bytes_per_number - memory)
+        // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
+    )
+
+
+def not_whole(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    """Part of a token cannot be kept: round down to a whole number."""
+    return (memory - parameters * bytes_per_number) / (
+        2 * num_layers * num_kv_heads * d_head * bytes_per_number
+    )
 
 
 EXERCISES = (
     Exercise(
         id="2.1",
-        question="Cut the features of x (batch, n, d_model) into heads: (batch, num_heads, n, d_head).",
-        difficulty=1,
-        minutes=5,
+        question="Project by a stacked weight (3·d_model, d_model) and cut into heads: q, k, v of all heads.",
+        difficulty=2,
+        minutes=6,
         trains="reshape without mixing tokens",
-        reference=split_heads,
-        draw=draw_features,
-        mistakes=(cut_across_tokens, heads_after_tokens, every_other_feature, tokens_cut),
+        reference=project_and_split,
+        draw=draw_stacked,
+        gradients=("x", "stacked"),
+        mistakes=(
+            cut_across_tokens,
+            heads_after_tokens,
+            every_other_feature,
+            tokens_cut,
+            stacked_head_by_head,
+            keys_in_front,
+            one_unsplit,
+        ),
         hints=(
-            "Two steps: cut the last axis into two, then bring heads before tokens.",
-            "(batch, n, d_model) -> (batch, n, num_heads, d_head) -> (batch, num_heads, n, d_head)",
-            "x.unflatten(-1, (num_heads, -1)), followed by a transpose of two axes",
+            "One product gives all three side by side; take them apart first, then cut each into heads.",
+            "(batch, n, 3·d_model) -> three (batch, n, d_model) -> each (batch, n, num_heads, d_head) -> …",
+            "q, k, v = (x @ stacked.mT).chunk(3, dim=-1); then x.unflatten(-1, (num_heads, -1)) and a transpose of …",
         ),
     ),
     Exercise(
@@ -273,91 +469,125 @@ EXERCISES = (
         trains="the inverse of a reshape",
         reference=merge_heads,
         draw=draw_heads,
-        mistakes=(merged_without_transpose, heads_interleaved, heads_averaged, heads_along_tokens),
+        gradients=("x",),
+        mistakes=(
+            merged_without_transpose,
+            heads_interleaved,
+            heads_averaged,
+            heads_added,
+            heads_along_tokens,
+        ),
         hints=(
-            "Do the two steps of 2.1 backwards, in the opposite order.",
+            "Do the two steps of 2.1 that made heads backwards, in the opposite order.",
             "(batch, num_heads, n, d_head) -> (batch, n, num_heads, d_head) -> (batch, n, d_model)",
             "x.transpose(1, 2), and then flatten the last two axes into one",
         ),
     ),
     Exercise(
         id="2.3",
-        question="Write multi-head attention: x, four weights (out, in) as in nn.Linear, and num_heads.",
+        question="Write the forward pass of a multi-head attention layer, with an optional padding_mask (batch, n).",
         difficulty=3,
         minutes=12,
         trains="the whole layer in five lines",
-        reference=multi_head,
+        reference=MultiHeadAttention,
         draw=draw_layer,
+        gradients=("x", "query", "key", "value", "output", "bias"),
+        use=run_layer,
+        part="multi_head_attention",
         mistakes=(
-            scaled_by_d_model,
-            no_output_projection,
-            weights_not_transposed,
-            one_large_head,
-            keys_and_values_swapped,
-            heads_merged_wrongly,
+            ScaledByDModel,
+            Unscaled,
+            OneLargeHead,
+            KeysAndValuesSwapped,
+            CutAcrossTokens,
+            MergedWrongly,
+            NoOutput,
+            MaskForgotten,
+            MaskInverted,
+            QueriesHidden,
+            PaddedQueriesHiddenToo,
+            PaddingZeroed,
+            ZeroedAfterwards,
+            NaNForPadding,
         ),
         hints=(
             "Project three times, split, attend in every head at once, merge, project once more.",
-            "x @ w.mT is (batch, n, d_model); split_heads makes it (batch, num_heads, n, d_head), and so on.",
-            "q = split_heads(x @ w_query.mT, num_heads); … ; return merge_heads(…) @ w_output.mT",
+            "self.query(x) is (batch, n, d_model); split_heads makes it (batch, num_heads, n, d_head). Of the scores "
+            "(batch, heads, n, n) the mask (batch, n) lacks two axes.",
+            "keys = None if padding_mask is None else padding_mask[:, None, None, :]; q = split_heads(self.query(x), "
+            "self.num_heads); … ; return self.output(merge_heads(…))",
         ),
     ),
     Exercise(
         id="2.4",
-        question="Attend in a padded batch: q, k, v (batch, heads, n, d), padding_mask (batch, n), True = real.",
+        question="Build the causal mask of a batch with padding in front: lengths (batch,) -> (batch, 1, n, n).",
         difficulty=2,
         minutes=6,
         trains="masks with axes for heads and queries",
-        reference=attend_padded,
-        draw=draw_padded,
+        reference=readable,
+        draw=draw_lengths,
         mistakes=(
-            padded_queries_hidden_too,
-            queries_hidden,
-            mask_inverted,
-            mask_forgotten,
-            padding_zeroed,
-            zeroed_afterwards,
+            future_read,
+            padding_read,
+            either,
+            padding_behind,
+            padded_queries,
+            the_future_only,
+            not_itself,
+            one_too_many,
+            no_axis_for_heads,
+            ones_and_zeros,
         ),
         hints=(
-            "Which tokens must not be read: padded queries or padded keys?",
-            "Scores are (batch, heads, n queries, n keys); the mask (batch, n) needs two axes of size 1.",
-            "scaled_dot_product_attention(q, k, v, padding_mask[:, None, None, :]) puts it on the axis of …",
+            "Two conditions: which keys are real does not depend on the query; which lie in the past does.",
+            "Real keys: (batch, 1, 1, n). The past: (n, n). Joined by &, they broadcast to (batch, 1, n, n).",
+            "real = torch.arange(n) >= n - lengths[:, None]; return real[:, None, None, :] & …",
         ),
     ),
     Exercise(
         id="2.5",
-        question="Attend with fewer key/value heads: q (batch, 6, n, d), k and v (batch, fewer, n, d).",
+        question="Pool a key or value weight of num_heads heads into num_kv_heads: the mean of each group of neighbours.",
         difficulty=2,
         minutes=8,
-        trains="grouped-query attention",
-        reference=grouped_attention,
-        draw=draw_grouped,
+        trains="which rows of a weight are which head, and who shares",
+        reference=pooled,
+        draw=draw_pooled,
         mistakes=(
-            heads_dealt_out,
-            first_head_only,
-            key_value_heads_averaged,
-            queries_averaged,
-            values_dealt_out,
+            pooled_like_cards,
+            first_of_each_group,
+            summed,
+            features_pooled,
+            all_pooled,
+            written_out_again,
         ),
         hints=(
-            "Write every key/value head out as many times as query heads share it; then attend as before.",
-            "group = q.size(1) // k.size(1); heads 0 … group − 1 read key/value head 0, the next ones head 1.",
-            "k.repeat_interleave(group, dim=1), and the same for v",
+            "Which rows of the weight make head 0? Which heads go into the first new one?",
+            "(num_heads·d_head, d_model) -> (num_kv_heads, group, d_head, d_model) -> mean over the group -> two axes.",
+            "weight.unflatten(0, (num_kv_heads, num_heads // num_kv_heads, -1)), then the mean over dim=…",
         ),
     ),
     Exercise(
         id="2.6",
-        question="Count the bytes of a cache that keeps the keys and values of n tokens in every layer.",
-        difficulty=1,
-        minutes=4,
+        question="How many tokens fit into the cache, beside a model's parameters, in a given memory?",
+        difficulty=2,
+        minutes=5,
         trains="what fewer key/value heads save",
-        reference=cache_bytes,
-        draw=draw_cache,
-        mistakes=(keys_only, maps_counted, one_layer, one_head, in_bits),
+        reference=tokens_that_fit,
+        draw=draw_memory,
+        mistakes=(
+            parameters_forgotten,
+            parameters_as_bytes,
+            keys_only,
+            one_layer,
+            one_head,
+            numbers_for_bytes,
+            rounded_up,
+            not_whole,
+        ),
         hints=(
-            "Multiply what there is one of for every token.",
-            "One layer keeps keys (num_kv_heads, n, d_head) and values of the same shape.",
-            "2 * n * num_layers * … * … * bytes_per_number",
+            "What is left when the parameters are in, and what does one more token take?",
+            "A token takes keys and values, in num_layers layers, of num_kv_heads heads with d_head numbers each.",
+            "(memory - parameters * bytes_per_number) // (2 * num_layers * …)",
         ),
     ),
 )

@@ -1,4 +1,184 @@
 """Right answers: multihead."""
 
-RIGHT = {}
-SAME = {}
+import math
+from fractions import Fraction
+
+import numpy
+import torch
+from torch import nn
+from torch.nn import functional
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+
+
+def stacked_by_einsum(x, stacked, num_heads):
+    weights = stacked.view(3, num_heads, -1, x.size(-1))
+    return tuple(torch.einsum("bnd,hed->bhne", x, weight) for weight in weights)
+
+
+def stacked_part_by_part(x, stacked, num_heads):
+    d_model = x.size(-1)
+    found = []
+    for i in range(3):
+        part = x @ stacked[i * d_model : (i + 1) * d_model].T
+        heads = part.chunk(num_heads, dim=-1)
+        found.append(torch.stack(heads, dim=1))
+    return found
+
+
+def stacked_in_one_reshape_in_double(x, stacked, num_heads):
+    product = functional.linear(x.double(), stacked.double())
+    return product.reshape(*x.shape[:2], 3, num_heads, -1).permute(2, 0, 3, 1, 4).unbind()
+
+
+def merged_by_cat(x):
+    return torch.cat([x[:, i] for i in range(x.size(1))], dim=-1)
+
+
+def merged_by_permute(x):
+    batch, heads, n, d_head = x.shape
+    return x.permute(0, 2, 1, 3).contiguous().view(batch, n, heads * d_head)
+
+
+def merged_by_einsum_in_double(x):
+    heads, d_head = x.size(1), x.size(3)
+    identity = torch.eye(heads * d_head).double().view(heads, d_head, -1)
+    return torch.einsum("bhnd,hdm->bnm", x.double(), identity)
+
+
+class Layer(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.query, self.key, self.value = (nn.Linear(d_model, d_model, bias=False) for _ in range(3))
+        self.output = nn.Linear(d_model, d_model)
+
+
+class ByPyTorchsOwn(Layer):
+    def forward(self, x, padding_mask=None):
+        q, k, v = (
+            part(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for part in (self.query, self.key, self.value)
+        )
+        keys = None if padding_mask is None else padding_mask[:, None, None, :]
+        heads = functional.scaled_dot_product_attention(q, k, v, attn_mask=keys)
+        return self.output(heads.transpose(1, 2).flatten(2))
+
+
+class ByMultiHeadAttentionForward(Layer):
+    def forward(self, x, padding_mask=None):
+        x = x.transpose(0, 1)
+        found, _ = functional.multi_head_attention_forward(
+            x, x, x, x.size(-1), self.num_heads,
+            torch.cat([self.query.weight, self.key.weight, self.value.weight]), None, None, None, False, 0.0,
+            self.output.weight, self.output.bias,
+            key_padding_mask=None if padding_mask is None else ~padding_mask, need_weights=False,
+        )  # fmt: skip
+        return found.transpose(0, 1)
+
+
+class HeadByHead(Layer):
+    def forward(self, x, padding_mask=None):
+        mask = None if padding_mask is None else padding_mask[:, None, :]
+        total = self.output.bias
+        for i in range(self.num_heads):
+            rows = slice(i * x.size(-1) // self.num_heads, (i + 1) * x.size(-1) // self.num_heads)
+            q, k, v = (x @ part.weight[rows].mT for part in (self.query, self.key, self.value))
+            total = total + scaled_dot_product_attention(q, k, v, mask) @ self.output.weight[:, rows].mT
+        return total
+
+
+class ByEinsumInDouble(Layer):
+    def forward(self, x, padding_mask=None):
+        batch, n, d_model = x.shape
+        shape = (batch, n, self.num_heads, -1)
+        q, k, v = (part(x).double().view(shape) for part in (self.query, self.key, self.value))
+        scores = torch.einsum("bihd,bjhd->bhij", q, k) / math.sqrt(d_model // self.num_heads)
+        if padding_mask is not None:
+            scores = scores.masked_fill(~padding_mask[:, None, None], float("-inf"))
+        read = torch.einsum("bhij,bjhd->bihd", scores.softmax(-1).nan_to_num(), v)
+        return self.output(read.reshape(x.shape).to(x.dtype))
+
+
+def readable_by_broadcasting(lengths, n):
+    i, j = torch.arange(n)[:, None], torch.arange(n)
+    return (j <= i) & (j >= n - lengths[:, None, None, None])
+
+
+def readable_by_numpy(lengths, n):
+    causal = numpy.tril(numpy.ones((n, n), dtype=bool))
+    return numpy.stack([causal & (numpy.arange(n) >= n - length) for length in lengths.numpy()])[:, None]
+
+
+def readable_by_loops(lengths, n):
+    return [[[[n - length <= j <= i for j in range(n)] for i in range(n)]] for length in lengths.tolist()]
+
+
+def readable_with_queries_hidden_too(lengths, n):
+    real = torch.arange(n).flip(0) < lengths[:, None]
+    return (real[:, :, None] & real[:, None, :]).tril().unsqueeze(1)
+
+
+def pooled_by_numpy(weight, num_heads, num_kv_heads):
+    rows, columns = weight.shape
+    heads = weight.numpy().reshape(num_kv_heads, num_heads // num_kv_heads, rows // num_heads, columns)
+    return heads.mean(axis=1).reshape(-1, columns)
+
+
+def pooled_by_a_product(weight, num_heads, num_kv_heads):
+    d_head, group = len(weight) // num_heads, num_heads // num_kv_heads
+    mean = torch.kron(torch.eye(num_kv_heads), torch.full((1, group), 1 / group))
+    return torch.kron(mean, torch.eye(d_head)) @ weight
+
+
+def pooled_by_chunks_in_double(weight, num_heads, num_kv_heads):
+    groups = weight.double().chunk(num_kv_heads)
+    return (
+        torch.cat([sum(group.chunk(num_heads // num_kv_heads)) for group in groups])
+        * num_kv_heads
+        / num_heads
+    )
+
+
+def pooled_by_a_loop(weight, num_heads, num_kv_heads):
+    heads, group = weight.unflatten(0, (num_heads, -1)), num_heads // num_kv_heads
+    return torch.cat([heads[i : i + group].mean(0) for i in range(0, num_heads, group)]).tolist()
+
+
+def fit_by_floor(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    free = memory - parameters * bytes_per_number
+    return math.floor(free / (2 * num_layers * num_kv_heads * d_head * bytes_per_number))
+
+
+def fit_by_fraction(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    numbers = Fraction(memory, bytes_per_number) - parameters
+    return numbers // (2 * num_layers * num_kv_heads * d_head)
+
+
+def fit_as_a_float_by_numpy(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    token = 2.0 * num_layers * num_kv_heads * d_head * bytes_per_number
+    return numpy.floor((memory - parameters * bytes_per_number) / token)
+
+
+def fit_as_a_tensor(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    free = torch.tensor(memory - parameters * bytes_per_number)
+    return free.div(2 * num_layers * num_kv_heads * d_head * bytes_per_number, rounding_mode="floor")
+
+
+RIGHT = {
+    "2.1": (stacked_by_einsum, stacked_part_by_part, stacked_in_one_reshape_in_double),
+    "2.2": (merged_by_cat, merged_by_permute, merged_by_einsum_in_double),
+    "2.3": (ByPyTorchsOwn, ByMultiHeadAttentionForward, HeadByHead, ByEinsumInDouble),
+    "2.4": (readable_by_broadcasting, readable_by_numpy, readable_by_loops, readable_with_queries_hidden_too),
+    "2.5": (pooled_by_numpy, pooled_by_a_product, pooled_by_chunks_in_double, pooled_by_a_loop),
+    "2.6": (fit_by_floor, fit_by_fraction, fit_as_a_float_by_numpy, fit_as_a_tensor),
+}
+SAME = {
+    "2.2": {"-2 -> +2": "of four axes, the last but one is number 2"},
+    "2.3": {
+        "self.num_kv_heads < self.num_heads -> self.num_kv_heads <= self.num_heads": "no groups, no change",
+        "-2 -> +2": "only a causal mask asks for n",
+        "2 -> 3": "only a causal mask asks for n",
+        "2 -> 1": "only a causal mask asks for n",
+    },
+}
