@@ -384,8 +384,13 @@ class Uses(nn.Module):
 
     def forward(self, x: Tensor, padding_mask: Tensor, seq_len: int) -> tuple[Tensor, ...]:
         """The slots; then outputs without padding, with 1,000 in the padding and with infinities there."""
-        spoilt = [x.masked_fill(~padding_mask[..., None], fill) for fill in (1000.0, math.inf)]
-        outputs = self.layer(x), *(self.layer(padded, padding_mask) for padded in spoilt)
+        outputs = [self.layer(x)]
+        for fill in (1000.0, math.inf):
+            padded = x.masked_fill(~padding_mask[..., None], fill)
+            given = padded.clone()
+            outputs.append(self.layer(given, padding_mask))
+            if not torch.equal(given, padded):
+                raise AssertionError("forward changes x in place")
         self.count(x.new_zeros(1, seq_len, x.size(-1)))
         self.refuse(x.new_zeros(1, seq_len + 1, x.size(-1)))
         return *self.layer.slots(x), *outputs
@@ -419,10 +424,13 @@ class Uses(nn.Module):
 def use_layer(attempt, x, padding_mask, query, key, value, output, bias, E, F, num_heads):
     """Build the layer, give it the drawn weights, and use it."""
     projections = (LearnedProjection(E.size(1), E.size(0)) for _ in "EF")
-    layer = attempt(x.size(-1), num_heads, *projections)
+    uses = Uses(attempt(x.size(-1), num_heads, *projections))
     weights = {"query": query, "key": key, "value": value, "output": output, "E": E, "F": F}
     named = {f"layer.{name}.weight": weight for name, weight in weights.items()} | {"layer.output.bias": bias}
-    return functional_call(Uses(layer), named, (x, padding_mask, E.size(1)), strict=True)
+    if missing := named.keys() - {name for name, _ in uses.named_parameters()}:
+        names = ", ".join(sorted(name.removeprefix("layer.") for name in missing))
+        raise AssertionError(f"the layer has no {names}; keep the names of __init__")
+    return functional_call(uses, named, (x, padding_mask, E.size(1)))
 
 
 def draw_whole_layer(seed: int) -> tuple:
@@ -470,7 +478,45 @@ class SlotsMasked(LinformerAttention):
         return self.output(merge_heads(scores.softmax(dim=-1) @ values))
 
 
-class PaddingAsksBack(LinformerAttention):
+class FirstSlotsMasked(LinformerAttention):
+    """A mask of tokens, cut to proj_dim, hides slots: but slot i is not token i, it mixes all. Fill x before E is applied."""
+
+    def forward(self, x, padding_mask=None):
+        q, (keys, values) = self.split(self.query(x)), self.slots(x)
+        scores = q @ keys.mT / math.sqrt(q.size(-1))
+        if padding_mask is not None:
+            scores = scores.masked_fill(~padding_mask[:, None, None, : keys.size(-2)], -math.inf)
+        return self.output(merge_heads(scores.softmax(dim=-1) @ values))
+
+
+class PaddedRowsZeroed(LinformerAttention):
+    """You put zeros into the output at padding; leave those rows as they come, since nobody reads them."""
+
+    def forward(self, x, padding_mask=None):
+        output = super().forward(x, padding_mask)
+        return output if padding_mask is None else output.masked_fill(~padding_mask[..., None], 0.0)
+
+
+class InPlace(LinformerAttention):
+    """You write zeros into x itself, and whoever passed it, a residual for example, has lost its tokens: work on a copy."""
+
+    def forward(self, x, padding_mask=None):
+        if padding_mask is not None:
+            x[~padding_mask] = 0
+        return super().forward(x)
+
+
+class PaddingAsks(LinformerAttention):
+    """The queries still read what stands in the padding: fill x first, then make queries, keys and values of the filled one."""
+
+    def forward(self, x, padding_mask=None):
+        keys, values = self.slots(real_tokens(x, padding_mask))
+        q = self.split(self.query(x))
+        weights = (q @ keys.mT / math.sqrt(q.size(-1))).softmax(dim=-1)
+        return self.output(merge_heads(weights @ values))
+
+
+class PaddingAsksTheKernel(LinformerAttention):
     """Slots are right, but the queries still read what stands in the padding: make the filled x once, and use it for all three."""
 
     def forward(self, x, padding_mask=None):
@@ -524,20 +570,31 @@ class ShorterRefused(LinformerAttention):
     """A text shorter than seq_len is welcome: it uses the first n columns, E.weight[:, :n]."""
 
     def slots(self, x):
+        if x.size(1) > self.E.seq_len:
+            return super().slots(x)
         for_keys, for_values = self.E.weight @ x, self.F.weight @ x
         return self.split(self.key(for_keys)), self.split(self.value(for_values))
 
 
-class WeightsOfTheOthers(LinformerAttention):
+class EAndFSwapped(LinformerAttention):
     """E and F are swapped: E compresses what becomes the keys, F what becomes the values."""
 
-    def __init__(self, d_model, num_heads, E, F):
-        super().__init__(d_model, num_heads, E, F)
-        self.E, self.F = F, E
+    def slots(self, x):
+        return self.split(self.key(self.F(x))), self.split(self.value(self.E(x)))
+
+
+class KeysAndValuesSwapped(LinformerAttention):
+    """slots(x) returns the keys first and the values second; yours come the other way round."""
 
     def slots(self, x):
-        for_keys, for_values = self.F(x), self.E(x)
-        return self.split(self.key(for_keys)), self.split(self.value(for_values))
+        return super().slots(x)[::-1]
+
+
+class ValuesAsKeys(LinformerAttention):
+    """slots(x) returns the keys first and the values second; your forward takes them the other way round."""
+
+    def attend(self, q, k, v, padding_mask):
+        return super().attend(q, v, k, padding_mask)
 
 
 class EForBoth(LinformerAttention):
@@ -554,11 +611,43 @@ class DearOrder(LinformerAttention):
         return self.E(self.split(self.key(x))), self.F(self.split(self.value(x)))
 
 
+class DearOrderOnce(LinformerAttention):
+    """One of keys and values is still made in the dear order: both E X and F X come first, then their weights."""
+
+    def slots(self, x):
+        return self.E(self.split(self.key(x))), self.split(self.value(self.F(x)))
+
+
+class HeadByHead(LinformerAttention):
+    """You compress X once for every head; all heads share E X and F X, so compress first and cut into heads at the end."""
+
+    def slots(self, x):
+        def compressed(E, W):
+            weights = W.weight.chunk(self.num_heads)
+            return torch.stack([functional.linear(E(x), weight) for weight in weights], dim=1)
+
+        return compressed(self.E, self.key), compressed(self.F, self.value)
+
+
 class ScaledByTheModel(LinformerAttention):
     """√d counts the features of one head, d_head, not all d_model of them."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q / math.sqrt(self.num_heads), k, v, padding_mask)
+
+
+class ScaledBySlots(LinformerAttention):
+    """You divide by the root of proj_dim; what makes dot products large is d_head, the features of a head."""
+
+    def attend(self, q, k, v, padding_mask):
+        return super().attend(q * math.sqrt(q.size(-1) / k.size(-2)), k, v, padding_mask)
+
+
+class SoftmaxOverTokens(LinformerAttention):
+    """Your columns sum to one; every query shares itself out over the slots, the last axis."""
+
+    def attend(self, q, k, v, padding_mask):
+        return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-2) @ v
 
 
 class Unscaled(LinformerAttention):
@@ -764,17 +853,27 @@ EXERCISES = (
             MaskMultiplied,
             RealTokensZeroed,
             SlotsMasked,
-            PaddingAsksBack,
+            FirstSlotsMasked,
+            PaddedRowsZeroed,
+            InPlace,
+            PaddingAsks,
+            PaddingAsksTheKernel,
             PaddingOutOfSlotsOnlyForKeys,
             LongerCut,
             LongerCrashes,
             LongerWithoutNumbers,
             LastColumns,
             ShorterRefused,
-            WeightsOfTheOthers,
+            EAndFSwapped,
+            KeysAndValuesSwapped,
+            ValuesAsKeys,
             EForBoth,
             DearOrder,
+            DearOrderOnce,
+            HeadByHead,
             ScaledByTheModel,
+            ScaledBySlots,
+            SoftmaxOverTokens,
             Unscaled,
             MergedByReshape,
             CutByReshape,
