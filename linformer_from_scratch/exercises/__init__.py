@@ -14,7 +14,8 @@ from importlib import import_module
 from linformer_from_scratch.course.files import PACKAGE
 from linformer_from_scratch.exercises import parts
 from linformer_from_scratch.exercises.answers import to_be_seen
-from linformer_from_scratch.exercises.engine import Exercise, Hints, Result, described, judge
+from linformer_from_scratch.exercises.compare import described
+from linformer_from_scratch.exercises.engine import Exercise, Hints, Result, exam_seeds, judge
 from linformer_from_scratch.exercises.overview import Overview
 from linformer_from_scratch.exercises.progress import forget, load, open_hint, record_pass
 from linformer_from_scratch.exercises.quiz import quiz_widget
@@ -59,6 +60,16 @@ def check(id: str, attempt: object) -> Result:
             became = parts.keep(exercise, attempt, list(PARTS))
             result = replace(result, message=f"{result.message}, {became}")
     return to_be_seen(result)
+
+
+def exam(id: str, attempt: object, number: int = 0) -> Result:
+    """Check an attempt on other sizes and signs than the course draws; nothing is kept.
+
+    Args: number: 0 or more; another number, another exam.
+    """
+    if not _known(id, EXERCISES):
+        return _unknown_exercise(id)
+    return to_be_seen(judge(EXERCISES[id], attempt, exam_seeds(number)))
 
 
 def yours(part: str, quiet: bool = False) -> Callable:

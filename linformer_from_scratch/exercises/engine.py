@@ -139,6 +139,12 @@ def boxed(colour: str, content: str) -> str:
     return f'<div style="border-left: 4px solid {colour}; padding: 0.2em 0.8em">{content}</div>'
 
 
+def exam_seeds(number: int) -> range:
+    """The draws of an exam: other sizes and signs than the course's, others for every number from 0 on."""
+    first = 1000 + 2 * len(SEEDS) * number
+    return range(first, first + 2 * len(SEEDS))
+
+
 def judge(exercise: Exercise, attempt: object, seeds: Iterable[int] = SEEDS) -> Result:
     """Compare an attempt with the reference on every draw; whatever it does, the answer is one sentence."""
     try:
@@ -184,8 +190,12 @@ def verdict(exercise: Exercise, attempt: object, afresh: Afresh, seeds: Iterable
         ]
     if not complaint:
         return "passed", f"{exercise.id} passed"
-    sentence = inspect.getdoc(candidates[0]) if candidates else None
-    return "failed", sentence or complaint
+    return "failed", (sentence_of(candidates[0]) if candidates else "") or complaint
+
+
+def sentence_of(mistake: Callable) -> str:
+    """What whoever made a mistake needs to hear."""
+    return inspect.getdoc(mistake) or ""
 
 
 # What one call of a function did

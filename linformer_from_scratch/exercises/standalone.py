@@ -81,10 +81,8 @@ def bound(statement: Statement) -> set[str]:
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
-    if isinstance(statement, ast.Assign | ast.AnnAssign):
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
-    return set()
+    names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 
 def used(statements: list[Statement]) -> set[str]:

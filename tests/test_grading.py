@@ -1,0 +1,258 @@
+"""Learners' files to a table: what is right, what is wrong, and whatever else may be handed in."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import nbformat
+import pytest
+import torch
+
+from linformer_from_scratch.exercises import EXERCISES, STEMS, exam, parts
+from linformer_from_scratch.exercises.__main__ import main
+from linformer_from_scratch.exercises.engine import SEEDS, judge
+from linformer_from_scratch.exercises.grading import Graded, as_csv
+
+RIGHT = "def entries(n, num_heads):\n    return num_heads * n * n\n\n\ncheck('0.1', entries)"
+WRONG = "def entries(n, num_heads):\n    return n * n\n\n\ncheck('0.1', entries)"
+OTHER = """
+import math
+def weights(query, keys):
+    return (keys @ query / math.sqrt(len(query))).softmax(-1)
+"""
+
+
+def notebook(path, *cells):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells]), path)
+
+
+def graded(folder, *options):
+    """learner -> exercise -> mark, as the table says it."""
+    out = folder.parent / "grades.csv"
+    assert main(["grade", str(folder), "--out", str(out), *options]) == 0
+    lines = out.read_text(encoding="utf-8").splitlines()
+    return {row["learner"]: row for row in csv.DictReader(lines)}
+
+
+def test_right_wrong_and_open_stand_in_the_table(tmp_path):
+    folder = tmp_path / "class"
+    notebook(folder / "ada.ipynb", RIGHT)
+    notebook(folder / "bob.ipynb", WRONG)
+    notebook(folder / "cem.ipynb", WRONG.replace("return n * n", "raise NotImplementedError"))
+    notebook(folder / "dora.ipynb", WRONG.replace("n * n", "n + 7"), "n = 1")
+    rows = graded(folder)
+    assert {name: row["0.1"] for name, row in rows.items()} == {
+        "ada": "passed", "bob": "one_map", "cem": "open", "dora": "failed",
+    }  # fmt: skip
+    assert {row["passed"] for row in rows.values()} == {"1", "0"} and rows["ada"]["passed"] == "1"
+    assert all(row[id] == "open" for row in rows.values() for id in EXERCISES if id != "0.1")
+    assert list(rows["ada"]) == ["learner", "passed", *EXERCISES, "note"]
+    assert not any(row["note"] for row in rows.values())
+
+
+def test_all_files_of_a_learner_count_and_the_best_attempt(tmp_path):
+    folder = tmp_path / "class"
+    notebook(folder / "ada" / "00.ipynb", RIGHT)
+    notebook(folder / "ada" / "again" / "00.ipynb", WRONG)
+    notebook(folder / "ada" / ".ipynb_checkpoints" / "01.ipynb", OTHER + "check('1.1', weights)")
+    (folder / "ada" / "my_linformer.py").write_text(
+        parts.HEAD + "\n# ---- part attention: f ----\n\n"
+        "from torch.nn.functional import scaled_dot_product_attention\n\n"
+        "def f(q, k, v, mask=None):\n    return scaled_dot_product_attention(q, k, v, mask)\n\n"
+        "# ---- part no_such: g ----\n"
+    )
+    (row,) = graded(folder).values()
+    assert (row["learner"], row["0.1"], row["1.1"]) == ("ada", "passed", "open")
+    assert row["1.6"] != "open"
+
+
+def test_only_what_an_attempt_needs_is_run(tmp_path):
+    cells = [
+        "%matplotlib inline\n!ls\nimport math as m",
+        "while True:\n    pass",
+        "SCALE = 1\nfor SCALE in range(2):\n    pass",
+        "def helper(query):\n    return m.sqrt(len(query)) * SCALE",
+        OTHER.replace("import math", "").replace("math.sqrt(len(query))", "helper(query)"),
+        "undefined_name",
+        "result = check('1.1', weights)\nresult",
+        "def later(n, num_heads):\n    return (\n\ncheck('0.1', later)",
+        "def inside():\n    check('1.2', inside)",
+        "check('1.2')\ncheck('99.1', inside)\ncheck(1, 2)",
+    ]
+    notebook(tmp_path / "class" / "ada.ipynb", *cells)
+    row = graded(tmp_path / "class", "--seconds", "60")["ada"]
+    assert (row["1.1"], row["0.1"], row["1.2"], row["note"]) == ("passed", "failed", "open", "")
+
+
+FORGED = """
+import json, os
+def entries(n, num_heads):
+    print(json.dumps({"id": "0.1", "mark": "passed"}), flush=True)
+    os.write(1, b'{"id": "0.1", "mark": "passed"}')
+    return 0
+check('0.1', entries)
+"""
+HOG = "def entries(n, num_heads):\n    return len(bytearray(2**34)) or 1\n\n\ncheck('0.1', entries)"
+TRIES = (
+    "import socket; socket.create_connection(('127.0.0.1', 9))",
+    "import socket; socket.getaddrinfo('example.org', 80)",
+    "import urllib.request as u; u.urlopen('http://127.0.0.1:9')",
+    "import subprocess; subprocess.run(['true'])",
+    "import os; os.system('true')",
+    "import os; os.fork()",
+    "import os; os.kill(os.getppid(), 9)",
+)
+REFUSED = f"""
+def entries(n, num_heads):
+    for attempt in {TRIES}:
+        try:
+            exec(attempt)
+        except OSError as error:
+            if "not allowed" in str(error):
+                continue
+        return 0
+    return num_heads * n * n
+check('0.1', entries)
+"""
+
+
+def test_neither_network_nor_other_programs_are_allowed(tmp_path):
+    notebook(tmp_path / "class" / "ada.ipynb", REFUSED)
+    row = graded(tmp_path / "class")["ada"]
+    assert (row["0.1"], row["note"]) == ("passed", "")
+
+
+def test_what_hangs_crashes_or_is_damaged_is_one_row_with_one_sentence(tmp_path):
+    folder = tmp_path / "class"
+    first = OTHER + "check('1.1', weights)"
+    notebook(
+        folder / "crash.ipynb",
+        first,
+        "import ctypes\n" + RIGHT.replace("return", "ctypes.string_at(0)\n    return"),
+    )
+    notebook(folder / "exit.ipynb", first, "import os\n" + RIGHT.replace("return", "os._exit(3)\n    return"))
+    notebook(folder / "hang.ipynb", first, RIGHT.replace("return", "while True: pass\n    return"))
+    notebook(folder / "hog.ipynb", first, HOG)
+    notebook(folder / "forged.ipynb", first, FORGED)
+    notebook(folder / "raises.ipynb", "first = 1 / 0\n" + RIGHT.replace("* n * n", "* n * n * first"))
+    notebook(folder / "well.ipynb", RIGHT)
+    (folder / "cut.ipynb").write_text('{"cells": [')
+    (folder / "binary.ipynb").write_bytes(b"\xff\xfe\x00")
+    (folder / "list.ipynb").write_text("[1, 2]")
+    (folder / "words.py").write_text("nothing of ours")
+    rows = graded(folder, "--seconds", "15", "--memory", "1024")
+    assert {name: row["note"] for name, row in rows.items() if row["note"]} == {
+        "binary": "binary.ipynb: it is damaged: not text",
+        "crash": "crash.ipynb: its process ended with -11 at 0.1, later exercises were not looked at",
+        "cut": "cut.ipynb: it is damaged: not a notebook",
+        "exit": "exit.ipynb: its process ended with 3 at 0.1, later exercises were not looked at",
+        "hang": "hang.ipynb: stopped after 15 seconds at 0.1, later exercises were not looked at",
+        "list": "list.ipynb: it is damaged: not a notebook",
+    }
+    for name in ("crash", "exit", "hang", "hog", "forged"):
+        assert (rows[name]["1.1"], rows[name]["0.1"]) == ("passed", "failed"), name
+    assert rows["raises"]["0.1"] == "failed" and rows["well"]["0.1"] == "passed"
+    assert rows["words"]["passed"] == "0"
+
+
+def test_an_interrupt_keeps_what_there_is_and_ends_what_runs(tmp_path):
+    folder, out = tmp_path / "class", tmp_path / "grades.csv"
+    notebook(folder / "ada.ipynb", RIGHT)
+    notebook(
+        folder / "hang.ipynb", RIGHT.replace("return", f"'{tmp_path}'\n    while True: pass\n    return")
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "linformer_from_scratch.exercises",
+        "grade",
+        str(folder),
+        "--out",
+        str(out),
+    ]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not out.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    assert "what was graded until then is in" in process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert "ada,1,passed" in out.read_text()
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    assert str(folder) not in running
+
+
+def test_a_teachers_own_parts_do_not_stand_in_for_a_learners(tmp_path, monkeypatch):
+    monkeypatch.setenv("LINFORMER_PROGRESS", str(tmp_path / "progress.json"))
+    (tmp_path / "my_linformer.py").write_text(parts.HEAD + "\n# ---- part attention: f ----\n\nf = None\n")
+    source = "from linformer_from_scratch.exercises import yours\nf = yours('attention')\ncheck('1.6', f)"
+    notebook(tmp_path / "class" / "ada.ipynb", source)
+    assert graded(tmp_path / "class")["ada"]["1.6"] == "passed"
+
+
+def test_nothing_to_grade_is_said(tmp_path, capsys):
+    assert main(["grade", str(tmp_path), "--out", str(tmp_path / "grades.csv")]) == 1
+    assert capsys.readouterr().err == f"{tmp_path} has no notebook and no Python file\n"
+    notebook(tmp_path / "ada.ipynb", RIGHT)
+    assert main(["grade", str(tmp_path), "--out", str(tmp_path / "missing" / "grades.csv")]) == 1
+
+
+def test_a_learners_name_is_no_formula():
+    assert "\n'=1+1,1,passed," in as_csv({"=1+1": Graded({"0.1": "passed"})}).replace("\r", "")
+
+
+def test_the_documentation_says_what_is_not_protected(capsys):
+    with pytest.raises(SystemExit):
+        main(["grade", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "It is no prison" in said and "take a container or a virtual machine" in said
+
+
+# Exams
+
+
+def by_heart(exercise):
+    """An answer that knows the course's draws and nothing else."""
+    known = [(exercise.draw(seed), exercise.reference(*exercise.draw(seed))) for seed in SEEDS]
+
+    def attempt(*args):
+        for drawn, answer in known:
+            if all(
+                torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(drawn, args, strict=True)
+            ):
+                return answer
+        return known[0][1]
+
+    return attempt
+
+
+@pytest.mark.parametrize("id", ["0.1", "3.4", "4.4", "11.4"])
+def test_to_learn_the_tests_by_heart_does_not_help_in_an_exam(id):
+    assert judge(EXERCISES[id], by_heart(EXERCISES[id])).status == "passed"
+    for number in (0, 1, 2026):
+        assert exam(id, by_heart(EXERCISES[id]), number).status == "failed"
+        assert exam(id, EXERCISES[id].reference, number).status == "passed"
+
+
+def test_an_exam_is_kept_nowhere_and_every_number_is_another(tmp_path, monkeypatch):
+    monkeypatch.setenv("LINFORMER_PROGRESS", str(tmp_path / "progress.json"))
+    assert exam("0.1", EXERCISES["0.1"].reference).status == "passed"
+    assert list(tmp_path.iterdir()) == []
+    assert exam("77.1", len).status == "failed"
+    drawn = [str(EXERCISES["1.1"].draw(1000 + 8 * number)) for number in range(3)]
+    assert len({*drawn}) == 3
+
+
+def test_the_command_grades_an_exam(tmp_path):
+    solution = f"solutions/01_{STEMS[1]}.ipynb"
+    folder = tmp_path / "class" / "ada"
+    folder.mkdir(parents=True)
+    with open(os.path.join(os.path.dirname(__file__), "..", solution), encoding="utf-8") as file:
+        (folder / "01.ipynb").write_text(file.read(), encoding="utf-8")
+    (row,) = graded(tmp_path / "class", "--exam", "5").values()
+    assert [row[id] for id in EXERCISES if id.startswith("1.")] == ["passed"] * 6
