@@ -11,14 +11,13 @@ from linformer_from_scratch.attention import (
     causal_mask,
     scaled_dot_product_attention,
 )
-from linformer_from_scratch.efficient import linear_attention, nystrom_attention, window_mask
+from linformer_from_scratch.efficient import linear_attention, window_mask
 from linformer_from_scratch.efficient.linear import elu_plus_one
-from linformer_from_scratch.exercises.draws import normal
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 
-BATCH, HEADS = 2, 3
-SIZES = ((7, 4, 5), (5, 6, 8), (1, 5, 4), (9, 4, 7))  # tokens, features of keys and of values, for each draw
+LEADING = ((2, 3), (3,), (2, 3), ())  # axes before those of tokens and features, for each draw
 
 
 # 9.1: the mask of a sliding window
@@ -26,7 +25,7 @@ SIZES = ((7, 4, 5), (5, 6, 8), (1, 5, 4), (9, 4, 7))  # tokens, features of keys
 
 def draw_window(seed: int) -> tuple[int, int, bool]:
     """Tokens, a window, and whether later tokens are hidden."""
-    return ((7, 2, False), (8, 3, True), (1, 4, True), (11, 5, False))[seed % 4]
+    return row(seed, ((7, 2, False), (8, 3, True), (1, 4, True), (11, 5, False)))
 
 
 def positions(n):
@@ -37,6 +36,11 @@ def positions(n):
 def one_token_short(n, window, causal):
     """One token is missing on either side: a neighbour exactly `window` away may still be read, so <= and not <."""
     return window_mask(n, window - 1, causal)
+
+
+def one_token_more(n, window, causal):
+    """Your band is one token too wide on either side: a neighbour is read if it is at most `window` away."""
+    return window_mask(n, window + 1, causal)
 
 
 def window_in_all(n, window, causal):
@@ -97,12 +101,26 @@ def ones_and_zeros(n, window, causal):
 # 9.2: Nyström
 
 
+def nystrom(q: Tensor, k: Tensor, v: Tensor, landmarks: int) -> Tensor:
+    """Attention through landmarks, corrected by the pseudoinverse. Shape: q, k (..., n, d), v (..., n, d_v) -> as v."""
+    q_mean, k_mean = (x.unflatten(-2, (landmarks, -1)).mean(dim=-2) for x in (q, k))
+    correction = torch.linalg.pinv(attention_weights(q_mean, k_mean))
+    return attention_weights(q, k_mean) @ correction @ (attention_weights(q_mean, k) @ v)
+
+
 def draw_landmarks(seed: int) -> tuple[Tensor, Tensor, Tensor, int]:
     """Heads whose windows have a theme each, so that landmarks differ and the middle map is far from singular."""
-    n, landmarks, d, d_v = ((20, 4, 6, 7), (15, 5, 8, 4), (1, 1, 4, 5), (21, 7, 9, 5))[seed % 4]
-    q, k, v = normal(seed, *2 * [(BATCH, HEADS, n, d)], (BATCH, HEADS, n, d_v))
-    theme = 4 * torch.eye(landmarks, d).repeat_interleave(n // landmarks, dim=0)
+    landmarks, width, more, d_v = row(seed, ((4, 5, 2, 7), (5, 3, 3, 4), (1, 1, 3, 5), (7, 3, 2, 5)))
+    d = landmarks + more
+    q, k, v = heads(seed, landmarks * width, d, d_v)
+    theme = 4 * torch.eye(landmarks, d).repeat_interleave(width, dim=0)
     return q + theme, k + theme, v, landmarks
+
+
+def heads(seed: int, n: int, d: int, d_v: int) -> tuple[Tensor, ...]:
+    """Queries and keys (..., n, d), values (..., n, d_v), with as many axes before as the seed says."""
+    leading = LEADING[seed % len(LEADING)]
+    return normal(seed, *2 * [(*leading, n, d)], (*leading, n, d_v))
 
 
 def means(x, landmarks):
@@ -194,9 +212,11 @@ def linformer_by_means(q, k, v, landmarks):
 
 
 def draw_heads(seed: int) -> tuple[Tensor, ...]:
-    """Queries, keys and values of a batch of heads; values have features of their own."""
-    n, d, d_v = SIZES[seed % len(SIZES)]
-    return normal(seed, *2 * [(BATCH, HEADS, n, d)], (BATCH, HEADS, n, d_v))
+    """Queries, keys and values of some heads; values have features of their own.
+
+    Of a single token every gradient with respect to q and k is zero, up to rounding: none is drawn.
+    """
+    return heads(seed, *row(seed, ((7, 4, 5), (5, 6, 8), (2, 5, 4), (9, 4, 7))))
 
 
 def mix(q, k, v):
@@ -258,6 +278,12 @@ def own_key_only(q, k, v):
     return q @ (k.mT @ v) / (q * k).sum(dim=-1, keepdim=True)
 
 
+def keys_divided(q, k, v):
+    """You divide each feature of the keys by its sum; the divisor belongs to a query: φ(q_i) · Σ φ(k_j)."""
+    q, k = elu_plus_one(q), elu_plus_one(k)
+    return q @ ((k / k.sum(dim=-2, keepdim=True)).mT @ v)
+
+
 def keys_summed_over_features(q, k, v):
     """k.sum(dim=-1) sums the features of each key; sum the tokens, dim=-2, and one vector of d features is left."""
     q, k = elu_plus_one(q), elu_plus_one(k)
@@ -272,7 +298,6 @@ def two_softmaxes(q, k, v):
 # 9.4: the same, causal
 
 
-@torch.no_grad()  # a state that is updated in place is welcome, and has no gradient
 def causal_linear_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Linear attention over the tokens up to one's own. Shape: q, k (..., n, d), v (..., n, d_v) -> as v."""
     return linear_attention(q, k, v, causal=True)
@@ -355,13 +380,13 @@ def causal_softmax(q, k, v):
 # 9.5: one step of the online softmax
 
 
-@torch.no_grad()
 def online_softmax(
     largest: Tensor, total: Tensor, mixed: Tensor, scores: Tensor, values: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The state of every row after one tile more. Shape: scores (n, t), values (t, d) -> (n, 1), (n, 1), (n, d)."""
     new = torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
-    return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
+    shrink, weights = (largest - new).exp(), (scores - new).exp()
+    return new, shrink * total + weights.sum(dim=-1, keepdim=True), shrink * mixed + weights @ values
 
 
 def added(new, shrink, total, mixed, weights, values):
@@ -371,7 +396,7 @@ def added(new, shrink, total, mixed, weights, values):
 
 def draw_tile(seed: int) -> tuple[Tensor, ...]:
     """A state, and a tile: at the very start; half hidden, a row of it altogether; of one row; with large scores."""
-    n, t, d = ((5, 3, 4), (6, 4, 3), (1, 2, 5), (7, 5, 2))[seed % 4]
+    n, t, d = row(seed, ((5, 3, 4), (6, 4, 3), (1, 2, 5), (7, 5, 2)))
     earlier, scores, earlier_values, values = normal(seed, (n, 8), (n, t), (8, d), (t, d))
     if seed % 4 == 0:
         return torch.full((n, 1), -math.inf), torch.zeros(n, 1), torch.zeros(n, d), scores, values
@@ -464,6 +489,19 @@ def axis_lost(largest, total, mixed, scores, values):
     return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
 
 
+def sums_without_axis(largest, total, mixed, scores, values):
+    """sum(dim=-1) is (n,), and with (n, 1) that broadcasts to n × n; keepdim=True keeps it (n, 1)."""
+    new, total, mixed = online_softmax(largest, total, mixed, scores, values)
+    new_ones = (scores - new).exp()
+    return new, total - new_ones.sum(dim=-1, keepdim=True) + new_ones.sum(dim=-1), mixed
+
+
+def mixed_before_total(largest, total, mixed, scores, values):
+    """You return mixed before total; the order is largest, total, mixed."""
+    new, total, mixed = online_softmax(largest, total, mixed, scores, values)
+    return new, mixed, total
+
+
 EXERCISES = (
     Exercise(
         id="9.1",
@@ -475,6 +513,7 @@ EXERCISES = (
         draw=draw_window,
         mistakes=(
             one_token_short,
+            one_token_more,
             window_in_all,
             all_earlier_ones,
             all_later_ones,
@@ -498,8 +537,9 @@ EXERCISES = (
         difficulty=2,
         minutes=8,
         trains="a low rank that the text itself gives",
-        reference=nystrom_attention,
+        reference=nystrom,
         draw=draw_landmarks,
+        gradients=("q", "k", "v"),
         mistakes=(
             middle_left_out,
             middle_not_inverted,
@@ -523,12 +563,13 @@ EXERCISES = (
     ),
     Exercise(
         id="9.3",
-        question="Write linear attention, φ = elu + 1, without an n×n map (the check sees values only): q, k (…, n, d), v (…, n, d_v).",
+        question="Write linear attention, φ = elu + 1, without an n×n map (the check cannot see whether you made one): q, k (…, n, d), v (…, n, d_v).",
         difficulty=2,
         minutes=6,
         trains="brackets in another order, and the divisor in the same",
         reference=linear_attention,
         draw=draw_heads,
+        gradients=("q", "k", "v"),
         mistakes=(
             softmax_instead,
             divided_by_root_d,
@@ -540,6 +581,7 @@ EXERCISES = (
             phi_of_keys_only,
             phi_of_the_product,
             own_key_only,
+            keys_divided,
             keys_summed_over_features,
             two_softmaxes,
         ),
@@ -584,6 +626,7 @@ EXERCISES = (
         trains="an exact softmax that never sees a whole row",
         reference=online_softmax,
         draw=draw_tile,
+        part="online_softmax",
         mistakes=(
             old_sums_kept,
             old_sums_grow,
@@ -597,6 +640,8 @@ EXERCISES = (
             subtracted_too_late,
             divided_early,
             axis_lost,
+            sums_without_axis,
+            mixed_before_total,
         ),
         hints=(
             "Find the new maximum first. total and mixed were measured from the old one: which factor turns one into the other?",
