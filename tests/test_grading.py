@@ -99,7 +99,7 @@ check('0.1', entries)
 HOG = "def entries(n, num_heads):\n    return len(bytearray(2**34)) or 1\n\n\ncheck('0.1', entries)"
 TRIES = (
     "import socket; socket.create_connection(('127.0.0.1', 9))",
-    "import socket; socket.getaddrinfo('example.org', 80)",
+    "import socket; socket.getaddrinfo('localhost', 80)",
     "import urllib.request as u; u.urlopen('http://127.0.0.1:9')",
     "import subprocess; subprocess.run(['true'])",
     "import os; os.system('true')",
