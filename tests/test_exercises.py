@@ -12,6 +12,7 @@ from torch import Tensor
 
 from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, STEMS, check, hint
 from linformer_from_scratch.exercises.engine import SEEDS, Exercise, call, doubled, judge, observe, tensors
+from linformer_from_scratch.exercises.submissions import of_cells
 
 ROOT = Path(__file__).parents[1]
 BY_ID = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES.keys())
@@ -330,3 +331,23 @@ def test_every_exercise_is_solved(exercise):
     (cell,) = cells_that_check("solutions", exercise)
     assert f"{exercise.id} passed" in text_of(cell)
     assert "NotImplementedError" not in cell.source
+
+
+FOLDED = re.compile(
+    r"<details><summary>Our version</summary>\n\n```python\n(.*?)\n```\n\n</details>", re.DOTALL
+)
+
+
+@pytest.mark.parametrize("number", [f"{i:02}" for i in range(len(STEMS))])
+def test_what_is_folded_as_our_version_can_be_pasted_over_the_stub(number):
+    """It passes the check of the exercise above it, with what the cells above it define."""
+    before, id = [], None
+    for cell in nbformat.read(ROOT / "chapters" / f"{number}_{STEMS[int(number)]}.ipynb", as_version=4).cells:
+        if cell.cell_type == "code":
+            before.append(cell.source)
+            id = next(iter(re.findall(r"^check\(\"([\d.]+)\"", cell.source, re.MULTILINE)), id)
+        elif "Our version" in cell.source:
+            (block,) = FOLDED.findall(cell.source)
+            name = re.findall(r"^(?:def|class) (\w+)", block, re.MULTILINE)[-1]
+            *_, (_, make) = of_cells([*before, f"{block}\ncheck('{id}', {name})"])
+            assert judge(EXERCISES[id], make()).status == "passed", id
