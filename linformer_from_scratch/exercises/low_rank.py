@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.exercises.draws import normal
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.low_rank import (
@@ -15,13 +15,13 @@ from linformer_from_scratch.low_rank import (
     stable_rank,
 )
 
-SIZES = ((2, 5, 7), (3, 7, 5), (2, 4, 11), (4, 6, 3))  # heads, rows, columns of each draw
+SPECTRA = ((2, 12, 3), (3, 12, 1), (2, 15, 5), (4, 9, 2))  # heads, singular values, rank of each draw
 
 
 def draw_spectra(seed: int) -> tuple[Tensor]:
     """Positive numbers, largest first, of several heads."""
-    heads, rows, columns = SIZES[seed % len(SIZES)]
-    (x,) = normal(seed, (heads, rows + columns))
+    heads, count, _ = row(seed, SPECTRA)
+    (x,) = normal(seed, (heads, count))
     return (x.abs().sort(dim=-1, descending=True).values + 0.1,)
 
 
@@ -30,7 +30,8 @@ def draw_spectra(seed: int) -> tuple[Tensor]:
 
 def draw_maps(seed: int) -> tuple:
     """Maps of several heads, and a rank."""
-    return *normal(seed, SIZES[seed % len(SIZES)]), (2, 1, 3, 2)[seed % 4]
+    *sizes, rank = row(seed, ((2, 5, 7, 2), (3, 7, 5, 1), (2, 4, 11, 3), (4, 6, 3, 2)))
+    return *normal(seed, tuple(sizes)), rank
 
 
 def smallest_kept(maps, rank):
@@ -56,6 +57,30 @@ def one_too_many(maps, rank):
     return best_rank(maps, rank + 1)
 
 
+def one_map_only(maps, rank):
+    """That is right for one map; here maps come in front, so [:, :rank] cuts rows and [:rank] cuts maps: write [..., :rank]."""
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return u[:, :rank] @ torch.diag(s[:rank]) @ vt[:rank]
+
+
+def one_map_scaled(maps, rank):
+    """For one map this holds. With maps in front, count axes from the end: u[..., :rank], s[..., None, :rank], vt[..., :rank, :]."""
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return (u[:, :rank] * s[:rank]) @ vt[:rank]
+
+
+def diagonal_of_many(maps, rank):
+    """torch.diag makes a matrix of one vector, but of many vectors it takes a diagonal out; scale columns: s[..., None, :rank]."""
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return u[..., :rank] @ torch.diag(s[..., :rank]) @ vt[..., :rank, :]
+
+
+def sigma_along_rows(maps, rank):
+    """σ scales the columns of U in each map, so it needs an axis for the rows: s[..., None, :rank]."""
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return (u[..., :rank] * s[..., :rank]) @ vt[..., :rank, :]
+
+
 def columns_kept(maps, rank):
     """You kept the first r columns of the map itself; the best rank-r map keeps directions, not columns."""
     kept = maps.clone()
@@ -68,7 +93,7 @@ def columns_kept(maps, rank):
 
 def draw_error(seed: int) -> tuple[Tensor, int]:
     """Spectra, and a rank."""
-    return *draw_spectra(seed), (3, 1, 5, 2)[seed % 4]
+    return *draw_spectra(seed), row(seed, SPECTRA)[-1]
 
 
 def squares_not_rooted(sigma, rank):
@@ -133,6 +158,11 @@ def sum_by_largest(sigma):
     return sigma.sum(-1) / sigma[..., 0]
 
 
+def participation(sigma):
+    """That is (Σσ)² / Σσ², another effective rank; the stable rank divides the sum of squares by the largest square."""
+    return sigma.sum(-1).square() / sigma.square().sum(-1)
+
+
 def only_below_squared(sigma):
     """σ₁ is squared, the others are not."""
     return sigma.sum(-1) / sigma[..., 0].square()
@@ -160,7 +190,10 @@ def draw_share(seed: int) -> tuple[Tensor, float]:
     """Spectra, in one draw with a sum that reaches the share exactly, and a share."""
     if seed % 4 == 1:
         return torch.tensor([[2.0, 1.0, 1.0], [4.0, 3.0, 1.0], [8.0, 0.0, 0.0]]), 0.5
-    return *draw_spectra(seed), (0.9, 0.5, 0.75, 0.6)[seed % 4]
+    (share,) = row(seed, ((0.9,), (0.5,), (0.75,), (0.95,)))
+    (sigma,) = draw_spectra(seed)
+    sigma[-1] = 1.0 if seed % 4 == 3 else sigma[-1]  # of equal values nearly all are needed
+    return sigma, share
 
 
 def index_not_count(sigma, share):
@@ -191,7 +224,7 @@ def share_of_the_count(sigma, share):
 EXERCISES = (
     Exercise(
         id="4.1",
-        question="Return the closest maps of rank r, by the singular value decomposition; maps are (..., n, m).",
+        question="Return the closest maps of rank r, by the singular value decomposition; maps are (heads, n, m).",
         difficulty=2,
         minutes=8,
         trains="what a rank-r map keeps",
@@ -202,11 +235,15 @@ EXERCISES = (
             values_forgotten,
             values_squared,
             one_too_many,
+            one_map_only,
+            one_map_scaled,
+            diagonal_of_many,
+            sigma_along_rows,
             columns_kept,
         ),
         hints=(
             "Decompose, keep the first r of everything, multiply.",
-            "torch.linalg.svd(maps, full_matrices=False) gives (..., n, p), (..., p), (..., p, m).",
+            "torch.linalg.svd(maps, full_matrices=False) gives (heads, n, p), (heads, p), (heads, p, m).",
             "(u[..., :rank] * s[..., None, :rank]) @ …",
         ),
     ),
@@ -221,13 +258,13 @@ EXERCISES = (
         mistakes=(squares_not_rooted, kept_not_lost, lost_too_much, plain_sum, first_lost_only),
         hints=(
             "What is lost is made of the singular values that were not kept.",
-            "The first r of (..., p) are kept; the others stand from index r on.",
+            "The first r of (heads, p) are kept; the others stand from index r on.",
             "sigma[..., rank:]…  squares, their sum, its root",
         ),
     ),
     Exercise(
         id="4.3",
-        question="Return the normalised cumulative singular values of each head; sigma is (..., p).",
+        question="Return the normalised cumulative singular values of each head; sigma is (heads, p).",
         difficulty=1,
         minutes=4,
         trains="reading figure 1",
@@ -236,28 +273,35 @@ EXERCISES = (
         mistakes=(cumulative_squares, not_normalised, by_the_largest, across_heads, from_the_end),
         hints=(
             "Entry r is the sum of the first r, divided by the sum of all.",
-            "(..., p) -> (..., p); the divisor is (..., 1).",
+            "(heads, p) -> (heads, p); the divisor is (heads, 1).",
             "sigma.cumsum(dim=-1) / …",
         ),
     ),
     Exercise(
         id="4.4",
-        question="Return the stable rank Σσ² / σ₁² of each head; sigma is (..., p), largest first.",
+        question="Return the stable rank Σσ² / σ₁² of each head; sigma is (heads, p), largest first.",
         difficulty=1,
         minutes=4,
         trains="a rank that noise does not move",
         reference=stable_rank,
         draw=draw_spectra,
-        mistakes=(sum_by_largest, only_below_squared, rooted, count_of_nonzero, entropy_instead),
+        mistakes=(
+            sum_by_largest,
+            participation,
+            only_below_squared,
+            rooted,
+            count_of_nonzero,
+            entropy_instead,
+        ),
         hints=(
             "How many values as large as the first would give the same sum of squares?",
-            "(..., p) -> (...): sum over the last axis; the largest is the first.",
+            "(heads, p) -> (heads,): sum over the last axis; the largest is the first.",
             "sigma.square().sum(dim=-1) / …",
         ),
     ),
     Exercise(
         id="4.5",
-        question="How many singular values make up at least this share of their sum? Integers, (..., p) -> (...).",
+        question="How many singular values make up at least this share of their sum? Integers, (heads, p) -> (heads,).",
         difficulty=2,
         minutes=6,
         trains="a number for each head",
@@ -272,7 +316,7 @@ EXERCISES = (
         ),
         hints=(
             "Count how often the cumulative sum is still too small; one more is enough.",
-            "4.3 gives (..., p), rising to 1; comparing gives booleans, and they can be summed.",
+            "4.3 gives (heads, p), rising to 1; comparing gives booleans, and they can be summed.",
             "1 + (cumulative < share)…",
         ),
     ),

@@ -1,4 +1,149 @@
 """Right answers: low_rank."""
 
-RIGHT = {}
-SAME = {}
+import math
+
+import numpy
+import torch
+
+# 4.1
+
+
+def in_double(maps, rank):
+    u, s, vt = torch.linalg.svd(maps.double(), full_matrices=False)
+    return u[..., :rank] @ torch.diag_embed(s[..., :rank]) @ vt[..., :rank, :]
+
+
+def in_numpy(maps, rank):
+    u, s, vt = numpy.linalg.svd(maps.numpy(), full_matrices=False)
+    s[..., rank:] = 0
+    return (u * s[..., None, :]) @ vt
+
+
+def piece_by_piece(maps, rank):
+    u, s, vt = torch.linalg.svd(maps)
+    pieces = [s[..., i, None, None] * u[..., :, i, None] * vt[..., None, i, :] for i in range(rank)]
+    return sum(pieces)
+
+
+def map_by_map(maps, rank):
+    rebuilt = []
+    for one in maps:
+        u, s, v = torch.svd(one)
+        rebuilt.append(u[:, :rank] @ torch.diag(s[:rank]) @ v[:, :rank].T)
+    return rebuilt
+
+
+def by_einsum(maps, rank):
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return torch.einsum("hir,hr,hrj->hij", u[..., :rank], s[..., :rank], vt[..., :rank, :])
+
+
+def projected(maps, rank):
+    _, vectors = torch.linalg.eigh(maps.double().mT @ maps.double())
+    largest = vectors[..., -rank:]
+    return maps.double() @ largest @ largest.mT
+
+
+# 4.2
+
+
+def vector_norm(sigma, rank):
+    return torch.linalg.vector_norm(sigma.double()[:, rank:], dim=1)
+
+
+def error_in_loops(sigma, rank):
+    return [math.hypot(*head[rank:]) for head in sigma.tolist()]
+
+
+def error_in_numpy(sigma, rank):
+    return numpy.linalg.norm(sigma.numpy()[:, rank:], axis=-1)
+
+
+def all_without_the_kept(sigma, rank):
+    squares = sigma.double().square()
+    return (squares.sum(-1) - squares[..., :rank].sum(-1)) ** 0.5
+
+
+# 4.3
+
+
+def curve_in_loops(sigma):
+    return [[sum(head[: r + 1]) / sum(head) for r in range(len(head))] for head in sigma.tolist()]
+
+
+def curve_in_numpy(sigma):
+    totals = numpy.cumsum(sigma.numpy(), axis=-1)
+    return totals / totals[:, -1:]
+
+
+def curve_of_shares(sigma):
+    return torch.cumsum(sigma.double() / sigma.double().sum(1)[:, None], 1)
+
+
+def curve_by_a_triangle(sigma):
+    return sigma @ torch.ones(sigma.size(-1), sigma.size(-1)).triu() / sigma.sum(-1, keepdim=True)
+
+
+# 4.4
+
+
+def stable_in_loops(sigma):
+    return [sum(x * x for x in head) / head[0] ** 2 for head in sigma.tolist()]
+
+
+def stable_in_numpy(sigma):
+    s = sigma.numpy().astype(numpy.float64)
+    return (s**2).sum(-1) / s.max(-1) ** 2
+
+
+def stable_by_norms(sigma):
+    return (sigma.norm(dim=-1) / sigma.norm(p=math.inf, dim=-1)) ** 2
+
+
+def stable_of_ratios(sigma):
+    return (sigma / sigma[:, :1]).pow(2).sum(1)
+
+
+# 4.5
+
+
+def count_in_loops(sigma, share):
+    counts = []
+    for head in sigma.tolist():
+        r = 1
+        while sum(head[:r]) / sum(head) < share:
+            r += 1
+        counts.append(r)
+    return counts
+
+
+def count_in_numpy(sigma, share):
+    reached = numpy.cumsum(sigma.numpy(), -1) >= share * sigma.numpy().sum(-1, keepdims=True)
+    return reached.argmax(-1) + 1
+
+
+def count_by_searching(sigma, share):
+    rising = sigma.cumsum(-1) / sigma.sum(-1, keepdim=True)
+    wanted = torch.full((len(sigma), 1), share)
+    return torch.searchsorted(rising, wanted)[:, 0].int() + 1
+
+
+def count_as_floats(sigma, share):
+    rising = sigma.double().cumsum(-1) / sigma.double().sum(-1, keepdim=True)
+    return 1.0 + (rising < share).double().sum(-1)
+
+
+RIGHT = {
+    "4.1": (in_double, in_numpy, piece_by_piece, map_by_map, by_einsum, projected),
+    "4.2": (vector_norm, error_in_loops, error_in_numpy, all_without_the_kept),
+    "4.3": (curve_in_loops, curve_in_numpy, curve_of_shares, curve_by_a_triangle),
+    "4.4": (stable_in_loops, stable_in_numpy, stable_by_norms, stable_of_ratios),
+    "4.5": (count_in_loops, count_in_numpy, count_by_searching, count_as_floats),
+}
+LAST = "sigma is (heads, p), so its last axis is axis 1"
+SAME = {
+    "4.2": {"-1 -> +1": LAST, "-1 -> +1 (2)": LAST},
+    "4.3": {"-1 -> +1": LAST, "-1 -> +1 (2)": LAST},
+    "4.4": {"-1 -> +1": LAST},
+    "4.5": {"-1 -> +1 (2)": LAST},
+}
