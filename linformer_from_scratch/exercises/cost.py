@@ -3,46 +3,64 @@
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.cost import Sizes, compress_keys, flops
+from linformer_from_scratch.cost import Sizes, compress_keys, flops, moved_bytes
+from linformer_from_scratch.exercises.draws import row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 
-# 3.1: operations of a matrix product
+# 3.1: operations of three matrices, in the cheaper order
 
 
-def product_flops(rows: int, inner: int, columns: int) -> int:
-    """2 · rows · inner · columns."""
-    return 2 * rows * inner * columns
+def chain_flops(p: int, q: int, r: int, s: int) -> int:
+    """The fewer of both orders' operations, for matrices (p, q), (q, r) and (r, s)."""
+    return min(2 * p * q * r + 2 * p * r * s, 2 * q * r * s + 2 * p * q * s)
 
 
-def draw_product(seed: int) -> tuple[int, int, int]:
-    """rows, inner, columns."""
-    return ((5, 7, 11), (1, 13, 4), (64, 3, 17), (9, 1, 2))[seed % 4]
+def draw_chain(seed: int) -> tuple[int, ...]:
+    """p, q, r, s; either order is the cheaper one in two of the course's draws."""
+    return row(seed, ((5, 7, 11, 3), (1, 13, 4, 6), (64, 3, 17, 2), (2, 9, 1, 5)))
 
 
-def one_per_pair(rows, inner, columns):
+def from_the_left(p, q, r, s):
+    """That is (AB)C, whichever is cheaper; count A(BC) as well, and take the smaller number."""
+    return 2 * p * q * r + 2 * p * r * s
+
+
+def from_the_right(p, q, r, s):
+    """That is A(BC), whichever is cheaper; count (AB)C as well, and take the smaller number."""
+    return 2 * q * r * s + 2 * p * q * s
+
+
+def the_dearer(p, q, r, s):
+    """That is the dearer order; the cheaper one is asked for."""
+    return max(from_the_left(p, q, r, s), from_the_right(p, q, r, s))
+
+
+def one_per_pair(p, q, r, s):
     """You count one operation for each multiply-add; the convention counts two, a product and a sum."""
-    return rows * inner * columns
+    return chain_flops(p, q, r, s) // 2
 
 
-def entries_of_the_result(rows, inner, columns):
-    """These are the entries of the result; each of them is a dot product of `inner` terms."""
-    return rows * columns
+def one_addition_fewer(p, q, r, s):
+    """You count exactly, 2 · inner − 1 for each entry; the chapter's convention is 2 · inner, as PyTorch's counter has it."""
+    left = p * r * (2 * q - 1) + p * s * (2 * r - 1)
+    right = q * s * (2 * r - 1) + p * s * (2 * q - 1)
+    return min(left, right)
 
 
-def entries_read(rows, inner, columns):
-    """These are the numbers that are read, not what is computed with them."""
-    return rows * inner + inner * columns
+def all_at_once(p, q, r, s):
+    """No dot product runs along q and r at once: first one product of two matrices, then another."""
+    return 2 * p * q * r * s
 
 
-def square_of_inner(rows, inner, columns):
-    """`inner` enters once: the dot product runs along it, it is no axis of the result."""
-    return 2 * rows * inner * inner * columns
+def first_product_only(p, q, r, s):
+    """That is the first product alone; its result still meets the third matrix."""
+    return min(2 * p * q * r, 2 * q * r * s)
 
 
-def doubled_without_columns(rows, inner, columns):
-    """That is one column of the result; there are `columns` of them."""
-    return 2 * rows * inner
+def entries_of_the_results(p, q, r, s):
+    """These are the numbers of the results; each of them is a dot product of `inner` terms."""
+    return min(p * r, q * s) + p * s
 
 
 # 3.2: where the n² term reaches a share
@@ -55,7 +73,7 @@ def tokens_for_share(d_model: int, share: float) -> float:
 
 def draw_share(seed: int) -> tuple[int, float]:
     """d_model, share."""
-    return ((512, 0.8), (64, 0.25), (3, 0.9), (96, 0.6))[seed % 4]
+    return row(seed, ((512, 0.8), (64, 0.25), (3, 0.9), (96, 0.6)))
 
 
 def share_of_the_weights(d_model, share):
@@ -83,44 +101,85 @@ def share_as_of_weights(d_model, share):
     return 2 * d_model * share / (1 + share)
 
 
-# 3.3: the floor of a step's time
+# 3.3: what a faster processor saves
 
 
-def step_floor(flops: int, moved: int, flops_per_s: float, bytes_per_s: float) -> float:
-    """The longer of the two times."""
-    return max(flops / flops_per_s, moved / bytes_per_s)
+def speedup(flops: Tensor, moved: Tensor, flops_per_s: float, bytes_per_s: float, factor: float) -> Tensor:
+    """The layer's floor over that of a processor with `factor` times the operations per second. Shape: (m,), (m,) -> ()."""
+    moving = moved / bytes_per_s
+    now = torch.maximum(flops / flops_per_s, moving).sum()
+    then = torch.maximum(flops / (factor * flops_per_s), moving).sum()
+    return now / then
 
 
-def draw_step(seed: int) -> tuple[int, int, float, float]:
-    """A step bound by operations, one by bytes, one that computes nothing, one in which both nearly agree."""
-    return ((10**9, 10**6, 1e12, 1e11), (10**6, 10**9, 3e12, 2e11), (0, 4321, 7e9, 5e9), (900, 33, 3e4, 1e3))[
-        seed % 4
-    ]
+def draw_steps(seed: int) -> tuple:
+    """Steps, of which one computes nothing unless it is the only one, and a machine."""
+    table = ((5, 3e5, 4e5, 2.0), (3, 7e5, 2e5, 3.0), (1, 2e5, 6e5, 4.0), (4, 4e5, 5e5, 1.5))
+    count, *machine = row(seed, table)
+    generator = torch.Generator().manual_seed(seed)
+    flops, moved = torch.randint(10**5, 10**6, (2, count), generator=generator).double()
+    flops[1:2] = 0.0
+    return flops, moved, *machine
 
 
-def one_after_the_other(flops, moved, flops_per_s, bytes_per_s):
-    """You add the two times; a machine computes while it moves, so the floor is the longer of them."""
-    return flops / flops_per_s + moved / bytes_per_s
+def floor_of(flops, moved, flops_per_s, bytes_per_s):
+    """The sum of the longer times."""
+    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum()
 
 
-def the_shorter(flops, moved, flops_per_s, bytes_per_s):
-    """That is the shorter time; a step is done when both its operations and its bytes are."""
-    return min(flops / flops_per_s, moved / bytes_per_s)
+def everything_faster(flops, moved, flops_per_s, bytes_per_s, factor):
+    """Only computing gets faster: a step that waits for its bytes takes as long as before."""
+    return factor
 
 
-def operations_only(flops, moved, flops_per_s, bytes_per_s):
-    """Bytes are left out: a step that computes nothing, like the softmax here, still takes time."""
-    return flops / flops_per_s
+def one_large_step(flops, moved, flops_per_s, bytes_per_s, factor):
+    """You added up operations and bytes first; steps follow each other, so each has a floor of its own. Add those."""
+    moving = moved.sum() / bytes_per_s
+    now, then = flops.sum() / flops_per_s, flops.sum() / (factor * flops_per_s)
+    return torch.maximum(now, moving) / torch.maximum(then, moving)
 
 
-def bytes_only(flops, moved, flops_per_s, bytes_per_s):
-    """Operations are left out: large matrix products are bound by them."""
-    return moved / bytes_per_s
+def one_after_the_other(flops, moved, flops_per_s, bytes_per_s, factor):
+    """You add the two times of a step; a machine computes while it moves, so its floor is the longer of them."""
+    computing, moving = flops.sum() / flops_per_s, moved.sum() / bytes_per_s
+    return (computing + moving) / (computing / factor + moving)
 
 
-def ceilings_swapped(flops, moved, flops_per_s, bytes_per_s):
+def the_shorter(flops, moved, flops_per_s, bytes_per_s, factor):
+    """You take the shorter time of each step; it is done when both its operations and its bytes are."""
+    moving = moved / bytes_per_s
+    now = torch.minimum(flops / flops_per_s, moving).sum()
+    return now / torch.minimum(flops / (factor * flops_per_s), moving).sum()
+
+
+def ratio_turned_round(flops, moved, flops_per_s, bytes_per_s, factor):
+    """The ratio is turned round: how many times as fast is the time now over the time then."""
+    return 1 / speedup(flops, moved, flops_per_s, bytes_per_s, factor)
+
+
+def seconds_saved(flops, moved, flops_per_s, bytes_per_s, factor):
+    """These are the seconds saved; asked is the ratio of the two floors."""
+    then = floor_of(flops, moved, factor * flops_per_s, bytes_per_s)
+    return floor_of(flops, moved, flops_per_s, bytes_per_s) - then
+
+
+def memory_faster(flops, moved, flops_per_s, bytes_per_s, factor):
+    """You made the memory faster; what grows are the operations per second."""
+    then = floor_of(flops, moved, flops_per_s, factor * bytes_per_s)
+    return floor_of(flops, moved, flops_per_s, bytes_per_s) / then
+
+
+def ceilings_swapped(flops, moved, flops_per_s, bytes_per_s, factor):
     """The ceilings have changed places: operations over operations per second, bytes over bytes per second."""
-    return max(flops / bytes_per_s, moved / flops_per_s)
+    then = torch.maximum(flops / bytes_per_s / factor, moved / flops_per_s).sum()
+    return floor_of(flops, moved, bytes_per_s, flops_per_s) / then
+
+
+def mean_of_the_steps(flops, moved, flops_per_s, bytes_per_s, factor):
+    """You averaged the ratios of the steps; a long step counts more: divide the layer's two floors."""
+    moving = moved / bytes_per_s
+    now = torch.maximum(flops / flops_per_s, moving)
+    return (now / torch.maximum(flops / (factor * flops_per_s), moving)).mean()
 
 
 # 3.4: operations of Linformer
@@ -133,7 +192,7 @@ def linformer_flops(n: int, d_model: int, proj_dim: int) -> int:
 
 def draw_linformer(seed: int) -> tuple[int, int, int]:
     """n, d_model, proj_dim."""
-    return ((1024, 512, 128), (7, 64, 3), (1, 3, 5), (333, 96, 31))[seed % 4]
+    return row(seed, ((1024, 512, 128), (7, 64, 3), (1, 3, 5), (333, 96, 31)))
 
 
 def compression_forgotten(n, d_model, proj_dim):
@@ -174,9 +233,8 @@ def exponent(lengths: Tensor, costs: Tensor) -> Tensor:
 def draw_growth(seed: int) -> tuple[Tensor, Tensor]:
     """Lengths, and costs that grow as a power of them, with some noise."""
     generator = torch.Generator().manual_seed(seed)
-    points = (5, 7, 4, 6)[seed % 4]
+    points, power = row(seed, ((5, 2.0), (7, 1.0), (4, 1.5), (24, 0.5)))
     lengths = 2.0 ** torch.arange(3, 3 + points)
-    power = (2.0, 1.0, 1.5, 0.5)[seed % 4]
     return lengths, 3 * lengths**power * (1 + 0.2 * torch.rand(points, generator=generator))
 
 
@@ -209,26 +267,90 @@ def ends_only(lengths, costs):
     return (costs[-1] / costs[0]).log() / (lengths[-1] / lengths[0]).log()
 
 
+# 3.6: the bytes of attention with stored maps
+
+
+def attention_bytes(n: int, keys: int, d_model: int, num_heads: int, bytes_per_number: int) -> int:
+    """Bytes that scores, softmax and mixing read and write."""
+    sizes = Sizes(n, d_model, num_heads, proj_dim=keys, bytes_per_number=bytes_per_number)
+    return moved_bytes(compress_keys(sizes)[2:5])
+
+
+def draw_sizes(seed: int) -> tuple[int, ...]:
+    """Slots, fewer and more than tokens, and once as many keys as queries."""
+    table = ((1024, 128, 8, 64, 2), (7, 5, 3, 4, 4), (1, 3, 2, 5, 8), (33, 33, 1, 7, 1))
+    n, keys, heads, d_head, per_number = row(seed, table)
+    return n, keys, heads * d_head, heads, per_number
+
+
+def in_numbers(n, keys, d_model, num_heads, bytes_per_number):
+    """These are numbers; each of them takes bytes_per_number bytes."""
+    return 2 * (n + keys) * d_model + 4 * num_heads * n * keys
+
+
+def one_map(n, keys, d_model, num_heads, bytes_per_number):
+    """You count one map; every head has a map of its own, n × keys."""
+    return bytes_per_number * (2 * (n + keys) * d_model + 4 * n * keys)
+
+
+def softmax_for_nothing(n, keys, d_model, num_heads, bytes_per_number):
+    """The softmax is left out: it computes next to nothing, but it reads all maps and writes them again."""
+    return bytes_per_number * (2 * (n + keys) * d_model + 2 * num_heads * n * keys)
+
+
+def softmax_in_one_way(n, keys, d_model, num_heads, bytes_per_number):
+    """You count the softmax's maps once; it reads the scores and writes the weights."""
+    return bytes_per_number * (2 * (n + keys) * d_model + 3 * num_heads * n * keys)
+
+
+def reads_only(n, keys, d_model, num_heads, bytes_per_number):
+    """You count what is read; results are written to memory, too."""
+    return bytes_per_number * ((n + 2 * keys) * d_model + 2 * num_heads * n * keys)
+
+
+def results_only(n, keys, d_model, num_heads, bytes_per_number):
+    """These are the results, what is stored; each step must also read what it works on."""
+    return bytes_per_number * (n * d_model + 2 * num_heads * n * keys)
+
+
+def square_maps(n, keys, d_model, num_heads, bytes_per_number):
+    """Your maps are n × n; n queries read `keys` keys, so a map is n × keys."""
+    return bytes_per_number * (2 * (n + keys) * d_model + 4 * num_heads * n * n)
+
+
+def as_many_keys_as_tokens(n, keys, d_model, num_heads, bytes_per_number):
+    """Keys and values have `keys` rows, not n; only queries and the output have n."""
+    return bytes_per_number * (4 * n * d_model + 4 * num_heads * n * keys)
+
+
+def whole_features_in_every_head(n, keys, d_model, num_heads, bytes_per_number):
+    """Each head reads its own d_model / num_heads features; all heads together read d_model, once."""
+    return bytes_per_number * num_heads * (2 * (n + keys) * d_model + 4 * n * keys)
+
+
 EXERCISES = (
     Exercise(
         id="3.1",
-        question="Count the operations of a product of matrices (rows, inner) and (inner, columns).",
+        question="Count the operations of A B C, matrices (p, q), (q, r) and (r, s), in the cheaper of both orders.",
         difficulty=1,
-        minutes=3,
-        trains="counting before measuring",
-        reference=product_flops,
-        draw=draw_product,
+        minutes=5,
+        trains="counting before measuring, and why order matters",
+        reference=chain_flops,
+        draw=draw_chain,
         mistakes=(
+            from_the_left,
+            from_the_right,
+            the_dearer,
             one_per_pair,
-            entries_of_the_result,
-            entries_read,
-            square_of_inner,
-            doubled_without_columns,
+            one_addition_fewer,
+            all_at_once,
+            first_product_only,
+            entries_of_the_results,
         ),
         hints=(
-            "How many numbers has the result, and what does one of them cost?",
-            "The result is (rows, columns); each entry sums `inner` products.",
-            "2 * rows * … * …",
+            "Count one order after the other; the result of the first product is a matrix of which shape?",
+            "A B is (p, r) and sums q products for each entry; B C is (q, s) and sums r products.",
+            "min(2 * p * q * r + 2 * p * r * s, …)",
         ),
     ),
     Exercise(
@@ -254,17 +376,27 @@ EXERCISES = (
     ),
     Exercise(
         id="3.3",
-        question="How many seconds does a step take at least, given its operations, its bytes and the ceilings?",
-        difficulty=1,
-        minutes=4,
-        trains="the roofline",
-        reference=step_floor,
-        draw=draw_step,
-        mistakes=(one_after_the_other, the_shorter, operations_only, bytes_only, ceilings_swapped),
+        question="How many times as fast does a layer's floor get on a processor that computes `factor` times as fast?",
+        difficulty=2,
+        minutes=6,
+        trains="the roofline: which steps gain, which wait for bytes",
+        reference=speedup,
+        draw=draw_steps,
+        mistakes=(
+            everything_faster,
+            one_large_step,
+            one_after_the_other,
+            the_shorter,
+            ratio_turned_round,
+            seconds_saved,
+            memory_faster,
+            ceilings_swapped,
+            mean_of_the_steps,
+        ),
         hints=(
-            "Moving and computing overlap: which of the two ends last?",
-            "Two times in seconds: operations / (operations per second), bytes / (bytes per second).",
-            "max(flops / flops_per_s, …)",
+            "Which steps gain nothing? Write the floor of one step first, then add up the steps, for both processors.",
+            "flops / flops_per_s and moved / bytes_per_s are (steps,), seconds; torch.maximum takes the longer, step by step.",
+            "now = torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum(); then = …; return now / then",
         ),
     ),
     Exercise(
@@ -307,6 +439,31 @@ EXERCISES = (
             "log cost = log c + a · log length: a straight line.",
             "Slope of a line by least squares: Σ (x − mean x)(y − mean y) / Σ (x − mean x)².",
             "x = lengths.log(); x = x - x.mean(); the same for y; return x @ y / …",
+        ),
+    ),
+    Exercise(
+        id="3.6",
+        question="Count the bytes that scores, softmax and mixing move: n queries read `keys` keys and values, maps stored.",
+        difficulty=2,
+        minutes=6,
+        trains="counting bytes: every step reads its inputs and writes its result",
+        reference=attention_bytes,
+        draw=draw_sizes,
+        mistakes=(
+            in_numbers,
+            one_map,
+            softmax_for_nothing,
+            softmax_in_one_way,
+            reads_only,
+            results_only,
+            square_maps,
+            as_many_keys_as_tokens,
+            whole_features_in_every_head,
+        ),
+        hints=(
+            "For each of the three steps: what must be read, and what is written?",
+            "Queries and the output are n · d_model numbers, keys and values keys · d_model each, the maps num_heads · n · keys.",
+            "maps = num_heads * n * keys; scores read n * d_model + keys * d_model and write maps; softmax …; mixing …",
         ),
     ),
 )
