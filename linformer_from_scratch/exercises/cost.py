@@ -233,7 +233,7 @@ def exponent(lengths: Tensor, costs: Tensor) -> Tensor:
 def draw_growth(seed: int) -> tuple[Tensor, Tensor]:
     """Lengths, and costs that grow as a power of them, with some noise."""
     generator = torch.Generator().manual_seed(seed)
-    points, power = row(seed, ((5, 2.0), (7, 1.0), (4, 1.5), (24, 0.5)))
+    points, power = row(seed, ((5, 2.0), (7, 1.0), (4, 1.5), (40, 0.5)))
     lengths = 2.0 ** torch.arange(3, 3 + points)
     return lengths, 3 * lengths**power * (1 + 0.2 * torch.rand(points, generator=generator))
 
