@@ -4,7 +4,7 @@ import math
 
 from torch import Tensor
 
-from linformer_from_scratch.exercises.draws import normal
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.random_projections import (
@@ -15,7 +15,6 @@ from linformer_from_scratch.random_projections import (
 )
 
 SIZES = ((5, 7, 3), (2, 11, 4), (3, 5, 7), (1, 13, 2))  # rows, n, proj_dim of each draw
-TRIALS = ((512, 0.5), (4096, 0.2), (7, 0.9), (65537, 0.1))  # n, epsilon
 
 
 # 5.1: project
@@ -28,7 +27,7 @@ def project(x: Tensor, G: Tensor) -> Tensor:
 
 def draw_projection(seed: int) -> tuple[Tensor, ...]:
     """Vectors, and a matrix with standard normal entries."""
-    rows, n, proj_dim = SIZES[seed % len(SIZES)]
+    rows, n, proj_dim = row(seed, SIZES)
     return normal(seed, (2, rows, n), (proj_dim, n))
 
 
@@ -62,7 +61,7 @@ def projected_back(x, G):
 
 def draw_vectors(seed: int) -> tuple[Tensor, Tensor]:
     """Vectors, and a projection."""
-    rows, n, proj_dim = SIZES[seed % len(SIZES)]
+    rows, n, proj_dim = row(seed, SIZES)
     x, G = normal(seed, (2, rows, n), (proj_dim, n))
     return x, G / math.sqrt(proj_dim)
 
@@ -98,7 +97,7 @@ def relative_difference(x, R):
 
 def draw_bound(seed: int) -> tuple[int, float, int]:
     """proj_dim, epsilon, vectors."""
-    return ((250, 0.5, 512), (64, 0.3, 7), (1, 0.9, 3), (1301, 0.2, 4096))[seed % 4]
+    return row(seed, ((250, 0.5, 512), (64, 0.3, 7), (1, 0.9, 3), (1301, 0.2, 4096)))
 
 
 def one_side_only(proj_dim, epsilon, vectors):
@@ -111,9 +110,19 @@ def one_vector_only(proj_dim, epsilon, vectors):
     return failure_bound(proj_dim, epsilon)
 
 
+def as_if_independent(proj_dim, epsilon, vectors):
+    """1 − (1 − p)ᴺ holds where the vectors fail independently, and all of yours share one R; the union bound needs nothing: N p."""
+    return 1 - (1 - failure_bound(proj_dim, epsilon)) ** vectors
+
+
 def powers(proj_dim, epsilon, vectors):
     """You multiplied the chances, as if all had to fail; one failure is enough, so they add up."""
     return failure_bound(proj_dim, epsilon) ** vectors
+
+
+def without_the_cube_in_the_bound(proj_dim, epsilon, vectors):
+    """ε³ is missing: the exponent is −(ε² − ε³) k / 4."""
+    return 2 * vectors * math.exp(-(epsilon**2) * proj_dim / 4)
 
 
 def without_the_quarter(proj_dim, epsilon, vectors):
@@ -136,7 +145,7 @@ def clamped(proj_dim, epsilon, vectors):
 
 def draw_theorem(seed: int) -> tuple[int, float]:
     """n and epsilon."""
-    return TRIALS[seed % len(TRIALS)]
+    return row(seed, ((512, 0.5), (4096, 0.2), (7, 0.9), (65537, 0.1)))
 
 
 def logarithm_to_base_2(n, epsilon):
@@ -179,7 +188,7 @@ def project_and_mix(P: Tensor, R: Tensor, v: Tensor) -> Tensor:
 
 def draw_mix(seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """A map whose rows sum to one, a projection, values."""
-    d, n, proj_dim = SIZES[seed % len(SIZES)]
+    d, n, proj_dim = row(seed, SIZES)
     scores, G, v = normal(seed, (n + 1, n), (proj_dim, n), (n, d))
     return scores.softmax(dim=-1), G / math.sqrt(proj_dim), v
 
@@ -248,13 +257,22 @@ EXERCISES = (
     ),
     Exercise(
         id="5.3",
-        question="Bound the chance that any of several vectors is off by ε: the lemma and the union bound, as a float.",
+        question="Bound the chance that any of several vectors is off by ε: the lemma and the union bound, as one number.",
         difficulty=2,
         minutes=5,
         trains="the union bound",
         reference=failure_bound,
         draw=draw_bound,
-        mistakes=(one_side_only, one_vector_only, powers, without_the_quarter, sign_lost, clamped),
+        mistakes=(
+            one_side_only,
+            one_vector_only,
+            as_if_independent,
+            powers,
+            without_the_cube_in_the_bound,
+            without_the_quarter,
+            sign_lost,
+            clamped,
+        ),
         hints=(
             "Pr(A or B) ≤ Pr(A) + Pr(B), whatever A and B have to do with each other.",
             "One vector: 2 exp(−(ε² − ε³) k / 4), with k = proj_dim.",
@@ -263,7 +281,7 @@ EXERCISES = (
     ),
     Exercise(
         id="5.4",
-        question="Which k does theorem 1 ask for: 5 ln n / (ε² − ε³), rounded up to an int?",
+        question="Which k does theorem 1 ask for: 5 ln n / (ε² − ε³), rounded up to a whole number?",
         difficulty=1,
         minutes=3,
         trains="putting numbers into a theorem",
@@ -279,7 +297,7 @@ EXERCISES = (
         ),
         hints=(
             "Only arithmetic; Python's math module has all of it.",
-            "math.log is the natural logarithm; the result is an integer.",
+            "math.log is the natural logarithm; the result is a whole number.",
             "math.ceil(5 * math.log(n) / …)",
         ),
     ),
