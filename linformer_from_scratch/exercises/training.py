@@ -1,15 +1,20 @@
 """Chapter 08: exercises and quiz."""
 
 import math
+import random as python_random
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import torch
-from torch import Tensor
-from torch.nn import functional
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from linformer_from_scratch.data import IGNORE, MASK
-from linformer_from_scratch.exercises.draws import normal
+from linformer_from_scratch.encoder import Block
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.training_loop import TRAINING_LOOP
 from linformer_from_scratch.training.records import updates_until
 
 WORDS = 50  # tokens of the vocabulary from which the draws come
@@ -25,14 +30,19 @@ def hide(ids: Tensor, chosen: Tensor, fate: Tensor, random: Tensor) -> tuple[Ten
 
 
 def draw_rows(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Tokens; which of them are chosen; a number in 0 … 1 and a random token for each."""
-    batch, n = ((3, 41), (2, 67), (5, 1), (2, 59))[seed % 4]
+    """Tokens; which of them are chosen; a number in 0 … 1, in float64, and a random token for each.
+
+    Two of the chosen have a fate of exactly 0.8 and 0.9.
+    """
+    batch, n = row(seed, ((3, 41), (2, 67), (5, 1), (2, 59)))
     generator = torch.Generator().manual_seed(seed)
-    ids, random = torch.randint(3, WORDS, (2, batch, n), generator=generator)
+    ids = torch.randint(3, WORDS, (batch, n), generator=generator)
+    others = 3 + (ids - 3 + torch.randint(1, WORDS - 3, (batch, n), generator=generator)) % (WORDS - 3)
     chosen = torch.rand(batch, n, generator=generator) < 0.5
-    if n == 1:
-        chosen[:3] = True
-    return ids, chosen, torch.rand(batch, n, generator=generator), random
+    fate = torch.rand(batch, n, generator=generator, dtype=torch.float64)
+    chosen[:3, 0] = True
+    fate[:2, 0] = torch.tensor([0.8, 0.9], dtype=torch.float64)
+    return ids, chosen, fate, others
 
 
 def always_masked(ids, chosen, fate, random):
@@ -74,67 +84,169 @@ def targets_after_hiding(ids, chosen, fate, random):
     return inputs, torch.where(chosen, inputs, IGNORE)
 
 
+def at_both_bounds(ids, chosen, fate, random):
+    """A fate of exactly 0.8 is not below 0.8, nor 0.9 below 0.9: write < and not <=."""
+    replaced = torch.where(fate <= 0.8, MASK, torch.where(fate <= 0.9, random, ids))
+    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+
+
+def at_the_lower_bound(ids, chosen, fate, random):
+    """A fate of exactly 0.8 is not below 0.8, so no MASK stands there: write < and not <=."""
+    replaced = torch.where(fate <= 0.8, MASK, torch.where(fate < 0.9, random, ids))
+    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+
+
+def at_the_upper_bound(ids, chosen, fate, random):
+    """A fate of exactly 0.9 is not below 0.9, so the token stays: write < and not <=."""
+    replaced = torch.where(fate < 0.8, MASK, torch.where(fate <= 0.9, random, ids))
+    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+
+
+def masks_overwritten(ids, chosen, fate, random):
+    """Your random tokens overwrite the masks: what is below 0.8 is below 0.9 as well, so ask for 0.8 <= fate, too."""
+    replaced = torch.where(fate < 0.9, random, ids)
+    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+
+
+def targets_first(ids, chosen, fate, random):
+    """You return the targets first; the inputs come first."""
+    return hide(ids, chosen, fate, random)[::-1]
+
+
 # 8.2: a pre-norm block
 
 
-def norm(x: Tensor) -> Tensor:
-    """Every token's features to mean 0 and variance 1."""
-    return functional.layer_norm(x, x.shape[-1:])
+class Mixing(nn.Module):
+    """An attention layer whose map is given, A (batch, n, n); nobody reads padding."""
+
+    def __init__(self, A: Tensor):
+        super().__init__()
+        self.A = A
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """A x. Shape: x (batch, n, d), padding_mask (batch, n) -> (batch, n, d)."""
+        return self.A @ (x if padding_mask is None else x * padding_mask[..., None])
 
 
-def pre_norm_block(x: Tensor, A: Tensor, W1: Tensor, W2: Tensor) -> Tensor:
-    """A block whose attention is the matrix A: x + A norm(x), then + gelu(norm(x) W1) W2. Shape: as x."""
-    x = x + A @ norm(x)
-    return x + functional.gelu(norm(x) @ W1) @ W2
+def run_block(
+    attempt: Callable, x: Tensor, padding_mask: Tensor | None, A: Tensor, weights: Sequence[Tensor]
+) -> Tensor:
+    """Build a block around A, give it the weights, and run it.
+
+    Raises: ValueError if a weight has another name or size than in the stub.
+    """
+    d_model = x.size(-1)
+    block, stub = attempt(d_model, Mixing(A)), Block(d_model, Mixing(A))
+    own = {name: tuple(weight.shape) for name, weight in block.named_parameters()}
+    given = dict(zip(dict(stub.named_parameters()), weights, strict=True))
+    for name, weight in given.items():
+        if own.get(name) != tuple(weight.shape):
+            found = own.get(name, "missing")
+            raise ValueError(f"{name} is {found}, expected {tuple(weight.shape)}: leave __init__ as it is")
+    return functional_call(block, given, (x,) if padding_mask is None else (x, padding_mask))
 
 
-def draw_block(seed: int) -> tuple[Tensor, ...]:
-    """Tokens, an attention map, and the two matrices of a feed-forward layer."""
-    batch, n, d, hidden = ((2, 5, 7, 11), (3, 4, 6, 13), (2, 1, 5, 9), (1, 6, 4, 10))[seed % 4]
-    x, A, W1, W2 = normal(seed, (batch, n, d), (batch, n, n), (d, hidden), (hidden, d))
-    return x * 2 + 1, A.softmax(dim=-1), W1, W2
+def draw_block(seed: int) -> tuple[Tensor, Tensor | None, Tensor, list[Tensor]]:
+    """Tokens, which of them are real, an attention map, and all weights of a block in their order."""
+    batch, n, d = row(seed, ((2, 5, 7), (3, 4, 6), (2, 1, 5), (1, 6, 4)))
+    sizes = (d,), (d,), (d,), (d,), (4 * d, d), (4 * d,), (d, 4 * d), (d,)
+    x, A, *weights = normal(seed, (batch, n, d), (batch, n, n), *sizes)
+    padding_mask = torch.arange(n) < n - 1 - torch.arange(batch)[:, None] % 2
+    return x * 2 + 1, padding_mask if seed % 2 else None, A.softmax(dim=-1), [w / 2 for w in weights]
 
 
-def post_norm(x, A, W1, W2):
+def with_forward(forward: Callable) -> type[Block]:
+    """A block with another forward, whose docstring becomes its own."""
+    return type(forward.__name__, (Block,), {"forward": forward, "__doc__": forward.__doc__})
+
+
+def over_tokens(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+    """What LayerNorm gives where it works on the tokens of each feature."""
+    spread = (x.var(1, correction=0, keepdim=True) + norm.eps).sqrt()
+    return (x - x.mean(1, keepdim=True)) / spread * norm.weight + norm.bias
+
+
+@with_forward
+def post_norm(self, x, padding_mask=None):
     """You normalise after adding, as the Transformer of 2017 did; pre-norm normalises what goes into a layer, and leaves the sum alone."""
-    x = norm(x + A @ x)
-    return norm(x + functional.gelu(x @ W1) @ W2)
+    x = self.attention_norm(x + self.attention(x, padding_mask))
+    return self.feed_forward_norm(x + self.feed_forward(x))
 
 
-def without_norms(x, A, W1, W2):
-    """There is no norm: both layers read norm(x), not x."""
-    x = x + A @ x
-    return x + functional.gelu(x @ W1) @ W2
+@with_forward
+def without_norms(self, x, padding_mask=None):
+    """There is no norm: attention reads attention_norm(x), the feed-forward layer feed_forward_norm(x)."""
+    x = x + self.attention(x, padding_mask)
+    return x + self.feed_forward(x)
 
 
-def without_residuals(x, A, W1, W2):
+@with_forward
+def without_residuals(self, x, padding_mask=None):
     """You replace x by what a layer gives; add it to x."""
-    x = A @ norm(x)
-    return functional.gelu(norm(x) @ W1) @ W2
+    return self.feed_forward(self.feed_forward_norm(self.attention(self.attention_norm(x), padding_mask)))
 
 
-def normed_residuals(x, A, W1, W2):
-    """You add to norm(x); add to x itself, so that it runs through unchanged from the first block to the last."""
-    x = norm(x) + A @ norm(x)
-    return norm(x) + functional.gelu(norm(x) @ W1) @ W2
+@with_forward
+def normed_residuals(self, x, padding_mask=None):
+    """You add to the normalised x; add to x itself, so that it runs through unchanged from the first block to the last."""
+    x = self.attention_norm(x)
+    x = self.feed_forward_norm(x + self.attention(x, padding_mask))
+    return x + self.feed_forward(x)
 
 
-def side_by_side(x, A, W1, W2):
+@with_forward
+def side_by_side(self, x, padding_mask=None):
     """Your feed-forward layer reads the old x; it works on what attention has already added to."""
-    return x + A @ norm(x) + functional.gelu(norm(x) @ W1) @ W2
+    found = self.attention(self.attention_norm(x), padding_mask)
+    return x + found + self.feed_forward(self.feed_forward_norm(x))
 
 
-def normed_once(x, A, W1, W2):
+@with_forward
+def normed_once(self, x, padding_mask=None):
     """Your feed-forward layer reads x without a norm; there is a norm before each of the two."""
-    x = x + A @ norm(x)
-    return x + functional.gelu(x @ W1) @ W2
+    x = x + self.attention(self.attention_norm(x), padding_mask)
+    return x + self.feed_forward(x)
 
 
-def normed_over_tokens(x, A, W1, W2):
+@with_forward
+def one_norm_twice(self, x, padding_mask=None):
+    """You use attention_norm twice; each of the two norms learns weights of its own, so feed_forward_norm stands before the second layer."""
+    x = x + self.attention(self.attention_norm(x), padding_mask)
+    return x + self.feed_forward(self.attention_norm(x))
+
+
+@with_forward
+def norms_swapped(self, x, padding_mask=None):
+    """Your norms have changed places: attention_norm stands before attention, feed_forward_norm before the feed-forward layer."""
+    x = x + self.attention(self.feed_forward_norm(x), padding_mask)
+    return x + self.feed_forward(self.attention_norm(x))
+
+
+@with_forward
+def feed_forward_first(self, x, padding_mask=None):
+    """Your feed-forward layer comes first; attention mixes the tokens first, then each is worked on alone."""
+    x = x + self.feed_forward(self.feed_forward_norm(x))
+    return x + self.attention(self.attention_norm(x), padding_mask)
+
+
+@with_forward
+def mask_not_passed_on(self, x, padding_mask=None):
+    """Your attention is not told which tokens are padding: pass it padding_mask, after x."""
+    return Block.forward(self, x)
+
+
+@with_forward
+def second_sum_missing(self, x, padding_mask=None):
+    """You return what the feed-forward layer makes of x; it is added to x, as attention's output was."""
+    x = x + self.attention(self.attention_norm(x), padding_mask)
+    return self.feed_forward(self.feed_forward_norm(x))
+
+
+@with_forward
+def normed_over_tokens(self, x, padding_mask=None):
     """You normalise over the tokens; LayerNorm works on the features of one token, the last axis."""
-    across = lambda x: (x - x.mean(1, keepdim=True)) / (x.var(1, correction=0, keepdim=True) + 1e-5).sqrt()  # noqa: E731
-    x = x + A @ across(x)
-    return x + functional.gelu(across(x) @ W1) @ W2
+    x = x + self.attention(over_tokens(self.attention_norm, x), padding_mask)
+    return x + self.feed_forward(over_tokens(self.feed_forward_norm, x))
 
 
 # 8.3: the learning rate
@@ -149,7 +261,13 @@ def rate_at(step: int, steps: int, highest: float, warmup: int) -> float:
 
 def draw_schedule(seed: int) -> tuple[int, int, float, int]:
     """A step early in the warm-up, at its end, in the middle, near the last."""
-    return ((6, 1000, 0.004, 50), (70, 311, 0.01, 70), (400, 907, 0.002, 101), (3, 19, 0.5, 0))[seed % 4]
+    if seed < 4:
+        return ((6, 1000, 0.004, 50), (70, 311, 0.01, 70), (400, 907, 0.002, 101), (3, 19, 0.5, 0))[seed]
+    generator = python_random.Random(seed)
+    warmup = generator.randint(2, 90)
+    steps = warmup + generator.randint(20, 900)
+    step = (generator.randrange(warmup), warmup, generator.randrange(warmup, steps))[seed % 3]
+    return step, steps, generator.uniform(0.001, 0.5), warmup
 
 
 def without_warmup(step, steps, highest, warmup):
@@ -192,6 +310,27 @@ def full_turn(step, steps, highest, warmup):
     return highest * (1 + math.cos(2 * math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
+def warmup_one_too_long(step, steps, highest, warmup):
+    """Your warm-up is an update too long: update warmup - 1 is its last, update `warmup` is the cosine's first, so < and not <=."""
+    if step <= warmup:
+        return highest * (step + 1) / (warmup or 1)
+    return rate_at(step, steps, highest, warmup)
+
+
+def cosine_one_ahead(step, steps, highest, warmup):
+    """Your cosine is one update ahead: at update `warmup` it still has the highest, so count (step - warmup), without + 1."""
+    if step < warmup:
+        return rate_at(step, steps, highest, warmup)
+    return rate_at(step + 1, steps, highest, warmup)
+
+
+def zero_at_the_last(step, steps, highest, warmup):
+    """Your last update has rate 0 and is wasted: the cosine arrives at 0 at `steps`, when all updates are made."""
+    if step < warmup:
+        return rate_at(step, steps, highest, warmup)
+    return rate_at(step, steps - 1, highest, warmup)
+
+
 # 8.4: a log of a run that was killed
 
 
@@ -205,15 +344,27 @@ def curve_of(log: Tensor) -> Tensor:
 
 def draw_log(seed: int) -> tuple[Tensor]:
     """Lines of (step, loss): killed at some steps, and each time resumed from an earlier one."""
-    visits = (
-        ((1, 7), (5, 9)),
-        ((1, 6), (4, 8), (2, 10)),
-        ((1, 1),),
-        ((1, 5), (1, 4), (3, 4)),
-    )[seed % 4]
+    visits = visits_of(seed)
     steps = [step for first, last in visits for step in range(first, last + 1)]
     (losses,) = normal(seed, (len(steps),))
     return (torch.stack([torch.tensor(steps, dtype=torch.float32), 5 + losses], dim=1),)
+
+
+def visits_of(seed: int) -> Sequence[tuple[int, int]]:
+    """First and last step of each stretch between a resume and the next kill."""
+    if seed < 4:
+        return (
+            ((1, 7), (5, 9)),
+            ((1, 6), (4, 8), (2, 10)),
+            ((1, 1),),
+            ((1, 5), (1, 4), (3, 4)),
+        )[seed]
+    generator = python_random.Random(seed)
+    visits = [(1, generator.randint(5, 12))]
+    for _ in range(generator.randint(1, 3)):
+        first = generator.randint(2, visits[-1][1])
+        visits.append((first, first + generator.randint(0, 7)))
+    return visits
 
 
 def last_per_step(log):
@@ -254,17 +405,40 @@ def steps_not_losses(log):
     return torch.arange(1, len(curve_of(log)) + 1, dtype=torch.float32)
 
 
+def lines_not_repeated(log):
+    """You keep every line whose step does not come again; where a run goes back and is then killed earlier, later steps are void, though they never come again."""
+    steps = log[:, 0].tolist()
+    return torch.stack([log[i, 1] for i, step in enumerate(steps) if step not in steps[i + 1 :]])
+
+
+def old_line_kept(log):
+    """Your cut is one step too late: when step s comes again, its own old line is void as well."""
+    curve: list[Tensor] = []
+    for step, loss in log:
+        curve[int(step) :] = [loss]
+    return torch.stack(curve)
+
+
 # 8.5: read a learning curve
 
 
 def draw_curve(seed: int) -> tuple[Tensor, float]:
-    """A curve of (updates, loss) that falls, rises a little and falls again; and a loss it crosses, or does not."""
+    """A curve of (updates, loss) and a loss; all numbers are exact in binary.
+
+    It crosses the loss, rises again and falls; it touches it; it never comes so low; it begins there and rises.
+    """
     points, loss = (
-        (((100, 6.0), (200, 5.0), (300, 4.0), (400, 4.4), (600, 3.5)), 4.3),
-        (((50, 7.0), (150, 4.0), (250, 3.0), (350, 2.5)), 3.25),
-        (((10, 5.0), (20, 4.5), (30, 4.25)), 4.0),
-        (((30, 3.0), (40, 2.0), (50, 1.0)), 3.5),
+        ([(100, 6.0), (200, 5.0), (300, 4.0), (400, 4.5), (600, 3.5)], 4.25),
+        ([(50, 7.0), (150, 4.0), (250, 3.25), (350, 3.5), (450, 2.5)], 3.25),
+        ([(10, 5.0), (20, 4.5), (30, 4.25)], 4.0),
+        ([(30, 3.0), (40, 3.5), (50, 1.0)], 3.0),
     )[seed % 4]
+    if seed >= 4:  # the same, longer and moved; and it begins below the loss
+        generator = python_random.Random(seed)
+        apart, higher = generator.randint(2, 9), generator.randint(1, 64) / 8
+        end = points[-1][0] + 10, points[-1][1] + generator.randint(0, 4) / 8
+        points = [(apart * updates, found + higher) for updates, found in (*points, end)]
+        loss += higher + (seed % 8 == 7) / 4
     return torch.tensor(points), loss
 
 
@@ -306,6 +480,43 @@ def never_unless_reached_late(curve, loss):
     return curve[-1, 0].item() if reached < 0 else reached
 
 
+def crossing(
+    curve: Tensor, first: Callable[[float], bool], later: Callable[[float], bool], loss: float
+) -> float:
+    """The first point, or the first straight line after it, whose loss passes a test."""
+    points = curve.tolist()
+    if first(points[0][1]):
+        return points[0][0]
+    for (u0, l0), (u1, l1) in pairwise(points):
+        if l0 > loss and later(l1):
+            return u0 + (l0 - loss) / (l0 - l1) * (u1 - u0)
+    return -1.0
+
+
+def only_below(curve, loss):
+    """A point that has exactly this loss has come down to it: ask for <= and not <."""
+    return crossing(curve, lambda found: found < loss, lambda found: found < loss, loss)
+
+
+def later_only_below(curve, loss):
+    """A later point, too, has come down to the loss if it has exactly this loss: ask for <= and not <."""
+    return crossing(curve, lambda found: found <= loss, lambda found: found < loss, loss)
+
+
+def first_point_forgotten(curve, loss):
+    """If the first point is at the loss already, or below it, return its updates: look at it by itself, with <=."""
+    return crossing(curve, lambda found: False, lambda found: found <= loss, loss)
+
+
+def from_the_other_end(curve, loss):
+    """You walk the share from the wrong end: of the way from the earlier point to the later one (l0 - loss) / (l0 - l1) is gone."""
+    points = curve.tolist()
+    for (u0, l0), (u1, l1) in zip([points[0], *points], points, strict=False):
+        if l1 <= loss:
+            return u1 if l0 == l1 else u0 + (loss - l1) / (l0 - l1) * (u1 - u0)
+    return -1.0
+
+
 EXERCISES = (
     Exercise(
         id="8.1",
@@ -323,6 +534,11 @@ EXERCISES = (
             targets_everywhere,
             targets_only_where_changed,
             targets_after_hiding,
+            at_both_bounds,
+            at_the_lower_bound,
+            at_the_upper_bound,
+            masks_overwritten,
+            targets_first,
         ),
         hints=(
             "Three things may stand in a chosen place: MASK, the random token, the token itself. Targets never change with it.",
@@ -332,12 +548,15 @@ EXERCISES = (
     ),
     Exercise(
         id="8.2",
-        question="Write a pre-norm block whose attention is the matrix A, with norm, gelu, W1 and W2.",
+        question="Write forward of a pre-norm block: two norms, an attention layer and a feed-forward layer are given.",
         difficulty=2,
-        minutes=7,
+        minutes=8,
         trains="where the norms and the sums stand in a block",
-        reference=pre_norm_block,
+        reference=Block,
         draw=draw_block,
+        use=run_block,
+        gradients=("x", "A", "weights"),
+        part="block",
         mistakes=(
             post_norm,
             without_norms,
@@ -345,12 +564,17 @@ EXERCISES = (
             normed_residuals,
             side_by_side,
             normed_once,
+            one_norm_twice,
+            norms_swapped,
+            feed_forward_first,
+            mask_not_passed_on,
+            second_sum_missing,
             normed_over_tokens,
         ),
         hints=(
-            "Two lines, each of the form x = x + something of norm(x).",
-            "x is (batch, n, d); A @ norm(x) mixes tokens; norm(x) @ W1 is (batch, n, hidden).",
-            "x = x + A @ norm(x); return x + functional.gelu(… @ W1) @ W2",
+            "Two lines, each of the form x = x + a layer of a norm of x. Who needs to know which tokens are padding?",
+            "Norms and layers keep the shape, (batch, n, d_model); only attention takes padding_mask, after x.",
+            "x = x + self.attention(self.attention_norm(x), padding_mask); return x + self.feed_forward(…)",
         ),
     ),
     Exercise(
@@ -368,6 +592,9 @@ EXERCISES = (
             linear_fall,
             whole_cosine,
             full_turn,
+            warmup_one_too_long,
+            cosine_one_ahead,
+            zero_at_the_last,
         ),
         hints=(
             "Two cases: before the end of the warm-up, and after it.",
@@ -390,6 +617,8 @@ EXERCISES = (
             mean_per_step,
             last_visit_only,
             steps_not_losses,
+            lines_not_repeated,
+            old_line_kept,
         ),
         hints=(
             "Read the lines from the top, as they were written. What does it mean when the step goes back?",
@@ -412,6 +641,10 @@ EXERCISES = (
             the_last_crossing,
             place_not_updates,
             never_unless_reached_late,
+            only_below,
+            later_only_below,
+            first_point_forgotten,
+            from_the_other_end,
         ),
         hints=(
             "Find the first point at or below the loss; the crossing lies on the straight line from the point before it.",
@@ -419,6 +652,7 @@ EXERCISES = (
             "return u0 + (l0 - loss) / (l0 - l1) * (…); if the very first point is low enough, its updates",
         ),
     ),
+    TRAINING_LOOP,
 )
 
 QUIZ = (

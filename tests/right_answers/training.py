@@ -1,4 +1,316 @@
 """Right answers: training."""
 
-RIGHT = {}
-SAME = {}
+import math
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from linformer_from_scratch.data import IGNORE, MASK
+
+# 8.1
+
+
+def hide_in_loops(ids, chosen, fate, random):
+    inputs, targets = ids.tolist(), [[IGNORE] * ids.size(1) for _ in ids]
+    for i, j in chosen.nonzero().tolist():
+        targets[i][j] = inputs[i][j]
+        if fate[i, j] < 0.8:
+            inputs[i][j] = MASK
+        elif fate[i, j] < 0.9:
+            inputs[i][j] = int(random[i, j])
+    return inputs, targets
+
+
+def hide_in_numpy(ids, chosen, fate, random):
+    ids, chosen, fate, random = (x.numpy() for x in (ids, chosen, fate, random))
+    inputs = np.select([~chosen, fate < 0.8, fate < 0.9], [ids, MASK, random], default=ids)
+    return inputs, np.where(chosen, ids, IGNORE).astype(np.int32)
+
+
+def hide_by_masks(ids, chosen, fate, random):
+    inputs, targets = ids.clone(), torch.full_like(ids, IGNORE)
+    targets[chosen] = ids[chosen]
+    replaced = chosen & (fate >= 0.8) & (fate < 0.9)
+    inputs[replaced] = random[replaced]
+    return inputs.masked_fill(chosen & (fate < 0.8), MASK), targets
+
+
+def hide_by_products(ids, chosen, fate, random):
+    masked, changed = (chosen & (fate < 0.8)).float(), (chosen & (fate < 0.9) & (fate >= 0.8)).float()
+    inputs = masked * MASK + changed * random + (1 - masked - changed) * ids
+    return [inputs, chosen * ids + ~chosen * IGNORE]
+
+
+# 8.2
+
+
+class GivenBlock(nn.Module):
+    """What the chapter's stub gives."""
+
+    def __init__(self, d_model, attention):
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(d_model)
+        self.attention = attention
+        self.feed_forward_norm = nn.LayerNorm(d_model)
+        self.feed_forward = nn.Sequential(
+            nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model)
+        )
+
+
+class PlainBlock(GivenBlock):
+    def forward(self, x, padding_mask=None):
+        x = x + self.attention(self.attention_norm(x), padding_mask)
+        x = x + self.feed_forward(self.feed_forward_norm(x))
+        return x
+
+
+class BlockByFormula(GivenBlock):
+    def normed(self, x, norm):
+        centred = x - x.mean(dim=-1, keepdim=True)
+        spread = centred.square().mean(dim=-1, keepdim=True)
+        return norm.weight * centred / (spread + norm.eps).sqrt() + norm.bias
+
+    def forward(self, x, padding_mask=None):
+        x = x + self.attention(self.normed(x, self.attention_norm), padding_mask)
+        hidden = self.normed(x, self.feed_forward_norm) @ self.feed_forward[0].weight.T
+        hidden = hidden + self.feed_forward[0].bias
+        hidden = hidden * (1 + torch.erf(hidden / math.sqrt(2))) / 2
+        return x + hidden @ self.feed_forward[2].weight.T + self.feed_forward[2].bias
+
+
+class BlockOfFunctionals(GivenBlock):
+    def forward(self, x, padding_mask=None):
+        size, (up, _, down) = x.shape[-1:], self.feed_forward
+        one, two = self.attention_norm, self.feed_forward_norm
+        found = self.attention(
+            functional.layer_norm(x, size, one.weight, one.bias), padding_mask=padding_mask
+        )
+        x = torch.add(found, x)
+        hidden = functional.linear(functional.layer_norm(x, size, two.weight, two.bias), up.weight, up.bias)
+        return torch.add(functional.linear(functional.gelu(hidden), down.weight, down.bias), x)
+
+
+class BlockTokenByToken(GivenBlock):
+    def forward(self, x, padding_mask=None):
+        x = x + self.attention(self.attention_norm(x), padding_mask)
+        rows = [self.feed_forward(self.feed_forward_norm(row)) for row in x.flatten(0, 1)]
+        return x + torch.stack(rows).view_as(x)
+
+
+# 8.3
+
+
+def rate_by_sine(step, steps, highest, warmup):
+    if step < warmup:
+        return highest / warmup * (step + 1)
+    return highest * math.cos(math.pi / 2 * (step - warmup) / (steps - warmup)) ** 2
+
+
+def rate_in_numpy(step, steps, highest, warmup):
+    rising = highest * np.arange(1, warmup + 1) / max(warmup, 1)
+    falling = highest * (1 + np.cos(np.linspace(0, np.pi, steps - warmup + 1))) / 2
+    return np.concatenate([rising, falling])[step]
+
+
+def rate_by_torch(step, steps, highest, warmup):
+    weight = nn.Parameter(torch.zeros(()))
+    optimizer = torch.optim.SGD([weight], lr=highest)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps - warmup)
+    if step < warmup:
+        return torch.tensor(highest, dtype=torch.float64) * (step + 1) / warmup
+    for _ in range(step - warmup):
+        optimizer.step()
+        schedule.step()
+    return optimizer.param_groups[0]["lr"]
+
+
+def rate_as_a_fraction(step, steps, highest, warmup):
+    if step < warmup:
+        return Fraction(highest) * Fraction(step + 1, warmup)
+    return Fraction(highest) * Fraction(1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
+
+
+# 8.4
+
+
+def curve_as_floats(log):
+    curve = []
+    for step, loss in log.tolist():
+        del curve[int(step) - 1 :]
+        curve.append(loss)
+    return torch.tensor(curve)
+
+
+def curve_as_a_list(log):
+    found = {}
+    for step, loss in log.tolist():
+        found = {earlier: kept for earlier, kept in found.items() if earlier < step}
+        found[step] = loss
+    return list(found.values())
+
+
+def curve_in_numpy(log):
+    steps, losses = log.numpy().T
+    later = np.minimum.accumulate(steps[::-1])[::-1]  # the least step from this line on
+    return losses[np.append(later[1:], np.inf) > steps]
+
+
+def curve_up_to_the_last_step(log):
+    last = {int(step): loss for step, loss in log}
+    return torch.stack([last[step] for step in range(1, int(log[-1, 0]) + 1)])
+
+
+def curve_from_the_end(log):
+    kept, before = [], math.inf
+    for step, loss in reversed(log.double().tolist()):
+        if step < before:
+            kept.insert(0, loss)
+            before = step
+    return np.array(kept)
+
+
+# 8.5
+
+
+def updates_in_pairs(curve, loss):
+    points = curve.tolist()
+    if points[0][1] <= loss:
+        return points[0][0]
+    for (u0, l0), (u1, l1) in pairwise(points):
+        if l0 > loss >= l1:
+            return u0 + (l0 - loss) / (l0 - l1) * (u1 - u0)
+    return -1
+
+
+def updates_in_tensors(curve, loss):
+    below = (curve[:, 1] <= loss).nonzero()
+    if not len(below):
+        return torch.tensor(-1.0)
+    i = below[0, 0]
+    if i == 0:
+        return curve[0, 0]
+    return torch.lerp(
+        curve[i - 1, 0], curve[i, 0], (loss - curve[i - 1, 1]) / (curve[i, 1] - curve[i - 1, 1])
+    )
+
+
+def updates_in_numpy(curve, loss):
+    updates, losses = curve.double().numpy().T
+    if losses.min() > loss:
+        return np.float64(-1)
+    i = int(np.argmax(losses <= loss))
+    return np.interp(-loss, -losses[max(i - 1, 0) : i + 1], updates[max(i - 1, 0) : i + 1])
+
+
+def updates_as_a_fraction(curve, loss):
+    before = None
+    for updates, found in ([Fraction(x) for x in point] for point in curve.tolist()):
+        if found <= loss:
+            if before is None:
+                return updates
+            slope = (found - before[1]) / (updates - before[0])
+            return before[0] + (Fraction(loss) - before[1]) / slope
+        before = updates, found
+    return Fraction(-1)
+
+
+# 8.6
+
+
+def train_by_lambda(model, loss, batches, validation, rate, steps, evaluate_every):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1.0)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+    losses, held = [], []
+    for step in range(1, steps + 1):
+        model.train()
+        value = loss(model, *batches(step - 1))
+        value.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm=1)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        losses.append(value)
+        if not step % evaluate_every:
+            model.eval()
+            with torch.inference_mode():
+                held.append(torch.stack([loss(model, *batch) for batch in validation]).mean())
+    return losses, held
+
+
+def train_by_hand(model, loss, batches, validation, rate, steps, evaluate_every):
+    weights = list(model.parameters())
+    first, second = [torch.zeros_like(w) for w in weights], [torch.zeros_like(w) for w in weights]
+    losses, held = [], []
+    model.train()
+    for step in range(steps):
+        value = loss(model, *batches(step))
+        losses.append(value.item())
+        gradients = torch.autograd.grad(value, weights)
+        norm = math.sqrt(sum(g.square().sum().item() for g in gradients))
+        with torch.no_grad():
+            for w, g, m, v in zip(weights, gradients, first, second, strict=True):
+                g = g / max(1, norm)
+                m.mul_(0.9).add_(0.1 * g)
+                v.mul_(0.999).add_(0.001 * g * g)
+                w -= rate(step) * 0.01 * w
+                spread = (v / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8
+                w -= rate(step) * m / (1 - 0.9 ** (step + 1)) / spread
+            if step % evaluate_every == evaluate_every - 1:
+                model.eval()
+                held.append(np.mean([loss(model, *batch).item() for batch in validation]))
+                model.train()
+    return np.array(losses), np.array(held)
+
+
+def train_with_a_new_optimizer_state(model, loss, batches, validation, rate, steps, evaluate_every):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate(0), foreach=False)
+    losses, held = torch.zeros(steps, dtype=torch.float64), []
+
+    @torch.no_grad()
+    def validate():
+        model.eval()
+        total = 0.0
+        for x, y in validation:
+            total += loss(model, x, y)
+        held.append(float(total) / len(validation))
+
+    for step in range(steps):
+        model.train(True)
+        model.zero_grad(set_to_none=False)
+        optimizer.param_groups[0]["lr"] = float(rate(step))
+        value = loss(model, *batches(step))
+        value.backward()
+        torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0, foreach=False)
+        optimizer.step()
+        losses[step] = value.detach()
+        if (step + 1) % evaluate_every == 0:
+            validate()
+    return losses.tolist(), held
+
+
+RIGHT = {
+    "8.1": (hide_in_loops, hide_in_numpy, hide_by_masks, hide_by_products),
+    "8.2": (PlainBlock, BlockByFormula, BlockOfFunctionals, BlockTokenByToken),
+    "8.3": (rate_by_sine, rate_in_numpy, rate_by_torch, rate_as_a_fraction),
+    "8.4": (
+        curve_as_floats,
+        curve_as_a_list,
+        curve_in_numpy,
+        curve_up_to_the_last_step,
+        curve_from_the_end,
+    ),
+    "8.5": (updates_in_pairs, updates_in_tensors, updates_in_numpy, updates_as_a_fraction),
+    "8.6": (train_by_lambda, train_by_hand, train_with_a_new_optimizer_state),
+}
+DEAD = "a branch for post-norm blocks, which this exercise does not build"
+SAME = {
+    "8.2": {
+        "x + self.dropout(self.attention(x, padding_mask)) -> "
+        "x - self.dropout(self.attention(x, padding_mask))": DEAD,
+        "x + self.dropout(self.feed_forward(x)) -> x - self.dropout(self.feed_forward(x))": DEAD,
+    },
+}
