@@ -2,6 +2,7 @@
 
 import math
 import random
+import statistics
 from collections.abc import Callable
 
 import torch
@@ -53,6 +54,22 @@ def mean_and_deviation(samples):
 def tenth_and_ninetieth(samples):
     """These are the 10th and the 90th percentile; asked are the 20th and the 80th."""
     return percentiles(samples, 0.1, 0.9)
+
+
+def quartiles(samples):
+    """These are the quartiles, the 25th and the 75th percentile; asked are the 20th and the 80th."""
+    return percentiles(samples, 0.25, 0.75)
+
+
+def median_first(samples):
+    """The median stands first; the order asked for is 20th percentile, median, 80th percentile."""
+    return spread(samples)[[1, 0, 2]]
+
+
+def percentiles_of_more_than_the_samples(samples):
+    """That is the exclusive rule, which reckons with values beyond the samples; here the smallest is the 0th percentile itself."""
+    fifths = statistics.quantiles(samples.tolist(), n=5)
+    return torch.tensor([fifths[0], statistics.median(samples.tolist()), fifths[-1]])
 
 
 def sample_below(samples):
@@ -118,6 +135,11 @@ def mean_of_ratios(ours, theirs):
     return (ours / theirs).mean()
 
 
+def geometric_mean_of_ratios(ours, theirs):
+    """A mean of logarithms, like any mean, is pulled along by a round that disturbed only one of the two; take the median."""
+    return (ours / theirs).log().mean().exp()
+
+
 def theirs_over_ours(ours, theirs):
     """That is theirs / ours; below 1 should mean that ours is faster."""
     return ratio(theirs, ours)
@@ -154,9 +176,7 @@ def crossover(lengths: Tensor, ours: Tensor, theirs: Tensor) -> float:
 
 def draw_curves(seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Curves that cross three times, that touch, that are equal at the last, one that is below throughout."""
-    signs = ((1, -1, 1, 1, -1, -1), (-1, 0, -1), (1, -1, 1, 0), (-1, -1, -1, -1, -1))[seed % 4]
-    if seed > 3:
-        signs = longer(signs, seed)
+    signs = longer(((1, -1, 1, 1, -1, -1), (-1, 0, -1), (1, -1, 1, 0), (-1, -1, -1, -1, -1))[seed % 4], seed)
     generator = torch.Generator().manual_seed(seed)
     lengths = 2.0 ** (8 - seed % 4) * 1.25 ** torch.arange(0, 3 * len(signs), 3)
     theirs = 1e-5 * lengths**2 * (1 + 0.2 * torch.rand(len(signs), generator=generator))
@@ -165,7 +185,9 @@ def draw_curves(seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def longer(signs: tuple[int, ...], seed: int) -> list[int]:
-    """The same end after one to twenty points more, of any sign where some are above or equal, else below."""
+    """In an exam the same end after one to twenty points more: of any sign, or below where all are."""
+    if seed < 4:
+        return [*signs]
     generator = random.Random(seed)
     more = generator.choices((-1, -1, 0, 1, 1) if max(signs) >= 0 else (-1,), k=generator.randint(1, 20))
     return [*more, *signs]
@@ -217,6 +239,11 @@ def logarithm_of_lengths_only(lengths, ours, theirs):
 def logarithm_of_times_only(lengths, ours, theirs):
     """You take the logarithm of the times only; the length too lies on a logarithmic axis: interpolate its logarithm, then exp."""
     return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, (ours / theirs).log(), i))
+
+
+def logarithm_returned(lengths, ours, theirs):
+    """That is the logarithm of the length: the way goes along log length, and its end must be taken back by exp."""
+    return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths.log(), (ours / theirs).log(), i))
 
 
 def point_after(lengths, ours, theirs):
@@ -314,6 +341,21 @@ def longest_step(flops, moved, flops_per_s, bytes_per_s, seconds):
     return torch.maximum(flops / flops_per_s, moved / bytes_per_s).max() / seconds
 
 
+def mean_step(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """You take the mean over the steps; the layer takes all of them, so their times add up."""
+    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).mean() / seconds
+
+
+def in_per_cent(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """That is in per cent; a share of all the time is 1."""
+    return 100 * share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
+
+
+def seconds_at_least(flops, moved, flops_per_s, bytes_per_s, seconds):
+    """That is the floor itself, in seconds; asked is its share of the seconds measured."""
+    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum()
+
+
 def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
     """That says how many times the floor it took; the share reached is floor / seconds, at most 1."""
     return 1 / share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
@@ -333,6 +375,9 @@ EXERCISES = (
             least_and_most,
             mean_and_deviation,
             tenth_and_ninetieth,
+            quartiles,
+            median_first,
+            percentiles_of_more_than_the_samples,
             sample_below,
             nearest_sample,
             lower_of_the_middle_two,
@@ -358,6 +403,7 @@ EXERCISES = (
             ratio_of_means,
             ratio_of_the_fastest,
             mean_of_ratios,
+            geometric_mean_of_ratios,
             theirs_over_ours,
             median_of_differences,
             sorted_apart,
@@ -384,6 +430,7 @@ EXERCISES = (
             linear_axes,
             logarithm_of_lengths_only,
             logarithm_of_times_only,
+            logarithm_returned,
             point_after,
             point_before,
             theirs_below_ours,
@@ -414,6 +461,9 @@ EXERCISES = (
             bytes_only,
             shorter_times,
             longest_step,
+            mean_step,
+            in_per_cent,
+            seconds_at_least,
             times_the_floor,
         ),
         hints=(

@@ -81,7 +81,8 @@ def draw_shards(seed: int) -> tuple[Tensor, Tensor, list[int]]:
     """A text cut into shards of different lengths; once a single shard."""
     proj_dim, d, *lengths = row(seed, ((3, 2, 4, 2, 5), (4, 3, 7, 0, 0), (2, 5, 1, 6, 0), (5, 4, 3, 4, 2)))
     lengths = [length for length in lengths if length]
-    return *normal(seed, (proj_dim, sum(lengths)), (sum(lengths), d)), lengths
+    E, x = normal(seed, (proj_dim, sum(lengths)), (sum(lengths), d))
+    return E, x, lengths
 
 
 def first_columns_everywhere(E, x, lengths):
@@ -143,7 +144,7 @@ def backward_of_sum(upstream: Tensor) -> Tensor:
     return upstream.sum(dim=0).expand_as(upstream).clone()
 
 
-def draw_upstream(seed: int) -> tuple[Tensor]:
+def draw_upstream(seed: int) -> tuple[Tensor, ...]:
     """What arrives on one to four ranks, a matrix each, or a vector."""
     ranks, *shape = row(seed, ((2, 3, 4), (1, 2, 5), (3, 4, 2), (4, 5, 3)))
     return normal(seed, (ranks, *shape[: 2 - seed % 2]))
@@ -269,8 +270,13 @@ def whole_twice(batch, n, d_model, proj_dim, bytes_per_number, ranks):
     return 4.0 * batch * proj_dim * d_model * bytes_per_number
 
 
+def forward_and_backward(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """That is forward and backward together, or one pass of two layers; asked is one layer's forward pass."""
+    return 2 * wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks)
+
+
 def of_all_ranks(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """These are the bytes of all ranks together; asked is what one rank sends."""
+    """These are the bytes of all ranks together, or the whole sum sent 2 (P − 1) times; one rank sends parts, each 1/P of the sum."""
     return ranks * wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks)
 
 
@@ -374,6 +380,7 @@ EXERCISES = (
             numbers_not_bytes,
             one_text,
             whole_twice,
+            forward_and_backward,
             of_all_ranks,
             maps_sent,
         ),

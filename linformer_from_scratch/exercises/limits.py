@@ -24,6 +24,11 @@ def share_left_out(n, rank):
     return 1 - rank / n
 
 
+def share_of_squares_kept(n, rank):
+    """That is the share of the squares that is kept; asked is the norm of what is missed."""
+    return rank / n
+
+
 def share_kept(n, rank):
     """That is what is kept; asked is what is missed."""
     return math.sqrt(rank / n)
@@ -71,6 +76,16 @@ def draw_outputs(seed: int) -> tuple[Tensor, Tensor, int]:
 def with_the_token_itself(before, after, place):
     """You count the edited token as well, which must change; look at the tokens before it."""
     return (after - before)[: place + 1].abs().max().item()
+
+
+def without_the_last_earlier_token(before, after, place):
+    """[:place - 1] leaves out the token just before the edit: tokens 0 to place − 1 are [:place]."""
+    return (after - before)[: place - 1].abs().max().item() if place else 0.0
+
+
+def maximum_of_nothing(before, after, place):
+    """Before the first token there is none, and the maximum of nothing is an error: if place is 0, return 0.0."""
+    return (after - before)[:place].abs().max().item()
 
 
 def later_tokens(before, after, place):
@@ -138,6 +153,11 @@ def never_empty(E, n):
 def partly_empty(E, n):
     """A slot that misses some of the tokens is not empty: all its first n numbers must be zero."""
     return int((E[:, :n] == 0).any(dim=1).sum())
+
+
+def share_of_empty_slots(E, n):
+    """That is the share of the slots that are empty; asked is how many they are."""
+    return empty_slots(E, n) / E.size(0)
 
 
 def last_columns(E, n):
@@ -240,6 +260,7 @@ EXERCISES = (
         draw=draw_ranks,
         mistakes=(
             share_left_out,
+            share_of_squares_kept,
             share_kept,
             none_below_full_rank,
             singular_values_fall,
@@ -263,6 +284,8 @@ EXERCISES = (
         draw=draw_outputs,
         mistakes=(
             with_the_token_itself,
+            without_the_last_earlier_token,
+            maximum_of_nothing,
             later_tokens,
             all_tokens,
             signed,
@@ -289,6 +312,7 @@ EXERCISES = (
         mistakes=(
             never_empty,
             partly_empty,
+            share_of_empty_slots,
             last_columns,
             sums_to_zero,
             filled_slots,
