@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.exercises.draws import normal
+from linformer_from_scratch.exercises.draws import normal, row
 from linformer_from_scratch.exercises.engine import Exercise
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.linformer import linformer_attention
 
 BATCH = 2
-POOLS = ((12, 4, 5), (10, 5, 3), (7, 1, 4), (18, 3, 7))  # tokens, slots, features, for each draw
+POOLS = ((4, 3, 5), (5, 2, 3), (1, 7, 4), (3, 6, 7))  # slots, tokens of a window, features, for each draw
 
 
 # 7.1: pool
@@ -23,8 +23,8 @@ def mean_pool(x: Tensor, proj_dim: int) -> Tensor:
 
 def draw_pool(seed: int) -> tuple:
     """A batch of tokens, and a number of slots that divides theirs."""
-    n, slots, d = POOLS[seed % len(POOLS)]
-    return *normal(seed, (BATCH, n, d)), slots
+    slots, width, d = row(seed, POOLS)
+    return *normal(seed, (BATCH, slots * width, d)), slots
 
 
 def every_kth_token(x, proj_dim):
@@ -62,7 +62,8 @@ def pooling_matrix(n: int, proj_dim: int) -> Tensor:
 
 def draw_sizes(seed: int) -> tuple[int, int]:
     """Tokens, and a number of slots that divides theirs."""
-    return POOLS[seed % len(POOLS)][:2]
+    slots, width, _ = row(seed, POOLS)
+    return slots * width, slots
 
 
 def matrix_transposed(n, proj_dim):
@@ -108,8 +109,8 @@ def step_of_E(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor, rate: float
 
 def draw_step(seed: int) -> tuple:
     """A batch of heads, E, F and a learning rate."""
-    n, slots, d = ((7, 4, 5), (5, 3, 4), (6, 2, 3), (9, 5, 4))[seed % 4]
-    return *normal(seed, *3 * [(BATCH, n, d)], *2 * [(slots, n)]), (5.0, 3.0, 7.0, 2.0)[seed % 4]
+    n, slots, d, rate = row(seed, ((7, 4, 5, 5.0), (5, 3, 4, 3.0), (6, 2, 3, 7.0), (9, 5, 4, 2.0)))
+    return *normal(seed, *3 * [(BATCH, n, d)], *2 * [(slots, n)]), rate
 
 
 def gradient_of_E(q, k, v, E, F, reduce=Tensor.mean, target=True):
@@ -172,11 +173,24 @@ def projection_parameters(
 
 def draw_sharing(seed: int) -> tuple[int, int, int, int, bool, bool, bool]:
     """A model's sizes, and what is not shared."""
-    sizes = ((12, 7, 512, 128), (6, 5, 99, 16), (3, 8, 65, 32), (24, 16, 1024, 255))[seed % 4]
-    unshared = ((True, True, True), (False, True, True), (False, False, False), (False, False, True))[
-        seed % 4
-    ]
-    return *sizes, *unshared
+    T, F = True, False  # with their opposites the four rows are all eight ways to share
+    return row(
+        seed,
+        (
+            (12, 7, 512, 128, T, T, T),
+            (6, 5, 99, 16, F, T, T),
+            (3, 8, 65, 32, T, F, T),
+            (24, 16, 1024, 255, T, T, F),
+        ),
+    )
+
+
+def count_both_ways(attempt, layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """What an attempt counts with the flags, and with all of them turned round."""
+    sizes = layers, heads, seq_len, proj_dim
+    return attempt(*sizes, per_head, per_role, per_layer), attempt(
+        *sizes, not per_head, not per_role, not per_layer
+    )
 
 
 def without_F(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
@@ -225,14 +239,14 @@ def slots_per_layer(sigma: Tensor, budget: int) -> Tensor:
 
 def draw_spectra(seed: int) -> tuple[Tensor, int]:
     """Spectra of layers that fall at different speeds, and slots to share out; once none is left for the last."""
-    layers, p = ((3, 7), (5, 8), (2, 9), (4, 11))[seed % 4]
+    layers, p, budget = row(seed, ((3, 7, 11), (5, 8, 13), (2, 9, 7), (4, 11, 17)))
     rates = torch.linspace(0.15, 1.2, layers)[
         torch.randperm(layers, generator=torch.Generator().manual_seed(seed))
     ]
     scale = torch.linspace(0.5, 2, layers)
     if seed % 4 == 0:
         scale[-1] = 1e-4
-    return scale[:, None] * torch.exp(-rates[:, None] * torch.arange(p)), (11, 13, 7, 17)[seed % 4]
+    return scale[:, None] * torch.exp(-rates[:, None] * torch.arange(p)), min(budget, layers * p - 1)
 
 
 def shared_alike(sigma, budget):
@@ -257,6 +271,27 @@ def by_share_of_the_layer(sigma, budget):
     return slots_per_layer(sigma / sigma.sum(dim=-1, keepdim=True), budget)
 
 
+def proportional_to_energy(sigma, budget):
+    """You share the slots out in proportion to Σσ²; but a layer with one huge σ needs one slot: take the largest σ² of all, one by one."""
+    energy = sigma.square().sum(dim=-1)
+    return (budget * energy / energy.sum()).round().long()
+
+
+def proportional_rounded_down(sigma, budget):
+    """In proportion to Σσ², rounded down, slots are left over; and a layer's sum does not say how many of its σ² are large."""
+    energy = sigma.square().sum(dim=-1)
+    return (budget * energy / energy.sum()).long()
+
+
+def proportional_to_the_last_slot(sigma, budget):
+    """All slots are spent, in proportion to each layer's Σσ²; what counts is the next σ² that a slot would keep, not the layer's sum."""
+    energy = sigma.square().sum(dim=-1)
+    wanted = budget * energy / energy.sum()
+    slots = wanted.long()
+    slots[(wanted - slots).topk(budget - int(slots.sum())).indices] += 1
+    return slots
+
+
 def last_layers_missing(sigma, budget):
     """A layer without a slot still has its number, 0: tell bincount how many there are, minlength=len(sigma)."""
     return torch.bincount(sigma.flatten().topk(budget).indices // sigma.size(1))
@@ -276,6 +311,7 @@ EXERCISES = (
         trains="a compression without parameters",
         reference=mean_pool,
         draw=draw_pool,
+        gradients=("x",),
         mistakes=(every_kth_token, picked_not_averaged, summed_windows, pooled_by_max, windows_of_k),
         hints=(
             "Cut the tokens into windows of neighbours, then average inside each.",
@@ -336,6 +372,7 @@ EXERCISES = (
         trains="what sharing saves",
         reference=projection_parameters,
         draw=draw_sharing,
+        use=count_both_ways,
         mistakes=(
             without_F,
             both_roles_always,
@@ -364,6 +401,9 @@ EXERCISES = (
             smallest_first,
             index_within_the_layer,
             by_share_of_the_layer,
+            proportional_to_energy,
+            proportional_rounded_down,
+            proportional_to_the_last_slot,
             last_layers_missing,
             one_winner,
         ),
