@@ -49,6 +49,16 @@ def one_scaled_by_n(query, keys):
     return (keys @ query / math.sqrt(len(keys))).softmax(-1)
 
 
+def one_scaled_afterwards(query, keys):
+    """√d divides the scores, before the softmax; after it the weights no longer sum to one."""
+    return (keys @ query).softmax(-1) / math.sqrt(len(query))
+
+
+def one_scaled_up(query, keys):
+    """You multiply by √d, which makes large scores larger; divide."""
+    return (keys @ query * math.sqrt(len(query))).softmax(-1)
+
+
 def one_without_softmax(query, keys):
     """These are still scores: they can be negative and do not sum to one. Put them through a softmax."""
     return keys @ query / math.sqrt(len(query))
@@ -87,6 +97,16 @@ def softmax_over_queries(q, k):
 def softmax_over_heads(q, k):
     """The softmax runs over the heads; each head shares out over its own keys, the last axis."""
     return (q @ k.mT / math.sqrt(q.size(-1))).softmax(1)
+
+
+def softmax_over_batch(q, k):
+    """The softmax runs over the batch; each query of each sample shares itself out over its keys, the last axis."""
+    return (q @ k.mT / math.sqrt(q.size(-1))).softmax(0)
+
+
+def scaled_afterwards(q, k):
+    """√d divides the scores, before the softmax; after it the rows no longer sum to one."""
+    return (q @ k.mT).softmax(-1) / math.sqrt(q.size(-1))
 
 
 def keys_not_transposed(q, k):
@@ -165,6 +185,11 @@ def entropy_over_queries(weights):
     return torch.special.entr(weights).sum(-2) / math.log(2)
 
 
+def entropy_of_everything(weights):
+    """This is one number for all rows; every query has an entropy of its own: sum over the last axis only."""
+    return torch.special.entr(weights).sum() / math.log(2)
+
+
 def entropy_shifted_by(constant: float) -> Callable[[Tensor], Tensor]:
     """The mistake of adding a constant inside the logarithm, with the sentence that names it."""
 
@@ -187,11 +212,12 @@ def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 
 def draw_tokens(seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """As many queries as keys; in every second draw the first token's own score lies far below zero."""
+    """As many queries as keys; in every second draw the first token's own score is −144."""
     n, _, d = row(seed, SIZES)
     q, k, v = normal(seed, *3 * [(BATCH, HEADS, n, d)])
     if seed % 2:
-        k[..., 0, :] -= 300 * q[..., 0, :] / q[..., 0, :].square().sum(-1, keepdim=True)
+        q[..., 0, :] *= 12 * d**0.25 / q[..., 0, :].norm(dim=-1, keepdim=True)
+        k[..., 0, :] = -q[..., 0, :]
     return q, k, v
 
 
@@ -228,6 +254,13 @@ def only_the_future(q, k, v):
     """The mask is upside down: token i must read the past, columns 0 … i, not the future."""
     scores, mask = scores_of(q, k)
     return scores.masked_fill(~mask.mT, -math.inf).softmax(-1) @ v
+
+
+def one_ahead(q, k, v):
+    """Token i also reads token i + 1, the next one: what is visible ends on the diagonal."""
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    mask = torch.ones(q.size(-2), q.size(-2), dtype=torch.bool).tril(1)
+    return scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
 
 
 def without_itself(q, k, v):
@@ -301,6 +334,16 @@ def shifted_by_columns(scores):
     return softmax_with(scores, scores.amax(0))
 
 
+def over_columns(scores):
+    """Your columns sum to one; each row is a softmax of its own, over the last axis."""
+    return scores.softmax(0)
+
+
+def logarithms(scores):
+    """These are the logarithms of the weights; exp of them is the softmax."""
+    return scores.log_softmax(-1)
+
+
 def summed_over_everything(scores):
     """The sum runs over all rows; every row must sum to one on its own: sum(-1, keepdim=True)."""
     e = (scores - scores.amax(-1, keepdim=True)).exp()
@@ -359,6 +402,11 @@ def weights_times_the_mask(q, k, v, mask=None):
     return masked_scores(q, k, None).softmax(-1) * (1 if mask is None else mask) @ v
 
 
+def masked_over_queries(q, k, v, mask=None):
+    """Your softmax runs over the queries; each query shares itself out over its keys, the last axis."""
+    return masked_scores(q, k, mask).softmax(-2).nan_to_num() @ v
+
+
 def mask_unread(q, k, v, mask=None):
     """The mask is not used: hidden keys are still read."""
     return scaled_dot_product_attention(q, k, v)
@@ -396,6 +444,8 @@ EXERCISES = (
             one_unscaled,
             one_scaled_by_d,
             one_scaled_by_n,
+            one_scaled_afterwards,
+            one_scaled_up,
             one_without_softmax,
             one_divided_by_sum,
             one_not_normalised,
@@ -418,6 +468,8 @@ EXERCISES = (
         mistakes=(
             softmax_over_queries,
             softmax_over_heads,
+            softmax_over_batch,
+            scaled_afterwards,
             keys_not_transposed,
             all_axes_transposed,
             keys_ask,
@@ -446,6 +498,7 @@ EXERCISES = (
             entropy_nan_at_zero,
             entropy_mean,
             entropy_over_queries,
+            entropy_of_everything,
             *map(entropy_shifted_by, (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)),
         ),
         hints=(
@@ -469,6 +522,7 @@ EXERCISES = (
             filled_with_a_number,
             zeroed_after_softmax,
             only_the_future,
+            one_ahead,
             without_itself,
             hidden_kept,
             no_mask,
@@ -495,6 +549,8 @@ EXERCISES = (
             shifted_by_the_mean,
             shifted_by_columns,
             summed_over_everything,
+            over_columns,
+            logarithms,
         ),
         hints=(
             "Adding the same number to every score of a row leaves its softmax as it was. Which number helps?",
@@ -519,6 +575,7 @@ EXERCISES = (
             upside_down,
             times_the_mask,
             weights_times_the_mask,
+            masked_over_queries,
             mask_unread,
             mask_needed,
             masked_unscaled,

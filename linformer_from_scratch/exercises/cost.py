@@ -1,5 +1,7 @@
 """Chapter 03: exercises and quiz."""
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -17,8 +19,10 @@ def chain_flops(p: int, q: int, r: int, s: int) -> int:
 
 
 def draw_chain(seed: int) -> tuple[int, ...]:
-    """p, q, r, s; either order is the cheaper one in two of the course's draws."""
-    return row(seed, ((5, 7, 11, 3), (1, 13, 4, 6), (64, 3, 17, 2), (2, 9, 1, 5)))
+    """p, q, r, s; (AB)C is the cheaper order in every second draw, A(BC) in the others."""
+    sizes = row(seed, ((5, 7, 11, 3), (1, 13, 4, 6), (64, 3, 17, 2), (2, 9, 1, 5)))
+    from_left = from_the_left(*sizes) < from_the_right(*sizes)
+    return sizes if from_left is bool(seed % 2) else sizes[::-1]  # turned round, the orders change places
 
 
 def from_the_left(p, q, r, s):
@@ -79,6 +83,16 @@ def draw_share(seed: int) -> tuple[int, float]:
 def share_of_the_weights(d_model, share):
     """That is where the weights make up the share; asked is the n² term's."""
     return 2 * d_model * (1 - share) / share
+
+
+def rounded_up(d_model, share):
+    """You round up; the number itself is asked for, whole or not."""
+    return math.ceil(tokens_for_share(d_model, share))
+
+
+def rounded_down(d_model, share):
+    """You round down; the number itself is asked for, whole or not."""
+    return math.floor(tokens_for_share(d_model, share))
 
 
 def ratio_of_the_terms(d_model, share):
@@ -195,6 +209,16 @@ def draw_linformer(seed: int) -> tuple[int, int, int]:
     return row(seed, ((1024, 512, 128), (7, 64, 3), (1, 3, 5), (333, 96, 31)))
 
 
+def full_layer(n, d_model, proj_dim):
+    """That is full attention, 8nd² + 4n²d; n queries read proj_dim slots here, and compressing costs something."""
+    return 8 * n * d_model**2 + 4 * n**2 * d_model
+
+
+def half_of_it(n, d_model, proj_dim):
+    """You count one operation for each multiply-add; the convention counts two."""
+    return linformer_flops(n, d_model, proj_dim) // 2
+
+
 def compression_forgotten(n, d_model, proj_dim):
     """Compressing is not free: E K and F V cost 2nkd each."""
     return 8 * n * d_model**2 + 4 * n * proj_dim * d_model
@@ -254,6 +278,11 @@ def through_the_origin(lengths, costs):
     """Your line is forced through the origin, so the constant factor of the cost spoils its slope: subtract the means."""
     x, y = lengths.log(), costs.log()
     return x @ y / (x @ x)
+
+
+def ratio_of_logarithms(lengths, costs):
+    """log cost over log length forgets the constant factor c; the exponent is a slope, a ratio of differences."""
+    return (costs.log() / lengths.log()).mean()
 
 
 def slope_turned_round(lengths, costs):
@@ -367,6 +396,8 @@ EXERCISES = (
             where_they_are_equal,
             without_factor_two,
             share_as_of_weights,
+            rounded_up,
+            rounded_down,
         ),
         hints=(
             "Write the share as a fraction: 4n²d over 8nd² + 4n²d. What cancels?",
@@ -408,6 +439,8 @@ EXERCISES = (
         reference=linformer_flops,
         draw=draw_linformer,
         mistakes=(
+            full_layer,
+            half_of_it,
             compression_forgotten,
             one_compression,
             queries_compressed,
@@ -432,6 +465,7 @@ EXERCISES = (
             without_logarithms,
             logarithm_of_costs_only,
             through_the_origin,
+            ratio_of_logarithms,
             slope_turned_round,
             ends_only,
         ),

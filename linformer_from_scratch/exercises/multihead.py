@@ -103,6 +103,11 @@ def heads_added(x):
     return x.sum(1)
 
 
+def not_joined(x):
+    """Heads are still an axis of their own: join (num_heads, d_head) into one axis of d_model features."""
+    return x.transpose(1, 2)
+
+
 def heads_along_tokens(x):
     """You joined the heads along the tokens, which gives h·n tokens; join them along the features."""
     return x.flatten(1, 2)
@@ -475,6 +480,7 @@ EXERCISES = (
             heads_interleaved,
             heads_averaged,
             heads_added,
+            not_joined,
             heads_along_tokens,
         ),
         hints=(

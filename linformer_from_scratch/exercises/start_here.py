@@ -32,6 +32,21 @@ def tokens_shared_out(n, num_heads):
     return num_heads * (n / num_heads) ** 2
 
 
+def whole_tokens_shared_out(n, num_heads):
+    """A head does not get n // num_heads of the tokens; it gets some of the features, and reads all n tokens."""
+    return num_heads * (n // num_heads) ** 2
+
+
+def without_itself(n, num_heads):
+    """A token reads itself as well: n entries in each row, not n − 1."""
+    return num_heads * n * (n - 1)
+
+
+def in_bytes(n, num_heads):
+    """These are bytes in float32; the question is how many numbers."""
+    return 4 * num_heads * n * n
+
+
 def lower_triangle(n, num_heads):
     """You counted the pairs i ≥ j; token i reads j and token j reads i, so all n·n pairs have an entry."""
     return num_heads * n * (n + 1) // 2
@@ -51,7 +66,16 @@ EXERCISES = (
         trains="seeing the square",
         reference=map_entries,
         draw=draw_layer,
-        mistakes=(one_map, one_row_a_head, tokens_shared_out, lower_triangle, heads_squared),
+        mistakes=(
+            one_map,
+            one_row_a_head,
+            tokens_shared_out,
+            whole_tokens_shared_out,
+            without_itself,
+            in_bytes,
+            lower_triangle,
+            heads_squared,
+        ),
         hints=(
             "Count one head first: how many tokens read, and how many does each of them read?",
             "One map is n × n, a row for each token that reads; a layer has num_heads maps.",
