@@ -206,6 +206,8 @@ def draw_sizes(seed: int) -> tuple[int, int, int, int, int, int]:
     batch, shard, d_model, proj_dim, bytes_per_number, ranks = row(
         seed, ((3, 28, 48, 20, 2, 5), (7, 31, 30, 11, 4, 1), (5, 12, 64, 32, 2, 3), (2, 6, 12, 8, 4, 7))
     )
+    if seed % 4 > 1:
+        shard = min(shard, proj_dim // 2 + 2)
     return batch, shard * ranks, d_model, proj_dim, bytes_per_number, ranks
 
 
