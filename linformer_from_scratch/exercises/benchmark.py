@@ -467,7 +467,7 @@ EXERCISES = (
             times_the_floor,
         ),
         hints=(
-            "3.3 found the floor of one step; a layer's steps come one after the other.",
+            "Chapter 03 found the floor of one step; a layer's steps come one after the other.",
             "flops / flops_per_s and moved / bytes_per_s are (steps,): the longer of the two at each step, then one sum.",
             "torch.maximum(flops / flops_per_s, …).… / seconds",
         ),
