@@ -203,6 +203,19 @@ def entropy_shifted_by(constant: float) -> Callable[[Tensor], Tensor]:
     return shifted
 
 
+def entropy_bounded_by(constant: float) -> Callable[[Tensor], Tensor]:
+    """The mistake of a lower bound inside the logarithm, with the sentence that names it."""
+
+    def bounded(weights):
+        return -(weights * weights.clamp(min=constant).log2()).sum(-1)
+
+    bounded.__doc__ = (
+        f"You take no logarithm below that of {constant:g}, which lowers the entropy of a row with many weights "
+        "smaller than that. Only a weight of exactly zero needs care: torch.special.entr or xlogy."
+    )
+    return bounded
+
+
 # 1.4: causal attention
 
 
@@ -500,6 +513,7 @@ EXERCISES = (
             entropy_over_queries,
             entropy_of_everything,
             *map(entropy_shifted_by, (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)),
+            *map(entropy_bounded_by, (1e-5, 1e-6)),
         ),
         hints=(
             "Entropy is −Σ w · log₂ w over the keys of one query.",

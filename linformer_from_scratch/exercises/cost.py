@@ -86,13 +86,13 @@ def share_of_the_weights(d_model, share):
 
 
 def rounded_up(d_model, share):
-    """You round up; the number itself is asked for, whole or not."""
-    return math.ceil(tokens_for_share(d_model, share))
+    """You round; the number itself is asked for, whole or not."""
+    return math.ceil(tokens_for_share(d_model, share) - 1e-6)
 
 
 def rounded_down(d_model, share):
-    """You round down; the number itself is asked for, whole or not."""
-    return math.floor(tokens_for_share(d_model, share))
+    """You cut off what stands behind the point; the number itself is asked for, whole or not."""
+    return math.floor(tokens_for_share(d_model, share) + 1e-6)
 
 
 def ratio_of_the_terms(d_model, share):
@@ -285,6 +285,12 @@ def ratio_of_logarithms(lengths, costs):
     return (costs.log() / lengths.log()).mean()
 
 
+def slope_and_intercept(lengths, costs):
+    """A line has a slope and an intercept, here a and log c; the exponent is the slope alone."""
+    slope = exponent(lengths, costs)
+    return torch.stack([slope, costs.log().mean() - slope * lengths.log().mean()])
+
+
 def slope_turned_round(lengths, costs):
     """The axes are exchanged: this is how length grows with cost."""
     x, y = lengths.log() - lengths.log().mean(), costs.log() - costs.log().mean()
@@ -320,6 +326,11 @@ def in_numbers(n, keys, d_model, num_heads, bytes_per_number):
 def one_map(n, keys, d_model, num_heads, bytes_per_number):
     """You count one map; every head has a map of its own, n × keys."""
     return bytes_per_number * (2 * (n + keys) * d_model + 4 * n * keys)
+
+
+def maps_only(n, keys, d_model, num_heads, bytes_per_number):
+    """These are the maps; queries, keys and values are read as well, and the output is written."""
+    return bytes_per_number * 4 * num_heads * n * keys
 
 
 def softmax_for_nothing(n, keys, d_model, num_heads, bytes_per_number):
@@ -466,6 +477,7 @@ EXERCISES = (
             logarithm_of_costs_only,
             through_the_origin,
             ratio_of_logarithms,
+            slope_and_intercept,
             slope_turned_round,
             ends_only,
         ),
@@ -486,6 +498,7 @@ EXERCISES = (
         mistakes=(
             in_numbers,
             one_map,
+            maps_only,
             softmax_for_nothing,
             softmax_in_one_way,
             reads_only,

@@ -246,6 +246,15 @@ class NaNForPadding(MultiHeadAttention):
         return (scores if keep is None else scores.masked_fill(~keep, -math.inf)).softmax(-1) @ v
 
 
+class EverybodyForPadding(MultiHeadAttention):
+    """A sample that is padding throughout reads all of it evenly, since its scores are equally low; it must read zeros."""
+
+    def attend(self, q, k, v, padding_mask):
+        scores = q @ k.mT / math.sqrt(q.size(-1))
+        keep = self.mask(q, padding_mask)
+        return (scores if keep is None else scores.masked_fill(~keep, -1e9)).softmax(-1) @ v
+
+
 # 2.4: the mask of a model that writes text, whose padding stands in front
 
 
@@ -515,6 +524,7 @@ EXERCISES = (
             PaddingZeroed,
             ZeroedAfterwards,
             NaNForPadding,
+            EverybodyForPadding,
         ),
         hints=(
             "Project three times, split, attend in every head at once, merge, project once more.",
