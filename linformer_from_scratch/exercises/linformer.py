@@ -65,8 +65,8 @@ def values_in_chapter_1(q, k, v, E, F):
     return scaled_dot_product_attention(q, E @ k, v)
 
 
-def values_beyond_the_slots(q, k, v, E, F):
-    """F does not occur. PyTorch's kernel does not complain, but reads only the first proj_dim values; give it F @ v."""
+def first_values(q, k, v, E, F):
+    """You mix the first proj_dim values as they are; a slot's value is made of all tokens, F @ v."""
     return attend(q, E @ k, v[..., : len(E), :])
 
 
@@ -240,6 +240,12 @@ def cut_by_reshape(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     return merge_heads(linformer_attention(q, k, v, E, F)) @ w_output
 
 
+def heads_not_brought_forward(x, w_query, w_key, w_value, w_output, E, F, num_heads):
+    """The features are cut into heads, but tokens still stand before heads: swap axes 1 and 2, as split_heads does."""
+    q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)) for w in (w_query, w_key, w_value))
+    return linformer_attention(q, k, v, E, F).reshape(x.shape) @ w_output
+
+
 def reshaped_there_and_back(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     """The shapes fit, but reshape cuts the tokens into heads, not the features; use split_heads and merge_heads."""
     q, k, v = (reshaped_heads(x @ w, num_heads) for w in (w_query, w_key, w_value))
@@ -359,6 +365,16 @@ def slots_filled(x, mask, E):
 def slots_multiplied(x, mask, E):
     """The mask belongs to tokens, and E @ x has slots, each of which holds some padding; fill x where ~mask, then apply E."""
     return (E @ x) * mask[..., None]
+
+
+def mask_times_slots(x, mask, E):
+    """Your mask meets slots, but it says which tokens are real: put zeros into x where ~mask, then apply E."""
+    return mask[..., None] * (E @ x)
+
+
+def first_slots_multiplied(x, mask, E):
+    """A mask of tokens, cut to proj_dim, cannot clean slots, since each of them mixes all tokens. Fill x before E is applied."""
+    return (E @ x) * mask[:, : len(E), None]
 
 
 def first_slots_filled(x, mask, E):
@@ -711,7 +727,7 @@ EXERCISES = (
             E_for_both,
             values_not_compressed,
             values_in_chapter_1,
-            values_beyond_the_slots,
+            first_values,
             values_forgotten,
             full_attention,
             softmax_over_tokens,
@@ -778,6 +794,7 @@ EXERCISES = (
             weights_from_the_left,
             merged_by_reshape,
             cut_by_reshape,
+            heads_not_brought_forward,
             reshaped_there_and_back,
             queries_compressed_too,
             E_in_both_places,
@@ -828,6 +845,8 @@ EXERCISES = (
             averaged_over_real_tokens,
             slots_filled,
             slots_multiplied,
+            mask_times_slots,
+            first_slots_multiplied,
             first_slots_filled,
             slots_zeroed,
         ),

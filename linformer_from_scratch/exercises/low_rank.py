@@ -69,6 +69,18 @@ def one_map_scaled(maps, rank):
     return (u[:, :rank] * s[:rank]) @ vt[:rank]
 
 
+def diagonal_cut(maps, rank):
+    """torch.diag of many vectors is a vector, not matrices: take s[..., None, :rank], which scales the columns of u in every map."""
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return u[:, :rank] @ torch.diag(s)[:rank, :rank] @ vt[:rank]
+
+
+def columns_of_vt(maps, rank):
+    """Vᵀ has its directions in its rows: keep vt[..., :rank, :], not its first columns."""
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return (u[..., :rank] * s[..., None, :rank]) @ vt[..., :rank]
+
+
 def diagonal_of_many(maps, rank):
     """torch.diag makes a matrix of one vector, but of many vectors it takes a diagonal out; scale columns: s[..., None, :rank]."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
@@ -237,6 +249,8 @@ EXERCISES = (
             one_too_many,
             one_map_only,
             one_map_scaled,
+            diagonal_cut,
+            columns_of_vt,
             diagonal_of_many,
             sigma_along_rows,
             columns_kept,

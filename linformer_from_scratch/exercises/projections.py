@@ -218,6 +218,16 @@ def layers_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_laye
     return projection_parameters(layers, heads, seq_len, proj_dim, per_head, per_role, True)
 
 
+def one_layer(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """That is one layer's; where per_layer is True, every layer has its own."""
+    return projection_parameters(layers, heads, seq_len, proj_dim, per_head, per_role, False)
+
+
+def one_head(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
+    """Where per_head is True, every head has its own: multiply by heads there."""
+    return projection_parameters(layers, heads, seq_len, proj_dim, False, per_role, per_layer)
+
+
 def matrices_only(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
     """That is the number of matrices; each holds seq_len · proj_dim numbers."""
     return projection_parameters(layers, heads, 1, 1, per_head, per_role, per_layer)
@@ -275,6 +285,12 @@ def proportional_to_energy(sigma, budget):
     """You share the slots out in proportion to Σσ²; but a layer with one huge σ needs one slot: take the largest σ² of all, one by one."""
     energy = sigma.square().sum(dim=-1)
     return (budget * energy / energy.sum()).round().long()
+
+
+def proportional_to_the_sum(sigma, budget):
+    """You share the slots out in proportion to Σσ; give each to the largest σ² that no slot keeps yet, in whatever layer it is."""
+    total = sigma.sum(dim=-1)
+    return (budget * total / total.sum()).round().long()
 
 
 def proportional_rounded_down(sigma, budget):
@@ -379,6 +395,8 @@ EXERCISES = (
             flags_turned_round,
             heads_always,
             layers_always,
+            one_layer,
+            one_head,
             matrices_only,
             square_matrices,
         ),
@@ -402,6 +420,7 @@ EXERCISES = (
             index_within_the_layer,
             by_share_of_the_layer,
             proportional_to_energy,
+            proportional_to_the_sum,
             proportional_rounded_down,
             proportional_to_the_last_slot,
             last_layers_missing,

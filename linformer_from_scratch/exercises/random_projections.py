@@ -115,6 +115,11 @@ def as_if_independent(proj_dim, epsilon, vectors):
     return 1 - (1 - failure_bound(proj_dim, epsilon)) ** vectors
 
 
+def independent_on_one_side(proj_dim, epsilon, vectors):
+    """Two things are missing: the factor 2, for too long and too short, and the union bound, N p in place of 1 − (1 − p)ᴺ."""
+    return 1 - (1 - failure_bound(proj_dim, epsilon) / 2) ** vectors
+
+
 def powers(proj_dim, epsilon, vectors):
     """You multiplied the chances, as if all had to fail; one failure is enough, so they add up."""
     return failure_bound(proj_dim, epsilon) ** vectors
@@ -267,6 +272,7 @@ EXERCISES = (
             one_side_only,
             one_vector_only,
             as_if_independent,
+            independent_on_one_side,
             powers,
             without_the_cube_in_the_bound,
             without_the_quarter,
