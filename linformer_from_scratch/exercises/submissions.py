@@ -59,7 +59,7 @@ def of_cells(sources: list[str]) -> Iterator[tuple[str, Attempt]]:
             continue
         for statement in statements:
             for id, attempt in checks(statement):
-                yield id, partial(made, needed_by(attempt, before), attempt)
+                yield id, partial(made, needed_by([ast.Expr(attempt)], before), attempt)
             before.append(statement)
 
 
@@ -74,14 +74,39 @@ def checks(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
                 yield str(id.value), attempt
 
 
-def needed_by(expression: ast.expr, before: list[ast.stmt]) -> list[ast.stmt]:
-    """The earlier statements on which an expression depends, in their order."""
-    wanted = used([ast.Expr(expression)])
+def needed_by(statements: list[ast.stmt], before: list[ast.stmt]) -> list[ast.stmt]:
+    """The earlier statements on which some depend, in their order: of each name the last that sets it.
+
+    What a function looks up may be set after it; what is changed by a method alone, as in append, is not seen.
+    """
+    sets = [bound(statement) | changed(statement) for statement in before]
+    wanted = {(name, len(before)) for name in used(statements)}
+    done: set[tuple[str, int]] = set()
     needed: set[int] = set()
-    while found := {i for i, statement in enumerate(before) if i not in needed and bound(statement) & wanted}:
-        needed |= found
-        wanted |= used([before[i] for i in found])
+    while wanted - done:
+        done.add(look_up := (wanted - done).pop())
+        name, end = look_up
+        place = next((i for i in reversed(range(end)) if name in sets[i]), None)
+        if place is not None:
+            needed.add(place)
+            later = isinstance(before[place], ast.FunctionDef | ast.ClassDef)
+            names = used([before[place]]) | changed(before[place])
+            wanted |= {(other, len(before) if later else place) for other in names}
     return [before[i] for i in sorted(needed)]
+
+
+def changed(statement: ast.stmt) -> set[str]:
+    """The names whose value a statement changes and does not replace, as in x += 1 and x[0] = 1."""
+    if isinstance(statement, ast.AugAssign):
+        targets = [statement.target]
+    else:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+    parts = [
+        t
+        for t in targets
+        if isinstance(statement, ast.AugAssign) or isinstance(t, ast.Subscript | ast.Attribute)
+    ]
+    return {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
 
 
 def made(needed: list[ast.stmt], attempt: ast.expr) -> object:
