@@ -526,6 +526,47 @@ def test_a_list_of_inputs_must_stay_as_it_was():
     )
 
 
+def test_rows_for_a_tuple_have_its_gradients():
+    both = exercise(lambda x: (2 * x, x.square()), (torch.arange(3.0),), gradients=("x",))
+    assert judge(both, lambda x: torch.stack([2 * x, x**2])).status == "passed"
+    assert "gradient of x is not" in message(lambda x: torch.stack([2 * x, x * x.detach()]), both)
+
+
+def test_numpy_where_gradients_are_compared_is_told_so():
+    said = message(lambda q, k: q.numpy())
+    assert said.startswith("Gradients are compared in this exercise, so stay with PyTorch at line ")
+
+
+def test_rounding_where_the_true_gradient_is_zero_is_no_mistake():
+    constant = exercise(
+        lambda x: (3 * x).softmax(-1).sum(-1), (torch.arange(6.0).view(2, 3),), gradients=("x",)
+    )
+    assert judge(constant, lambda x: (x * 3 + 1).softmax(-1).sum(-1)).status == "passed"
+    assert "gradient" in message(
+        lambda x: (3 * x).softmax(-1).sum(-1) + 1e-4 * (x - x.detach()).sum(-1), constant
+    )
+
+
+def test_a_class_is_told_its_own_error():
+    def build(kind, x):
+        return kind()(x)
+
+    class Doubles(nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+    class Takes(nn.Module):
+        def forward(self):
+            return 0
+
+    doubles = replace(exercise(Doubles, (torch.ones(3),)), use=build)
+    assert judge(doubles, Doubles).status == "passed"
+    assert message(Takes, doubles).startswith(
+        "Raised TypeError: test_a_class_is_told_its_own_error.<locals>.Takes"
+    )
+    assert "when called with" not in message(Takes, doubles)
+
+
 def test_gradients_are_asked_for_only_where_the_exercise_says_so():
     total = exercise(lambda x, w: (x * w).sum(-1), (torch.ones(2, 3), torch.arange(3.0)), gradients=("x",))
     assert judge(total, lambda x, w: x @ w.detach()).status == "passed"

@@ -174,7 +174,9 @@ def test_text_says_where_gradients_are_compared(exercise):
     (text,) = [
         cell.source for cell in texts if re.match(rf"### Exercise {re.escape(exercise.id)} ", cell.source)
     ]
-    assert bool(re.search(r"[Gg]radients( with respect to [^.]*)? are compared", text)) is bool(exercise.gradients)
+    assert bool(re.search(r"[Gg]radients( with respect to [^.]*)? are compared", text)) is bool(
+        exercise.gradients
+    )
 
 
 @BY_ID

@@ -165,8 +165,7 @@ def test_imports_are_found_for_every_kind_of_name(cell):
         "import numpy as np",
         "from functools import cache as decorated",
         "from math import pi",
-        "from torch import Tensor",
-        "from torch import nn",
+        "from torch import Tensor, nn",
         "from torch.nn import functional",
     ]
 
@@ -176,6 +175,22 @@ def test_decorated_functions_are_kept_with_their_decorator(file, cell):
     source = ATTENTION.replace("\ndef attend", "\n@torch.enable_grad()\ndef attend")
     assert "kept as attention" in check("1.6", attempted(cell, source, "attend")).message
     assert "@torch.enable_grad()\ndef attend" in file.read_text()
+
+
+def test_a_part_that_returns_no_tensors_passes_and_is_not_kept(file, cell):
+    cell("import torch")
+    source = """
+def tile(largest, total, mixed, scores, values):
+    new = scores.amax(-1, keepdim=True).maximum(largest)
+    shrink, e = (largest - new).exp(), (scores - new).exp()
+    return new.numpy(), shrink * total + e.sum(-1, keepdim=True), shrink * mixed + e @ values
+"""
+    said = check("9.5", attempted(cell, source, "tile")).message
+    assert said == (
+        "9.5 passed, not kept in my_linformer.py: "
+        "it returns other arrays than tensors, and later chapters go on with what it returns"
+    )
+    assert "kept as" in check("9.5", attempted(cell, source.replace(".numpy()", ""), "tile")).message
 
 
 def test_a_partial_function_is_not_kept(file, cell):

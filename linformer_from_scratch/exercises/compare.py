@@ -19,6 +19,7 @@ RTOL, ATOL = 1e-4, 1e-5  # another order of summation in float32 stays below, ev
 LEAST = 1e-7  # float32 cannot tell a sum of ones from zero below
 WHOLE = 1e-6  # float32 cannot tell large whole numbers apart
 SLACK = 8  # times the reference's own rounding error: other right ways round differently
+NOISE = 1e-2  # what is smaller may be rounding alone, as where a true gradient is zero
 LONG = 300  # characters of a name or a message that are shown
 
 
@@ -97,7 +98,8 @@ def near(found: Tensor, expected: Tensor, exact: Any) -> Tensor:
     size = largest(expected)
     atol = max(ATOL * min(1.0, size), LEAST) if size else ATOL
     if kind(exact) is Tensor and exact.shape == expected.shape:
-        atol += min(SLACK * largest(expected.double() - exact.detach().double()), RTOL * size)
+        rounding = largest(expected.double() - exact.detach().double())
+        atol += min(SLACK * rounding, RTOL * max(size, NOISE))
     return torch.isclose(found.double(), expected.double(), rtol=RTOL, atol=atol, equal_nan=True)
 
 
@@ -234,7 +236,8 @@ def kind(value: object) -> type:
 def unexpected(got: Any, expected: Any) -> str:
     """The complaint about another kind of value."""
     question = " (is the return line missing?)" if got is None else ""
-    return f"Returned {described(got)}{question}, expected {described(expected)}"
+    wanted = "a number" if kind(expected) is Tensor and not expected.dim() else described(expected)
+    return f"Returned {described(got)}{question}, expected {wanted}"
 
 
 def described(value: Any) -> str:

@@ -36,6 +36,7 @@ SEEDS = range(4)  # the draws an attempt must survive; authors make one of them 
 SIGNS = {"passed": "✓", "failed": "✗", "open": "○"}
 COLOURS = {"passed": "#2E8B57", "failed": "#D1495B", "open": "#808890"}  # legible on white and on black
 STOPPED = "Stopped before it returned."
+NUMPY = "Can't call numpy() on Tensor that requires grad"  # as PyTorch says it
 RAISED = (Exception, SystemExit, GeneratorExit)  # all but an interrupt, which is the learner's own
 
 
@@ -173,6 +174,8 @@ def verdict(exercise: Exercise, attempt: object, afresh: Afresh, seeds: Iterable
             seen = observe(exercise, attempt, draw)
         if seen.error is KeyboardInterrupt:
             return "failed", STOPPED
+        if isinstance(right.value, tuple):
+            seen.value = unpacked(seen.value)
         if seen.unattempted and not trial:
             return "open", f"{exercise.id} not yet attempted"
         wrong_value = complaint_about_value(seen, right, exact)
@@ -228,10 +231,8 @@ def observe(exercise: Exercise, function: Callable, draw: dict[str, object]) -> 
     except BaseException as error:  # SystemExit too: an attempt may not end the notebook
         own = own_frames(function, error)
         seen.error, seen.said = type(error), first_line(error)
-        seen.place = (
-            quoted(own)
-            or f" when called with {len(draw)} argument{'s' * (len(draw) != 1)} ({', '.join(draw)})"
-        )
+        called = f" when called with {len(draw)} argument{'s' * (len(draw) != 1)} ({', '.join(draw)})"
+        seen.place = quoted(own) or called * (exercise.use is call)
         seen.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
     seen.changed = [name for name in draw if not unchanged(arguments[name], draw[name])]
     return seen
@@ -270,6 +271,11 @@ def unchanged(now: Any, before: Any) -> bool:
     return now == before
 
 
+def unpacked(value: Any) -> Any:
+    """The rows of a tensor, as in q, k, v = value; anything else as it is."""
+    return value.unbind() if kind(value) is Tensor and value.dim() else value
+
+
 def tensors(value: object) -> list[Tensor]:
     """All tensors in a value, in order."""
     if isinstance(value, list | tuple):
@@ -304,6 +310,8 @@ def gradients(seen: Observation) -> dict[str, Tensor]:
 
 def complaint_about_value(seen: Observation, right: Observation, exact: Observation) -> str:
     """What is wrong with the error or the value; empty where nothing is."""
+    if seen.said.startswith(NUMPY):
+        return f"Gradients are compared in this exercise, so stay with PyTorch{seen.place}"
     if seen.error:
         return f"Raised {name_of(seen.error)}{': ' * bool(seen.said)}{seen.said}{seen.place}"
     return value_difference(seen.value, right.value, exact.value)

@@ -394,7 +394,9 @@ def slots_zeroed(x, mask, E):
 class Uses(nn.Module):
     """Everything that is asked of a layer, in one call, so that it can be made with the weights that are drawn."""
 
-    def __init__(self, layer: nn.Module):
+    layer: LinformerAttention  # or a learner's, which promises the same
+
+    def __init__(self, layer: LinformerAttention):
         super().__init__()
         self.layer = layer
 
@@ -413,7 +415,7 @@ class Uses(nn.Module):
 
     def count(self, x: Tensor) -> None:
         """Complain where the slots of a text of seq_len tokens cost more than E X, F X and their products with W."""
-        proj_dim, n = self.layer.E.weight.shape
+        n, proj_dim = self.layer.E.seq_len, self.layer.E.proj_dim
         d_model = x.size(-1)
         cheap = 2 * 2 * (proj_dim * n * d_model + proj_dim * d_model * d_model)
         with FlopCounterMode(display=False) as counter:
@@ -562,7 +564,7 @@ class LongerCrashes(LinformerAttention):
     """A text longer than seq_len fails somewhere inside; compare n with E.weight.size(-1) and raise ValueError with both numbers."""
 
     def slots(self, x):
-        for_keys, for_values = (E.weight[:, : x.size(1)] @ x for E in (self.E, self.F))
+        for_keys, for_values = (E.get_parameter("weight")[:, : x.size(1)] @ x for E in (self.E, self.F))
         return self.split(self.key(for_keys)), self.split(self.value(for_values))
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from linformer_from_scratch.course.files import atomic_write, locked
 from linformer_from_scratch.exercises import progress
 from linformer_from_scratch.exercises.compare import name_of
-from linformer_from_scratch.exercises.engine import RAISED, Exercise, first_line, judge
+from linformer_from_scratch.exercises.engine import RAISED, Exercise, first_line, judge, observe, tensors
+from linformer_from_scratch.exercises.isolation import isolated
 from linformer_from_scratch.exercises.standalone import standalone
 
 NAME = "my_linformer.py"
@@ -108,9 +109,21 @@ def with_part(head: str, parts: list[Part], exercise: Exercise, attempt: Callabl
     except RAISED as error:
         raise ValueError(f"that file cannot be run ({described_error(error)})") from error
     result = judge(exercise, alone)
-    if result.status != "passed":
+    if result.status != "passed" or alone is None:
         raise ValueError(f"alone in a file it does not pass; {result.message}")
+    if not gives_tensors(exercise, alone):
+        raise ValueError(
+            "it returns other arrays than tensors, and later chapters go on with what it returns"
+        )
     return text
+
+
+def gives_tensors(exercise: Exercise, attempt: Callable) -> bool:
+    """Does it return a tensor wherever the reference does?"""
+    draw = dict(zip(exercise.arguments, exercise.draw(0), strict=False))
+    with isolated():
+        found, right = (observe(exercise, function, draw).value for function in (attempt, exercise.reference))
+    return len(tensors(found)) == len(tensors(right))
 
 
 def sound(file: Path) -> str:

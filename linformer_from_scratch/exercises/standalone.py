@@ -40,8 +40,17 @@ def standalone(attempt: Callable, known: set[str]) -> str:
         )
     lines = text.splitlines()
     blocks = ["\n".join(lines[first_line(s) - 1 : s.end_lineno]) for s in needed]
-    at_top = sorted(imports.values(), key=lambda line: (line.startswith("from"), line))
-    return "\n\n\n".join(["\n".join(at_top)] * bool(at_top) + blocks)
+    return "\n\n\n".join(["\n".join(in_order(list(imports.values())))] * bool(imports) + blocks)
+
+
+def in_order(imports: list[str]) -> list[str]:
+    """Lines of imports as they are usually written: modules first, names of one module in one line."""
+    modules = sorted(line for line in imports if line.startswith("import"))
+    names: dict[str, list[str]] = {}
+    for line in sorted({*imports} - {*modules}):
+        home, _, name = line.removeprefix("from ").partition(" import ")
+        names.setdefault(home, []).append(name)
+    return modules + [f"from {home} import {', '.join(group)}" for home, group in names.items()]
 
 
 def compiled(attempt: Callable) -> tuple[types.CodeType, dict[str, object]]:

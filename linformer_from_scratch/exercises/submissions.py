@@ -97,16 +97,14 @@ def needed_by(statements: list[ast.stmt], before: list[ast.stmt]) -> list[ast.st
 
 def changed(statement: ast.stmt) -> set[str]:
     """The names whose value a statement changes and does not replace, as in x += 1 and x[0] = 1."""
+    targets: list[ast.expr] = []
     if isinstance(statement, ast.AugAssign):
         targets = [statement.target]
-    else:
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-    parts = [
-        t
-        for t in targets
-        if isinstance(statement, ast.AugAssign) or isinstance(t, ast.Subscript | ast.Attribute)
-    ]
-    return {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+    elif isinstance(statement, ast.Assign):
+        targets = [
+            target for target in statement.targets if isinstance(target, ast.Subscript | ast.Attribute)
+        ]
+    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
 def made(needed: list[ast.stmt], attempt: ast.expr) -> object:
