@@ -168,12 +168,23 @@ def test_every_argument_whose_gradient_is_asked_for_is_drawn_and_needed(exercise
         )
 
 
+def text_of_exercise(exercise):
+    """The cell of the chapter that asks for it; its first line is the heading."""
+    texts = [cell.source for cell in cells("chapters", exercise) if cell.cell_type == "markdown"]
+    (text,) = [text for text in texts if text.startswith(f"### Exercise {exercise.id} ")]
+    return text
+
+
+@BY_ID
+def test_a_heading_says_how_hard_how_long_and_which_part(exercise):
+    heading = f"### Exercise {exercise.id} · {'★' * exercise.difficulty} · {exercise.minutes} minutes"
+    part = f" · part: {exercise.part}" if exercise.part else ""
+    assert text_of_exercise(exercise).splitlines()[0] == heading + part
+
+
 @BY_ID
 def test_text_says_where_gradients_are_compared(exercise):
-    texts = [cell for cell in cells("chapters", exercise) if cell.cell_type == "markdown"]
-    (text,) = [
-        cell.source for cell in texts if re.match(rf"### Exercise {re.escape(exercise.id)} ", cell.source)
-    ]
+    text = text_of_exercise(exercise)
     assert bool(re.search(r"[Gg]radients( with respect to [^.]*)? are compared", text)) is bool(
         exercise.gradients
     )
