@@ -127,7 +127,7 @@ def test_a_list_may_stand_for_a_tuple_and_rows_for_values():
     assert value_difference(torch.stack(pair), pair) == ""
     assert value_difference((torch.ones(2),), pair) == "Returned 1 values, expected 2"
     assert value_difference((torch.ones(2), torch.ones(2)), pair).startswith("Value 2 of 2: ")
-    assert value_difference(5, pair).startswith("Returned 5 (int), expected a tuple")
+    assert value_difference(5, pair).startswith("Returned 5 (int), expected 2 values")
 
 
 def test_how_far_float32_may_be_off_follows_from_float64():

@@ -15,7 +15,7 @@ from torch import nn
 from linformer_from_scratch import exercises
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.exercises import check, hint
-from linformer_from_scratch.exercises.engine import SEEDS, Exercise, isolated, judge
+from linformer_from_scratch.exercises.engine import SEEDS, Exercise, Refused, isolated, judge
 
 SIZES = ((5, 7, 3), (3, 2, 11), (1, 5, 2), (4, 4, 6))
 
@@ -510,7 +510,7 @@ def test_masks_are_compared_entry_by_entry():
     assert judge(mask, lambda n: torch.arange(n) <= torch.arange(n)[:, None]).status == "passed"
     assert judge(mask, lambda n: numpy.tri(n, dtype=bool)).status == "passed"
     assert judge(mask, lambda n: [[j <= i for j in range(n)] for i in range(n)]).status == "passed"
-    assert "at index (1, 0): got False, expected True" in message(lambda n: torch.eye(n).bool(), mask)
+    assert message(lambda n: torch.eye(n).bool(), mask).startswith("Got False at index (1, 0), expected True")
     assert message(lambda n: torch.ones(n, n).tril(), mask).startswith("Got numbers, expected True and False")
 
 
@@ -565,6 +565,44 @@ def test_a_class_is_told_its_own_error():
         "Raised TypeError: test_a_class_is_told_its_own_error.<locals>.Takes"
     )
     assert "when called with" not in message(Takes, doubles)
+
+
+def test_what_the_use_of_an_attempt_finds_wrong_is_said_in_its_words():
+    def checked(kind, x):
+        if not hasattr(kind, "size"):
+            raise Refused("the class has no size")
+        return x
+
+    sized = replace(exercise(Sized, (torch.ones(3),)), use=checked)
+    assert judge(sized, Sized).status == "passed"
+    assert message(object, sized) == "the class has no size; inputs: x (3,)."
+
+
+class Sized:
+    size = 3
+
+
+def test_of_a_class_half_written_it_says_what_is_open():
+    class Half:
+        def __init__(self):
+            self.made = True
+
+        def first(self):
+            return 1
+
+        def second(self):
+            raise NotImplementedError
+
+    class Stub(Half):
+        def first(self):
+            raise NotImplementedError
+
+        def second(self):
+            raise NotImplementedError
+
+    both = replace(exercise(Sized, (torch.ones(3),)), use=lambda kind, x: kind is Sized or kind().second())
+    assert judge(both, Half).message == "9.2 not yet attempted: second still to be written"
+    assert judge(both, Stub).message == "9.2 not yet attempted"
 
 
 def test_gradients_are_asked_for_only_where_the_exercise_says_so():

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -14,7 +16,7 @@ import torch
 from linformer_from_scratch.exercises import EXERCISES, STEMS, exam, parts
 from linformer_from_scratch.exercises.__main__ import main
 from linformer_from_scratch.exercises.engine import SEEDS, judge
-from linformer_from_scratch.exercises.grading import Graded, as_csv
+from linformer_from_scratch.exercises.grading import Graded, as_csv, mark_of
 
 RIGHT = "def entries(n, num_heads):\n    return num_heads * n * n\n\n\ncheck('0.1', entries)"
 WRONG = "def entries(n, num_heads):\n    return n * n\n\n\ncheck('0.1', entries)"
@@ -34,7 +36,7 @@ def graded(folder, *options):
     """learner -> exercise -> mark, as the table says it."""
     out = folder.parent / "grades.csv"
     assert main(["grade", str(folder), "--out", str(out), *options]) == 0
-    lines = out.read_text(encoding="utf-8").splitlines()
+    lines = out.read_text(encoding="utf-8-sig").splitlines()
     return {row["learner"]: row for row in csv.DictReader(lines)}
 
 
@@ -51,7 +53,9 @@ def test_right_wrong_and_open_stand_in_the_table(tmp_path):
     assert {row["passed"] for row in rows.values()} == {"1", "0"} and rows["ada"]["passed"] == "1"
     assert all(row[id] == "open" for row in rows.values() for id in EXERCISES if id != "0.1")
     assert list(rows["ada"]) == ["learner", "passed", *EXERCISES, "note"]
-    assert not any(row["note"] for row in rows.values())
+    assert {name: row["note"] for name, row in rows.items() if row["note"]} == {
+        "dora": "dora.ipynb: 0.1 Got 519, expected 3145728; inputs: n=512, num_heads=12."
+    }
 
 
 def test_all_files_of_a_learner_count_and_the_best_attempt(tmp_path):
@@ -85,7 +89,8 @@ def test_only_what_an_attempt_needs_is_run(tmp_path):
     ]
     notebook(tmp_path / "class" / "ada.ipynb", *cells)
     row = graded(tmp_path / "class", "--seconds", "60")["ada"]
-    assert (row["1.1"], row["0.1"], row["1.2"], row["note"]) == ("passed", "failed", "open", "")
+    assert (row["1.1"], row["0.1"], row["1.2"]) == ("passed", "failed", "open")
+    assert row["note"] == "ada.ipynb: 0.1 SyntaxError before it was checked"
 
 
 FORGED = """
@@ -128,14 +133,16 @@ def test_neither_network_nor_other_programs_are_allowed(tmp_path):
 
 def test_what_hangs_crashes_or_is_damaged_is_one_row_with_one_sentence(tmp_path):
     folder = tmp_path / "class"
-    first = OTHER + "check('1.1', weights)"
+    first, last = OTHER + "check('1.1', weights)", "check('1.2', weights)"
     notebook(
         folder / "crash.ipynb",
         first,
         "import ctypes\n" + RIGHT.replace("return", "ctypes.string_at(0)\n    return"),
     )
-    notebook(folder / "exit.ipynb", first, "import os\n" + RIGHT.replace("return", "os._exit(3)\n    return"))
-    notebook(folder / "hang.ipynb", first, RIGHT.replace("return", "while True: pass\n    return"))
+    notebook(
+        folder / "exit.ipynb", first, "import os\n" + RIGHT.replace("return", "os._exit(0)\n    return"), last
+    )
+    notebook(folder / "hang.ipynb", first, RIGHT.replace("return", "while True: pass\n    return"), last)
     notebook(folder / "hog.ipynb", first, HOG)
     notebook(folder / "forged.ipynb", first, FORGED)
     notebook(folder / "raises.ipynb", "first = 1 / 0\n" + RIGHT.replace("* n * n", "* n * n * first"))
@@ -145,16 +152,23 @@ def test_what_hangs_crashes_or_is_damaged_is_one_row_with_one_sentence(tmp_path)
     (folder / "list.ipynb").write_text("[1, 2]")
     (folder / "words.py").write_text("nothing of ours")
     rows = graded(folder, "--seconds", "15", "--memory", "1024")
-    assert {name: row["note"] for name, row in rows.items() if row["note"]} == {
-        "binary": "binary.ipynb: it is damaged: not text",
-        "crash": "crash.ipynb: its process ended with -11 at 0.1, later exercises were not looked at",
-        "cut": "cut.ipynb: it is damaged: not a notebook",
-        "exit": "exit.ipynb: its process ended with 3 at 0.1, later exercises were not looked at",
-        "hang": "hang.ipynb: stopped after 15 seconds at 0.1, later exercises were not looked at",
-        "list": "list.ipynb: it is damaged: not a notebook",
+    notes = {name: row["note"].removeprefix(f"{name}.ipynb: ") for name, row in rows.items()}
+    assert notes == {
+        "binary": "it is damaged: not text",
+        "crash": "its process ended with -11 at 0.1",
+        "cut": "it is damaged: not a notebook",
+        "exit": "its process ended with 0 at 0.1",
+        "forged": "0.1 Got 0, expected 3145728; inputs: n=512, num_heads=12.",
+        "hang": "stopped after 15 seconds at 0.1",
+        "hog": "0.1 Raised MemoryError at line 2 of your cell; inputs: n=512, num_heads=12.",
+        "list": "it is damaged: not a notebook",
+        "raises": "0.1 ZeroDivisionError before it was checked",
+        "well": "",
+        "words": "words.py: it has no part",
     }
     for name in ("crash", "exit", "hang", "hog", "forged"):
         assert (rows[name]["1.1"], rows[name]["0.1"]) == ("passed", "failed"), name
+    assert rows["hang"]["1.2"] == rows["exit"]["1.2"] == "not looked at"
     assert rows["raises"]["0.1"] == "failed" and rows["well"]["0.1"] == "passed"
     assert rows["words"]["passed"] == "0"
 
@@ -176,13 +190,13 @@ def test_an_interrupt_keeps_what_there_is_and_ends_what_runs(tmp_path):
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 60
-    while not out.exists() and time.monotonic() < end:
+    while not (out.exists() and "ada,1" in out.read_text(encoding="utf-8-sig")) and time.monotonic() < end:
         time.sleep(0.1)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
     assert "what was graded until then is in" in process.communicate(timeout=30)[1]
     assert process.returncode == 130
-    assert "ada,1,passed" in out.read_text()
+    assert "ada,1,passed" in out.read_text(encoding="utf-8-sig")
     running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
     assert str(folder) not in running
 
@@ -195,11 +209,45 @@ def test_a_teachers_own_parts_do_not_stand_in_for_a_learners(tmp_path, monkeypat
     assert graded(tmp_path / "class")["ada"]["1.6"] == "passed"
 
 
-def test_nothing_to_grade_is_said(tmp_path, capsys):
-    assert main(["grade", str(tmp_path), "--out", str(tmp_path / "grades.csv")]) == 1
-    assert capsys.readouterr().err == f"{tmp_path} has no notebook and no Python file\n"
+def test_every_learner_has_a_row_whatever_was_handed_in(tmp_path):
+    folder = tmp_path / "class"
+    notebook(folder / unicodedata.normalize("NFD", "Zoë Öz") / "00.ipynb", RIGHT)
+    notebook(folder / "zoë öz" / "nothing.ipynb", "n = 1")
+    notebook(folder / "Bob" / ".hidden" / "00.ipynb", RIGHT)
+    (folder / "ina.docx").write_bytes(b"words")
+    (folder / ".DS_Store").write_bytes(b"")
+    rows = graded(folder)
+    assert {name: (row["passed"], row["note"]) for name, row in rows.items()} == {
+        "Bob": ("0", "no notebook and no Python file"),
+        "ina": ("0", "no notebook and no Python file"),
+        "Zoë Öz": ("1", ""),
+        "zoë öz": ("0", f"{Path('zoë öz', 'nothing.ipynb')}: it has no check(…)"),
+    }
+    assert list(rows) == ["Bob", "ina", "Zoë Öz", "zoë öz"]
+
+
+def test_nothing_to_grade_and_nowhere_to_write_is_said(tmp_path, capsys):
+    def said(*arguments):
+        assert main(["grade", *map(str, arguments)]) == 1
+        return capsys.readouterr().err
+
+    assert said(tmp_path, "--out", tmp_path / "a.csv") == f"{tmp_path} has no notebook and no Python file\n"
     notebook(tmp_path / "ada.ipynb", RIGHT)
-    assert main(["grade", str(tmp_path), "--out", str(tmp_path / "missing" / "grades.csv")]) == 1
+    assert said(tmp_path / "ada.ipynb").startswith(f"{tmp_path / 'ada.ipynb'} is not a folder; expected one")
+    assert said(tmp_path, "--out", tmp_path) == (
+        f"{tmp_path} is a folder; expected a file to write the table to\n"
+    )
+    assert main(["grade", str(tmp_path), "--out", str(tmp_path / "new" / "a.csv")]) == 0
+    for wrong in (("--seconds", "0", "more than 0"), ("--memory", "10", "at least 256")):
+        with pytest.raises(SystemExit):
+            main(["grade", str(tmp_path), *wrong[:2]])
+        assert f"got {wrong[1]}, expected {wrong[2]}" in capsys.readouterr().err
+
+
+def test_a_mistake_that_is_a_class_has_a_name_like_the_others():
+    exercise = EXERCISES["2.3"]
+    names = {mark_of(exercise, judge(exercise, mistake)) for mistake in exercise.mistakes}
+    assert len(names) == len(exercise.mistakes) and all(name == name.lower() for name in names)
 
 
 def test_a_learners_name_is_no_formula():

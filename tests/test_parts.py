@@ -89,7 +89,9 @@ def test_a_part_solved_again_replaces_the_old_one_which_stays_as_a_comment(file,
         check("1.6", attempted(cell, ATTENTION.replace("attend", name), name))
     text = file.read_text()
     assert text.count("# ---- part ") == 1 and "# ---- part attention: third ----" in text
-    assert text.index("def third") < text.index("# def second") < text.index("# def attend")
+    places = ["def third", "# ---- before ----", "# def second", "# ---- before ----", "# def attend"]
+    found = [text.index(place) for place in places[:3]] + [text.rindex(place) for place in places[3:]]
+    assert found == sorted(found) and len({*found}) == 5
     for line in ATTENTION.splitlines():
         assert line in text, "no line is lost"
     assert yours("attention").__name__ == "third"
@@ -124,9 +126,18 @@ def test_a_name_of_another_cell_is_named(file, cell):
     assert result.status == "passed"
     assert result.message == (
         "1.6 passed, not kept in my_linformer.py: it uses `SCALE` and `score` of another cell; "
-        "write what it needs into its own"
+        "write what it needs into this cell"
     )
     assert not file.exists()
+
+
+def test_what_was_kept_before_stays_where_the_new_one_cannot_stand_alone(file, cell):
+    cell("import math\nSCALE = 1.0")
+    check("1.6", attempted(cell, ATTENTION, "attend"))
+    before = file.read_text()
+    said = check("1.6", attempted(cell, ATTENTION.replace("/ math", "* SCALE / math"), "attend")).message
+    assert said.endswith("write what it needs into this cell; the answer of before stays there")
+    assert file.read_text() == before
 
 
 def test_helpers_and_imports_of_the_same_cell_come_along(file, cell):

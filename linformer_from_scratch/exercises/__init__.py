@@ -2,8 +2,8 @@
 
 check("6.2", my_function) says in one sentence what is wrong, hint("6.2") opens one step more, quiz("06") asks what
 a chapter taught, progress() shows where you stand, and yours("linformer_layer") is what you have built, or the
-package's where you have not. In a notebook the answer is seen wherever in its cell the call
-stands; in a script, print it.
+package's where you have not. In a notebook the answer is seen wherever in its cell the call stands; in a script,
+print it.
 """
 
 from collections.abc import Callable
@@ -111,8 +111,10 @@ def reset(id: str) -> Result:
     """Let an exercise be open again, its hints closed; what is in my_linformer.py stays there."""
     if not _known(id, EXERCISES):
         return _unknown_exercise(id)
-    known = forget(id)
-    return to_be_seen(Result(id, "open", f"{id} is open again" if known else f"{id} was open already"))
+    message = f"{id} is open again" if forget(id) else f"{id} was open already"
+    part = EXERCISES[id].part
+    stays = f"; {part} stays in {parts.NAME}, and runs, until another passes" if part in parts.kept() else ""
+    return to_be_seen(Result(id, "open", message + stays))
 
 
 def _is_ours(attempt: object) -> bool:

@@ -7,6 +7,27 @@ from pathlib import Path
 from linformer_from_scratch.exercises import fence, grading
 
 MEBIBYTE = 2**20
+LEAST = 256
+
+
+def seconds(text: str) -> float:
+    """A time limit.
+
+    Raises: ArgumentTypeError if it is not above 0.
+    """
+    if (number := float(text)) > 0:
+        return number
+    raise argparse.ArgumentTypeError(f"got {text}, expected more than 0")
+
+
+def mebibytes(text: str) -> int:
+    """A limit of memory.
+
+    Raises: ArgumentTypeError if no exercise could be solved in it.
+    """
+    if (number := int(text)) >= LEAST:
+        return number
+    raise argparse.ArgumentTypeError(f"got {text}, expected at least {LEAST}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -16,15 +37,18 @@ def main(arguments: list[str] | None = None) -> int:
     grade = commands.add_parser(
         "grade",
         help="a folder of learners' notebooks, or of their my_linformer.py, to a table of learner × exercise",
-        description=f"{grading.__doc__}\n\n{fence.__doc__}",
+        description=f"{grading.__doc__}\nEach file is graded behind a fence. {fence.__doc__}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    grade.add_argument("folder", type=Path)
+    grade.add_argument("folder", type=Path, help="it holds a file or a folder for each learner")
     grade.add_argument("--out", type=Path, default=Path("grades.csv"), help="the table (default: grades.csv)")
-    grade.add_argument("--seconds", type=float, default=120, help="for one file (default: 120)")
-    grade.add_argument("--memory", type=int, default=2048, help="MiB for one file (default: 2048)")
+    grade.add_argument("--seconds", type=seconds, default=120, help="for one file (default: 120)")
+    grade.add_argument("--memory", type=mebibytes, default=2048, help="MiB for one file (default: 2048)")
     grade.add_argument(
-        "--exam", type=int, metavar="NUMBER", help="draw other sizes and signs than the course"
+        "--exam",
+        type=int,
+        metavar="NUMBER",
+        help="draw other sizes and signs than the course; another number, another exam",
     )
     options = parser.parse_args(arguments)
     try:
@@ -37,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"Stopped; what was graded until then is in {options.out}.", file=sys.stderr)
         return 130
-    print(f"{learners} learners in {options.out}")
+    print(f"{learners} learner{'s' * (learners != 1)} in {options.out}")
     return 0
 
 

@@ -84,6 +84,8 @@ def tensor_difference(got: Any, expected: Tensor, exact: Any) -> str:
     index = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
     here = f" at index {index}" if index else ""
     seen, wanted, distance = (number(tensor[index].item()) for tensor in (found, expected, gap))
+    if is_bool(expected):
+        return f"Got {seen}{here}, expected {wanted}"
     if found[index].isnan():
         return f"NaN{here}, expected {wanted}"
     return f"Largest difference {distance}{here}: got {seen}, expected {wanted}"
@@ -236,7 +238,10 @@ def kind(value: object) -> type:
 def unexpected(got: Any, expected: Any) -> str:
     """The complaint about another kind of value."""
     question = " (is the return line missing?)" if got is None else ""
-    wanted = "a number" if kind(expected) is Tensor and not expected.dim() else described(expected)
+    if kind(expected) in (tuple, list):
+        wanted = f"{len(expected)} values"
+    else:
+        wanted = "a number" if kind(expected) is Tensor and not expected.dim() else described(expected)
     return f"Returned {described(got)}{question}, expected {wanted}"
 
 

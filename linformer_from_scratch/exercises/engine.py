@@ -40,6 +40,10 @@ NUMPY = "Can't call numpy() on Tensor that requires grad"  # as PyTorch says it
 RAISED = (Exception, SystemExit, GeneratorExit)  # all but an interrupt, which is the learner's own
 
 
+class Refused(Exception):
+    """What an exercise's `use` finds wrong with an attempt, in words for the learner."""
+
+
 def call(attempt: Callable, *arguments: object) -> object:
     """How most attempts are used: they are functions of what is drawn."""
     return attempt(*arguments)
@@ -177,7 +181,7 @@ def verdict(exercise: Exercise, attempt: object, afresh: Afresh, seeds: Iterable
         if isinstance(right.value, tuple):
             seen.value = unpacked(seen.value)
         if seen.unattempted and not trial:
-            return "open", f"{exercise.id} not yet attempted"
+            return "open", f"{exercise.id} not yet attempted{still_open(attempt)}"
         wrong_value = complaint_about_value(seen, right, exact)
         if not wrong_value:
             with afresh, suppress(*RAISED):  # it will be raised again where it is told
@@ -194,6 +198,15 @@ def verdict(exercise: Exercise, attempt: object, afresh: Afresh, seeds: Iterable
     if not complaint:
         return "passed", f"{exercise.id} passed"
     return "failed", (sentence_of(candidates[0]) if candidates else "") or complaint
+
+
+def still_open(attempt: Callable) -> str:
+    """Of a class with some methods written and some not, those that are not; empty of all else."""
+    methods = {
+        name: m for name, m in vars(attempt).items() if type(m) is types.FunctionType and name != "__init__"
+    }
+    left = [name for name, method in methods.items() if method.__code__.co_names == ("NotImplementedError",)]
+    return f": {' and '.join(left)} still to be written" if 0 < len(left) < len(methods) else ""
 
 
 def sentence_of(mistake: Callable) -> str:
@@ -310,6 +323,8 @@ def gradients(seen: Observation) -> dict[str, Tensor]:
 
 def complaint_about_value(seen: Observation, right: Observation, exact: Observation) -> str:
     """What is wrong with the error or the value; empty where nothing is."""
+    if seen.error is Refused:
+        return seen.said
     if seen.said.startswith(NUMPY):
         return f"Gradients are compared in this exercise, so stay with PyTorch{seen.place}"
     if seen.error:

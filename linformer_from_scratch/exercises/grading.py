@@ -1,7 +1,10 @@
 """A folder of learners' notebooks to a table of learner × exercise, each file in a process of its own.
 
 A learner is a file or a folder at the top of it: ada.ipynb, ada/06_linformer.ipynb and ada/my_linformer.py are all
-Ada's, and her best attempt counts. What the processes keep apart, and what they do not: fence.py.
+Ada's, and her best attempt counts. An attempt is what a cell hands to check("6.1", …), or a part in my_linformer.py.
+
+In the table stand: passed; the name of the mistake whose sentence the learner was told; failed, with the reason in
+the column of notes; not looked at, where the file's process ended before; open.
 """
 
 import contextlib
@@ -9,11 +12,13 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,12 +29,14 @@ from linformer_from_scratch.exercises import EXERCISES
 from linformer_from_scratch.exercises.engine import SEEDS, Exercise, Result, exam_seeds, judge, sentence_of
 
 SUFFIXES = (".ipynb", ".py")
-ORDER = ("open", "failed", "passed")  # a mistake's name counts as failed
+UNSEEN = "not looked at"
+ORDER = ("open", UNSEEN, "failed", "passed")  # a mistake's name counts as failed
+SHOWN = 120  # characters of a reason
 
 
 @dataclass
 class Graded:
-    """What one file, or one learner, has: id -> "passed", "failed" or a mistake's name; and what went wrong."""
+    """What one file, or one learner, has: id -> mark, as in the table; and what went wrong."""
 
     marks: dict[str, str] = field(default_factory=dict)
     note: str = ""
@@ -53,7 +60,7 @@ def mark_of(exercise: Exercise, result: Result) -> str:
     if result.status != "failed":
         return result.status
     named = (mistake.__name__ for mistake in exercise.mistakes if sentence_of(mistake) == result.message)
-    return next(named, "failed")
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", next(named, "failed")).lower()
 
 
 def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: int | None = None) -> int:
@@ -63,19 +70,43 @@ def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: i
         seconds, memory: what one file may take; memory in bytes.
         number: of an exam; None grades with the course's draws.
 
-    Raises: FileNotFoundError if there is nothing to grade; OSError if the table cannot be written.
+    Raises: NotADirectoryError or FileNotFoundError, in one sentence, if there is nothing to grade; OSError if the
+        table cannot be written, before anything is graded.
     """
-    files = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES and path.is_file())
-    files = [path for path in files if ".ipynb_checkpoints" not in path.parts]
+    if not folder.is_dir():
+        raise NotADirectoryError(
+            f"{folder} is not a folder; expected one with a file or a folder for each learner"
+        )
+    learners = {name_of(path): Graded() for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
+    files = [
+        path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
     if not files:
         raise FileNotFoundError(f"{folder} has no notebook and no Python file")
-    learners: dict[str, Graded] = {}
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if out.is_dir():
+        raise IsADirectoryError(f"{out} is a folder; expected a file to write the table to")
+    empty = {*learners} - {name_of(folder / path.relative_to(folder).parts[0]) for path in files}
+    for name in empty:
+        learners[name].note = "no notebook and no Python file"
+    write(out, learners)
     for path in tqdm(files, unit="file"):
         inside = path.relative_to(folder)
-        learner = learners.setdefault(inside.parts[0] if len(inside.parts) > 1 else path.stem, Graded())
+        learner = learners[name_of(folder / inside.parts[0])]
         learner.add(grade_file(path, seconds, memory, number), str(inside))
-        atomic_write(out, as_csv(learners))
+        write(out, learners)
     return len(learners)
+
+
+def name_of(path: Path) -> str:
+    """A learner's name, however the machine that it comes from writes an ö."""
+    return unicodedata.normalize("NFC", path.name if path.is_dir() else path.stem)
+
+
+def write(out: Path, learners: dict[str, Graded]) -> None:
+    """Write the table in such a way that spreadsheets know its letters."""
+    atomic_write(out, as_csv(learners).encode("utf-8-sig"))
 
 
 def as_csv(learners: dict[str, Graded]) -> str:
@@ -83,7 +114,7 @@ def as_csv(learners: dict[str, Graded]) -> str:
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(["learner", "passed", *EXERCISES, "note"])
-    for name, learner in sorted(learners.items()):
+    for name, learner in sorted(learners.items(), key=lambda pair: pair[0].casefold()):
         marks = [learner.marks.get(id, "open") for id in EXERCISES]
         shown = f"'{name}" if name[0] in "=+-@" else name  # else a spreadsheet takes it for a formula
         table.writerow([shown, marks.count("passed"), *marks, learner.note])
@@ -111,9 +142,7 @@ def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> G
         finally:
             end(process)
         said.seek(0)
-        return graded(
-            said, ended or ("" if process.returncode == 0 else f"its process ended with {process.returncode}")
-        )
+        return graded(said, ended or f"its process ended with {process.returncode}")
 
 
 def end(process: subprocess.Popen) -> None:
@@ -125,39 +154,53 @@ def end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def graded(lines: Iterator[str], ended: str) -> Graded:
-    """What an examiner has said, line by line, and how it ended: at a fault, at which exercise."""
-    found, at = Graded(), ""
+def graded(lines: Iterable[str], ended: str) -> Graded:
+    """What an examiner has said, line by line.
+
+    Args: ended: what became of its process, in case its last line is missing.
+    """
+    found, reasons, at = Graded(), {}, ""
     for line in lines:
         try:
             said = json.loads(line)
         except ValueError:
-            continue  # the line in which it was stopped
-        at = said.get("id", at)
-        if "mark" in said:
-            found.add(Graded({said["id"]: said["mark"]}), "")
+            break  # the line in which it was stopped
+        if "ids" in said:
+            found.marks = dict.fromkeys(said["ids"], UNSEEN)
+        elif "end" in said:
+            found.note = said["end"]
+            ended = ""
+        elif "mark" in said:
+            if rank(said["mark"]) >= rank(found.marks[at]) or found.marks[at] == UNSEEN:
+                found.marks[at], reasons[at] = said["mark"], said["reason"]
             at = ""
-        found.note = said.get("note", found.note)
-    if ended:
-        found.note = ended + f" at {at}, later exercises were not looked at" * bool(at)
-        if at:
-            found.add(Graded({at: "failed"}), "")
+        else:
+            at = said["id"]
+    if at:
+        found.marks[at] = "failed"
+        ended += f" at {at}"
+    failed = [f"{id} {reason}" for id, reason in reasons.items() if found.marks[id] == "failed" and reason]
+    found.note = "; ".join([*failed, *filter(None, [found.note, ended])])
     return found
 
 
-def examine(path: Path, number: int | None) -> Iterator[dict[str, str]]:
-    """What an examiner says of a file: id before an attempt is run, id and mark after, a note if it is damaged."""
+def examine(path: Path, number: int | None) -> Iterator[dict[str, object]]:
+    """What an examiner says of a file: which exercises it has; id before an attempt is run, mark after; the end."""
     from linformer_from_scratch.exercises.submissions import attempts  # runs what was handed in
 
     seeds = SEEDS if number is None else exam_seeds(number)
     try:
-        for id, make in attempts(path):
-            yield {"id": id}
-            try:
-                attempt = make()
-            except Exception:
-                yield {"id": id, "mark": "failed"}
-                continue
-            yield {"id": id, "mark": mark_of(EXERCISES[id], judge(EXERCISES[id], attempt, seeds))}
+        handed_in = list(attempts(path))
     except ValueError as error:
-        yield {"note": str(error)}
+        yield {"end": str(error)}
+        return
+    yield {"ids": [id for id, _ in handed_in]}
+    for id, make in handed_in:
+        yield {"id": id}
+        try:
+            result = judge(EXERCISES[id], make(), seeds)
+        except Exception as error:
+            result = Result(id, "failed", f"{type(error).__name__} before it was checked")
+        mark = mark_of(EXERCISES[id], result)
+        yield {"mark": mark, "reason": result.message[:SHOWN] if mark == "failed" else ""}
+    yield {"end": "" if handed_in else f"it has no {'part' if path.suffix == '.py' else 'check(…)'}"}

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.exercises.draws import normal, row
-from linformer_from_scratch.exercises.engine import Exercise
+from linformer_from_scratch.exercises.engine import Exercise, Refused
 from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.heads import merge_heads, split_heads
 from linformer_from_scratch.linformer import LinformerAttention, linformer_attention, real_tokens
@@ -408,7 +408,7 @@ class Uses(nn.Module):
             given = padded.clone()
             outputs.append(self.layer(given, padding_mask))
             if not torch.equal(given, padded):
-                raise AssertionError("forward changes x in place")
+                raise Refused("forward changes x in place")
         self.count(x.new_zeros(1, seq_len, x.size(-1)))
         self.refuse(x.new_zeros(1, seq_len + 1, x.size(-1)))
         return *self.layer.slots(x), *outputs
@@ -421,7 +421,7 @@ class Uses(nn.Module):
         with FlopCounterMode(display=False) as counter:
             self.layer.slots(x)
         if counter.get_total_flops() > cheap:
-            raise AssertionError(
+            raise Refused(
                 f"slots(x) takes {counter.get_total_flops():,} operations, the cheap order {cheap:,}"
             )
 
@@ -432,11 +432,11 @@ class Uses(nn.Module):
             self.layer(x)
         except Exception as error:
             if not isinstance(error, ValueError):
-                raise AssertionError(f"{n} tokens raised {type(error).__name__}, not ValueError") from error
+                raise Refused(f"{n} tokens raised {type(error).__name__}, not ValueError") from error
             if not {str(n), str(n - 1)} <= {*re.findall(r"\d+", str(error))}:
-                raise AssertionError(f"the ValueError does not say both {n} and {n - 1}") from error
+                raise Refused(f"the ValueError does not say both {n} and {n - 1}") from error
         else:
-            raise AssertionError(f"{n} tokens went through, E and F are for {n - 1}; expected ValueError")
+            raise Refused(f"{n} tokens went through, E and F are for {n - 1}; expected ValueError")
 
 
 def use_layer(attempt, x, padding_mask, query, key, value, output, bias, E, F, num_heads):
@@ -447,7 +447,7 @@ def use_layer(attempt, x, padding_mask, query, key, value, output, bias, E, F, n
     named = {f"layer.{name}.weight": weight for name, weight in weights.items()} | {"layer.output.bias": bias}
     if missing := named.keys() - {name for name, _ in uses.named_parameters()}:
         names = ", ".join(sorted(name.removeprefix("layer.") for name in missing))
-        raise AssertionError(f"the layer has no {names}; keep the names of __init__")
+        raise Refused(f"the layer has no {names}; keep the names of __init__")
     return functional_call(uses, named, (x, padding_mask, E.size(1)))
 
 

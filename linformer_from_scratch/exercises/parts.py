@@ -20,7 +20,8 @@ from linformer_from_scratch.exercises.standalone import standalone
 NAME = "my_linformer.py"
 HEAD = '''"""My Linformer: the parts that I have written, in the order of the course.
 
-A part comes here when its check passes; later chapters run it with yours("…").
+A part comes here when its check passes; later chapters run it with yours("…"). The answer of before stays below the
+new one, as a comment.
 """
 '''
 MARK = re.compile(r"^# ---- part (\w+): (\w+) ----$", re.MULTILINE)
@@ -44,7 +45,8 @@ class Part:
     def replaced_by(self, new: "Part") -> "Part":
         """The new one, with this one below as a comment."""
         comment = "\n".join(f"# {line}".rstrip() for line in self.code.strip().splitlines())
-        return Part(new.part, new.name, new.code, f"{comment}\n\n{self.before}".strip())
+        older = f"\n\n\n{BEFORE}\n{self.before}" if self.before else ""
+        return Part(new.part, new.name, new.code, comment + older)
 
 
 def path() -> Path:
@@ -81,7 +83,8 @@ def keep(exercise: Exercise, attempt: Callable, order: list[str]) -> str:
                 atomic_write(file, text)
         return f"kept as {exercise.part} in {NAME}"
     except ValueError as error:
-        return f"not kept in {NAME}: {error}"
+        stays = "; the answer of before stays there" if exercise.part in kept() else ""
+        return f"not kept in {NAME}: {error}{stays}"
     except OSError as error:
         return f"not kept in {NAME}: {error.strerror or error}"
 

@@ -36,7 +36,7 @@ def standalone(attempt: Callable, known: set[str]) -> str:
     imports = {name: import_of(name, names.get(name)) for name in missing}
     if strangers := [name for name, line in imports.items() if not line]:
         raise ValueError(
-            f"it uses {' and '.join(f'`{name}`' for name in strangers)} of another cell; write what it needs into its own"
+            f"it uses {' and '.join(f'`{name}`' for name in strangers)} of another cell; write what it needs into this cell"
         )
     lines = text.splitlines()
     blocks = ["\n".join(lines[first_line(s) - 1 : s.end_lineno]) for s in needed]
