@@ -1,6 +1,7 @@
 """Right is right, whatever it is written with; and nothing else is."""
 
 import math
+from collections import namedtuple
 from decimal import Decimal
 from fractions import Fraction
 
@@ -61,6 +62,12 @@ def test_large_counts_are_told_apart():
     assert value_difference(torch.tensor(2.0**24), 2**24 + 1) == ""  # float32 has no other
     assert value_difference(10**400 + 1, 10**400)
     assert value_difference(1e300, 10**400)
+
+
+def test_numbers_are_compared_to_five_digits():
+    assert value_difference(2633, 2633.14) and value_difference(torch.tensor(0.5954), torch.tensor(0.59546))
+    assert value_difference(2633.14001, 2633.14) == ""
+    assert value_difference(torch.tensor(1 / 3), 1 / 3) == ""
 
 
 def test_small_numbers_are_compared_by_their_own_size():
@@ -125,6 +132,10 @@ def test_a_list_may_stand_for_a_tuple_and_rows_for_values():
     pair = (torch.ones(2), torch.zeros(2))
     assert value_difference([torch.ones(2), [0, 0]], pair) == ""
     assert value_difference(torch.stack(pair), pair) == ""
+    assert value_difference(namedtuple("Pair", "one other")(*pair), pair) == ""
+    assert (
+        value_difference(torch.tensor([[3.0, 1.0]]).max(-1), (torch.tensor([3.0]), torch.tensor([0]))) == ""
+    )
     assert value_difference((torch.ones(2),), pair) == "Returned 1 values, expected 2"
     assert value_difference((torch.ones(2), torch.ones(2)), pair).startswith("Value 2 of 2: ")
     assert value_difference(5, pair).startswith("Returned 5 (int), expected 2 values")

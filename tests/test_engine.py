@@ -532,6 +532,13 @@ def test_rows_for_a_tuple_have_its_gradients():
     assert "gradient of x is not" in message(lambda x: torch.stack([2 * x, x * x.detach()]), both)
 
 
+def test_a_list_of_rows_for_a_tensor_has_its_gradients():
+    double = exercise(lambda x: 2 * x, (torch.rand(3, 4),), gradients=("x",))
+    assert judge(double, lambda x: [2 * row for row in x]).status == "passed"
+    assert judge(double, lambda x: tuple((x + x).unbind())).status == "passed"
+    assert "no gradient" in message(lambda x: [2 * row.detach() for row in x], double)
+
+
 def test_numpy_where_gradients_are_compared_is_told_so():
     said = message(lambda q, k: q.numpy())
     assert said.startswith("Gradients are compared in this exercise, so stay with PyTorch at line ")

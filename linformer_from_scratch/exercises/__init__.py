@@ -63,7 +63,7 @@ def check(id: str, attempt: object) -> Result:
 
 
 def exam(id: str, attempt: object, number: int = 0) -> Result:
-    """Check an attempt on other sizes and signs than the course draws; nothing is kept.
+    """Check an attempt on sizes and signs that the course does not draw, as well; nothing is kept.
 
     Args: number: 0 or more; another number, another exam.
     """

@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--exam",
         type=int,
         metavar="NUMBER",
-        help="draw other sizes and signs than the course; another number, another exam",
+        help="draw other sizes and signs as well; another number, another exam",
     )
     options = parser.parse_args(arguments)
     try:

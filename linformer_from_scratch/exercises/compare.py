@@ -15,7 +15,11 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-RTOL, ATOL = 1e-4, 1e-5  # another order of summation in float32 stays below, every mistake far above
+NUMBER = 1e-5  # of a number: float32 is ten times as exact
+RTOL, ATOL = (
+    1e-4,
+    1e-5,
+)  # of an array: another order of summation in float32 stays below, every mistake far above
 LEAST = 1e-7  # float32 cannot tell a sum of ones from zero below
 WHOLE = 1e-6  # float32 cannot tell large whole numbers apart
 SLACK = 8  # times the reference's own rounding error: other right ways round differently
@@ -53,7 +57,7 @@ def number_difference(got: Any, expected: Any, exact: Any) -> str:
         tolerance = 0.0 if type(found) is int else WHOLE * abs(as_float(wanted))
     else:
         tolerance = (
-            RTOL * abs(wanted)
+            NUMBER * abs(wanted)
             + slack(wanted, as_number(exact))
             + LEAST * (kind(expected) is Tensor or not wanted)
         )
@@ -124,6 +128,7 @@ def items_difference(got: Any, expected: tuple | list, exact: Any) -> str:
         got = list(got)  # as in a, b = array
     if kind(got) not in (tuple, list):
         return unexpected(got, expected)
+    got = list(kind(got).__iter__(got))
     if len(got) != len(expected):
         return f"Returned {len(got)} values, expected {len(expected)}"
     exacts = exact if kind(exact) in (tuple, list) and len(exact) == len(expected) else [None] * len(expected)
@@ -231,7 +236,9 @@ def gathered(items: Any, axes: int) -> Any:
 
 
 def kind(value: object) -> type:
-    """The type that counts: exact, since a subclass may lie about everything."""
+    """The type that counts: exact, since a subclass may lie about everything; but for named tuples."""
+    if isinstance(value, tuple):
+        return tuple
     return Tensor if type(value) is nn.Parameter else type(value)
 
 

@@ -144,10 +144,10 @@ def boxed(colour: str, content: str) -> str:
     return f'<div style="border-left: 4px solid {colour}; padding: 0.2em 0.8em">{content}</div>'
 
 
-def exam_seeds(number: int) -> range:
-    """The draws of an exam: other sizes and signs than the course's, others for every number from 0 on."""
+def exam_seeds(number: int) -> tuple[int, ...]:
+    """The draws of an exam: other sizes and signs, others for every number from 0 on; and the course's own."""
     first = 1000 + 2 * len(SEEDS) * number
-    return range(first, first + 2 * len(SEEDS))
+    return (*range(first, first + 2 * len(SEEDS)), *SEEDS)
 
 
 def judge(exercise: Exercise, attempt: object, seeds: Iterable[int] = SEEDS) -> Result:
@@ -178,8 +178,7 @@ def verdict(exercise: Exercise, attempt: object, afresh: Afresh, seeds: Iterable
             seen = observe(exercise, attempt, draw)
         if seen.error is KeyboardInterrupt:
             return "failed", STOPPED
-        if isinstance(right.value, tuple):
-            seen.value = unpacked(seen.value)
+        seen.value = arranged(seen.value, right.value)
         if seen.unattempted and not trial:
             return "open", f"{exercise.id} not yet attempted{still_open(attempt)}"
         wrong_value = complaint_about_value(seen, right, exact)
@@ -284,9 +283,14 @@ def unchanged(now: Any, before: Any) -> bool:
     return now == before
 
 
-def unpacked(value: Any) -> Any:
-    """The rows of a tensor, as in q, k, v = value; anything else as it is."""
-    return value.unbind() if kind(value) is Tensor and value.dim() else value
+def arranged(value: Any, like: Any) -> Any:
+    """Rows as the values of a tuple, or the tensors of a list as rows, whichever the reference gives."""
+    if isinstance(like, tuple) and kind(value) is Tensor and value.dim():
+        return value.unbind()
+    if kind(like) is Tensor and kind(value) in (list, tuple) and value:
+        if all(kind(row) is Tensor and row.shape == value[0].shape for row in value):
+            return torch.stack(tuple(value))
+    return value
 
 
 def tensors(value: object) -> list[Tensor]:
