@@ -128,7 +128,7 @@ def items_difference(got: Any, expected: tuple | list, exact: Any) -> str:
         got = list(got)  # as in a, b = array
     if kind(got) not in (tuple, list):
         return unexpected(got, expected)
-    got = list(kind(got).__iter__(got))
+    got = list(tuple.__iter__(got)) if kind(got) is tuple else got
     if len(got) != len(expected):
         return f"Returned {len(got)} values, expected {len(expected)}"
     exacts = exact if kind(exact) in (tuple, list) and len(exact) == len(expected) else [None] * len(expected)

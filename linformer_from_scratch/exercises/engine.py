@@ -287,10 +287,9 @@ def arranged(value: Any, like: Any) -> Any:
     """Rows as the values of a tuple, or the tensors of a list as rows, whichever the reference gives."""
     if isinstance(like, tuple) and kind(value) is Tensor and value.dim():
         return value.unbind()
-    if kind(like) is Tensor and kind(value) in (list, tuple) and value:
-        if all(kind(row) is Tensor and row.shape == value[0].shape for row in value):
-            return torch.stack(tuple(value))
-    return value
+    rows = value if kind(like) is Tensor and kind(value) in (list, tuple) else ()
+    alike = rows and all(kind(row) is Tensor and row.shape == rows[0].shape for row in rows)
+    return torch.stack(tuple(rows)) if alike else value
 
 
 def tensors(value: object) -> list[Tensor]:
