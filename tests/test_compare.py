@@ -91,7 +91,8 @@ ARRAYS = {
     "whole": ROWS.int(),
     "NumPy": ROWS.numpy(),
     "NumPy, float64": ROWS.double().numpy(),
-    "NumPy, whole": ROWS.numpy().astype(np.uint16),
+    "NumPy, whole": ROWS.numpy().astype(np.int32),
+    "NumPy, unsigned": ROWS.numpy().astype(np.uint16),
     "lists": ROWS.tolist(),
     "tuples of whole numbers": ((1, 2), (3, 4), (5, 6)),
     "lists of scalars": [[*row] for row in ROWS],
@@ -147,6 +148,28 @@ def test_how_far_float32_may_be_off_follows_from_float64():
     assert value_difference(got, expected)
     assert value_difference(got, expected, expected.double() + torch.tensor([6e-6, 0.0])) == ""
     assert value_difference(got + 1e-3, expected, expected.double() + 1.0)  # however bad it is, not further
+
+
+def test_how_far_a_number_may_be_off_follows_from_float64_too():
+    assert value_difference(1.00003, 1.0)
+    assert value_difference(1.00003, 1.0, 1.000005) == "" and value_difference(0.99997, 1.0, 0.999995) == ""
+    assert value_difference(1.001, 1.0, 2.0), "however bad the reference is"
+    assert value_difference(Fraction(1, 3), 1 / 3) == "" and value_difference(Fraction(1, 3), 0)
+
+
+def test_what_is_neither_number_nor_array_is_compared_as_it_is():
+    assert value_difference(None, None) == "" and value_difference("a", "a") == ""
+    assert value_difference("a", "b") and value_difference(None, "a")
+    assert value_difference([1.0, "a"], (1.0, "a"), (1.0, "a")) == ""
+
+
+@pytest.mark.parametrize("size", [(2, 3), (1, 3), (3, 1)])
+def test_a_tensor_is_read_only_where_its_storage_is(size):
+    whole = torch.ones(size)
+    assert value_difference(whole, torch.ones(size)) == ""
+    whole.untyped_storage().resize_((whole.numel() - 1) * 4)
+    assert value_difference(whole, torch.ones(size)) == "Got a tensor whose storage was cut off"
+    assert value_difference(torch.zeros(size)[:0], torch.zeros(size)[:0]) == ""
 
 
 def test_a_list_within_itself_ends():

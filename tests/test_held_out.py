@@ -1,4 +1,4 @@
-"""Answers that were written from the exercises' texts alone are judged rightly, in an exam and in the course."""
+"""Answers that were written from the exercises' texts alone are judged rightly, in course and exam."""
 
 import pytest
 from held_out import RIGHT, WRONG
