@@ -10,6 +10,7 @@ from linformer_from_scratch.attention import (
     attention_entropy,
     attention_weights,
     causal_mask,
+    padding_mask,
     scaled_dot_product_attention,
 )
 from linformer_from_scratch.exercises.draws import normal, row
@@ -148,13 +149,14 @@ def unscaled(q, k):
 
 
 def draw_weights(seed: int) -> tuple[Tensor]:
-    """Rows of weights, some exactly zero as under a mask; in every fourth draw one large and many tiny ones."""
+    """Rows of weights, some exactly zero as under a mask; once without other axes, once one large and many tiny."""
     n, m, d = row(seed, SIZES)
     if seed % 4 == 3:
         weights = torch.full((1, BATCH, n, 2**11 + 1), 2.0**-23)
         weights[..., m] = 1 - 2.0**-12
         return (weights,)
-    q, k = normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, m, d))
+    axes = () if seed % 4 == 1 else (BATCH, HEADS)
+    q, k = normal(seed, (*axes, n, d), (*axes, m, d))
     mask = torch.rand(n, m, generator=torch.Generator().manual_seed(seed)) > 0.4
     mask[:, 0] = True
     return (attention_weights(3 * q, k, mask),)
@@ -314,11 +316,11 @@ def stable_softmax(scores: Tensor) -> Tensor:
 
 
 def draw_large_scores(seed: int) -> tuple[Tensor]:
-    """Rows far apart, each with two scores far above its mean; exp overflows beyond 88 in float32."""
+    """Rows far apart, each with two scores far above its mean; exp overflows beyond 88, in float64 beyond 709."""
     rows, n, _ = row(seed, SIZES)
     (scores,) = normal(seed, (rows + 1, n + 1))
     scores[:, :2] += 300
-    return (scores + torch.linspace(-500, 500, rows + 1)[:, None],)
+    return (scores + torch.linspace(-600, 600, rows + 1)[:, None],)
 
 
 def softmax_with(scores, shift):
@@ -332,6 +334,11 @@ def not_shifted(scores):
     return softmax_with(scores, 0)
 
 
+def in_float64(scores):
+    """float64 only moves the limit from 88 to 709; subtract the row's maximum, and there is none."""
+    return softmax_with(scores.double(), 0)
+
+
 def shifted_by_the_batch(scores):
     """You subtract the maximum of the whole batch; in rows far below it every exp becomes 0, and 0/0 is NaN."""
     return softmax_with(scores, scores.max())
@@ -340,6 +347,11 @@ def shifted_by_the_batch(scores):
 def shifted_by_the_mean(scores):
     """Subtracting the mean leaves scores above zero, which can still overflow; only the maximum is safe."""
     return softmax_with(scores, scores.mean(-1, keepdim=True))
+
+
+def shifted_by_the_largest_size(scores):
+    """You subtract the largest absolute value; where all scores are far below zero every exp becomes 0, and 0/0 is NaN."""
+    return softmax_with(scores, scores.abs().amax(-1, keepdim=True))
 
 
 def shifted_by_columns(scores):
@@ -372,16 +384,18 @@ def attend(attention: Callable, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | 
 
 
 def draw_masked(seed: int) -> tuple[Tensor | None, ...]:
-    """Fewer or more keys than queries, and a mask of some shape that broadcasts; one of its rows is empty."""
+    """In turn: the past without the token itself; no mask; padding, where one token is nobody at all; any mask."""
     n, m, d = row(seed, SIZES)
-    qkv = normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, m, d), (BATCH, HEADS, m, d + 1))
-    shape = ((n, m), None, (BATCH, 1, 1, m), (BATCH, HEADS, n, m))[seed % 4]
-    if shape is None:
-        return *qkv, None
-    mask = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) > 0.4
-    mask[..., 0] = True
-    mask[(0,) * (mask.dim() - 1)] = False  # nobody may be read: by one query, or by a whole sample
-    return *qkv, mask
+    m = m if seed % 4 else n
+    some = torch.rand(BATCH, HEADS, n, m, generator=torch.Generator().manual_seed(seed)) > 0.4
+    some[0, 0, 0] = False
+    mask = (
+        causal_mask(n).tril(-1),
+        None,
+        padding_mask(torch.tensor([0, m - 1 if n > 1 else 0]), m)[:, None, None, :],
+        some,
+    )[seed % 4]
+    return *normal(seed, (BATCH, HEADS, n, d), (BATCH, HEADS, m, d), (BATCH, HEADS, m, d + 1)), mask
 
 
 def masked_scores(q, k, mask):
@@ -433,6 +447,16 @@ def mask_needed(q, k, v, mask=None):
 def masked_unscaled(q, k, v, mask=None):
     """Masks and empty rows are right, but the scores are not divided by √d."""
     return scaled_dot_product_attention(q * math.sqrt(q.size(-1)), k, v, mask)
+
+
+def scaled_by_value_features(q, k, v, mask=None):
+    """You divide by the root of the features of v; the dot products run over those of q and k: q.size(-1)."""
+    return scaled_dot_product_attention(q * math.sqrt(q.size(-1) / v.size(-1)), k, v, mask)
+
+
+def filled_after_the_values(q, k, v, mask=None):
+    """The values are right, but NaN weights met v, and NaN flows back to it: fill the weights with zeros before they meet v."""
+    return (masked_scores(q, k, mask).softmax(-1) @ v).nan_to_num(0)
 
 
 def infinity_added(q, k, v, mask=None):
@@ -559,8 +583,10 @@ EXERCISES = (
         draw=draw_large_scores,
         mistakes=(
             not_shifted,
+            in_float64,
             shifted_by_the_batch,
             shifted_by_the_mean,
+            shifted_by_the_largest_size,
             shifted_by_columns,
             summed_over_everything,
             over_columns,
@@ -593,6 +619,8 @@ EXERCISES = (
             mask_unread,
             mask_needed,
             masked_unscaled,
+            scaled_by_value_features,
+            filled_after_the_values,
             infinity_added,
         ),
         hints=(

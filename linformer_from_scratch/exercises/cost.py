@@ -19,8 +19,9 @@ def chain_flops(p: int, q: int, r: int, s: int) -> int:
 
 
 def draw_chain(seed: int) -> tuple[int, ...]:
-    """p, q, r, s; (AB)C is the cheaper order in every second draw, A(BC) in the others."""
-    sizes = row(seed, ((5, 7, 11, 3), (1, 13, 4, 6), (64, 3, 17, 2), (2, 9, 1, 5)))
+    """p, q, r, s; (AB)C is cheaper in every second draw, A(BC) in the others; the outer and the inner two do not tell."""
+    p, q, r, s = row(seed, ((3, 2, 7, 11), (5, 7, 11, 13), (64, 13, 4, 2), (5, 11, 2, 3)))
+    sizes = (p, q, r, s) if (p < s) is (q < r) else (p, r, q, s)
     from_left = from_the_left(*sizes) < from_the_right(*sizes)
     return sizes if from_left is bool(seed % 2) else sizes[::-1]  # turned round, the orders change places
 
@@ -38,6 +39,26 @@ def from_the_right(p, q, r, s):
 def the_dearer(p, q, r, s):
     """That is the dearer order; the cheaper one is asked for."""
     return max(from_the_left(p, q, r, s), from_the_right(p, q, r, s))
+
+
+def cheaper_of_each_step(p, q, r, s):
+    """You add the cheaper first product to the cheaper second one, which may belong to different orders; add up each order."""
+    return 2 * min(p * q * r, q * r * s) + 2 * min(p * r * s, p * q * s)
+
+
+def chosen_by_first_product(p, q, r, s):
+    """You chose by the first product; the order in which it is the cheaper one may be the dearer as a whole."""
+    return from_the_left(p, q, r, s) if p < s else from_the_right(p, q, r, s)
+
+
+def chosen_by_inner_sizes(p, q, r, s):
+    """You chose by q and r; p and s count as well: compute both orders in full and take the smaller number."""
+    return from_the_left(p, q, r, s) if r < q else from_the_right(p, q, r, s)
+
+
+def chosen_by_result(p, q, r, s):
+    """You chose the smaller result in between; its size says nothing about the sums inside. Compare the operations."""
+    return from_the_left(p, q, r, s) if p * r < q * s else from_the_right(p, q, r, s)
 
 
 def one_per_pair(p, q, r, s):
@@ -77,7 +98,7 @@ def tokens_for_share(d_model: int, share: float) -> float:
 
 def draw_share(seed: int) -> tuple[int, float]:
     """d_model, share."""
-    return row(seed, ((512, 0.8), (64, 0.25), (3, 0.9), (96, 0.6)))
+    return row(seed, ((512, 0.75), (64, 0.25), (5, 0.7), (96, 0.625)))
 
 
 def share_of_the_weights(d_model, share):
@@ -87,12 +108,12 @@ def share_of_the_weights(d_model, share):
 
 def rounded_up(d_model, share):
     """You round; the number itself is asked for, whole or not."""
-    return math.ceil(tokens_for_share(d_model, share) - 1e-6)
+    return math.ceil(tokens_for_share(d_model, share))
 
 
 def rounded_down(d_model, share):
     """You cut off what stands behind the point; the number itself is asked for, whole or not."""
-    return math.floor(tokens_for_share(d_model, share) + 1e-6)
+    return math.floor(tokens_for_share(d_model, share))
 
 
 def ratio_of_the_terms(d_model, share):
@@ -167,7 +188,7 @@ def the_shorter(flops, moved, flops_per_s, bytes_per_s, factor):
 
 
 def ratio_turned_round(flops, moved, flops_per_s, bytes_per_s, factor):
-    """The ratio is turned round: how many times as fast is the time now over the time then."""
+    """The ratio is turned round: “times as fast” is the old floor over the new one."""
     return 1 / speedup(flops, moved, flops_per_s, bytes_per_s, factor)
 
 
@@ -381,6 +402,10 @@ EXERCISES = (
             from_the_left,
             from_the_right,
             the_dearer,
+            cheaper_of_each_step,
+            chosen_by_first_product,
+            chosen_by_inner_sizes,
+            chosen_by_result,
             one_per_pair,
             one_addition_fewer,
             all_at_once,

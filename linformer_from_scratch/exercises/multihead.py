@@ -15,7 +15,7 @@ from linformer_from_scratch.heads import merge_heads, split_heads
 from linformer_from_scratch.multihead import MultiHeadAttention
 
 BATCH = 2
-SIZES = ((5, 3, 4), (7, 2, 5), (1, 4, 3), (6, 3, 2))  # tokens, heads, features of a head, for each draw
+SIZES = ((5, 3, 4), (7, 2, 5), (1, 4, 3), (3, 3, 2))  # tokens, heads, features of a head, for each draw
 
 
 # 2.1: queries, keys and values of all heads from one product
@@ -69,9 +69,27 @@ def keys_in_front(x, stacked, num_heads):
     return k, q, v
 
 
+def values_before_keys(x, stacked, num_heads):
+    """Keys and values have changed places: the stack holds queries, keys and values, in this order."""
+    q, k, v = project_and_split(x, stacked, num_heads)
+    return q, v, k
+
+
 def one_unsplit(x, stacked, num_heads):
     """These are q, k and v of all heads together, (batch, n, d_model); each must still be cut into heads."""
     return three_parts(x, stacked)
+
+
+def cut_off(name: str) -> Callable[[Tensor, Tensor, int], list[Tensor]]:
+    """The mistake of one of the three results without gradient, with the sentence that names it."""
+
+    def cut(x, stacked, num_heads):
+        parts = zip("qkv", project_and_split(x, stacked, num_heads), strict=True)
+        return [part.detach() if other == name else part for other, part in parts]
+
+    cut.__name__ = f"cut_off_{name}"
+    cut.__doc__ = f"The values are right, but no gradient flows through {name}: .detach(), .data and torch.tensor() cut it off."
+    return cut
 
 
 # 2.2: put the heads together again
@@ -237,6 +255,22 @@ class ZeroedAfterwards(MultiHeadAttention):
         return attention_weights(q, k) * (1 if keep is None else keep) @ v
 
 
+class ZerosForPadding(MultiHeadAttention):
+    """A sample that is padding throughout gives zeros here; it reads zeros, and `output` then adds its bias."""
+
+    def forward(self, x, padding_mask=None):
+        found = super().forward(x, padding_mask)
+        return found if padding_mask is None else found * padding_mask.any(1)[:, None, None]
+
+
+class PaddedOutputsZeroed(MultiHeadAttention):
+    """You set the outputs of padded tokens to zero; they read like all others, and later layers ignore them."""
+
+    def forward(self, x, padding_mask=None):
+        found = super().forward(x, padding_mask)
+        return found if padding_mask is None else found * padding_mask[..., None]
+
+
 class NaNForPadding(MultiHeadAttention):
     """A sample that is padding throughout gives 0/0 = NaN; it must read zeros, so that its output is the bias."""
 
@@ -269,10 +303,12 @@ def real_at_the_end(lengths: Tensor, n: int) -> Tensor:
 
 
 def draw_lengths(seed: int) -> tuple[Tensor, int]:
-    """Lengths from 1 to n, one of them n."""
+    """Lengths from 1 to n, one of them n; in every fourth draw all the same."""
     batch, n = row(seed, ((3, 7), (2, 5), (1, 1), (4, 6)))
     lengths = torch.randint(1, n + 1, (batch,), generator=torch.Generator().manual_seed(seed))
     lengths[-1] = n
+    if seed % 4 == 1:
+        lengths[:] = (n + 1) // 2
     return lengths, n
 
 
@@ -314,6 +350,16 @@ def not_itself(lengths, n):
 def one_too_many(lengths, n):
     """One padded token is still read: with L real ones of n, padding is 0 … n − L − 1, so real keys have j ≥ n − L."""
     return (torch.arange(n) >= n - 1 - lengths[:, None])[:, None, None, :] & causal_mask(n)
+
+
+def one_too_few(lengths, n):
+    """The first real token is hidden as well: with L real ones of n they are n − L … n − 1, so >= and not >."""
+    return (torch.arange(n) > n - lengths[:, None])[:, None, None, :] & causal_mask(n)
+
+
+def padding_reads_itself(lengths, n):
+    """Padded tokens still read themselves; nobody reads padding, so their rows are empty."""
+    return readable(lengths, n) | torch.eye(n, dtype=torch.bool)
 
 
 def no_axis_for_heads(lengths, n):
@@ -388,13 +434,13 @@ def draw_memory(seed: int) -> tuple[int, ...]:
     """Memory that is full to the last byte, that lacks one byte for one token more, or that has some to spare."""
     sizes = (
         (4096, 7_000_000, 32, 8, 128, 2),
-        (513, 123_456, 7, 3, 65, 4),
+        (8191, 123_456, 7, 3, 65, 4),
         (1, 9, 1, 2, 1, 1),
         (1000, 77_777, 6, 12, 32, 2),
     )
     tokens, parameters, layers, kv_heads, d_head, per_number = row(seed, sizes)
     a_token = 2 * layers * kv_heads * d_head * per_number
-    spare = (0, a_token - 1, 1, a_token // 2)[seed % 4]
+    spare = (0, a_token - 1, 1, a_token * 3 // 4)[seed % 4]
     return (
         parameters * per_number + tokens * a_token + spare,
         parameters,
@@ -450,6 +496,17 @@ def not_whole(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_nu
     )
 
 
+def rounded(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    """round() goes up from one half on, and then the last token does not fit in full. Round down."""
+    return round(not_whole(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number))
+
+
+def in_float32(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    """A quotient of tensors is float32, whose seven digits round the last token up; stay with whole numbers: //."""
+    free = torch.tensor(memory - parameters * bytes_per_number)
+    return int(free / (2 * num_layers * num_kv_heads * d_head * bytes_per_number))
+
+
 EXERCISES = (
     Exercise(
         id="2.1",
@@ -467,7 +524,9 @@ EXERCISES = (
             tokens_cut,
             stacked_head_by_head,
             keys_in_front,
+            values_before_keys,
             one_unsplit,
+            *map(cut_off, "qkv"),
         ),
         hints=(
             "One product gives all three side by side; take them apart first, then cut each into heads.",
@@ -523,6 +582,8 @@ EXERCISES = (
             PaddedQueriesHiddenToo,
             PaddingZeroed,
             ZeroedAfterwards,
+            ZerosForPadding,
+            PaddedOutputsZeroed,
             NaNForPadding,
             EverybodyForPadding,
         ),
@@ -551,6 +612,8 @@ EXERCISES = (
             the_future_only,
             not_itself,
             one_too_many,
+            one_too_few,
+            padding_reads_itself,
             no_axis_for_heads,
             ones_and_zeros,
         ),
@@ -599,6 +662,8 @@ EXERCISES = (
             numbers_for_bytes,
             rounded_up,
             not_whole,
+            rounded,
+            in_float32,
         ),
         hints=(
             "What is left when the parameters are in, and what does one more token take?",
