@@ -1,4 +1,4 @@
-"""A process that runs somebody else's answers: no network, no other programs, limited memory, no large files.
+"""A process that runs somebody else's answers: no network, no other programs, limited memory and time, no large files.
 
 It keeps accidents apart: an endless loop, a crash, a text of gigabytes, a download. It is no prison: who means
 harm can read and write what its user can, call the system below Python, and change the verdict from inside. For
@@ -7,7 +7,10 @@ no limit of files.
 """
 
 import ctypes
+import math
+import signal
 import sys
+import time
 from pathlib import Path
 
 try:
@@ -20,22 +23,28 @@ REFUSED = (
     "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty",
     "os.startfile", "os.kill", "os.killpg", "pty.spawn", "webbrowser.open",
 )  # fmt: skip
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+PR_SET_PDEATHSIG, CLONE_NEWUSER, CLONE_NEWNET = 1, 0x10000000, 0x40000000  # as Linux numbers them
 LARGEST_FILE = 2**26
 
 
-def put_up(memory: int) -> None:
+def put_up(memory: int, seconds: float) -> None:
     """From here on, for as long as this process lasts.
 
-    Args: memory: bytes that may be taken beyond what is held by now.
+    Args:
+        memory: bytes that may be taken beyond what is held by now.
+        seconds: of computing, in case nobody is left to end it in time.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None).unshare(CLONE_NEWUSER | CLONE_NEWNET)  # a network of its own, where that is allowed
+        system = ctypes.CDLL(None)
+        system.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # whoever has started it was killed: end too
+        system.unshare(CLONE_NEWUSER | CLONE_NEWNET)  # a network of its own, where that is allowed
         held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (held + memory, held + memory))
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        limit = math.ceil(time.process_time() + seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     sys.addaudithook(refuse)
 
 

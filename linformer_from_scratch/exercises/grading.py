@@ -123,10 +123,10 @@ def as_csv(learners: dict[str, Graded]) -> str:
 
 def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> Graded:
     """What one file has, found in a process of its own that may not take longer, nor more memory."""
-    command = [sys.executable, "-m", f"{__package__}.examiner", str(path.resolve()), str(memory), str(number)]
+    command = [sys.executable, "-m", f"{__package__}.examiner", path.resolve(), seconds, memory, number]
     with tempfile.TemporaryDirectory() as elsewhere, tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
-            command,
+            list(map(str, command)),
             cwd=elsewhere,
             env={**os.environ, "LINFORMER_PROGRESS": f"{elsewhere}/progress.json", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL,
