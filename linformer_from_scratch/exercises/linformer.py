@@ -18,7 +18,7 @@ from linformer_from_scratch.linformer import LinformerAttention, linformer_atten
 from linformer_from_scratch.projections import LearnedProjection
 
 BATCH, HEADS = 2, 3
-SIZES = ((7, 4, 5), (8, 5, 4), (1, 1, 3), (9, 8, 6))  # tokens, slots, features of a head, for each draw
+SIZES = ((7, 4, 5), (8, 5, 4), (1, 1, 3), (9, 9, 6))  # tokens, slots, features of a head, for each draw
 
 
 # 6.1: Linformer attention
@@ -105,7 +105,7 @@ def keep_tokens(keep: Tensor, n: int) -> Tensor:
 
 def draw_tokens_to_keep(seed: int) -> tuple[Tensor, int]:
     """Some tokens, in an order of their own, and how many there are in all."""
-    n, kept = row(seed, ((7, 3), (5, 2), (3, 2), (21, 5)))
+    n, kept = row(seed, ((7, 3), (5, 2), (3, 3), (21, 5)))
     order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
     return order[: min(kept, n)], n
 
@@ -133,6 +133,11 @@ def first_tokens(keep, n):
 def in_the_order_of_the_text(keep, n):
     """Attention would not notice, but slot i should hold token keep[i]; yours stand in the order of the text."""
     return torch.eye(n)[keep.sort().values]
+
+
+def ones_at_all_of_them(keep, n):
+    """Every row has a 1 at every kept token, so each slot holds their sum; row i has a single 1, in column keep[i]."""
+    return torch.zeros(len(keep), n).index_fill(1, keep, 1.0)
 
 
 def shared_out(keep, n):
@@ -186,6 +191,11 @@ def along_heads(x, weight):
     return functional.linear(x.transpose(1, 3), weight).transpose(1, 3)
 
 
+def weight_of_its_own(x, weight):
+    """The numbers are right, but weight gets no gradient: nn.Parameter(weight), a new nn.Linear and .detach() cut it off; functional.linear(x.mT, weight) does not."""
+    return functional.linear(x.mT, weight.detach()).mT
+
+
 # 6.4: several heads
 
 
@@ -207,7 +217,7 @@ def multi_head_linformer(
 def draw_layer(seed: int) -> tuple:
     """A batch of tokens, four weight matrices, E, F and the number of heads."""
     n, slots, d_head = row(seed, SIZES)
-    (heads,) = row(seed, ((3,), (2,), (5,), (2,)))
+    (heads,) = row(seed, ((3,), (2,), (5,), (1,)))
     d = heads * d_head
     drawn = normal(seed, (BATCH, n, d), *4 * [(d, d)], *2 * [(slots, n)])
     return drawn[0], *(w / math.sqrt(d) for w in drawn[1:5]), *drawn[5:], heads
@@ -308,6 +318,26 @@ def bias_summed_over_all(slots, weight, bias, E):
     return slots @ weight + E.sum() * bias
 
 
+def bias_times_the_mean(slots, weight, bias, E):
+    """Slot i gets the sum of row i of E times b; you took the mean of the row."""
+    return slots @ weight + E.mean(dim=-1, keepdim=True) * bias
+
+
+def bias_of_columns(slots, weight, bias, E):
+    """E.sum(0) adds up the columns, one number for each token; slot i needs the sum of its row, E.sum(dim=-1, keepdim=True)."""
+    return slots @ weight + E.sum(0) * bias
+
+
+def bias_of_a_column(slots, weight, bias, E):
+    """You sum over slots, so a number is left for each token; sum over tokens, the last axis of E, and one is left for each slot."""
+    return slots @ weight + E.sum(0)[:, None] * bias
+
+
+def bias_of_flat_rows(slots, weight, bias, E):
+    """The sums of E's rows stand along the features; they belong to slots: keep the axis, E.sum(dim=-1, keepdim=True)."""
+    return slots @ weight + E.sum(-1) * bias
+
+
 def bias_before_weight(slots, weight, bias, E):
     """You add the mixed bias where the weight is yet to come; b belongs behind W, after (E X) W."""
     return (slots + E.sum(-1, keepdim=True)) @ weight * bias
@@ -402,6 +432,7 @@ class Uses(nn.Module):
 
     def forward(self, x: Tensor, padding_mask: Tensor, seq_len: int) -> tuple[Tensor, ...]:
         """The slots; then outputs without padding, with 1,000 in the padding and with infinities there."""
+        self.count(x.new_zeros(1, seq_len, x.size(-1)))
         outputs = [self.layer(x)]
         for fill in (1000.0, math.inf):
             padded = x.masked_fill(~padding_mask[..., None], fill)
@@ -409,7 +440,6 @@ class Uses(nn.Module):
             outputs.append(self.layer(given, padding_mask))
             if not torch.equal(given, padded):
                 raise Refused("forward changes x in place")
-        self.count(x.new_zeros(1, seq_len, x.size(-1)))
         self.refuse(x.new_zeros(1, seq_len + 1, x.size(-1)))
         return *self.layer.slots(x), *outputs
 
@@ -422,7 +452,8 @@ class Uses(nn.Module):
             self.layer.slots(x)
         if counter.get_total_flops() > cheap:
             raise Refused(
-                f"slots(x) takes {counter.get_total_flops():,} operations, the cheap order {cheap:,}"
+                f"slots(x) takes {counter.get_total_flops():,} operations, the cheap order {cheap:,}: "
+                "first E X and F X, once each, then key and value"
             )
 
     def refuse(self, x: Tensor) -> None:
@@ -496,6 +527,25 @@ class SlotsMasked(LinformerAttention):
         return self.output(merge_heads(scores.softmax(dim=-1) @ values))
 
 
+class SlotsMaskedByTheKernel(LinformerAttention):
+    """The mask went to the scores, whose columns are slots, not tokens. Fill x where ~padding_mask, before E; then no mask is needed."""
+
+    def forward(self, x, padding_mask=None):
+        q, (keys, values) = self.split(self.query(x)), self.slots(x)
+        mask = None if padding_mask is None else padding_mask[:, None, None]
+        heads = functional.scaled_dot_product_attention(q, keys, values, mask)
+        return self.output(merge_heads(heads))
+
+
+class SlotsMaskedAsInChapter1(LinformerAttention):
+    """Chapter 01's mask hides keys, and yours are slots now: each holds some padding, and none is a token. Fill x before E is applied."""
+
+    def forward(self, x, padding_mask=None):
+        q, (keys, values) = self.split(self.query(x)), self.slots(x)
+        mask = None if padding_mask is None else padding_mask[:, None, None]
+        return self.output(merge_heads(scaled_dot_product_attention(q, keys, values, mask)))
+
+
 class FirstSlotsMasked(LinformerAttention):
     """A mask of tokens, cut to proj_dim, hides slots: but slot i is not token i, it mixes all. Fill x before E is applied."""
 
@@ -566,6 +616,14 @@ class LongerCrashes(LinformerAttention):
     def slots(self, x):
         for_keys, for_values = (E.get_parameter("weight")[:, : x.size(1)] @ x for E in (self.E, self.F))
         return self.split(self.key(for_keys)), self.split(self.value(for_values))
+
+
+class LongerAsserted(LinformerAttention):
+    """assert raises an AssertionError, and python -O leaves it out: if n > seq_len, raise ValueError with both numbers."""
+
+    def forward(self, x, padding_mask=None):
+        assert x.size(1) <= self.E.seq_len
+        return super().forward(x, padding_mask)
 
 
 class LongerWithoutNumbers(LinformerAttention):
@@ -668,6 +726,13 @@ class SoftmaxOverTokens(LinformerAttention):
         return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-2) @ v
 
 
+class ScaledTwice(LinformerAttention):
+    """The scores are divided by √d_head twice: scaled_dot_product_attention does it already."""
+
+    def attend(self, q, k, v, padding_mask):
+        return super().attend(q / math.sqrt(q.size(-1)), k, v, padding_mask)
+
+
 class Unscaled(LinformerAttention):
     """The scores are not divided by √d_head."""
 
@@ -756,6 +821,7 @@ EXERCISES = (
             all_in_every_slot,
             first_tokens,
             in_the_order_of_the_text,
+            ones_at_all_of_them,
             shared_out,
             dropped_instead,
         ),
@@ -774,7 +840,14 @@ EXERCISES = (
         reference=compress_length,
         draw=draw_length,
         gradients=("x", "weight"),
-        mistakes=(linear_on_features, not_turned_back, reshaped, reshaped_back, along_heads),
+        mistakes=(
+            linear_on_features,
+            not_turned_back,
+            reshaped,
+            reshaped_back,
+            along_heads,
+            weight_of_its_own,
+        ),
         hints=(
             "A linear layer acts on the last axis, whatever stands there.",
             "x.mT is (batch, heads, d, n): now the tokens are last. The result should be (…, proj_dim, d).",
@@ -811,7 +884,7 @@ EXERCISES = (
     Exercise(
         id="6.5",
         question="Write E (X W + 1 bᵀ), given slots = E X: no token is left to add the bias to.",
-        difficulty=3,
+        difficulty=2,
         minutes=8,
         trains="the cheap order, and its trap",
         reference=keys_with_bias,
@@ -822,6 +895,10 @@ EXERCISES = (
             bias_forgotten,
             bias_times_tokens,
             bias_summed_over_all,
+            bias_times_the_mean,
+            bias_of_columns,
+            bias_of_a_column,
+            bias_of_flat_rows,
             bias_before_weight,
         ),
         hints=(
@@ -874,6 +951,8 @@ EXERCISES = (
             MaskMultiplied,
             RealTokensZeroed,
             SlotsMasked,
+            SlotsMaskedByTheKernel,
+            SlotsMaskedAsInChapter1,
             FirstSlotsMasked,
             PaddedRowsZeroed,
             InPlace,
@@ -882,6 +961,7 @@ EXERCISES = (
             PaddingOutOfSlotsOnlyForKeys,
             LongerCut,
             LongerCrashes,
+            LongerAsserted,
             LongerWithoutNumbers,
             LastColumns,
             ShorterRefused,
@@ -895,6 +975,7 @@ EXERCISES = (
             ScaledByTheModel,
             ScaledBySlots,
             SoftmaxOverTokens,
+            ScaledTwice,
             Unscaled,
             MergedByReshape,
             CutByReshape,

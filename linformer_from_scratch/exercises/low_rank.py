@@ -29,9 +29,10 @@ def draw_spectra(seed: int) -> tuple[Tensor]:
 
 
 def draw_maps(seed: int) -> tuple:
-    """Maps of several heads, and a rank."""
-    *sizes, rank = row(seed, ((2, 5, 7, 2), (3, 7, 5, 1), (2, 4, 11, 3), (4, 6, 3, 2)))
-    return *normal(seed, tuple(sizes)), rank
+    """Maps of several heads, each larger than the one before, and a rank, once as high as it goes."""
+    *sizes, rank = row(seed, ((2, 5, 7, 2), (3, 7, 5, 1), (2, 4, 11, 3), (4, 6, 3, 3)))
+    (maps,) = normal(seed, tuple(sizes))
+    return torch.arange(1, len(maps) + 1)[:, None, None] * maps, rank
 
 
 def smallest_kept(maps, rank):
@@ -54,7 +55,8 @@ def values_squared(maps, rank):
 
 def one_too_many(maps, rank):
     """That is rank r + 1: :rank is exactly the first r."""
-    return best_rank(maps, rank + 1)
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    return (u[..., : rank + 1] * s[..., None, : rank + 1]) @ vt[..., : rank + 1, :]
 
 
 def one_map_only(maps, rank):
@@ -100,12 +102,20 @@ def columns_kept(maps, rank):
     return kept
 
 
+def ranks_shared_out(maps, rank):
+    """You keep the largest singular values of all heads together; every map is cut to rank r on its own."""
+    u, s, vt = torch.linalg.svd(maps, full_matrices=False)
+    least = s.flatten().topk(rank * len(maps)).values[-1]
+    return (u * (s * (s >= least))[..., None, :]) @ vt
+
+
 # 4.2: its error, from the singular values alone
 
 
 def draw_error(seed: int) -> tuple[Tensor, int]:
-    """Spectra, and a rank."""
-    return *draw_spectra(seed), row(seed, SPECTRA)[-1]
+    """Spectra as small as those of attention maps, and a rank."""
+    (sigma,) = draw_spectra(seed)
+    return sigma / 16, row(seed, SPECTRA)[-1]
 
 
 def squares_not_rooted(sigma, rank):
@@ -254,6 +264,7 @@ EXERCISES = (
             diagonal_of_many,
             sigma_along_rows,
             columns_kept,
+            ranks_shared_out,
         ),
         hints=(
             "Decompose, keep the first r of everything, multiply.",

@@ -10,7 +10,7 @@ from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.linformer import linformer_attention
 
 BATCH = 2
-POOLS = ((4, 3, 5), (5, 2, 3), (1, 7, 4), (3, 6, 7))  # slots, tokens of a window, features, for each draw
+POOLS = ((4, 3, 5), (5, 1, 3), (1, 7, 4), (3, 6, 7))  # slots, tokens of a window, features, for each draw
 
 
 # 7.1: pool

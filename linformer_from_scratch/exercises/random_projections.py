@@ -10,11 +10,10 @@ from linformer_from_scratch.exercises.quiz import Option, Question
 from linformer_from_scratch.random_projections import (
     distortion,
     failure_bound,
-    theorem_1_dim,
     theorem_1_map,
 )
 
-SIZES = ((5, 7, 3), (2, 11, 4), (3, 5, 7), (1, 13, 2))  # rows, n, proj_dim of each draw
+SIZES = ((5, 7, 3), (2, 11, 4), (3, 5, 5), (1, 13, 2))  # rows, n, proj_dim of each draw
 
 
 # 5.1: project
@@ -148,9 +147,14 @@ def clamped(proj_dim, epsilon, vectors):
 # 5.4: the k of theorem 1
 
 
+def slots_of_theorem_1(n: int, epsilon: float) -> int:
+    """5 ln n / (ε² − ε³), rounded up."""
+    return math.ceil(5 * math.log(n) / (epsilon**2 - epsilon**3))
+
+
 def draw_theorem(seed: int) -> tuple[int, float]:
-    """n and epsilon."""
-    return row(seed, ((512, 0.5), (4096, 0.2), (7, 0.9), (65537, 0.1)))
+    """n, once so small that k is a whole number before it is rounded, and epsilon."""
+    return row(seed, ((512, 0.5), (4096, 0.2), (1, 0.9), (65537, 0.1)))
 
 
 def logarithm_to_base_2(n, epsilon):
@@ -291,7 +295,7 @@ EXERCISES = (
         difficulty=1,
         minutes=3,
         trains="putting numbers into a theorem",
-        reference=theorem_1_dim,
+        reference=slots_of_theorem_1,
         draw=draw_theorem,
         mistakes=(
             logarithm_to_base_2,
