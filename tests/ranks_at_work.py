@@ -34,6 +34,10 @@ def everything():
         found["E = F"] = experiments.errors(11, shared=True)
         found["encoder"] = experiments.encoder_errors(11)
         found["a matrix a head"] = own_heads()
+        found["own layers"] = [
+            experiments.errors_of(lambda kind=kind: kind, 11)
+            for kind in (LinformerAttention, DividedByTokens)
+        ]
         found["shard of padding"] = shard_of_padding()
         found["PyTorch's own sum"] = as_torch_sums()
         if world_size() == 2:
@@ -50,6 +54,14 @@ def everything():
             "sent shared": experiments.sent([64, 512], proj_dim=16, shared=True),
             "exact": experiments.sent_by_exact([64, 512]),
         }
+
+
+class DividedByTokens(LinformerAttention):
+    """Its slots are means over a shard's tokens: the sum over ranks is then another."""
+
+    def slots(self, x):
+        keys, values = super().slots(x)
+        return keys / x.size(1), values / x.size(1)
 
 
 def own_heads():

@@ -60,6 +60,13 @@ def test_one_process_is_a_layer_with_one_shard(what):
 
 
 @pytest.mark.parametrize("count", COUNTS)
+def test_slots_of_ones_own_may_be_summed_over_shards_but_not_divided_by_their_tokens(count):
+    for found in at_work(count):
+        right, divided = found["own layers"]
+        assert {*right} == {*divided} and max(right.values()) < 1e-5 < 0.1 < max(divided.values())
+
+
+@pytest.mark.parametrize("count", COUNTS)
 def test_a_sum_in_place_gives_a_right_output_and_wrong_gradients(count):
     for found in at_work(count):
         wrong, warnings = found["in place"]

@@ -110,7 +110,7 @@ def draw_rounds(seed: int) -> tuple[Tensor, Tensor]:
     """Seconds of two layers under a load common to both in each round; odd and even numbers of rounds."""
     generator = torch.Generator().manual_seed(seed)
     (rounds,) = row(seed, ((9,), (1,), (6,), (30,)))
-    own = 1 + 0.6 * torch.rand(2, rounds, generator=generator)
+    own = 1 + 3 * torch.rand(2, rounds, generator=generator)
     load = torch.exp(torch.randn(own.size(1), generator=generator))
     return 0.6 * load * own[0], load * own[1]
 
@@ -163,6 +163,11 @@ def lower_of_the_two_ratios(ours, theirs):
 def upper_of_the_two_ratios(ours, theirs):
     """Of an even number of ratios you take the upper of the two in the middle; the median lies halfway between them."""
     return (ours / theirs).quantile(0.5, interpolation="higher")
+
+
+def geometric_middle(ours, theirs):
+    """Of an even number of ratios you take the root of the product of the two in the middle; the median lies halfway between them."""
+    return (ours / theirs).log().quantile(0.5).exp()
 
 
 # 10.3: from which length it is worth it
@@ -409,6 +414,7 @@ EXERCISES = (
             sorted_apart,
             lower_of_the_two_ratios,
             upper_of_the_two_ratios,
+            geometric_middle,
         ),
         hints=(
             "What slows down a round slows down both in it: where does that cancel?",

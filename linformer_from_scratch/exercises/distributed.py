@@ -21,10 +21,11 @@ def whole_gradient(gradients: Tensor, rows: Tensor) -> Tensor:
 
 
 def draw_gradients(seed: int) -> tuple[Tensor, Tensor]:
-    """Gradients of ranks with different numbers of rows, which are integers; once a single rank."""
+    """Gradients of ranks with different numbers of rows, which are integers; once a single rank, once equal numbers."""
     generator = torch.Generator().manual_seed(seed)
     ranks, d = row(seed, ((3, 4), (1, 2), (2, 7), (5, 3)))
     rows = 1 + torch.randperm(7, generator=generator)[:ranks]
+    rows[1:] = rows[0] if seed % 4 == 3 else rows[1:]
     return torch.randn(ranks, d, generator=generator), rows
 
 
@@ -78,9 +79,11 @@ def partial_slots(E: Tensor, x: Tensor, lengths: list[int]) -> Tensor:
 
 
 def draw_shards(seed: int) -> tuple[Tensor, Tensor, list[int]]:
-    """A text cut into shards of different lengths; once a single shard."""
-    proj_dim, d, *lengths = row(seed, ((3, 2, 4, 2, 5), (4, 3, 7, 0, 0), (2, 5, 1, 6, 0), (5, 4, 3, 4, 2)))
-    lengths = [length for length in lengths if length]
+    """A text cut into shards of different lengths, some of them empty; once a single shard."""
+    ranks, proj_dim, d, *lengths = row(
+        seed, ((3, 3, 2, 4, 2, 5), (1, 4, 3, 7, 0, 0), (3, 2, 5, 1, 0, 6), (2, 5, 4, 3, 4, 2))
+    )
+    lengths = lengths[:ranks]
     E, x = normal(seed, (proj_dim, sum(lengths)), (sum(lengths), d))
     return E, x, lengths
 
@@ -89,6 +92,11 @@ def first_columns_everywhere(E, x, lengths):
     """Every rank uses the first columns of E; a shard that begins at token i needs the columns from i on."""
     parts = zip(lengths, x.split(lengths), strict=True)
     return torch.stack([E[:, :length] @ tokens for length, tokens in parts])
+
+
+def empty_shards_left_out(E, x, lengths):
+    """A rank without tokens adds zeros; keep its place, so that there is a part for every rank."""
+    return partial_slots(E, x, [length for length in lengths if length])
 
 
 def equal_shards(E, x, lengths):
@@ -145,9 +153,9 @@ def backward_of_sum(upstream: Tensor) -> Tensor:
 
 
 def draw_upstream(seed: int) -> tuple[Tensor, ...]:
-    """What arrives on one to four ranks, a matrix each, or a vector."""
-    ranks, *shape = row(seed, ((2, 3, 4), (1, 2, 5), (3, 4, 2), (4, 5, 3)))
-    return normal(seed, (ranks, *shape[: 2 - seed % 2]))
+    """What arrives on one to four ranks: a matrix each, a vector, three axes, a number."""
+    ranks, *shape = row(seed, ((2, 3, 4, 5), (1, 2, 5, 4), (3, 4, 2, 5), (4, 5, 3, 2)))
+    return normal(seed, (ranks, *shape[: (2, 1, 3, 0)[seed % 4]]))
 
 
 def own_only(upstream):
@@ -202,12 +210,14 @@ def wire_bytes(batch: int, n: int, d_model: int, proj_dim: int, bytes_per_number
 
 
 def draw_sizes(seed: int) -> tuple[int, int, int, int, int, int]:
-    """Batch, n, d_model, proj_dim, bytes and ranks; shards longer and shorter than proj_dim, once a single one."""
+    """Batch, n, d_model, proj_dim, bytes and ranks; shards and texts longer and shorter than proj_dim, once a single shard.
+
+    Small enough that a rest of a byte is seen.
+    """
     batch, shard, d_model, proj_dim, bytes_per_number, ranks = row(
-        seed, ((3, 28, 48, 20, 2, 5), (7, 31, 30, 11, 4, 1), (5, 12, 64, 32, 2, 3), (2, 6, 12, 8, 4, 7))
+        seed, ((3, 28, 13, 9, 2, 5), (5, 31, 10, 11, 4, 1), (1, 12, 17, 14, 2, 3), (2, 6, 12, 8, 4, 7))
     )
-    if seed % 4 > 1:
-        shard = min(shard, proj_dim // 2 + 2)
+    shard = (shard, shard, min(shard, proj_dim // 2 + 2), 1)[seed % 4]
     return batch, shard * ranks, d_model, proj_dim, bytes_per_number, ranks
 
 
@@ -241,6 +251,11 @@ def no_more_than_its_tokens(batch, n, d_model, proj_dim, bytes_per_number, ranks
     return wire_bytes(batch, n, d_model, min(proj_dim, n // ranks), bytes_per_number, ranks)
 
 
+def no_more_than_the_text(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """You let a text shorter than proj_dim send fewer slots; E has proj_dim rows, so all slots are summed and sent."""
+    return wire_bytes(batch, n, d_model, min(proj_dim, n), bytes_per_number, ranks)
+
+
 def slots_shared_out(batch, n, d_model, proj_dim, bytes_per_number, ranks):
     """You divide the slots by the ranks, as if each rank summed its own few; every rank adds to all proj_dim slots."""
     return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / ranks
@@ -250,6 +265,11 @@ def rounded_up(batch, n, d_model, proj_dim, bytes_per_number, ranks):
     """You round the parts up to whole numbers; the best all-reduce is counted as if they could be cut anywhere."""
     part = math.ceil(2 * batch * proj_dim * d_model / ranks)
     return 2 * part * bytes_per_number * (ranks - 1)
+
+
+def rounded_down(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+    """You round down to whole bytes, as // does; the best all-reduce is counted as if the parts could be cut anywhere: write /."""
+    return float(wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) // 1)
 
 
 def to_everybody(batch, n, d_model, proj_dim, bytes_per_number, ranks):
@@ -322,6 +342,7 @@ EXERCISES = (
         draw=draw_shards,
         mistakes=(
             first_columns_everywhere,
+            empty_shards_left_out,
             equal_shards,
             summed_already,
             a_mean_already,
@@ -376,8 +397,10 @@ EXERCISES = (
             size_of_one_texts_sum,
             numbers_of_one_texts_sum,
             no_more_than_its_tokens,
+            no_more_than_the_text,
             slots_shared_out,
             rounded_up,
+            rounded_down,
             to_everybody,
             numbers_not_bytes,
             one_text,

@@ -24,8 +24,8 @@ LEADING = ((2, 3), (3,), (2, 3), ())  # axes before those of tokens and features
 
 
 def draw_window(seed: int) -> tuple[int, int, bool]:
-    """Tokens, a window, and whether later tokens are hidden."""
-    return row(seed, ((7, 2, False), (8, 3, True), (1, 4, True), (11, 5, False)))
+    """Tokens, a window, once of 0, and whether later tokens are hidden."""
+    return *row(seed, ((7, 2), (8, 3), (1, 4), (11, 0))), seed % 4 in (1, 2)
 
 
 def positions(n):
@@ -35,7 +35,8 @@ def positions(n):
 
 def one_token_short(n, window, causal):
     """One token is missing on either side: a neighbour exactly `window` away may still be read, so <= and not <."""
-    return window_mask(n, window - 1, causal)
+    i, j = positions(n)
+    return ((i - j).abs() < window) & ((j <= i) | (not causal))
 
 
 def one_token_more(n, window, causal):
@@ -78,6 +79,11 @@ def never_causal(n, window, causal):
     return window_mask(n, window)
 
 
+def causal_without_window(n, window, causal):
+    """If causal, yours reads all earlier tokens, however far; the window holds there too: at most `window` back."""
+    return causal_mask(n) if causal else window_mask(n, window)
+
+
 def always_causal(n, window, causal):
     """You hide later tokens even if causal is False; then the window reaches to both sides."""
     return window_mask(n, window, True)
@@ -110,7 +116,7 @@ def nystrom(q: Tensor, k: Tensor, v: Tensor, landmarks: int) -> Tensor:
 
 def draw_landmarks(seed: int) -> tuple[Tensor, Tensor, Tensor, int]:
     """Heads whose windows have a theme each, so that landmarks differ and the middle map is far from singular."""
-    landmarks, width, more, d_v = row(seed, ((4, 5, 2, 7), (5, 3, 3, 4), (1, 1, 3, 5), (7, 3, 2, 5)))
+    landmarks, width, more, d_v = row(seed, ((4, 5, 2, 7), (5, 3, 3, 4), (1, 3, 4, 5), (7, 3, 2, 5)))
     d = landmarks + more
     q, k, v = heads(seed, landmarks * width, d, d_v)
     theme = 4 * torch.eye(landmarks, d).repeat_interleave(width, dim=0)
@@ -249,6 +255,11 @@ def divided_by_tokens(q, k, v):
 def elu_alone(q, k, v):
     """The + 1 is missing: elu alone is negative below zero, so weights are, and a divisor may come near zero."""
     return mix(functional.elu(q), functional.elu(k), v)
+
+
+def relu_instead(q, k, v):
+    """You take relu + 1, which is flat below zero, so that all negative entries count alike; elu(x) + 1 is exp(x) there."""
+    return mix(q.relu() + 1, k.relu() + 1, v)
 
 
 def one_inside(q, k, v):
@@ -395,10 +406,11 @@ def added(new, shrink, total, mixed, weights, values):
 
 
 def draw_tile(seed: int) -> tuple[Tensor, ...]:
-    """A state, and a tile: at the very start; half hidden, a row of it altogether; of one row; with large scores."""
+    """A state, and a tile: at the very start, a row far below zero; half hidden, a row of it altogether; of one row; with large scores."""
     n, t, d = row(seed, ((5, 3, 4), (6, 4, 3), (1, 2, 5), (7, 5, 2)))
     earlier, scores, earlier_values, values = normal(seed, (n, 8), (n, t), (8, d), (t, d))
     if seed % 4 == 0:
+        scores[-1] -= 200
         return torch.full((n, 1), -math.inf), torch.zeros(n, 1), torch.zeros(n, d), scores, values
     if seed % 4 == 1:
         scores = scores.masked_fill(torch.ones(n, t, dtype=torch.bool).triu(), -math.inf)
@@ -463,6 +475,18 @@ def measured_from_the_old(largest, total, mixed, scores, values):
     return added(new, (largest - new).exp(), total, mixed, (scores - largest).exp(), values)
 
 
+def measured_from_the_tile(largest, total, mixed, scores, values):
+    """You measure the tile from its own maximum; where the old one is larger the tile's terms shrink as well: exp(scores - new)."""
+    new = larger(largest, scores)
+    own = scores.amax(dim=-1, keepdim=True)
+    return added(new, (largest - new).exp(), total, mixed, (scores - own).exp(), values)
+
+
+def old_state_forgotten(largest, total, mixed, scores, values):
+    """That is the state of this tile alone; the tiles before it count as well: shrink total and mixed, and add to them."""
+    return online_softmax(torch.full_like(largest, -math.inf), 0 * total, 0 * mixed, scores, values)
+
+
 def measured_from_zero(largest, total, mixed, scores, values):
     """The tile's exponentials must be measured from the new maximum, as the old ones are: exp(scores - new)."""
     new = larger(largest, scores)
@@ -520,6 +544,7 @@ EXERCISES = (
             later_not_earlier,
             not_itself,
             never_causal,
+            causal_without_window,
             always_causal,
             what_to_hide,
             to_be_added,
@@ -576,6 +601,7 @@ EXERCISES = (
             not_divided,
             divided_by_tokens,
             elu_alone,
+            relu_instead,
             one_inside,
             phi_of_queries_only,
             phi_of_keys_only,
@@ -636,6 +662,8 @@ EXERCISES = (
             one_maximum_for_all_rows,
             old_maximum_forgotten,
             measured_from_the_old,
+            measured_from_the_tile,
+            old_state_forgotten,
             measured_from_zero,
             subtracted_too_late,
             divided_early,

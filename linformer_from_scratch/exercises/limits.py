@@ -132,14 +132,14 @@ def sizes_apart(before, after, place):
 
 
 def draw_windows(seed: int) -> tuple[Tensor, int]:
-    """Means of windows, for a shorter text and a whole one; kept tokens; windows of signs at the beginning."""
+    """Means of windows, for a shorter text and a whole one; kept tokens, of either sign; tiny differences at the beginning."""
     proj_dim, width, n = row(seed, ((4, 3, 7), (5, 2, 10), (3, 4, 6), (6, 2, 4)))
     E = torch.zeros(proj_dim, proj_dim * width)
     for i in range(proj_dim):
         if seed % 4 == 2:
-            E[i, (i + 1) * width - 2] = 1.0  # keeps a token
+            E[i, (i + 1) * width - 2] = (-1.0, 1.0)[i % 2]  # keeps a token
         elif seed % 4 == 3:
-            E[i, i : i + 2] = torch.tensor([1.0, -1.0])  # sums to zero, and is not empty
+            E[i, i : i + 2] = torch.tensor([1e-8, -1e-8])  # sums to zero, and is not empty
         else:
             E[i, i * width : (i + 1) * width] = 1 / width
     return E, min(n, E.size(1))
@@ -168,6 +168,16 @@ def last_columns(E, n):
 def sums_to_zero(E, n):
     """A row whose numbers cancel still reads the text: ask whether all are zero, not whether their sum is."""
     return int((E[:, :n].sum(dim=1) == 0).sum())
+
+
+def negative_is_nothing(E, n):
+    """A negative weight reads as well: ask whether all are zero, or take absolute values before the maximum."""
+    return int((E[:, :n].amax(dim=1) <= 0).sum())
+
+
+def nearly_zero(E, n):
+    """A small weight reads a little, and slots may be scaled; nothing at all is exactly zero: == 0."""
+    return int((E[:, :n].abs() < 1e-6).all(dim=1).sum())
 
 
 def filled_slots(E, n):
@@ -315,6 +325,8 @@ EXERCISES = (
             share_of_empty_slots,
             last_columns,
             sums_to_zero,
+            negative_is_nothing,
+            nearly_zero,
             filled_slots,
             by_proportion,
             by_proportion_rounded_up,

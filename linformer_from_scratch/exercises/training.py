@@ -195,6 +195,22 @@ def normed_residuals(self, x, padding_mask=None):
 
 
 @with_forward
+def first_residual_normed(self, x, padding_mask=None):
+    """Your first sum adds to the normalised x; add to x itself: only what goes into attention is normalised."""
+    x = self.attention_norm(x)
+    x = x + self.attention(x, padding_mask)
+    return x + self.feed_forward(self.feed_forward_norm(x))
+
+
+@with_forward
+def second_residual_normed(self, x, padding_mask=None):
+    """Your second sum adds to the normalised x; add to x itself: only what goes into the feed-forward layer is normalised."""
+    x = x + self.attention(self.attention_norm(x), padding_mask)
+    x = self.feed_forward_norm(x)
+    return x + self.feed_forward(x)
+
+
+@with_forward
 def side_by_side(self, x, padding_mask=None):
     """Your feed-forward layer reads the old x; it works on what attention has already added to."""
     found = self.attention(self.attention_norm(x), padding_mask)
@@ -562,6 +578,8 @@ EXERCISES = (
             without_norms,
             without_residuals,
             normed_residuals,
+            first_residual_normed,
+            second_residual_normed,
             side_by_side,
             normed_once,
             one_norm_twice,

@@ -59,8 +59,8 @@ def run_training(
     attempt: Callable,
     inputs: Tensor,
     targets: Tensor,
-    unseen: Tensor,
-    asked: Tensor,
+    unseen: Sequence[Tensor],
+    asked: Sequence[Tensor],
     weights: Sequence[Tensor],
     kept: Tensor,
     highest: float,
@@ -91,7 +91,7 @@ def run_training(
 
 
 def draw_training(seed: int) -> tuple:
-    """Batches to learn from, batches to validate on, a model's weights, and the schedule."""
+    """Batches to learn from, batches of different sizes to validate on, a model's weights, and the schedule."""
     table = (
         (13, 5, 3, 2, 4, 0.05, 3, 4),
         (10, 4, 6, 3, 2, 0.1, 2, 3),
@@ -99,22 +99,16 @@ def draw_training(seed: int) -> tuple:
         (11, 6, 4, 2, 5, 0.2, 5, 3),
     )
     steps, batch, d, held, outputs, highest, warmup, evaluate_every = row(seed, table)
-    inputs, targets, unseen, asked, first, second = normal(
-        seed,
-        (steps, batch, d),
-        (steps, batch, outputs),
-        (held, batch, d),
-        (held, batch, outputs),
-        (d, 8),
-        (8, outputs),
-    )
+    sizes = (steps, batch, d), (steps, batch, outputs), (d, 8), (8, outputs)
+    inputs, targets, first, second = normal(seed, *sizes)
+    unseen, asked = (normal(seed + i, *((batch + 3 * j, i) for j in range(held))) for i in (d, outputs))
     growing = torch.arange(1, steps + 1)[:, None, None] / 2  # gradients below and above the norm of 1
     kept = torch.tensor([1, 0, 1, 1, 0, 1, 1, 0])
     return (
         inputs,
         growing * targets,
         unseen,
-        3 * asked,
+        tuple(3 * each for each in asked),
         [first / 2, second / 4],
         kept,
         highest,
@@ -176,8 +170,11 @@ class Loop:
     def _backward(self):
         self.found.backward()
 
-    def _clip(self):
-        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+    def _clip(self, norm=1.0):
+        nn.utils.clip_grad_norm_(self.model.parameters(), norm)
+
+    def _clip_at_two(self):
+        self._clip(2.0)
 
     def _clip_each(self):
         for weight in self.model.parameters():
@@ -191,15 +188,18 @@ class Loop:
         for weight in self.model.parameters():
             weight.grad /= norm
 
-    def _set_rate(self, later=0):
+    def _set_rate(self, later=0, times=1.0):
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(self.step + later)
+            group["lr"] = times * self.rate(self.step + later)
 
     def _set_next_rate(self):
         self._set_rate(later=1)
 
     def _set_last_rate(self):
         self._set_rate(later=-1)
+
+    def _set_thousandth(self):
+        self._set_rate(times=0.001)
 
     def _update(self):
         self.optimizer.step()
@@ -248,6 +248,13 @@ class Loop:
         if self._due():
             self.validation_losses[-1] *= len(self.validation)
 
+    def _validate_by_size(self):
+        self._validate()
+        if self._due():
+            with torch.no_grad():
+                sums = sum(self.loss(self.model, *batch).item() * len(batch[0]) for batch in self.validation)
+            self.validation_losses[-1] = sums / sum(len(batch[0]) for batch in self.validation)
+
     def _validate_with_gradients(self):
         if self._due():
             self._evaluate()
@@ -284,6 +291,11 @@ def clipped_numbers(*given):
     return Loop(*given).run("train clear forward note backward clip_numbers set_rate update validate")
 
 
+def clipped_elsewhere(*given):
+    """You clip the gradients to another norm than 1: nn.utils.clip_grad_norm_(model.parameters(), 1.0)."""
+    return Loop(*given).run("train clear forward note backward clip_at_two set_rate update validate")
+
+
 def always_norm_one(*given):
     """You bring every gradient to a norm of 1; clipping leaves those that are shorter as they are."""
     return Loop(*given).run("train clear forward note backward to_norm_one set_rate update validate")
@@ -292,6 +304,11 @@ def always_norm_one(*given):
 def rate_constant(*given):
     """Your rate stays AdamW's own, 0.001: before every update, set group["lr"] = rate(step) in optimizer.param_groups."""
     return Loop(*given).run("train clear forward note backward clip update validate")
+
+
+def rate_times_its_own(*given):
+    """Your rate is a thousandth of rate(step): LambdaLR multiplies the optimizer's own, 0.001; set group["lr"] = rate(step) instead."""
+    return Loop(*given).run("train clear forward note backward clip set_thousandth update validate")
 
 
 def rate_one_ahead(*given):
@@ -384,6 +401,11 @@ def validation_summed(*given):
     return Loop(*given).run("train clear forward note backward clip set_rate update validate_by_sum")
 
 
+def validation_weighted(*given):
+    """You weight the validation batches by their sizes; asked is the plain mean of their losses."""
+    return Loop(*given).run("train clear forward note backward clip set_rate update validate_by_size")
+
+
 TRAINING_LOOP = Exercise(
     id="8.6",
     question="Write the training loop: loss, backward, clip, rate, step, and validation; return both lists of losses.",
@@ -401,8 +423,10 @@ TRAINING_LOOP = Exercise(
         not_clipped,
         clipped_each,
         clipped_numbers,
+        clipped_elsewhere,
         always_norm_one,
         rate_constant,
+        rate_times_its_own,
         rate_one_ahead,
         rate_one_behind,
         rate_set_after,
@@ -421,6 +445,7 @@ TRAINING_LOOP = Exercise(
         validated_every_time,
         validated_on_one_batch,
         validation_summed,
+        validation_weighted,
     ),
     hints=(
         "An update has an order: clear the old gradients, loss, backward, clip, set the rate, step. When must the model be in which mode?",

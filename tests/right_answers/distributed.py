@@ -47,7 +47,7 @@ def parts_by_loop(E, x, lengths):
 
 def parts_by_einsum(E, x, lengths):
     owner = torch.repeat_interleave(torch.arange(len(lengths)), torch.tensor(lengths))
-    return torch.einsum("nr,kn,nd->rkd", torch.nn.functional.one_hot(owner).float(), E, x)
+    return torch.einsum("nr,kn,nd->rkd", torch.nn.functional.one_hot(owner, len(lengths)).float(), E, x)
 
 
 def parts_of_zeroed_texts_in_double(E, x, lengths):
