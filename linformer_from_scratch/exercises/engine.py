@@ -201,9 +201,8 @@ def verdict(exercise: Exercise, attempt: object, afresh: Afresh, seeds: Iterable
 
 def still_open(attempt: Callable) -> str:
     """Of a class with some methods written and some not, those that are not; empty of all else."""
-    methods = {
-        name: m for name, m in vars(attempt).items() if type(m) is types.FunctionType and name != "__init__"
-    }
+    defined = vars(attempt) if isinstance(attempt, type) else {}
+    methods = {name: m for name, m in defined.items() if type(m) is types.FunctionType and name != "__init__"}
     left = [name for name, method in methods.items() if method.__code__.co_names == ("NotImplementedError",)]
     return f": {' and '.join(left)} still to be written" if 0 < len(left) < len(methods) else ""
 
@@ -288,8 +287,8 @@ def arranged(value: Any, like: Any) -> Any:
     if isinstance(like, tuple) and kind(value) is Tensor and value.dim():
         return value.unbind()
     rows = value if kind(like) is Tensor and kind(value) in (list, tuple) else ()
-    alike = rows and all(kind(row) is Tensor and row.shape == rows[0].shape for row in rows)
-    return torch.stack(tuple(rows)) if alike else value
+    whole = rows and all(kind(row) is Tensor and not unreadable(row) for row in rows)
+    return torch.stack(tuple(rows)) if whole and len({row.shape for row in rows}) == 1 else value
 
 
 def tensors(value: object) -> list[Tensor]:
