@@ -1,7 +1,8 @@
-"""The ledger of claims as a table: what the paper and popular notes say, the verdict, where it is settled."""
+"""The ledger of claims as a table: what is said, our verdict, what we found, and where."""
 
 import html
 import json
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import yaml
@@ -10,12 +11,26 @@ from linformer_from_scratch.course.files import PACKAGE
 
 CLAIMS = PACKAGE / "course" / "claims.yml"
 CHAPTERS = PACKAGE.parent / "chapters"  # not there where the package alone is installed
-VERDICTS = ("reproduced", "reproduced smaller", "disputed", "not testable here")
+LEFT = "style='text-align: left'"
+ONLY_IF = "only if"
+KINDS = {  # of verdict, and what each means
+    "wrong": "the algebra or a definition says otherwise",
+    "right": "the algebra, or a count, says so too",
+    ONLY_IF: "holds under the condition that the verdict names",
+    "reproduced": "measured here, and found again",
+    "reproduced smaller": "the effect is there, on something smaller than the source's",
+    "not reproduced": "measured here, and not found",
+    "not testable here": "what we can run does not decide it",
+}
 
 
 class Claim(NamedTuple):
     """One line of the ledger.
 
+    claim: as its source words it.
+    verdict: one of KINDS; "only if" with its condition.
+    found: what the course found, in a sentence with its numbers.
+    setup: how far that reaches: lengths, seeds, model.
     link: to the heading under which the cell stands, as JupyterLab and GitHub make them.
     """
 
@@ -23,9 +38,24 @@ class Claim(NamedTuple):
     claim: str
     source: str
     verdict: str
+    found: str
+    setup: str
     chapter: str
     link: str
-    setup: str
+
+
+def kind_of(verdict: str) -> str:
+    """Of which of the KINDS a verdict is.
+
+    Raises: ValueError if it is of none, or says "only if" without a condition.
+    """
+    if verdict.startswith(f"{ONLY_IF} ") and verdict.removeprefix(ONLY_IF).strip():
+        return ONLY_IF
+    if verdict in KINDS and verdict != ONLY_IF:
+        return verdict
+    raise ValueError(
+        f"got the verdict {verdict!r}, expected {', '.join(KINDS)} with a condition where it is due"
+    )
 
 
 def ledger() -> list[Claim]:
@@ -35,41 +65,55 @@ def ledger() -> list[Claim]:
     """
     content = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
     entries = sorted(content, key=lambda entry: entry["chapter"])
+    written = [field for field in Claim._fields if field != "link"]
     return [
-        Claim(
-            **{field: entry[field] for field in ("id", "claim", "source", "verdict", "chapter")},
-            link=_link(entry["chapter"], entry["cell"]),
-            setup=entry["setup"],
-        )
+        Claim(**{field: entry[field] for field in written}, link=_link(entry["chapter"], entry["cell"]))
         for entry in entries
     ]
 
 
+def by_kind(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
+    """Claims by the kind of their verdict, in the order of KINDS; kinds without a claim are left out.
+
+    Raises: ValueError if a verdict is of no kind.
+    """
+    found: dict[str, list[Claim]] = {kind: [] for kind in KINDS}
+    for claim in claims:
+        found[kind_of(claim.verdict)].append(claim)
+    return {kind: of_kind for kind, of_kind in found.items() if of_kind}
+
+
 class LedgerTable:
-    """Claims as a table with links, in a notebook; as lines of text elsewhere."""
+    """Claims by the kind of their verdict: a table with links in a notebook, lines of text elsewhere."""
 
     def __init__(self, claims: list[Claim]):
         self.claims = claims
 
     def __repr__(self) -> str:
-        return "\n".join(f"{claim.id}: {claim.verdict} ({claim.chapter})" for claim in self.claims)
+        claims = [claim for of_kind in by_kind(self.claims).values() for claim in of_kind]
+        return "\n".join(f"{claim.id}: {claim.verdict} ({claim.chapter})" for claim in claims)
 
     def _repr_html_(self) -> str:
-        head = "".join(
-            f"<th style='text-align: left'>{name}</th>" for name in ("", "claim", "verdict", "chapter")
-        )
-        rows = "".join(map(_row, self.claims))
+        columns = ("", "claim", "verdict", "what we found", "chapter")
+        head = "".join(f"<th {LEFT}>{name}</th>" for name in columns)
+        rows = "".join(_group(kind, claims) for kind, claims in by_kind(self.claims).items())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _group(kind: str, claims: list[Claim]) -> str:
+    title = f"{kind.capitalize()} ({len(claims)}): {KINDS[kind]}"
+    return f"<tr><th colspan='5' {LEFT}>{html.escape(title)}</th></tr>" + "".join(map(_row, claims))
 
 
 def _row(claim: Claim) -> str:
     cells = (
         html.escape(claim.id),
         f"{html.escape(claim.claim)} <small>({html.escape(claim.source)})</small>",
-        f"<b>{claim.verdict}</b><br><small>{html.escape(claim.setup)}</small>",
+        f"<b>{html.escape(claim.verdict)}</b>",
+        f"{html.escape(claim.found)} <small>({html.escape(claim.setup)})</small>",
         f"<a href='{html.escape(claim.link)}'>{claim.chapter[:2]}</a>",
     )
-    return "<tr>" + "".join(f"<td style='text-align: left'>{cell}</td>" for cell in cells) + "</tr>"
+    return "<tr>" + "".join(f"<td {LEFT}>{cell}</td>" for cell in cells) + "</tr>"
 
 
 def _link(chapter: str, tag: str) -> str:
