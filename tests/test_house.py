@@ -27,6 +27,7 @@ FLOORS = {
     "training.__main__": 3,
     "distributed": 3,
     "pretrained": 3,
+    "fitting": 2,
     "limits": 4,
     "benchmark.layers": 3,  # timing is given a callable; what is compared knows every layer
     "benchmark.records": 3,
@@ -116,4 +117,10 @@ def test_every_room_of_a_chapter_has_its_stem():
 
 def test_beside_the_chapters_stands_only_what_they_share():
     stems = {chapter.stem[3:] for chapter in (PACKAGE.parent / "chapters").glob("[0-9][0-9]_*.ipynb")}
-    assert {path.stem for path in PACKAGE.glob("*.py")} - stems == {"__init__", "heads", "encoder", "plots"}
+    assert {path.stem for path in PACKAGE.glob("*.py")} - stems == {
+        "__init__",
+        "heads",
+        "encoder",
+        "fitting",
+        "plots",
+    }
