@@ -53,12 +53,19 @@ class Projection(nn.Module):
 class LearnedProjection(Projection):
     """E as a matrix of parameters, the paper's choice (Wang et al. 2020, section 4).
 
-    Starts as N(0, 1 / seq_len), so that slots vary as much as tokens do.
+    Starts as N(0, 1 / seq_len), so that slots vary as much as tokens do. What is stored and trained is
+    √seq_len · E, numbers of size 1: AdamW moves each number by about the learning rate, whatever its size,
+    so an E that is stored as it is changes √seq_len times as fast. (Equalised learning rates: Karras et al.
+    2018, arXiv 1710.10196, section 4.1.)
 
     Args:
         seq_len: longest input, in tokens.
         proj_dim: slots, the paper's k.
         num_heads: one matrix for each head; by default all heads share one (headwise sharing).
+
+    Attributes:
+        stored: √seq_len · E, the parameter. Shape: (proj_dim, seq_len) or (num_heads, proj_dim, seq_len)
+        weight: E itself.
 
     Shape: (..., n, d) -> (..., proj_dim, d), or (..., num_heads, n, d) -> (..., num_heads, proj_dim, d)
     Raises: ValueError if a size is not a positive integer, or x has more than seq_len tokens.
@@ -70,11 +77,18 @@ class LearnedProjection(Projection):
         super().__init__(seq_len, proj_dim)
         sizes = (proj_dim, seq_len) if num_heads is None else (num_heads, proj_dim, seq_len)
         self.commutes = num_heads is None
-        self.weight = nn.Parameter(torch.randn(sizes) / math.sqrt(seq_len))
+        self.root = math.sqrt(seq_len)
+        self.stored = nn.Parameter(torch.randn(sizes))
+        self.register_load_state_dict_pre_hook(_load_weight)
+
+    @property
+    def weight(self) -> Tensor:
+        """E, a copy: to change it, start_at. Shape: as stored."""
+        return self.stored / self.root
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d) -> (..., proj_dim, d)."""
-        return project(x, self.weight)
+        return project(x, self.stored).div_(self.root)  # the slots are fewer numbers than E
 
 
 class GaussianProjection(Projection):
@@ -172,11 +186,28 @@ class StridedConvolution(Projection):
         return _along_tokens(self.convolution, x)
 
 
+def _load_weight(E: LearnedProjection, state: dict[str, Tensor], prefix: str, *_) -> None:
+    """Weights that hold E itself, as most layers store it, can be loaded too."""
+    if f"{prefix}weight" in state:
+        state[f"{prefix}stored"] = state.pop(f"{prefix}weight") * E.root
+
+
 @torch.no_grad()
+def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
+    """Let a learned E be this matrix, such as one of a trained layer; return it.
+
+    Shape: weight (proj_dim, seq_len), the same for every head, or one per head (num_heads, proj_dim, seq_len)
+    Raises: ValueError if the matrix has other sizes.
+    """
+    if weight.shape not in (E.stored.shape, E.stored.shape[-2:]):
+        raise ValueError(f"the matrix is {tuple(weight.shape)}, expected {tuple(E.stored.shape)}")
+    E.stored.copy_(weight * E.root)
+    return E
+
+
 def start_at_windows(E: LearnedProjection) -> LearnedProjection:
     """Let a learned E begin as MeanPooling does, every head with the same; return it."""
-    E.weight.copy_(MeanPooling(E.seq_len, E.proj_dim)(torch.eye(E.seq_len)))
-    return E
+    return start_at(E, MeanPooling(E.seq_len, E.proj_dim)(torch.eye(E.seq_len)))
 
 
 def _first_columns(E: Tensor, n: int) -> Tensor:

@@ -89,10 +89,10 @@ def differences(layer, whole, x, mask=None):
     expected.square().nansum().backward()
     found = layer(own_part(x), None if mask is None else own_part(mask))
     found.square().nansum().backward()
-    columns = own_part(whole.E.weight.grad, dim=-1)
+    columns = own_part(whole.E.stored.grad, dim=-1)
     return {
         "output": (found - own_part(expected)).nan_to_num().abs().max().item(),
-        "E": (layer.E.weight.grad - columns).abs().max().item(),
+        "E": (layer.E.stored.grad - columns).abs().max().item(),
     }
 
 
@@ -135,7 +135,7 @@ def rows_and_columns():
         spread = DistributedDataParallel(layer, process_group=table["data"].get_group())
         spread(own_part(texts[row], group)).square().sum().backward()
         sum_gradients(layer, group)
-        pairs = [(layer.E.weight.grad, own_part(E.weight.grad, group, dim=-1))]
+        pairs = [(layer.E.stored.grad, own_part(E.stored.grad, group, dim=-1))]
         pairs += [(getattr(layer, w).weight.grad, getattr(whole, w).weight.grad) for w in ("query", "output")]
         assert len(sharded_parameters(layer)) == 2
         return max((ours - theirs).abs().max().item() for ours, theirs in pairs)
@@ -183,7 +183,7 @@ def whole(**other):
     size = ALIKE | {"tokens": 9, "seed": 0} | (other if rank() == 1 else {})
     torch.manual_seed(size["seed"])
     E, F = (LearnedProjection(size["tokens"], size["proj_dim"]) for _ in range(2))
-    F.weight.requires_grad_("frozen" not in size)
+    F.stored.requires_grad_("frozen" not in size)
     layer = LinformerAttention(size["d_model"], size["num_heads"], E, E if "shared" in size else F)
     return layer.to(size["dtype"])
 

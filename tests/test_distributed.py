@@ -145,13 +145,13 @@ def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
         "layer shared": "sharing: rank 0 has E and F, rank 1 has E = F",
         "layer matrices": "matrices: rank 0 has 1, rank 1 has 2",
         "layer gradients": "gradients: rank 0 has True, rank 1 has False",
-        "model proj_dim": f"E.weight: {held} (5, 9)",
-        "model tokens": f"E.weight: {held} (3, 7)",
+        "model proj_dim": f"E.stored: {held} (5, 9)",
+        "model tokens": f"E.stored: {held} (3, 7)",
         "model d_model": "query.weight: rank 0 has (8, 8) of torch.float32, learned, rank 1 has (12, 12)",
         "model num_heads": "num_heads: rank 0 has 2, rank 1 has 4",
         "model dtype": f"query.weight: {held.replace('(3, 9)', '(8, 8)')} (8, 8) of torch.float64",
-        "model shared": f"F.weight: {held} nothing",
-        "model frozen": f"F.weight: {held} (3, 9) of torch.float32, frozen",
+        "model shared": f"F.stored: {held} nothing",
+        "model frozen": f"F.stored: {held} (3, 9) of torch.float32, frozen",
         "model seed": "the numbers of query.weight: rank 0 has checksum",
         "agree name": "step: rank 0 has 4, rank 1 has nothing",
         "agree other name": "step: rank 0 has nothing, rank 1 has 4",
@@ -170,20 +170,20 @@ def test_a_shared_matrix_is_cut_once_and_only_the_first_layer_checks():
         type(layer) is SequenceParallelAttention and layer.F is layer.E is layers[0].E for layer in layers
     )
     assert [layer.check for layer in layers] == [True, False, False]
-    assert layers[0].E.weight is not E.weight
+    assert layers[0].E.stored is not E.stored
     own = {id(parameter) for parameter in sharded_parameters(encoder)}
-    assert own == {id(layers[0].E.weight), id(encoder.positions.weight)}
+    assert own == {id(layers[0].E.stored), id(encoder.positions.weight)}
 
 
 def test_a_cut_model_keeps_its_ties_its_mode_and_what_is_frozen():
     layer = LinformerAttention(8, 2, LearnedProjection(11, 3), LearnedProjection(11, 3))
-    layer.F.weight.requires_grad_(False)
+    layer.F.stored.requires_grad_(False)
     encoder = Encoder(30, 11, 8, [layer, layer]).eval()
     encoder.positions.weight.requires_grad_(False)
     parts = shard(encoder)
     first, second = (block.attention for block in parts.blocks)
     assert first is second and type(first) is SequenceParallelAttention and not first.training
-    assert first.E.weight.requires_grad and not first.F.weight.requires_grad
+    assert first.E.stored.requires_grad and not first.F.stored.requires_grad
     assert not parts.positions.weight.requires_grad
     assert type(layer) is LinformerAttention and encoder.blocks[0].attention is layer  # untouched
 

@@ -3,6 +3,7 @@
 import copy
 import io
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -11,7 +12,14 @@ from torch.nn import functional
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import padding_mask
-from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel, NoAttention
+from linformer_from_scratch.encoder import (
+    Block,
+    Classifier,
+    Encoder,
+    MaskedLanguageModel,
+    NoAttention,
+    sinusoids,
+)
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import GaussianProjection, MeanPooling
@@ -314,26 +322,33 @@ def test_a_recipe_names_the_attention_of_each_layer_and_linformers_share_one_pro
 
 
 @pytest.mark.parametrize(("sharing", "matrices"), [("layerwise", 1), ("key-value", 3), ("none", 6)])
-def test_only_projections_that_are_to_be_slow_are_slow(sharing, matrices):
-    for kind in PROJECTIONS:
+def test_only_projections_with_a_rate_of_their_own_have_one(sharing, matrices):
+    for kind, rate in product(PROJECTIONS, (1, 0.1)):
         if kind in ("gaussian", "mean") and sharing == "none":
             continue
-        body = encoder(recipe(projection=kind, sharing=sharing), VOCAB)
-        scaled = lr_scale(recipe(projection=kind, sharing=sharing), body)
-        assert len(scaled) == (matrices if kind == "slow" else 0)
+        asked = recipe(projection=kind, projection_rate=rate, sharing=sharing)
+        scaled = lr_scale(asked, encoder(asked, VOCAB))
+        learns = kind in ("windows", "random")
+        assert [*scaled.values()] == (matrices * [rate] if learns and rate != 1 else [])
         assert {p.shape[-2:] for p in scaled} <= {(SLOTS, SEQ_LEN)}
-    mixed = recipe(attention="full+none+full", projection="slow")
+    mixed = recipe(attention="full+none+full", projection_rate=0.1)
     assert lr_scale(mixed, encoder(mixed, VOCAB)) == {}
 
 
-@pytest.mark.parametrize("kind", ["windows", "slow"])
-@pytest.mark.parametrize("sharing", SHARING)
-def test_a_projection_may_start_at_windows_and_then_learns(sharing, kind):
+@pytest.mark.parametrize("words", ["random", "sinusoids"])
+def test_positions_start_where_they_are_told(words):
     torch.manual_seed(0)
-    layers = encoder(recipe(projection=kind, sharing=sharing), VOCAB).blocks
+    made = encoder(recipe(positions=words), VOCAB).positions.weight
+    assert torch.equal(made, sinusoids(SEQ_LEN, D_MODEL)) == (words == "sinusoids") and made.requires_grad
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+def test_a_projection_may_start_at_windows_and_then_learns(sharing):
+    torch.manual_seed(0)
+    layers = encoder(recipe(sharing=sharing), VOCAB).blocks
     x = torch.randn(2, 1, SEQ_LEN, D_MODEL)
     for E in (E for block in layers for E in (block.attention.E, block.attention.F)):
-        assert E.weight.requires_grad
+        assert E.stored.requires_grad
         torch.testing.assert_close(
             E(x.expand(2, HEADS, -1, -1)), MeanPooling(SEQ_LEN, SLOTS)(x).expand(2, HEADS, -1, -1)
         )
@@ -363,11 +378,11 @@ def test_a_fixed_projection_has_nothing_to_learn():
         ({"sharing": "all"}, "sharing is 'all', expected one of none, headwise, key-value, layerwise"),
         (
             {"projection": "max"},
-            "projection is 'max', expected one of learned, windows, slow, gaussian, mean",
+            "projection is 'max', expected one of windows, random, gaussian, mean",
         ),
         (
             {"projection": "mean", "sharing": "none"},
-            "mean projections have no matrix for each head; expected learned, windows or slow",
+            "mean projections have no matrix for each head; expected windows or random",
         ),
     ],
 )

@@ -20,6 +20,7 @@ from linformer_from_scratch.projections import (
     MaxPooling,
     MeanPooling,
     StridedConvolution,
+    start_at,
 )
 
 BATCH, SEQ_LEN, SLOTS, HEADS, D_HEAD = 2, 11, 5, 3, 7
@@ -155,7 +156,7 @@ def test_layer_with_a_permutation_equals_full_attention():
     layer = make_layer()
     layer.E = layer.F = LearnedProjection(SEQ_LEN, SEQ_LEN)
     with torch.no_grad():
-        layer.E.weight.copy_(torch.eye(SEQ_LEN).flip(0))
+        start_at(layer.E, torch.eye(SEQ_LEN).flip(0))
     q, k, v = (layer.split(W(make_x())) for W in (layer.query, layer.key, layer.value))
     full = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(-2)
     assert_close(layer(make_x()), layer.output(full), atol=1e-6, rtol=0)
@@ -205,7 +206,7 @@ def test_wholly_padded_sample_is_finite_and_disturbs_nobody(kind):
 @pytest.mark.parametrize("kind", ["learned, shared by heads", "learned, one per head"])
 def test_E_and_F_learn_and_unused_columns_do_not(kind):
     layer = make_layer(kind)
-    for gradient in gradients(layer(make_x(n=8)), [layer.E.weight, layer.F.weight]):
+    for gradient in gradients(layer(make_x(n=8)), [layer.E.stored, layer.F.stored]):
         assert (gradient[..., :8].abs().sum(dim=(-1, -2)) > 0).all() and (gradient[..., 8:] == 0).all()
 
 
@@ -358,8 +359,8 @@ def test_weights_of_the_package_linformer_give_its_output(n):
         for mine, its in pairs:
             mine.load_state_dict(its.state_dict())
         with torch.no_grad():
-            ours.E.weight.copy_(theirs.proj_k.T)
-            ours.F.weight.copy_((theirs.proj_k if share_kv else theirs.proj_v).T)
+            start_at(ours.E, theirs.proj_k.T)
+            start_at(ours.F, (theirs.proj_k if share_kv else theirs.proj_v).T)
         assert_close(ours(make_x(n)), theirs(make_x(n)), atol=1e-6, rtol=0)
 
 

@@ -17,6 +17,7 @@ from linformer_from_scratch.projections import (
     Projection,
     StridedConvolution,
     project,
+    start_at,
 )
 
 D = 3
@@ -62,7 +63,8 @@ def test_project_multiplies_and_uses_the_first_columns():
 def test_the_slots_are_all_that_a_matrix_needs(n, num_heads):
     E = LearnedProjection(1024, 256, num_heads)
     with torch.no_grad():
-        assert peak_bytes(E, tokens(1, 8, n, 16)) <= 8 * 256 * 16 * 4 < E.weight.nbytes
+        slots, one_number = 8 * 256 * 16 * 4, 64
+        assert peak_bytes(E, tokens(1, 8, n, 16)) <= slots + one_number < E.stored.nbytes
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
@@ -204,3 +206,33 @@ def test_sharing_is_passing_the_same_object(share, matrices):
         layers.append(nn.ModuleList([E, F]))
     numbers = sum(parameter.numel() for parameter in layers.parameters())
     assert numbers == matrices * 7 * 2
+
+
+@pytest.mark.parametrize("num_heads", [None, 3])
+def test_one_step_of_adamw_moves_E_by_the_rate_times_its_own_size(num_heads):
+    torch.manual_seed(0)
+    for seq_len in (16, 1024):
+        E = LearnedProjection(seq_len, 8, num_heads)
+        before = E.weight.detach()
+        optimizer = torch.optim.AdamW(E.parameters(), lr=0.01, weight_decay=0)
+        (E(tokens(3, seq_len, 4)).square().sum() * 1e3).backward()  # (batch or heads, n, d)
+        optimizer.step()
+        moved = (E.weight.detach() - before).square().mean().sqrt() * seq_len**0.5
+        assert moved.item() == pytest.approx(0.01, rel=0.02)
+
+
+@pytest.mark.parametrize("num_heads", [None, 3])
+def test_E_starts_at_any_matrix_and_weights_stored_as_they_are_load(num_heads):
+    E, other = (LearnedProjection(50, 8, num_heads) for _ in range(2))
+    matrix = torch.randn(E.stored.shape)
+    assert start_at(E, matrix) is E
+    assert_close(E.weight, matrix)
+    other.load_state_dict({"weight": matrix})  # such as a released layer's
+    assert_close(other.weight, matrix)
+    again = copy.deepcopy(other)
+    again.load_state_dict(E.state_dict())
+    assert torch.equal(again.stored, E.stored) and list(E.state_dict()) == ["stored"]
+    alike = tokens(8, 50)
+    assert_close(start_at(E, alike).weight, alike.expand_as(E.stored))  # the same for every head
+    with pytest.raises(ValueError, match=r"the matrix is \(50, 8\), expected \((3, )?8, 50\)"):
+        start_at(E, torch.zeros(50, 8))

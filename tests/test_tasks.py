@@ -136,7 +136,7 @@ def test_every_relative_costs_what_its_declaration_says(name, n):
 def test_every_linformer_has_the_slots_of_mean_pooling(n):
     for name in (declared.LEARNED, declared.SLOWLY):
         layer = declared.attention_layer(name, n, declared.size_of(name, n))
-        assert layer.E.proj_dim == declared.size_of(declared.MEAN, n)
+        assert layer.E.proj_dim == layer.F.proj_dim == declared.size_of(declared.MEAN, n)
 
 
 @pytest.mark.parametrize("n", [64, 128, 256, 512])
@@ -148,7 +148,7 @@ def test_only_the_fitting_stride_divides_the_distance_of_a_copy(n):
     assert fits == {declared.FITTING: True, "strided + global": False}
 
 
-def test_only_the_slow_linformer_has_slow_parameters(monkeypatch):
+def test_E_learns_at_the_rate_of_its_own_numbers_or_at_a_tenth_of_it(monkeypatch):
     found = {}
 
     class Spy(declared.Trainer):
@@ -159,10 +159,15 @@ def test_only_the_slow_linformer_has_slow_parameters(monkeypatch):
     monkeypatch.setattr(declared, "Trainer", Spy)
     short = replace(declared.CONFIG, steps=10)
     size = declared.size_of(declared.MEAN, 64)
-    for name, times in ((declared.LEARNED, 1), (declared.SLOWLY, 3)):
+    for name, times in ((declared.MEAN, 1), (declared.LEARNED, 1), (declared.SLOWLY, 3)):
         run = declared.solve("needle", name, 64, size, times=times, config=short)
         assert [updates for updates, _ in run["curve"]] == [times * i for i in range(1, 11)]
-    assert found == {declared.LEARNED: [], declared.SLOWLY: [0.1] * 2 * declared.NUM_LAYERS}
+    matrices = 2 * declared.NUM_LAYERS
+    assert found == {
+        declared.MEAN: [],
+        declared.LEARNED: [8.0] * matrices,
+        declared.SLOWLY: pytest.approx([0.8] * matrices),
+    }
 
 
 @every_task

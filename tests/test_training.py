@@ -164,7 +164,7 @@ def adamw_by_hand(model, batches, config, steps, slow):
                 g = g * min(1.0, 1.0 / (norms[-1] + 1e-6))
                 m.copy_(0.9 * m + 0.1 * g)
                 v.copy_(0.98 * v + 0.02 * g**2)
-                w.mul_(1 - rate * config.weight_decay * (w.dim() > 1))
+                w.mul_(1 - learning_rate(t - 1, config) * config.weight_decay * (w.dim() > 1))
                 w.sub_(rate * (m / (1 - 0.9**t)) / ((v / (1 - 0.98**t)).sqrt() + 1e-8))
     return norms
 

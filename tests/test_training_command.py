@@ -102,15 +102,15 @@ def test_a_real_process_says_one_sentence_and_fails(tmp_path, text):
     assert ran.stderr.count("\n") == 1 and "8" in ran.stderr and "3" in ran.stderr
 
 
-def test_a_slow_projection_is_slow_and_goes_on_being_so(tmp_path, text, command):
-    words = ["--text", text, *SMALL, "--quiet", "--attention", "linformer", "--projection"]
-    for kind in ("windows", "slow", "slow"):
-        command("--folder", tmp_path / kind, *words, kind)
-    newest = checkpoints.newest(tmp_path / "slow")[0]
+def test_a_projection_keeps_its_own_rate(tmp_path, text, command):
+    words = ["--text", text, *SMALL, "--quiet", "--attention", "linformer", "--projection-rate"]
+    for rate in ("1", "0.1", "0.1"):
+        command("--folder", tmp_path / rate, *words, rate)
+    newest = checkpoints.newest(tmp_path / "0.1")[0]
     _, record = checkpoints.read(newest)
-    assert record["config"]["lr_scale"] == {"encoder.blocks.0.attention.E.weight": 0.1}
-    windows, slow = losses(tmp_path / "windows"), losses(tmp_path / "slow")
-    assert windows[0] == slow[0] and windows[-1] != slow[-1]
+    assert record["config"]["lr_scale"] == {"encoder.blocks.0.attention.E.stored": 0.1}
+    usual, slow = losses(tmp_path / "1"), losses(tmp_path / "0.1")
+    assert usual[0] == slow[0] and usual[-1] != slow[-1]
 
 
 WRONG = [

@@ -15,7 +15,13 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from linformer_from_scratch.cost import Sizes
-from linformer_from_scratch.distributed.sequence import Reduce, own_part, shard, sum_gradients
+from linformer_from_scratch.distributed.sequence import (
+    Reduce,
+    own_part,
+    shard,
+    shard_projection,
+    sum_gradients,
+)
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.distributed.wire import sent_bytes
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
@@ -68,11 +74,10 @@ def errors_of(given: Callable[[], type[LinformerAttention]], seq_len: int) -> di
         whole, *inputs, mask = _layer_and_texts(seq_len, kind=kind)
         x, upstream = (tensor.float() for tensor in inputs)
         expected = _run(whole.float(), x, upstream, mask)
-        weights = whole.state_dict()
-        weights |= {name: own_part(weights[name], dim=-1) for name in ("E.weight", "F.weight")}
-        proj_dim, own_tokens = weights["E.weight"].shape
-        layer = Sharded(20, 5, *(LearnedProjection(own_tokens, proj_dim) for _ in range(2)))
-        layer.load_state_dict(weights)
+        layer = Sharded(20, 5, *(LearnedProjection(seq_len, whole.E.proj_dim) for _ in range(2)))
+        layer.load_state_dict(whole.state_dict())
+        for matrix in (layer.E, layer.F):
+            shard_projection(matrix)
         found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
         return _errors_of_shards(layer, found, whole, expected)
 
@@ -245,14 +250,17 @@ def _errors_of_shards(
     return {
         "output": _difference(found[0], own_part(expected[0])),
         "gradient of x": _difference(found[1], own_part(expected[1])),
-        "gradient of E": _difference(_gradient(layer, "E"), own_part(_gradient(whole, "E"), dim=-1)),
-        "gradient of F": _difference(_gradient(layer, "F"), own_part(_gradient(whole, "F"), dim=-1)),
+    } | {
+        f"gradient of {name}": _difference(
+            _gradient(layer, name, "stored"), own_part(_gradient(whole, name, "stored"), dim=-1)
+        )
+        for name in ("E", "F")
     }
 
 
-def _gradient(model: nn.Module, name: str) -> Tensor:
-    """The gradient of a weight of a model, by its name."""
-    gradient = model.get_parameter(f"{name}.weight").grad
+def _gradient(model: nn.Module, name: str, what: str = "weight") -> Tensor:
+    """The gradient of a module's parameter, by their names."""
+    gradient = model.get_parameter(f"{name}.{what}").grad
     assert gradient is not None
     return gradient
 

@@ -91,7 +91,7 @@ class SequenceParallelAttention(LinformerAttention):
                 num_heads=self.num_heads,
                 proj_dim=self.E.proj_dim,
                 sharing="E = F" if self.F is self.E else "E and F",
-                matrices=self.E.weight.shape[:-2].numel(),
+                matrices=self.E.stored.shape[:-2].numel(),
                 dtype=part.dtype,
                 gradients=part.requires_grad,
             )
@@ -152,7 +152,7 @@ def _shard_attention(
 ) -> SequenceParallelAttention:
     for matrix in (whole.E, whole.F):
         if id(matrix) not in matrices:  # a shared one is cut once
-            _shard_projection(matrix, group)
+            shard_projection(matrix, group)
             matrices.add(id(matrix))
     layer = SequenceParallelAttention(
         whole.query.in_features, whole.num_heads, whole.E, whole.F, group, check
@@ -162,10 +162,11 @@ def _shard_attention(
     return layer.train(whole.training)
 
 
-def _shard_projection(E: Projection, group: Group) -> None:
+def shard_projection(E: Projection, group: Group = None) -> None:
+    """Leave this rank's columns of a learned E."""
     E = _learned(E)
-    columns = own_part(E.weight.detach(), group, dim=-1).clone()
-    E.weight = nn.Parameter(columns, requires_grad=E.weight.requires_grad)
+    columns = own_part(E.stored.detach(), group, dim=-1).clone()  # E.root stays that of the whole
+    E.stored = nn.Parameter(columns, requires_grad=E.stored.requires_grad)
     E.seq_len = columns.size(-1)
 
 
@@ -207,7 +208,7 @@ def sharded_parameters(model: nn.Module) -> list[Tensor]:
     found: list[Tensor] = []
     for module in model.modules():
         if isinstance(module, SequenceParallelAttention):
-            found += [module.E.weight, module.F.weight]
+            found += [module.E.stored, module.F.stored]
         if isinstance(module, Encoder):
             found.append(module.positions.weight)
     return list({id(parameter): parameter for parameter in found}.values())

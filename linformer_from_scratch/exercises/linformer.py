@@ -474,8 +474,13 @@ def use_layer(attempt, x, padding_mask, query, key, value, output, bias, E, F, n
     """Build the layer, give it the drawn weights, and use it."""
     projections = (LearnedProjection(E.size(1), E.size(0)) for _ in "EF")
     uses = Uses(attempt(x.size(-1), num_heads, *projections))
-    weights = {"query": query, "key": key, "value": value, "output": output, "E": E, "F": F}
-    named = {f"layer.{name}.weight": weight for name, weight in weights.items()} | {"layer.output.bias": bias}
+    weights = {"query.weight": query, "key.weight": key, "value.weight": value, "output.weight": output}
+    weights |= {
+        "output.bias": bias,
+        "E.stored": E * math.sqrt(E.size(1)),
+        "F.stored": F * math.sqrt(F.size(1)),
+    }
+    named = {f"layer.{name}": weight for name, weight in weights.items()}
     if missing := named.keys() - {name for name, _ in uses.named_parameters()}:
         names = ", ".join(sorted(name.removeprefix("layer.") for name in missing))
         raise Refused(f"the layer has no {names}; keep the names of __init__")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
 from linformer_from_scratch.pretrained.sentence_encoder import SentenceEncoder
+from linformer_from_scratch.projections import LearnedProjection
 from linformer_from_scratch.training import Config, Trainer
 from linformer_from_scratch.training.modes import evaluating
 
@@ -114,6 +115,9 @@ def fit(
 ) -> list[float]:
     """Make a model like its teacher on some passages by changing some parameters; every loss on the way.
 
+    The numbers of E and F themselves move at the rate, as those of the other weights do: what is learned here
+    begins from trained weights.
+
     Shape: ids (passages, n)
     """
     model.requires_grad_(False)
@@ -125,6 +129,7 @@ def fit(
         return (ids[some],)
 
     config = Config(updates, rate, warmup=updates // 10, weight_decay=0.0)
-    trainer = Trainer(model, DistillationLoss(teacher), batches, config)
+    scale = {E.stored: E.root for E in model.modules() if isinstance(E, LearnedProjection)}
+    trainer = Trainer(model, DistillationLoss(teacher), batches, config, lr_scale=scale)
     teacher.to(trainer.device)
     return [record["loss"] for record in trainer.train()]

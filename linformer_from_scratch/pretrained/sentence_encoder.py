@@ -73,5 +73,9 @@ def fitted_encoder(proj_dim: int = 128) -> SentenceEncoder:
 
 
 def projections(model: SentenceEncoder) -> dict[str, Tensor]:
-    """Learned E and F of every layer, by their names in the model."""
-    return {name: tensor for name, tensor in model.state_dict().items() if ".E." in name or ".F." in name}
+    """Learned E and F of every layer, by their names in the model, which can load them."""
+    return {
+        f"{name}.weight": module.weight.detach()
+        for name, module in model.named_modules()
+        if isinstance(module, LearnedProjection)
+    }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from linformer_from_scratch.encoder import Encoder, NoAttention
+from linformer_from_scratch.encoder import Encoder, NoAttention, sinusoids
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import (
@@ -19,15 +19,13 @@ from linformer_from_scratch.training.settings import LARGEST, check_ranges, sett
 
 ATTENTIONS = ("linformer", "full", "none")
 SHARING = ("none", "headwise", "key-value", "layerwise")
-PROJECTIONS = ("learned", "windows", "slow", "gaussian", "mean")
-SLOW = 0.1  # of the learning rate
+PROJECTIONS = ("windows", "random", "gaussian", "mean")
+POSITIONS = ("random", "sinusoids")
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Settings of an encoder.
-
-    windows and slow projections start at windows of mean pooling; slow ones move at a tenth of the rate.
 
     Raises: ValueError if a word is none of those that are known, a size is out of its range, or there is not
         one attention for each layer.
@@ -41,11 +39,15 @@ class Recipe:
     proj_dim: int = setting(32, "slots of Linformer, the paper's k", least=1, most=LARGEST)
     sharing: str = setting("layerwise", "none (E and F for every head), headwise, key-value or layerwise")
     projection: str = setting(
-        "learned", "learned (from random numbers), windows, slow (learned, too), gaussian or mean (fixed)"
+        "windows", "windows or random (where learned E and F start), gaussian or mean (fixed)"
+    )
+    projection_rate: float = setting(
+        1.0, "of E's own learning rate; √seq_len is that of an E stored as it is", least=0, most=LARGEST
     )
     neighbours: int = setting(
         1, "tokens on either side that a convolution adds to each token", least=0, most=LARGEST
     )
+    positions: str = setting("random", "random or sinusoids: where the learned positions start")
 
     def __post_init__(self):
         check_ranges(self)
@@ -53,6 +55,7 @@ class Recipe:
             _check_word("attention", word, ATTENTIONS)
         _check_word("sharing", self.sharing, SHARING)
         _check_word("projection", self.projection, PROJECTIONS)
+        _check_word("positions", self.positions, POSITIONS)
         if len(self.layers) != self.num_layers:
             raise ValueError(
                 f"attention {self.attention} is for {len(self.layers)} layers, expected {self.num_layers}"
@@ -60,8 +63,7 @@ class Recipe:
         fixed = self.projection in ("gaussian", "mean")
         if fixed and self.sharing == "none" and "linformer" in self.layers:
             raise ValueError(
-                f"{self.projection} projections have no matrix for each head; "
-                "expected learned, windows or slow"
+                f"{self.projection} projections have no matrix for each head; expected windows or random"
             )
 
     @property
@@ -86,7 +88,11 @@ def encoder(recipe: Recipe, vocab_size: int) -> Encoder:
     }
     pairs = projections(recipe) if "linformer" in recipe.layers else [()] * recipe.num_layers
     layers = [make[word](pair) for word, pair in zip(recipe.layers, pairs, strict=True)]
-    return Encoder(vocab_size, recipe.seq_len, recipe.d_model, layers, recipe.neighbours)
+    made = Encoder(vocab_size, recipe.seq_len, recipe.d_model, layers, recipe.neighbours)
+    if recipe.positions == "sinusoids":
+        with torch.no_grad():
+            made.positions.weight.copy_(sinusoids(recipe.seq_len, recipe.d_model))
+    return made
 
 
 def projections(recipe: Recipe) -> list[tuple[Projection, Projection]]:
@@ -106,18 +112,18 @@ def projection(recipe: Recipe) -> Projection:
     if recipe.projection == "gaussian":
         return GaussianProjection(*sizes, seed=int(torch.randint(2**31, ())))
     E = LearnedProjection(*sizes, recipe.num_heads if recipe.sharing == "none" else None)
-    return E if recipe.projection == "learned" else start_at_windows(E)
+    return E if recipe.projection == "random" else start_at_windows(E)
 
 
 def lr_scale(recipe: Recipe, model: nn.Module) -> dict[nn.Parameter, float]:
-    """For the Trainer: E and F of a recipe whose projection is slow learn at a tenth of the rate."""
-    slow = projection_weights(model) if recipe.projection == "slow" else []
-    return dict.fromkeys(slow, SLOW)
+    """For the Trainer: how much faster than the other weights E and F of a recipe learn."""
+    own = projection_weights(model) if recipe.projection_rate != 1 else []
+    return dict.fromkeys(own, recipe.projection_rate)
 
 
 def projection_weights(model: nn.Module) -> list[nn.Parameter]:
     """Every learned E and F of a model, a shared one once."""
-    return [module.weight for module in model.modules() if isinstance(module, LearnedProjection)]
+    return [module.stored for module in model.modules() if isinstance(module, LearnedProjection)]
 
 
 def parameters(model: nn.Module) -> int:

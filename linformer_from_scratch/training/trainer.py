@@ -91,8 +91,8 @@ class Trainer:
             those that only emulate it.
         compile: compile the model first (torch.compile): slow to start, faster after.
         progress: show a bar with loss and tokens per second.
-        lr_scale: parameters whose learning rate is multiplied by a number, such as 0.1; those of other models
-            count for nothing.
+        lr_scale: parameters whose learning rate is multiplied by a number, such as 0.1, but not their weight
+            decay; those of other models count for nothing.
 
     Raises: ValueError if there is no such device, if the folder holds a run with another configuration or
         other scales of the learning rate, or only checkpoints that cannot be read, or if ranks stand at
@@ -333,7 +333,10 @@ def _optimizer(model: nn.Module, config: Config, lr_scale: Mapping[str, float]) 
     for name, parameter in model.named_parameters():
         decay = config.weight_decay if parameter.dim() > 1 else 0.0  # biases and norms do not decay
         kinds.setdefault((decay, lr_scale.get(name, 1.0)), []).append(parameter)
-    groups = [{"params": some, "weight_decay": kind[0], "factor": kind[1]} for kind, some in kinds.items()]
+    groups = [
+        {"params": some, "weight_decay": decay / factor if factor else 0.0, "factor": factor}
+        for (decay, factor), some in kinds.items()
+    ]
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=BETAS)
 
 

@@ -21,7 +21,6 @@ from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
 from linformer_from_scratch.training import Config, Trainer, masked_accuracy, masked_loss
-from linformer_from_scratch.training.recipes import SLOW, projection_weights
 
 D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 2, 2
 D_HEAD = D_MODEL // NUM_HEADS
@@ -34,6 +33,7 @@ NEIGHBOURS = {"needle": 0, "copy": 0, "recall": 1}  # a value must know its key,
 RELATIVES = {relative.name: relative for relative in FAMILY}
 FITTING = "strided, fitting"  # a stride that divides n / 2, the distance of a copy from its origin
 LEARNED, SLOWLY, MEAN = "Linformer, learned", "Linformer, learned slowly", "Linformer, mean pooling"
+SPEEDS = {LEARNED: 1.0, SLOWLY: 0.1}  # of E's own numbers, not of what is stored of them
 FULL = "full"
 OTHERS = [name for name in RELATIVES if name not in ("tiled exact", MEAN)]
 NAMES = (FULL, LEARNED, SLOWLY, MEAN, *OTHERS, FITTING)
@@ -84,8 +84,9 @@ def solve(
     batches = getattr(tasks, task)(n, TEXTS[task](n), seed)
     unseen = tasks.validation_batches(batches, VALIDATION[task])
     model = model_for(task, attention, n, size)
-    slow = projection_weights(model) if attention == SLOWLY else []
-    trainer = Trainer(model, masked_loss, batches, config, device="cpu", lr_scale=dict.fromkeys(slow, SLOW))
+    learned = [module for module in model.modules() if isinstance(module, LearnedProjection)]
+    scale = {E.stored: SPEEDS[attention] * E.root for E in learned}
+    trainer = Trainer(model, masked_loss, batches, config, device="cpu", lr_scale=scale)
     curve, tenth = [], config.steps // 10
     for until in range(tenth, config.steps + 1, tenth):
         trainer.train(until)

@@ -17,7 +17,7 @@ from linformer_from_scratch.course.files import atomic_write
 from linformer_from_scratch.data import LabelledBatches, MaskedBatches, docstrings
 from linformer_from_scratch.data.baselines import baseline_losses
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
-from linformer_from_scratch.projections import MeanPooling
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling
 from linformer_from_scratch.training import Config, Trainer, accuracy, classification_loss, masked_loss
 from linformer_from_scratch.training.checkpoints import read
 from linformer_from_scratch.training.copying import copying_losses
@@ -28,35 +28,41 @@ from linformer_from_scratch.training.corpora import (
     validation_batches,
     vocabulary_for,
 )
-from linformer_from_scratch.training.recipes import Recipe, encoder, lr_scale, parameters, projection_weights
+from linformer_from_scratch.training.recipes import Recipe, encoder, lr_scale, parameters
 
 RUNS, CURVE = BUILD / "runs", "curve.json"  # checkpoints, and beside them the losses on the way
 VOCABULARY, TOKENS = 1000, 2048  # tokens of the vocabulary, and in a batch
-STEPS, LONG = 3000, 6000  # updates of a run, and of a long one
-RATE = Config.learning_rate
-JUDGEMENTS = 16  # of a run on the way
+STEPS, LONG = 2000, 6000  # updates of a run, and of a long one
+RATE = 8e-3  # see 08_rate
+RATES = (4e-3, 1.6e-2)  # and RATE
+SEEDS = (0, 1, 2)
+JUDGEMENTS = 10  # of a run on the way
 SMALL = 16  # the small text is that part of the training text
 EPOCHS = 8  # of fine-tuning
 
 FULL, LINFORMER, NONE = Recipe("full"), Recipe("linformer"), Recipe("none")
-WIDTHS = [replace(LINFORMER, proj_dim=k) for k in (32, 16, 64)]  # k = n/4, n/8, n/2
+AS_IT_IS = LINFORMER.seq_len**0.5  # times the rate: that of an E which is stored as it is
+WIDTHS = [replace(LINFORMER, proj_dim=k) for k in (32, 128, 16, 64)]
+POOLED = [replace(LINFORMER, projection="mean", proj_dim=k) for k in (32, 16, 64)]
+SIZE = [FULL, NONE, *WIDTHS, *POOLED]
 SHARED = [replace(LINFORMER, sharing=sharing) for sharing in ("none", "headwise", "key-value")]
-FIXED = [replace(LINFORMER, projection=kind) for kind in ("gaussian", "mean")]
-SQUARE = replace(LINFORMER, proj_dim=LINFORMER.seq_len)
-FROM_WINDOWS, SLOW = (
-    [replace(recipe, projection=kind) for recipe in (*WIDTHS, SQUARE)] for kind in ("windows", "slow")
-)
-POOLED = [replace(LINFORMER, projection="mean", proj_dim=k) for k in (16, 64)]  # 32 is in FIXED
-SIZE = [FULL, NONE, *WIDTHS, *SHARED, *FIXED]
-START = [*FROM_WINDOWS, SQUARE, *SLOW, *POOLED]
-MIXED = [Recipe(words) for words in ("full+linformer", "linformer+full", "full+none", "none+full")]
-LENGTH = [
-    *(replace(recipe, seq_len=n) for n in (512, 256, 64) for recipe in (LINFORMER, FULL, NONE, FIXED[1])),
-    *(replace(recipe, seq_len=512, proj_dim=128) for recipe in (LINFORMER, FIXED[1])),
+RANDOM = replace(LINFORMER, projection="random")
+START = [
+    *(replace(recipe, projection_rate=AS_IT_IS) for recipe in (*WIDTHS[:2], RANDOM)),
+    RANDOM,
+    *(replace(recipe, projection_rate=0.1 * AS_IT_IS) for recipe in WIDTHS[:2]),
+    replace(LINFORMER, projection="gaussian"),
 ]
-PLAIN = [replace(recipe, neighbours=0) for recipe in (FULL, LINFORMER)]
-COPYING = [FULL, NONE, LINFORMER, *SLOW, FROM_WINDOWS[-1]]
-FINE = [*((recipe, True) for recipe in (FULL, NONE, *WIDTHS, SHARED[2])), (FULL, False), (LINFORMER, False)]
+MIXED = [Recipe(words) for words in ("full+none", "none+full", "full+linformer", "linformer+full")]
+LENGTH = [
+    *(replace(recipe, seq_len=n) for n in (512, 256) for recipe in (LINFORMER, FULL, NONE)),
+    replace(LINFORMER, seq_len=512, proj_dim=128),
+]
+PLAIN = [
+    replace(FULL, neighbours=neighbours, positions=positions)
+    for neighbours, positions in ((0, "random"), (0, "sinusoids"), (1, "sinusoids"))
+]
+FINE = [(recipe, True) for recipe in (FULL, NONE, LINFORMER)] + [(FULL, False), (LINFORMER, False)]
 LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
 
 
@@ -81,14 +87,14 @@ def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **rec
     for until in [*range(config.evaluate_every, steps, config.evaluate_every), steps][len(curve) :]:
         if trainer.step > until:
             raise ValueError(f"the run in {folder} has no losses of step {until}: remove it to train again")
-        last = trainer.train(until)[-1]
-        curve.append([until, round(last["validation_loss"], 4), round(trainer.evaluate(seen), 4)])
+        curve.append([until, round(trainer.train(until)[-1]["validation_loss"], 4)])
         atomic_write(folder / CURVE, json.dumps(curve))
     return {
         "parameters": parameters(model),
         "training_tokens": len(train),
         "baselines": {name: round(loss, 4) for name, loss in counted.items()},
-        "curve": curve,  # updates, held-out loss, loss on training windows; in nats per masked token
+        "curve": curve,  # updates, held-out loss; in nats per masked token
+        "training_loss": round(trainer.evaluate(seen), 4),  # in the end, on windows of the training text
         "seconds": round(time.perf_counter() - start, 1),
     }
 
@@ -137,8 +143,9 @@ def copying(seed: int, **recipe) -> dict:
     model.load_state_dict(weights_of(settings, seed, "model."))
     unseen = validation_batches(held, settings.seq_len, TOKENS // settings.seq_len, vocabulary().size)
     found = copying_losses(model, unseen)
-    if settings.attention == "linformer":
-        found["in_windows"] = in_windows(projection_weights(model)[0])
+    if settings.attention == "linformer" and settings.projection != "mean":
+        E = next(module for module in model.modules() if isinstance(module, LearnedProjection))
+        found["in_windows"] = in_windows(E.weight.detach())
     return {kind: round(loss, 4) for kind, loss in found.items()}
 
 
@@ -149,10 +156,13 @@ def in_windows(E: Tensor) -> float:
 
 
 def finetune(seed: int, pretrained: bool, **recipe) -> dict:
-    """Train a classifier of passages, from the encoder of the recorded run of seed 0 or from nothing."""
+    """Train a classifier of passages, from the encoder of a recorded run or from nothing.
+
+    Two seeds begin from each recorded run.
+    """
     settings = Recipe(**recipe)
     train, held = passages(docstrings(), vocabulary(), settings.seq_len)
-    weights = weights_of(settings, 0, "model.encoder.") if pretrained else None
+    weights = weights_of(settings, seed % len(SEEDS), "model.encoder.") if pretrained else None
     torch.manual_seed(seed)
     body = encoder(settings, vocabulary().size)
     if weights:
@@ -187,7 +197,6 @@ def runs(
     word: str,
     about: str,
     recipes: Sequence[Recipe],
-    seeds: tuple[int, ...],
     steps: int = STEPS,
     rates: Sequence[float] = (RATE,),
 ) -> Experiment:
@@ -195,33 +204,34 @@ def runs(
     grid = [
         asdict(recipe) | {"steps": steps, "learning_rate": rate} for recipe, rate in product(recipes, rates)
     ]
-    return Experiment(f"08_{word}", about, grid, partial(pretrain, word), __file__, seeds)
+    return Experiment(f"08_{word}", about, grid, partial(pretrain, word), __file__, SEEDS)
 
 
 EXPERIMENTS = [
-    runs("size", "Transformer, Linformer (k, sharing, kinds of E and F), no attention", SIZE, (0, 1, 2)),
-    runs("start", "E from mean pooling on, as fast as the rest and slowly, or fixed there", START, (0, 1)),
-    runs("mixed", "full attention in one layer, Linformer or nothing in the other", MIXED, (0, 1, 2)),
-    runs("length", "longer and shorter texts at the same k, learned and mean pooling", LENGTH, (0, 1)),
-    runs("plain", "without the convolution over neighbours, as in the paper", PLAIN, (0,)),
-    runs("long", "twice as many updates", [FULL, LINFORMER, NONE], (0,), steps=LONG),
-    runs("rate", "half and twice the learning rate", [FULL, LINFORMER], (0,), rates=(2e-3, 8e-3)),
-    runs("small", "a sixteenth of the training text", [FULL, LINFORMER], (0, 1, 2)),
+    runs("size", "Transformer, Linformer at each k, learned and mean pooling, no attention", SIZE),
+    runs("rate", "the same three at other learning rates", [FULL, LINFORMER, NONE], rates=RATES),
+    runs("start", "E from random numbers on, and at other rates; or fixed at random numbers", START),
+    runs("sharing", "E and F for each head, layer and role, down to one for all", SHARED),
+    runs("length", "longer texts at the same k, and at k = n/4", LENGTH),
+    runs("small", "a sixteenth of the training text", [FULL, LINFORMER]),
+    runs("plain", "with and without the convolution, positions from random numbers or sinusoids", PLAIN),
+    runs("mixed", "full attention in one layer, Linformer or nothing in the other", MIXED),
+    runs("long", "three times as many updates", [FULL, LINFORMER, NONE], steps=LONG),
     Experiment(
         "08_copying",
         "losses on hidden tokens that stand elsewhere in the text, and on others",
-        [asdict(recipe) for recipe in COPYING],
+        [asdict(recipe) for recipe in (*SIZE, *START[:4])],
         copying,
         __file__,
-        seeds=(0, 1),
+        SEEDS,
     ),
     Experiment(
         "08_finetune",
-        "which package a passage is from; begins from the runs of size, seed 0",
+        "which package a passage is from; two seeds begin from each run of size",
         [asdict(recipe) | {"pretrained": pretrained} for recipe, pretrained in FINE],
         finetune,
         __file__,
-        seeds=(0, 1, 2, 3, 4),
+        seeds=tuple(range(2 * len(SEEDS))),
     ),
     Experiment(
         "08_speed",
