@@ -7,17 +7,25 @@ from linformer_from_scratch.course import results
 from linformer_from_scratch.course.experiments.training import EXPERIMENTS
 from linformer_from_scratch.course.results import Results
 from linformer_from_scratch.training.records import (
+    ahead,
     curves_of,
     final_loss,
+    kept,
     mean_curve,
     recorded,
     updates_until,
 )
 
-USUAL = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "learned"}
+USUAL = {
+    "attention": "linformer",
+    "proj_dim": 32,
+    "sharing": "layerwise",
+    "projection": "windows",
+    "projection_rate": 1.0,
+}
 ROWS = [
-    {"curve": [[100, 6.0, 5.0], [200, 4.0, 3.0], [300, 3.5, 2.0]]},
-    {"curve": [[100, 5.0, 5.0], [200, 4.5, 4.0], [300, 2.5, 1.0]]},
+    {"seed": 0, "curve": [[100, 6.0], [200, 4.0], [300, 3.5]]},
+    {"seed": 1, "curve": [[100, 5.0], [200, 4.5], [300, 2.5]]},
 ]
 
 
@@ -40,6 +48,19 @@ def test_held_out_losses_of_every_run():
     assert mean_curve(ROWS).tolist() == [[100, 5.5], [200, 4.25], [300, 3.0]]
 
 
+def test_runs_are_compared_with_those_of_their_own_seed():
+    def runs(*losses):
+        return [
+            {"seed": seed, "curve": [[1, 9.0], [2, loss]]} for seed, loss in reversed([*enumerate(losses)])
+        ]
+
+    full, none = runs(2.0, 3.0), runs(4.0, 4.0)
+    assert ahead(full, none) == (1.5, pytest.approx(0.5**0.5)) and ahead(ROWS, ROWS) == (0, 0)
+    assert kept(runs(3.0, 3.75), full, none) == (0.375, pytest.approx(0.125 * 2**0.5))
+    assert kept(full, full, none) == (1, 0) and kept(none, full, none) == (0, 0)
+    assert kept(runs(3.0)[:1], full, none)[0] == 0.5  # a seed that is missing counts for nothing
+
+
 @pytest.mark.parametrize(
     ("loss", "updates"),
     [(5.5, 100), (6.0, 100), (4.25, 200), (4.875, 150), (3.625, 250), (3.0, 300), (2.9, -1)],
@@ -59,7 +80,7 @@ def test_recorded_runs_ran_to_their_end_and_were_judged_on_the_same_text():
     trained = [each.name for each in EXPERIMENTS if each.name not in others]
     for row in (row for name in trained for row in results.read_rows(name)):
         updates = [point[0] for point in row["curve"]]
-        assert updates == sorted(set(updates)) and updates[-1] == row["steps"] and len(updates) >= 16
+        assert updates == sorted(set(updates)) and updates[-1] == row["steps"] and len(updates) >= 10
         moving = [tuple(point[1:]) for point in row["curve"][:-1]]  # at the end the rate is nearly 0
         assert len(set(moving)) == len(moving)  # each point its own losses
         text = row["seq_len"], row["training_tokens"]

@@ -13,22 +13,18 @@ from linformer_from_scratch.training.records import curves_of, recorded
 TARGET = Path(__file__).resolve().parents[1] / "build" / "curves"
 TRANSFORMER = {"Transformer": ("size", {"attention": "full"})}
 NOTHING = {"no attention": ("size", {"attention": "none"})}
-SHARING = ("none", "headwise", "key-value", "layerwise")
-FIXED = {"learned": "learned", "fixed, random": "gaussian", "mean pooling": "mean"}
-LENGTHS = {64: "length", 128: "size", 256: "length", 512: "length"}
+SHARING = ("none", "headwise", "key-value")
+LENGTHS = {128: "size", 512: "length"}
 PICTURES = {
-    "k": TRANSFORMER | NOTHING | {f"Linformer, k = {k}": ("size", {"proj_dim": k}) for k in (64, 32, 16)},
-    "sharing": TRANSFORMER | {f"sharing {word}": ("size", {"sharing": word}) for word in SHARING},
-    "fixed": TRANSFORMER | {name: ("size", {"projection": kind}) for name, kind in FIXED.items()},
-    "slow": TRANSFORMER
+    "k": TRANSFORMER
     | NOTHING
-    | {f"slow E, k = {k}": ("start", {"proj_dim": k, "projection": "slow"}) for k in (128, 64, 32, 16)},
+    | {f"Linformer, k = {k}": ("size", {"proj_dim": k}) for k in (128, 64, 32, 16)},
+    "sharing": TRANSFORMER | {f"sharing {word}": ("sharing", {"sharing": word}) for word in SHARING},
+    "pooled": TRANSFORMER
+    | NOTHING
+    | {f"mean pooling, k = {k}": ("size", {"proj_dim": k, "projection": "mean"}) for k in (64, 32, 16)},
+    "start": {"from windows": ("size", {}), "from random numbers": ("start", {"projection": "random"})},
     "length": {f"Linformer, n = {n}": (name, {"seq_len": n}) for n, name in LENGTHS.items()},
-    "long": {
-        "Transformer": ("long", {"attention": "full"}),
-        "Linformer": ("long", {}),
-        "no attention": ("long", {"attention": "none"}),
-    },
 }
 
 

@@ -44,7 +44,7 @@ class Training(Story):
     def curve(self, points: list, color: str) -> VMobject:
         """A learning curve from where it enters the picture."""
         last = points[-1][0]
-        corners = [place(updates / last, loss) for updates, loss, _ in points if loss < HIGHEST]
+        corners = [place(updates / last, loss) for updates, loss in points if loss < HIGHEST]
         return VMobject(color=color, stroke_width=5).set_points_as_corners(corners)
 
     def end(self, name: str, loss: float) -> VGroup:

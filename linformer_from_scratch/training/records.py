@@ -11,8 +11,8 @@ def recorded(experiment: str, **differing: object) -> list[dict]:
 
     Other attentions carry the same words, which mean nothing to them: recorded("size", attention="full").
     """
-    settings = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "learned"}
-    return read_rows(f"08_{experiment}", **settings | differing)
+    settings = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "windows"}
+    return read_rows(f"08_{experiment}", **settings | {"projection_rate": 1.0} | differing)
 
 
 def curves_of(rows: list[dict]) -> tuple[list[int], list[list[float]]]:
@@ -24,6 +24,22 @@ def curves_of(rows: list[dict]) -> tuple[list[int], list[list[float]]]:
 def final_loss(rows: list[dict]) -> tuple[float, float]:
     """Mean and standard deviation over runs of the last held-out loss."""
     return mean_and_spread([row["curve"][-1][1] for row in rows])
+
+
+def ahead(rows: list[dict], others: list[dict]) -> tuple[float, float]:
+    """By how much lower some runs end than others of the same seeds: mean and standard deviation, in nats."""
+    losses, of_others = _last_by_seed(rows), _last_by_seed(others)
+    return mean_and_spread([of_others[seed] - loss for seed, loss in losses.items()])
+
+
+def kept(rows: list[dict], full: list[dict], none: list[dict]) -> tuple[float, float]:
+    """Which share of what full attention gains over none some runs gain: mean and deviation over seeds."""
+    losses, low, high = (_last_by_seed(some) for some in (rows, full, none))
+    return mean_and_spread([(high[s] - loss) / (high[s] - low[s]) for s, loss in losses.items()])
+
+
+def _last_by_seed(rows: list[dict]) -> dict[int, float]:
+    return {row["seed"]: row["curve"][-1][1] for row in rows}
 
 
 def mean_curve(rows: list[dict]) -> Tensor:
