@@ -50,12 +50,12 @@ RANDOM = replace(LINFORMER, projection="random")
 START = [
     *(replace(recipe, projection_rate=AS_IT_IS) for recipe in (*WIDTHS[:2], RANDOM)),
     RANDOM,
-    *(replace(recipe, projection_rate=0.1 * AS_IT_IS) for recipe in WIDTHS[:2]),
+    replace(WIDTHS[1], projection_rate=0.1 * AS_IT_IS),
     replace(LINFORMER, projection="gaussian"),
 ]
 MIXED = [Recipe(words) for words in ("full+none", "none+full", "full+linformer", "linformer+full")]
 LENGTH = [
-    *(replace(recipe, seq_len=n) for n in (512, 256) for recipe in (LINFORMER, FULL, NONE)),
+    *(replace(recipe, seq_len=512) for recipe in (LINFORMER, FULL, NONE)),
     replace(LINFORMER, seq_len=512, proj_dim=128),
 ]
 PLAIN = [
@@ -209,7 +209,7 @@ def runs(
 
 EXPERIMENTS = [
     runs("size", "Transformer, Linformer at each k, learned and mean pooling, no attention", SIZE),
-    runs("rate", "the same three at other learning rates", [FULL, LINFORMER, NONE], rates=RATES),
+    runs("rate", "at half and twice the learning rate", [FULL, NONE, *WIDTHS[:2]], rates=RATES),
     runs("start", "E from random numbers on, and at other rates; or fixed at random numbers", START),
     runs("sharing", "E and F for each head, layer and role, down to one for all", SHARED),
     runs("length", "longer texts at the same k, and at k = n/4", LENGTH),
