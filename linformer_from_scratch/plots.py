@@ -53,6 +53,7 @@ def heatmaps(
     rows: str = "query",
     columns: str = "key",
     stretch: bool = False,
+    ranges: Mapping[str, ArrayLike] | None = None,
 ) -> Figure:
     """Maps side by side on one colour scale that begins at zero; white is zero, or nan, which has no number.
 
@@ -62,6 +63,7 @@ def heatmaps(
         rows, columns: what goes down and across.
         numbers: a format such as ".2f" prints every entry in its cell.
         stretch: cells fill the picture instead of being square.
+        ranges: title -> (n, m, 2), lowest and highest, printed below the number of each cell.
     """
     with plt.rc_context(STYLE):
         arrays = {title: np.asarray(array, dtype=float) for title, array in maps.items()}
@@ -73,24 +75,36 @@ def heatmaps(
             axis.set(title=title, xlabel=columns, ylabel=rows, aspect="auto" if stretch else "equal")
             _tick_labels(axis, queries, keys and keys[: array.shape[1]])
             if numbers:
-                _print_numbers(axis, array, numbers, largest)
+                _print_numbers(axis, array, numbers, largest, (ranges or {}).get(title))
         return _finish(
             figure, f"Heat maps, {_plural(rows)} down, {_plural(columns)} across: {'; '.join(arrays)}."
         )
 
 
 def tables(
-    tables: Mapping[str, Mapping[int, Mapping[int, float]]], rows: str, columns: str, what: str
+    tables: Mapping[str, Mapping[int, Mapping[int, float | tuple[float, float, float]]]],
+    rows: str,
+    columns: str,
+    what: str,
 ) -> Figure:
-    """Tables side by side as heat maps with their numbers: title -> row -> column -> number."""
+    """Tables side by side as heat maps with their numbers: title -> row -> column -> number.
+
+    A number may be three, as (lowest, middle, highest): the range then stands below the middle.
+    """
     across = sorted({column for table in tables.values() for row in table.values() for column in row})
     down = sorted({row for table in tables.values() for row in table})
-    grids = {
-        f"{what}: {title}": [[table.get(row, {}).get(column, np.nan) for column in across] for row in down]
-        for title, table in tables.items()
-    }
+    nothing, grids, ranges = (np.nan,) * 3, {}, {}
+    for title, table in tables.items():
+        cells = [[table.get(row, {}).get(column, nothing) for column in across] for row in down]
+        some = [cell for row in table.values() for cell in row.values()]
+        three = np.asarray(
+            [[cell if isinstance(cell, tuple) else 3 * (cell,) for cell in row] for row in cells]
+        )
+        grids[f"{what}: {title}"] = three[..., 1]
+        if any(isinstance(cell, tuple) for cell in some):
+            ranges[f"{what}: {title}"] = three[..., [0, 2]]
     queries, keys = ([f"{value:,}" for value in some] for some in (down, across))
-    return heatmaps(grids, queries, keys, ".1f", rows=rows, columns=columns)
+    return heatmaps(grids, queries, keys, ".1f", rows=rows, columns=columns, ranges=ranges)
 
 
 def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4) -> Figure:
@@ -153,17 +167,22 @@ def curves(
     title: str,
     log: bool = False,
     floors: Mapping[str, ArrayLike] | None = None,
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
 ) -> Figure:
     """Lines over one x axis, each named in the legend; log=True makes both axes logarithmic (base 2).
 
-    floors: below some of the lines, by their names: dotted, in the same colour.
+    Args:
+        floors: below some of the lines, by their names: dotted, in the same colour.
+        bands: around some of the lines, from (lowest, highest), in the same colour.
     """
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=6.5, height=3.8)
         for name, y in lines.items():
             (line,) = axis.plot(x, y, marker="o", label=name)
+            colour = line.get_color()
+            if bands and name in bands:
+                axis.fill_between(x, *bands[name], color=colour, alpha=0.2, lw=0)
             if floors and name in floors:
-                colour = line.get_color()
                 axis.plot(x, floors[name], label=f"floor of {name}", color=colour, linestyle=":", lw=2)
         if log:
             axis.set_xscale("log", base=2)
@@ -369,12 +388,18 @@ def _tick_labels(axis: Axes, queries: Sequence[str] | None, keys: Sequence[str] 
     axis.set_yticks(range(len(queries)), queries)
 
 
-def _print_numbers(axis: Axes, array: np.ndarray, form: str, largest: float) -> None:
+def _print_numbers(
+    axis: Axes, array: np.ndarray, form: str, largest: float, ranges: ArrayLike | None = None
+) -> None:
     for (row, column), number in np.ndenumerate(array):
         if np.isnan(number):
             continue
-        colour = "white" if number > 0.55 * largest else INK
-        axis.text(column, row, format(number, form), ha="center", va="center", color=colour, fontsize=10)
+        style: Any = {"ha": "center", "color": "white" if number > 0.55 * largest else INK}
+        lift = 0.0 if ranges is None else 0.13  # up, to make room for the range
+        axis.text(column, row - lift, format(number, form), va="center", fontsize=10, **style)
+        if ranges is not None:
+            low, high = (format(end, form) for end in np.asarray(ranges)[row, column])
+            axis.text(column, row + 0.26, f"{low}–{high}", va="center", fontsize=6.5, **style)
 
 
 def _plane(axis: Axes, points: Iterable[ArrayLike], title: str) -> None:

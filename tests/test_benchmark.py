@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import nbformat
@@ -61,6 +62,7 @@ from linformer_from_scratch.benchmark.published import (
     LRA_XIONG,
     TABLE_3,
 )
+from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.course import results
 from linformer_from_scratch.course.files import locked
@@ -205,6 +207,45 @@ def test_spread_and_ratio_are_those_of_the_rounds():
         spread([])
     with pytest.raises(ValueError, match="got 2 and 3 samples"):
         ratio([1, 2], [1, 2, 3])
+
+
+SEVEN = [3.68, 1.72, 2.42, 1.59, 2.92, 2.39, 1.91]  # one ratio of the file that the course brings, by round
+
+
+def test_of_seven_rounds_the_interval_leaves_out_the_smallest_and_the_largest_and_most_of_the_second():
+    found = spread(SEVEN)
+    second, third, middle, *_, sixth, _ = sorted(SEVEN)[1:]
+    fifth = sorted(SEVEN)[4]
+    assert found.middle == middle == 2.39
+    assert found.low == pytest.approx(second + 0.2 * (third - second))
+    assert found.high == pytest.approx(sixth - 0.2 * (sixth - fifth))
+    assert f"{found:.1f}" == "2.4 (1.8–2.8)"
+
+
+def test_an_interval_says_what_cannot_be_told_apart():
+    assert spread(SEVEN).holds(2.0) and not spread(SEVEN).holds(1.7) and not spread(SEVEN).holds(3.0)
+    assert Interval(0.9, 1.3, 1.8).holds(1) and Interval(1.0, 1.3, 1.8).holds(1)
+    assert f"{NOTHING:.1f}" == "–" and not NOTHING.holds(1)
+
+
+def test_ratios_are_taken_in_a_round_before_anything_is_left_out():
+    ours, theirs = [1.0, 20.0, 3.0, 4.0, 5.0, 6.0], [2.0, 40.0, 12.0, 8.0, 10.0, 12.0]  # a slow second round
+    assert ratios(ours, theirs) == [0.5, 0.5, 0.25, 0.5, 0.5, 0.5]
+    assert ratio_spread(ours, theirs) == (0.5, 0.5, 0.5)
+    with pytest.raises(ValueError, match="got 2 and 3 samples"):
+        ratio_spread([1, 2], [1, 2, 3])
+
+
+def test_how_likely_an_interval_holds_the_true_median():
+    assert coverage(7, 1) == 112 / 128 and coverage(7, 2) == 70 / 128
+    assert coverage(1, 0) == 0 and coverage(2, 0) == 0.5  # between two draws: one on either side
+    inside = 0
+    for coins in product((0, 1), repeat=5):  # 1: the round lies above the true median
+        inside += 1 < sum(coins) < 4  # two at least on either side, so inside without one at either end
+    assert coverage(5, 1) == inside / 2**5
+    for rounds, left_out in ((7, 4), (2, 1), (3, -1), (0, 0)):
+        with pytest.raises(ValueError, match="left out at either end"):
+            coverage(rounds, left_out)
 
 
 @pytest.mark.parametrize(
@@ -379,13 +420,17 @@ GOOD = {
 
 def test_what_is_read_off_a_row():
     assert records.check_row(GOOD) is GOOD
-    assert records.speedup(GOOD, of="b", over="a") == 0.75  # rounds 1/2 and 2/2
+    assert records.speedup(GOOD, of="b", over="a") == pytest.approx((0.6, 0.75, 0.9))  # rounds 1/2 and 2/2
+    assert records.slowdown(GOOD, of="b", over="a") == pytest.approx((1.2, 1.5, 1.8))
+    assert records.times(GOOD, "a") == pytest.approx((1.2, 1.5, 1.8))
     assert records.surely(GOOD, of="b", over="a") == 0.6  # a fifth of the way from 0.5 to 1
     assert records.saving(GOOD, of="b", over="a") == 2
     assert records.median(GOOD, "a") == 1.5
     for missing in (
         records.surely(GOOD, "a", "c"),
-        records.speedup(GOOD, "a", "c"),
+        records.speedup(GOOD, "a", "c").middle,
+        records.slowdown(GOOD, "a", "c").middle,
+        records.times(GOOD, "c").middle,
         records.saving(GOOD, "c", "a"),
         records.median(GOOD, "c"),
     ):
@@ -422,11 +467,13 @@ def test_tables_and_lines_are_read_off_the_rows():
     other = block | {"pass": "forward + backward"}
     rows = [longer, block, other]
     times = records.table_3(rows, records.speedup, STORED, "forward")
-    assert [*times] == [512, 1024] and times[512] == {128: 3.0} and math.isnan(times[1024][128])
-    assert records.table_3(rows, records.speedup, FUSED, "forward") == {512: {128: 1.5}, 1024: {128: 4.0}}
+    assert [*times] == [512, 1024] and math.isnan(times[1024][128].middle)
+    assert times[512] == {128: spread([3.0])}
+    over_fused = records.table_3(rows, records.speedup, FUSED, "forward")
+    assert over_fused == {512: {128: spread([1.5])}, 1024: {128: spread([4.0])}}
     assert records.table_3(rows, records.saving, FUSED, "forward + backward") == {512: {128: 0.5}}
     published = records.table_3(rows, records.speedup, STORED, "forward", "stored maps")
-    assert published == {512: {128: 1.5}, 1024: {}}
+    assert published == {512: {128: spread([1.5])}, 1024: {}}
     lengths, found = records.lines(rows, "table 3", "forward", records.peak)
     assert lengths == [512, 1024] and [*found] == [*names]
     assert found[FUSED] == [2, 2] and found[STORED][0] == 8 and math.isnan(found[STORED][1])
@@ -443,16 +490,29 @@ def test_crossings_and_floors_of_recorded_layers():
         {"part": "ceiling", "kind": "copy", "per_second": 1e9},
     ]
     rows = [longest, middle, short]
-    assert records.crossing(rows, "forward", "a", "b") == pytest.approx(8 * 2**0.5)
+    assert records.crossing(rows, "forward", "a", "b") == pytest.approx(3 * (8 * 2**0.5,))
     assert records.crossing(rows, "forward", "b", "a") is None
     found = records.ratios(rows, "layer", "forward", records.speedup, "a", "b")
-    assert found[:2] == [0.5, 2.0] and math.isnan(found[2])
+    assert found[:2] == [(0.5,) * 3, (2.0,) * 3] and math.isnan(found[2].middle)
     content = {"machine": {"gpu": None, "processor": "P"}, "rows": rows + ceilings}
     expected = [cost.Sizes(n, 16, 2, 4) for n in (8, 16, 32)]
     device = cost.Device("P", {4: 3e9}, 1e9)
     assert records.floors(content, cost.compress_tokens, shared=True) == [
         cost.floor_seconds(cost.compress_tokens(size, shared=True), device) for size in expected
     ]
+
+
+def test_a_crossing_is_as_sure_as_the_ratios_around_it():
+    layer = {"part": "layer", "bytes": {"a": 1, "b": 1}, "out_of_memory": []}
+    short = GOOD | layer | {"n": 8, "seconds": {"a": [4.0, 4.0, 4.0], "b": [1.0, 1.0, 1.0]}}
+    ends = GOOD | layer | {"n": 128, "seconds": {"a": [1.0, 1.0, 1.0], "b": [2.0, 4.0, 8.0]}}
+    low, middle, high = records.crossing([short, ends], "forward", "a", "b")
+    assert middle == pytest.approx(32)  # halfway from 4 to 1/4 on log axes
+    early, late = 0.4 * 1 / 4 + 0.6 / 8, 0.4 / 4 + 0.6 / 2  # 20th and 80th percentile of a / b at the end
+    for found, share in ((low, early), (high, late)):
+        assert found == pytest.approx(8 * 16 ** (math.log(4) / math.log(4 / share)))
+    unsure = GOOD | layer | {"n": 128, "seconds": {"a": [1.0, 1.0, 1.0], "b": [2.0, 4.0, 0.1]}}
+    assert records.crossing([short, unsure], "forward", "a", "b").high == math.inf
 
 
 def test_a_recorded_machine_is_a_device_of_the_cost_model():

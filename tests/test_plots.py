@@ -47,6 +47,23 @@ def test_tables_become_heat_maps_over_all_their_rows_and_columns():
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["512", "1,024"]
 
 
+def test_a_table_prints_the_range_of_a_number_below_it():
+    figure = plots.tables({"a": {512: {128: (1.2, 1.5, 2.3)}}, "b": {512: {128: 2.0}}}, "n", "k", "fast")
+    assert [texts(axis) for axis in figure.axes] == [["1.5", "1.2–2.3"], ["2.0"]]
+    assert [axis.images[0].get_array().item() for axis in figure.axes] == [1.5, 2.0]
+    number, below = figure.axes[0].texts
+    assert number.get_position()[1] < below.get_position()[1]  # rows go down
+
+
+def test_bands_lie_around_their_curves():
+    lines, bands = {"a": [2.0, 4.0], "b": [1.0, 1.0]}, {"a": ([1.5, 3.0], [3.0, 5.0])}
+    (axis,) = plots.curves([1, 2], lines, "n", "ms", "t", bands=bands).axes
+    (band,) = axis.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (1.5, 5.0)
+    assert np.allclose(band.get_facecolor()[0][:3], plt.matplotlib.colors.to_rgb(axis.lines[0].get_color()))
+
+
 def test_a_narrower_heat_map_has_the_first_of_the_labels():
     figure = plots.heatmaps({"two": np.ones((1, 2)), "three": np.ones((1, 3))}, keys=["a", "b", "c"])
     found = [[label.get_text() for label in axis.get_xticklabels()] for axis in figure.axes[:2]]

@@ -2,6 +2,7 @@
 
 from math import nan
 
+from linformer_from_scratch.benchmark.statistics import NOTHING, Interval
 from linformer_from_scratch.course.tables import aligned
 
 
@@ -16,3 +17,8 @@ def test_a_table_is_aligned_and_shows_what_is_missing():
 
 def test_headings_may_be_words():
     assert aligned("", ["forward"], {"a": [0.5]}, ".0%") == "   forward\na      50%"
+
+
+def test_an_interval_writes_itself():
+    text = aligned("n", [8, 16, 32], {"a": [Interval(1.0, 2.0, 3.0), NOTHING, nan]})
+    assert text.splitlines()[1] == "a  2.0 (1.0–3.0)              –              –"

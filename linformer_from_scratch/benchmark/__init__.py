@@ -5,17 +5,29 @@ python -m linformer_from_scratch.benchmark --device cuda --out FILE measures eve
 
 from linformer_from_scratch.benchmark.ceilings import copy_ceiling, matmul_ceiling
 from linformer_from_scratch.benchmark.memory import peak_bytes
-from linformer_from_scratch.benchmark.statistics import measured_crossover, ratio, spread
+from linformer_from_scratch.benchmark.statistics import (
+    Interval,
+    coverage,
+    measured_crossover,
+    ratio,
+    ratio_spread,
+    ratios,
+    spread,
+)
 from linformer_from_scratch.benchmark.timing import flush, median_seconds, samples
 
 __all__ = [
+    "Interval",
     "copy_ceiling",
+    "coverage",
     "flush",
     "matmul_ceiling",
     "measured_crossover",
     "median_seconds",
     "peak_bytes",
     "ratio",
+    "ratio_spread",
+    "ratios",
     "samples",
     "spread",
 ]

@@ -3,16 +3,22 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
-from linformer_from_scratch.benchmark.statistics import measured_crossover, ratio, spread
+from linformer_from_scratch.benchmark.statistics import (
+    NOTHING,
+    Interval,
+    measured_crossover,
+    ratio_spread,
+    spread,
+)
 from linformer_from_scratch.cost import Device, Sizes, Step, floor_seconds
 from linformer_from_scratch.course import results
 from linformer_from_scratch.course.results import shortened
 
-Table = dict[int, dict[int, float]]  # n -> k -> number
-Lines = tuple[list[int], dict[str, list[float]]]  # lengths, and variant -> a number at each
+Number = TypeVar("Number", float, Interval)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CPU = "10_cpu"  # the file that the course brings
 CEILING = {"part": str, "kind": str, "per_second": float}
@@ -120,18 +126,20 @@ def ceiling(rows: Sequence[dict], kind: str, **wanted: object) -> float:
     return row["per_second"]
 
 
-def speedup(row: dict, of: str, over: str) -> float:
-    """How many times as fast one variant is as another, median over rounds; nan if one is missing."""
+def speedup(row: dict, of: str, over: str) -> Interval:
+    """How many times as fast one variant is as another, over rounds; nan if one is missing."""
     seconds = row["seconds"]
-    return ratio(seconds[over], seconds[of]) if {of, over} <= seconds.keys() else math.nan
+    return ratio_spread(seconds[over], seconds[of]) if {of, over} <= seconds.keys() else NOTHING
+
+
+def slowdown(row: dict, of: str, over: str) -> Interval:
+    """How many times the time of another variant one takes, over rounds; nan if one is missing."""
+    return speedup(row, over, of)
 
 
 def surely(row: dict, of: str, over: str) -> float:
     """How many times as fast one variant is as another in four rounds of five: the 20th percentile."""
-    seconds = row["seconds"]
-    if not {of, over} <= seconds.keys():
-        return math.nan
-    return spread([b / a for a, b in zip(seconds[of], seconds[over], strict=True)])[0]
+    return speedup(row, of, over).low
 
 
 def saving(row: dict, of: str, over: str) -> float:
@@ -141,17 +149,17 @@ def saving(row: dict, of: str, over: str) -> float:
 
 
 def table_3(
-    rows: Sequence[dict], of: Callable[[dict, str, str], float], over: str, way: str, kind: str = "fused"
-) -> Table:
+    rows: Sequence[dict], of: Callable[[dict, str, str], Number], over: str, way: str, kind: str = "fused"
+) -> dict[int, dict[int, Number]]:
     """The paper's table 3 as measured: n -> k -> how much faster or smaller than `over` Linformer is.
 
     Args:
-        of: speedup, surely or saving.
+        of: speedup (an Interval over rounds), surely or saving (a number).
         over: the variant that Linformer is compared with, "stored maps" or "fused exact".
         way: "forward" or "forward + backward".
         kind: "fused", or "stored maps" for Linformer as the paper wrote it.
     """
-    found: Table = {}
+    found: dict[int, dict[int, Number]] = {}
     for row in _of(rows, "table 3", way):
         names = [name for name in row["seconds"] if name.endswith(f", {kind}")]
         found[row["n"]] = {int(name.split(",")[0]): of(row, name, over) for name in names}
@@ -159,17 +167,25 @@ def table_3(
 
 
 def ratios(
-    rows: Sequence[dict], part: str, way: str, of: Callable[[dict, str, str], float], name: str, over: str
-) -> list[float]:
-    """How much faster or smaller (of: speedup or saving) one variant is than another, at each length."""
+    rows: Sequence[dict], part: str, way: str, of: Callable[[dict, str, str], Number], name: str, over: str
+) -> list[Number]:
+    """How two variants compare (of: speedup, slowdown or saving) at each length."""
     return [of(row, name, over) for row in _of(rows, part, way)]
 
 
-def crossing(rows: Sequence[dict], way: str, ours: str, theirs: str) -> float | None:
-    """From which length one layer is faster than another, where both were measured."""
+def crossing(rows: Sequence[dict], way: str, ours: str, theirs: str) -> Interval | None:
+    """From which length one layer is faster than another, where both were measured.
+
+    In the middle by the median of ours / theirs, at the ends by its 20th and its 80th percentile.
+    The high end is infinite if that is not below 1 at the last length; None if the median is not.
+    """
     found = [row for row in _of(rows, "layer", way) if {ours, theirs} <= row["seconds"].keys()]
-    times = ([median(row, name) for row in found] for name in (ours, theirs))
-    return measured_crossover([row["n"] for row in found], *times)
+    compared = [slowdown(row, ours, theirs) for row in found]
+    lengths, even = [row["n"] for row in found], [1.0] * len(found)
+    low, middle, high = (measured_crossover(lengths, times, even) for times in zip(*compared, strict=True))
+    if low is None or middle is None:
+        return None
+    return Interval(low, middle, math.inf if high is None else high)
 
 
 def floors(content: dict, steps: Callable[..., list[Step]], **how: object) -> list[float]:
@@ -183,13 +199,16 @@ def floors(content: dict, steps: Callable[..., list[Step]], **how: object) -> li
     return seconds
 
 
-def lines(rows: Sequence[dict], part: str, way: str, of: Callable[[dict, str], float]) -> Lines:
+def lines(
+    rows: Sequence[dict], part: str, way: str, of: Callable[[dict, str], Number]
+) -> tuple[list[int], dict[str, list[Number]]]:
     """Lengths, and for each variant a number at each length; nan where it ran out of memory.
 
-    of: median, or peak.
+    of: times (an Interval over rounds), median, or peak.
     """
-    found = _of(rows, part, way)
-    names = dict.fromkeys(name for row in found for name in (*row["seconds"], *row["out_of_memory"]))
+    found, names = _of(rows, part, way), dict[str, None]()
+    for row in found:
+        names |= dict.fromkeys((*row["seconds"], *row["out_of_memory"]))
     return [row["n"] for row in found], {name: [of(row, name) for row in found] for name in names}
 
 
@@ -206,9 +225,14 @@ def peak(row: dict, name: str) -> float:
     return row["bytes"].get(name, math.nan)
 
 
+def times(row: dict, name: str) -> Interval:
+    """Seconds of a variant, over rounds; nan where it ran out of memory."""
+    return spread(row["seconds"][name]) if name in row["seconds"] else NOTHING
+
+
 def median(row: dict, name: str) -> float:
     """Median seconds of a variant; nan where it ran out of memory."""
-    return spread(row["seconds"][name])[1] if name in row["seconds"] else math.nan
+    return times(row, name).middle
 
 
 def _of(rows: Sequence[dict], part: str, way: str) -> list[dict]:

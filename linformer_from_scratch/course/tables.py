@@ -1,22 +1,22 @@
 """Numbers in columns, to be printed."""
 
-import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 def aligned(
-    corner: str, columns: Iterable[object], rows: Mapping[str, Iterable[float]], form: str = ".1f"
+    corner: str, columns: Iterable[object], rows: Mapping[str, Iterable[Any]], form: str = ".1f"
 ) -> str:
     """A table as text: a name and its numbers a line, "–" where a number is nan.
 
     Args:
         corner: what the columns are, above the names.
         columns: their headings; integers get their commas.
-        rows: name -> a number for each column.
+        rows: name -> a number for each column, or what writes itself like one, such as an Interval.
         form: how numbers are written, such as ".2f" or ".0%".
     """
     headings = [f"{column:,}" if type(column) is int else str(column) for column in columns]
-    cells = {name: ["–" if math.isnan(x) else format(x, form) for x in row] for name, row in rows.items()}
+    cells = {name: ["–" if x != x else format(x, form) for x in row] for name, row in rows.items()}
     width = max(map(len, [*headings, *(cell for row in cells.values() for cell in row)])) + 2
     left = max(map(len, [corner, *rows]))
     lines = [(corner, headings), *cells.items()]

@@ -523,6 +523,28 @@ QUIZ = (
         ),
     ),
     Question(
+        "Over seven rounds a new layer is 1.3 times as fast as the old one, with a 20 to 80 % interval of 0.9 to 1.8. What do you write?",
+        (
+            Option(
+                "The two cannot be told apart in these rounds: 1.3 (0.9–1.8)",
+                "The interval holds 1: in some of its middle rounds the new one was the slower.",
+                True,
+            ),
+            Option(
+                "It is 1.3 times as fast",
+                "The median alone hides that the rounds disagree about who is faster.",
+            ),
+            Option(
+                "It is up to 1.8 times as fast",
+                "With the same right it takes up to 1.1 times as long; a fifth of the rounds lies beyond either end.",
+            ),
+            Option(
+                "They are equally fast",
+                "Seven rounds that disagree do not show that; more rounds, or a quieter machine, may yet tell them apart.",
+            ),
+        ),
+    ),
+    Question(
         "A layer reaches 100 % of its roofline on some machine. What follows?",
         (
             Option(
