@@ -100,7 +100,7 @@ def stable_rank(sigma: Tensor) -> Tensor:
 
 
 def entropy_rank(sigma: Tensor) -> Tensor:
-    """exp of the entropy of σ / Σσ: p where all are equal, 1 where one is alone (Roy and Vetterli 2007).
+    """2 to the entropy of σ/Σσ in bits: p where all are equal, 1 where one is alone (Roy and Vetterli 2007).
 
     Shape: (..., p) -> (...)
     """
@@ -137,6 +137,43 @@ BASELINES = {
     "random stochastic": stochastic_map,
     "random softmax": softmax_map,
 }
+
+
+# Two controls for one head: how high its spectrum would lie if only its sharpness, or only the size of its
+# scores, were left of it.
+
+
+def shuffled_rows(maps: Tensor, generator: torch.Generator) -> Tensor:
+    """Each row's weights dealt to the keys in a random order of its own: as sharp, with nothing in common.
+
+    Shape: (..., n, m) -> as maps
+    Raises: as singular_values.
+    """
+    _check_matrices(maps)
+    return maps.gather(-1, torch.rand(maps.shape, generator=generator).argsort(dim=-1))
+
+
+def score_spread(scores: Tensor) -> Tensor:
+    """Standard deviation of scores around the mean of their row; that mean itself is nothing to softmax.
+
+    Shape: (..., n, m) -> (...)
+    """
+    return (scores - scores.mean(dim=-1, keepdim=True)).square().mean(dim=(-2, -1)).sqrt()
+
+
+def random_head(scores: Tensor, d_head: int, generator: torch.Generator) -> Tensor:
+    """Map of a head with normal queries and keys, whose scores spread as far as the given ones.
+
+    Shape: (..., n, m) -> as scores, each row sums to one
+    Raises: ValueError if d_head is no positive integer, or as singular_values.
+    """
+    _check_matrices(scores)
+    if type(d_head) is not int or d_head < 1:
+        raise ValueError(f"d_head is {d_head}, expected an integer of at least 1")
+    *front, n, m = scores.shape
+    q, k = (torch.randn(*front, size, d_head, generator=generator) for size in (n, m))
+    drawn = (q @ k.mT).to(scores)
+    return (drawn * (score_spread(scores) / score_spread(drawn))[..., None, None]).softmax(dim=-1)
 
 
 def _check_matrices(maps: Tensor) -> None:

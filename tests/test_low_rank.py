@@ -14,8 +14,11 @@ from linformer_from_scratch.low_rank import (
     decompose,
     entropy_rank,
     frobenius_error,
+    random_head,
     rank_at,
     rebuild,
+    score_spread,
+    shuffled_rows,
     singular_values,
     softmax_map,
     spectral_error,
@@ -154,6 +157,44 @@ def test_a_random_softmax_sharpens_with_the_spread_of_its_scores():
     assert even.max() < 1.1 / 50 and sharp.max(dim=-1).values.mean() > 0.8
 
 
+def test_shuffled_rows_keep_their_weights_and_share_no_order(maps):
+    shuffled = shuffled_rows(maps, torch.Generator().manual_seed(0))
+    assert torch.equal(shuffled.sort(dim=-1).values, maps.sort(dim=-1).values)
+    same = torch.arange(100.0).repeat(HEADS, N, 1)  # all rows alike: rank one before, and not after
+    rows = shuffled_rows(same, torch.Generator().manual_seed(0)).flatten(0, 1)
+    assert len(rows.unique(dim=0)) == HEADS * N
+    assert torch.equal(shuffled_rows(maps, torch.Generator().manual_seed(0)), shuffled)
+    assert not torch.equal(shuffled_rows(maps, torch.Generator().manual_seed(1)), shuffled)
+
+
+def test_every_place_is_as_likely_for_the_heaviest_weight():
+    one_hot = torch.eye(8)[:1].expand(4000, 8)
+    share = shuffled_rows(one_hot, torch.Generator().manual_seed(0)).mean(dim=0)
+    assert (share - 1 / 8).abs().max() < 4 * math.sqrt(1 / 8 * 7 / 8 / 4000)
+
+
+def test_the_spread_of_scores_leaves_out_what_the_softmax_forgets():
+    scores = torch.tensor([[1.0, 3.0], [10.0, 14.0]])  # off their means by 1, 1, 2, 2
+    assert score_spread(scores) == pytest.approx(math.sqrt(2.5))
+    assert score_spread(scores + torch.tensor([[5.0], [-7.0]])) == pytest.approx(math.sqrt(2.5))
+
+
+def test_a_random_head_spreads_its_scores_as_far_as_the_given_one(maps):
+    scores = torch.tensor([0.1, 1.0, 3.0], dtype=maps.dtype)[:, None, None] * maps
+    drawn = random_head(scores, 2, torch.Generator().manual_seed(0))
+    assert_close(drawn.sum(dim=-1), torch.ones(HEADS, N, dtype=maps.dtype))
+    assert_close(score_spread(drawn.log()), score_spread(scores))  # log P is the scores minus a constant
+    centred = drawn.log() - drawn.log().mean(dim=-1, keepdim=True)
+    assert (torch.linalg.matrix_rank(centred, rtol=1e-5) == 2).all()  # of d_head, as QKᵀ is
+    assert not torch.equal(drawn, random_head(scores, 2, torch.Generator().manual_seed(1)))
+
+
+@pytest.mark.parametrize("d_head", [0, -1, 2.0, True])
+def test_a_random_head_without_features_is_refused(maps, d_head):
+    with pytest.raises(ValueError, match=f"d_head is {d_head}, expected an integer of at least 1"):
+        random_head(maps, d_head, torch.Generator())
+
+
 @pytest.mark.parametrize(
     ("maps", "said"),
     [
@@ -165,7 +206,16 @@ def test_a_random_softmax_sharpens_with_the_spread_of_its_scores():
         (torch.tensor([[1.0, math.nan], [math.inf, 1.0]]), "2 numbers that are NaN or infinite, expected 0"),
     ],
 )
-@pytest.mark.parametrize("function", [singular_values, decompose, lambda maps: best_rank(maps, 1)])
+@pytest.mark.parametrize(
+    "function",
+    [
+        singular_values,
+        decompose,
+        lambda maps: best_rank(maps, 1),
+        lambda maps: shuffled_rows(maps, torch.Generator()),
+        lambda maps: random_head(maps, 2, torch.Generator()),
+    ],
+)
 def test_what_is_no_matrix_is_refused(function, maps, said):
     with pytest.raises(ValueError, match=said):
         function(maps)

@@ -351,14 +351,18 @@ QUIZ = (
     Question(
         "Q and K are 512×64. The map P = softmax(QKᵀ/√64) has rank …",
         (
-            Option("up to 512", "The softmax is not linear: it lifts the rank.", True),
+            Option(
+                "up to 512",
+                "exp acts on every entry and is not linear: the bound of 64 does not carry over.",
+                True,
+            ),
             Option("at most 64", "That is the rank of QKᵀ, before the softmax."),
             Option("exactly 64", "QKᵀ has rank 64; exp of its entries does not keep it."),
             Option("1, since rows sum to one", "That all rows sum to one fixes one direction, not all."),
         ),
     ),
     Question(
-        "The best rank-8 map misses P by a Frobenius error of 0.7. Another map of rank 8, found by training, can have …",
+        "The best rank-8 map misses P by a Frobenius error of 0.7. Another map of rank 8, found by training, can miss P by …",
         (
             Option("0.7 or more", "No map of rank 8 comes closer: Eckart and Young.", True),
             Option(
@@ -371,16 +375,25 @@ QUIZ = (
         ),
     ),
     Question(
-        "A network with random weights has a cumulative spectrum above that of the trained one. So figure 1 …",
+        "A network with random weights has a cumulative spectrum above that of the trained one. What follows about training?",
         (
             Option(
-                "does not show that training makes attention low rank",
-                "The untrained maps are nearly uniform, and those have rank close to one.",
+                "nothing yet: the untrained maps are nearly even, so the two differ in sharpness too",
+                "It takes controls that are as sharp: 64 of 72 trained heads lie above random heads with scores of the same spread.",
                 True,
             ),
-            Option("is wrong", "Its curves can be measured again; what they prove is the question."),
-            Option("shows that attention is full rank", "High mass at n/4 says neither."),
-            Option("holds only for untrained networks", "The trained ones show it too, a little less."),
+            Option(
+                "training raises the rank of attention maps",
+                "Sharpness and structure changed together. At the same spread of scores, most trained heads have the lower rank.",
+            ),
+            Option(
+                "training makes attention maps low rank",
+                "That picture does not show it: the untrained maps lie above. The comparison must hold sharpness fixed.",
+            ),
+            Option(
+                "the paper's figure 1 is wrong",
+                "Its curves can be measured again, as we did; the question is what they show.",
+            ),
         ),
     ),
     Question(
@@ -397,12 +410,34 @@ QUIZ = (
         ),
     ),
     Question(
-        "For 90 % of the singular values' sum, the heads of our model need 147 of 512 on average. At n = 64 they need …",
+        "For 90 % of the singular values' sum, the heads of our model need 145 of 512 on average. At n = 64 they need …",
         (
-            Option("about an eighth of that", "The rank grew in proportion to n where we measured it.", True),
-            Option("147 as well", "There are only 64 singular values at n = 64."),
-            Option("about log 64", "That is what theorem 1 may suggest; the measurement says otherwise."),
-            Option("64", "That would be all; the share of n stays about the same."),
+            Option("about 16", "From 64 to 512 tokens this rank about doubled each time n did.", True),
+            Option("145 as well", "There are only 64 singular values at n = 64."),
+            Option(
+                "about 4, the logarithm of 64",
+                "That is what theorem 1 may suggest; the measurement says otherwise.",
+            ),
+            Option("all 64", "That would be all of them; at n = 64 about a quarter do."),
+        ),
+    ),
+    Question(
+        "A head with d_head = 32 has a map P whose best map of rank 128 misses half of it. Then …",
+        (
+            Option(
+                "a map of rank 32 may still give the head's output P V",
+                "P V V⁺ does, for this V. Eckart and Young bound the distance to P, not to P V.",
+                True,
+            ),
+            Option(
+                "every map of rank 128 misses half of the output P V",
+                "The bound is about P; what V does not see costs nothing.",
+            ),
+            Option("no layer with 128 slots can work", "It need not be near P, only near P V."),
+            Option(
+                "P V V⁺ makes this head cheaper",
+                "It needs P, or P V itself, before it can be formed, and V changes with the text.",
+            ),
         ),
     ),
 )
