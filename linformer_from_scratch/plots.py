@@ -399,7 +399,7 @@ def _print_numbers(
         axis.text(column, row - lift, format(number, form), va="center", fontsize=10, **style)
         if ranges is not None:
             low, high = (format(end, form) for end in np.asarray(ranges)[row, column])
-            axis.text(column, row + 0.26, f"{low}–{high}", va="center", fontsize=6.5, **style)
+            axis.text(column, row + 0.26, f"{low}–{high}", va="center", fontsize=7.5, **style)
 
 
 def _plane(axis: Axes, points: Iterable[ArrayLike], title: str) -> None:
