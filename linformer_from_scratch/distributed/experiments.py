@@ -53,7 +53,9 @@ def errors(
         found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
         sum_gradients(layer)
         return _errors_of_shards(layer, found, whole, expected) | {
-            f"gradient of {letters}": _difference(_gradient(layer, name), _gradient(whole, name))
+            f"gradient of {letters}": _difference(
+                *(_gradient(one, f"{name}.weight") for one in (layer, whole))
+            )
             for letters, name in (("W_Q", "query"), ("W_K", "key"), ("W_V", "value"), ("W_O", "output"))
         }
 
@@ -149,7 +151,10 @@ def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict
         loss.backward()
         sum_gradients(model)
         found, wanted = (
-            [_gradient(one, f"encoder.{name}") for name in ("blocks.0.attention.E", "positions", "tokens")]
+            [
+                _gradient(one, f"encoder.{name}")
+                for name in ("blocks.0.attention.E.stored", "positions.weight", "tokens.weight")
+            ]
             for one in (model, whole)
         )
         return {
@@ -250,17 +255,19 @@ def _errors_of_shards(
     return {
         "output": _difference(found[0], own_part(expected[0])),
         "gradient of x": _difference(found[1], own_part(expected[1])),
-    } | {
-        f"gradient of {name}": _difference(
-            _gradient(layer, name, "stored"), own_part(_gradient(whole, name, "stored"), dim=-1)
-        )
-        for name in ("E", "F")
+        "gradient of E": _difference(*_of_stored("E", layer, whole)),
+        "gradient of F": _difference(*_of_stored("F", layer, whole)),
     }
 
 
-def _gradient(model: nn.Module, name: str, what: str = "weight") -> Tensor:
-    """The gradient of a module's parameter, by their names."""
-    gradient = model.get_parameter(f"{name}.{what}").grad
+def _of_stored(name: str, layer: nn.Module, whole: nn.Module) -> tuple[Tensor, Tensor]:
+    """Gradients of what is stored of E or F: of this rank's columns, and the same of the whole."""
+    return _gradient(layer, f"{name}.stored"), own_part(_gradient(whole, f"{name}.stored"), dim=-1)
+
+
+def _gradient(model: nn.Module, name: str) -> Tensor:
+    """The gradient of a parameter of a model, by its name."""
+    gradient = model.get_parameter(name).grad
     assert gradient is not None
     return gradient
 

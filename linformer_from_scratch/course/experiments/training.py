@@ -156,13 +156,10 @@ def in_windows(E: Tensor) -> float:
 
 
 def finetune(seed: int, pretrained: bool, **recipe) -> dict:
-    """Train a classifier of passages, from the encoder of a recorded run or from nothing.
-
-    Two seeds begin from each recorded run.
-    """
+    """Train a classifier of passages, from the encoder of the recorded run of this seed or from nothing."""
     settings = Recipe(**recipe)
     train, held = passages(docstrings(), vocabulary(), settings.seq_len)
-    weights = weights_of(settings, seed % len(SEEDS), "model.encoder.") if pretrained else None
+    weights = weights_of(settings, seed, "model.encoder.") if pretrained else None
     torch.manual_seed(seed)
     body = encoder(settings, vocabulary().size)
     if weights:
@@ -227,11 +224,11 @@ EXPERIMENTS = [
     ),
     Experiment(
         "08_finetune",
-        "which package a passage is from; two seeds begin from each run of size",
+        "which package a passage is from; begins from the runs of size",
         [asdict(recipe) | {"pretrained": pretrained} for recipe, pretrained in FINE],
         finetune,
         __file__,
-        seeds=tuple(range(2 * len(SEEDS))),
+        SEEDS,
     ),
     Experiment(
         "08_speed",
