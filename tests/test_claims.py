@@ -55,12 +55,16 @@ def stands_in(number, text):
 
 
 def missing_numbers(found, cells):
-    """Numbers of a sentence that cells do not give: decimals they must print, others they may also name."""
-    shown, named = printed(cells), "\n".join(cell.source for cell in cells)
+    """Numbers of a sentence that its cells do not give.
+
+    They print it, or name it as a setting in their code; whole numbers may stand in their prose as well.
+    """
+    code = printed(cells) + "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     return [
         number
         for number in numbers(found)
-        if not stands_in(number, shown) and ("." in number or not stands_in(number, named))
+        if not stands_in(number, code) and ("." in number or not stands_in(number, prose))
     ]
 
 
@@ -86,12 +90,14 @@ def test_what_was_found_is_one_sentence_with_numbers_that_its_section_prints(ent
 
 
 def test_a_number_that_no_cell_gives_is_missed():
-    code = nbformat.v4.new_code_cell(
-        "n = 512", outputs=[nbformat.v4.new_output("stream", text="0.4321 of 1,024\n")]
-    )
-    assert missing_numbers("At n = 512 it is 0.43 of 1,024.", [code]) == []
-    assert missing_numbers("At n = 256 it is 0.44 of 1,024.", [code]) == ["256", "0.44"]
-    assert missing_numbers("It is 512.0.", [code]) == ["512.0"]  # named, but printed by nobody
+    said = nbformat.v4.new_output("stream", text="0.4321 of 1,024\n")
+    cells = [
+        nbformat.v4.new_code_cell("eps = 0.5", outputs=[said]),
+        nbformat.v4.new_markdown_cell("n = 512, 0.7"),
+    ]
+    assert missing_numbers("At n = 512, ε = 0.5 it is 0.43 of 1,024.", cells) == []
+    assert missing_numbers("At n = 256 it is 0.44 of 1,024.", cells) == ["256", "0.44"]
+    assert missing_numbers("It is 0.7.", cells) == ["0.7"]  # in prose alone: printed by nobody
 
 
 def test_ids_are_unique():
