@@ -206,10 +206,13 @@ def lines(
 
     of: times (an Interval over rounds), median, or peak.
     """
-    found, names = _of(rows, part, way), dict[str, None]()
-    for row in found:
-        names |= dict.fromkeys((*row["seconds"], *row["out_of_memory"]))
-    return [row["n"] for row in found], {name: [of(row, name) for row in found] for name in names}
+    found = _of(rows, part, way)
+    return [row["n"] for row in found], {name: [of(row, name) for row in found] for name in _variants(found)}
+
+
+def _variants(rows: Sequence[dict]) -> list[str]:
+    """All that were measured, or ran out of memory, in the order of the rows."""
+    return [*dict.fromkeys(name for row in rows for name in (*row["seconds"], *row["out_of_memory"]))]
 
 
 def device_of(content: dict) -> Device:
