@@ -387,7 +387,10 @@ QUIZ = (
         "With theorem 2's construction and δ near zero, every query …",
         (
             Option("gets the same answer", "δ times the scores vanishes, so all slots weigh alike.", True),
-            Option("gets the right answer, by the theorem", "The measured error is about 100 % and more."),
+            Option(
+                "gets the right answer, by the theorem",
+                "In the median of 72 heads the error is that of answering zero, for a larger δ above.",
+            ),
             Option("reads one slot only", "That happens for large δ."),
             Option("gets zero", "It gets the plain mean of the slots, which is not zero."),
         ),
