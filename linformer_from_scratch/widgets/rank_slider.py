@@ -106,7 +106,7 @@ class RankSlider(Explorer):
         return (
             f"Rank {rank} of {N}: Frobenius error {frobenius:.4f}, root of the lost σ² {bound:.4f}; "
             f"spectral error {spectral:.4f}, {lost if rank < N else 'nothing lost'} {first_lost:.4f}. "
-            f"In the Frobenius norm {frobenius / self.P.norm():.0%} of the map are lost. "
+            f"In the Frobenius norm {frobenius / self.P.norm():.0%} of the map is lost. "
             f"Stable rank {stable_rank(self.sigma):.1f}, entropy rank {entropy_rank(self.sigma):.1f}."
         )
 
