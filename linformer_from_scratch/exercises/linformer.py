@@ -1050,13 +1050,16 @@ QUIZ = (
         (
             Option(
                 "if E = F is a permutation, but not in general",
-                "Softmax does not commute with mixing keys.",
+                "Softmax commutes with shuffling slots, not with mixing them.",
                 True,
             ),
             Option(
                 "always: nothing is compressed", "A random orthogonal E = F already gives something else."
             ),
-            Option("if E and F are invertible", "Orthogonal matrices are invertible, and it fails for them."),
+            Option(
+                "if E and F are invertible",
+                "Random orthogonal matrices are invertible, and it failed with each that we drew.",
+            ),
             Option("never", "E = F = I, or any permutation, gives it back exactly."),
         ),
     ),

@@ -441,7 +441,7 @@ QUIZ = (
             Option("learned, like any other weight", "Random matrices stand only in the proofs.", True),
             Option(
                 "fixed random matrices",
-                "The theorems use such; the experiments do not. Here they answered worse than zero.",
+                "The theorems use such; the experiments do not. In our draws they answered worse than zero.",
             ),
             Option(
                 "computed from the text",
