@@ -85,4 +85,4 @@ def test_recorded_runs_ran_to_their_end_and_were_judged_on_the_same_text():
         assert len(set(moving)) == len(moving)  # each point its own losses
         text = row["seq_len"], row["training_tokens"]
         assert judged.setdefault(text, row["baselines"]) == row["baselines"]
-    assert len(judged) == 5  # four lengths, and a sixteenth of the text
+    assert len(judged) == 3  # two lengths, and a sixteenth of the text
