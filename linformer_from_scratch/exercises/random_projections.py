@@ -360,7 +360,7 @@ QUIZ = (
     Question(
         "What does the proof of theorem 1 use of attention?",
         (
-            Option("nothing: it holds for the identity matrix as well", "Only that P has n rows.", True),
+            Option("nothing: its steps can be written for the identity", "Only that P has n rows.", True),
             Option("that rows sum to one", "No step uses it."),
             Option("that softmax makes maps low rank", "It uses no property of the softmax."),
             Option("that QKᵀ has rank d", "Theorem 2 uses that for its other branch; theorem 1 does not."),
