@@ -109,7 +109,7 @@ def test_chapter_09_attends_with_its_step(said):
 
 
 def test_chapter_10_times_it(said):
-    ratios = dict(re.findall(r"'yours over (.+?)': ([\d.]+)", said["10"]))
+    ratios = dict(re.findall(r"'yours over (.+?)': '([\d.]+)", said["10"]))
     assert {"stored maps", "fused exact", "Linformer (EX)W"} <= ratios.keys()
     assert 0.3 < float(ratios["Linformer (EX)W"]) < 3
 
