@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.data import IGNORE, PAD, mask_tokens
+from linformer_from_scratch.data import IGNORE, MASK, PAD, mask_tokens
 from linformer_from_scratch.data.baselines import bag_of_words, bag_scores, baseline_losses, bigram, unigram
 
 VOCAB, BATCH, SEQ_LEN = 7, 5, 11
@@ -49,7 +49,7 @@ def test_losses_equal_a_slow_loop():
     batches = [mask_tokens(random_ids(BATCH, SEQ_LEN, low=2), VOCAB, generator) for _ in range(3)]
     batches.append((torch.full((2, SEQ_LEN), 4), torch.full((2, SEQ_LEN), 5)))  # edges are guessed too
     p, after = unigram(text, VOCAB).exp().tolist(), bigram(text, VOCAB).exp().tolist()
-    losses = {"unigram": [], "bigram": [], "both neighbours": []}
+    losses = {"unigram": [], "bigram": [], "both neighbours": [], "neighbours and itself": []}
     for inputs, targets in batches:
         for row, answers in zip(inputs.tolist(), targets.tolist(), strict=True):
             for i in range(1, SEQ_LEN - 1):
@@ -58,6 +58,11 @@ def test_losses_equal_a_slow_loop():
                     losses["unigram"].append(-math.log(p[answers[i]]))
                     losses["bigram"].append(-math.log(after[row[i - 1]][answers[i]]))
                     losses["both neighbours"].append(-math.log(both[answers[i]] / sum(both)))
+                    # of ten chosen tokens eight are masked, one is drawn from four real ones, one stays
+                    random_or_mask = {MASK: 0.8, **dict.fromkeys(range(3, VOCAB), 0.1 / 4)}
+                    kept = [random_or_mask.get(row[i], 0) + 0.1 * (row[i] == t) for t in range(VOCAB)]
+                    seen = [x * y for x, y in zip(both, kept, strict=True)]
+                    losses["neighbours and itself"].append(-math.log(seen[answers[i]] / sum(seen)))
     expected = {name: sum(found) / len(found) for name, found in losses.items()}
     assert baseline_losses(text, batches, VOCAB) == pytest.approx(expected, abs=1e-5)
 

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.data import IGNORE, PAD
+from linformer_from_scratch.data import IGNORE, MASK, PAD
+from linformer_from_scratch.data.batches import REPLACED
+from linformer_from_scratch.data.vocabulary import SPECIAL
 
 
 def unigram(ids: Tensor, vocab_size: int) -> Tensor:
@@ -35,6 +37,15 @@ def bigram(ids: Tensor, vocab_size: int) -> Tensor:
     return torch.where(seen > 0, smoothed / seen, alone).log()
 
 
+def shown_instead(vocab_size: int) -> Tensor:
+    """log p(shown | answer) of a token that mask_tokens has chosen. Shape: (vocab_size, vocab_size)."""
+    mask, random = REPLACED[0], REPLACED[1] - REPLACED[0]
+    found = torch.eye(vocab_size) * (1 - mask - random)
+    found[:, len(SPECIAL) :] += random / (vocab_size - len(SPECIAL))
+    found[:, MASK] += mask
+    return found.log()
+
+
 def baseline_losses(
     ids: Tensor, batches: Iterable[tuple[Tensor, Tensor]], vocab_size: int
 ) -> dict[str, float]:
@@ -42,25 +53,29 @@ def baseline_losses(
 
     unigram: no context. bigram: the token on the left, as the model is given it (so it may be MASK or a
     random one). both neighbours: left and right, taken as independent given the token between them.
+    neighbours and itself: also what stands at the place itself, MASK, a random token, or the answer.
 
     Shape: ids (tokens,), batches of inputs and targets (batch, n)
     Raises: ValueError if no batch asks for a token with two neighbours; as unigram.
     """
-    alone, after = unigram(ids, vocab_size), bigram(ids, vocab_size)
-    sums, count = {"unigram": 0.0, "bigram": 0.0, "both neighbours": 0.0}, 0
+    alone, after, shown = unigram(ids, vocab_size), bigram(ids, vocab_size), shown_instead(vocab_size)
+    sums: dict[str, float] = {}
+    count = 0
     for inputs, targets in batches:
         chosen = targets != IGNORE
         chosen[:, [0, -1]] = False  # these have one neighbour only
         row, column = chosen.nonzero(as_tuple=True)
-        left, right = inputs[row, column - 1], inputs[row, column + 1]
+        left, itself, right = (inputs[row, column + i] for i in (-1, 0, 1))
+        both = after[left] + after.mT[right]
         scores = {
             "unigram": alone.expand(len(row), -1),
             "bigram": after[left],
-            "both neighbours": (after[left] + after.mT[right]).log_softmax(dim=-1),
+            "both neighbours": both.log_softmax(dim=-1),
+            "neighbours and itself": (both + shown.mT[itself]).log_softmax(dim=-1),
         }
         answers, count = targets[chosen], count + len(row)
         for name, score in scores.items():
-            sums[name] -= score.gather(1, answers[:, None]).sum().item()
+            sums[name] = sums.get(name, 0.0) - score.gather(1, answers[:, None]).sum().item()
     if not count:
         raise ValueError("0 tokens with two neighbours are asked for, expected at least 1")
     return {name: total / count for name, total in sums.items()}

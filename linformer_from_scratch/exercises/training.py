@@ -678,7 +678,7 @@ QUIZ = (
         "A masked model has a loss of 5.9 nats after an hour, and the unigram baseline has 5.9. What has it learned?",
         (
             Option(
-                "how often tokens occur, and nothing of their context", "That is what a unigram knows.", True
+                "no more, by its loss, than how often tokens occur", "That is what a unigram knows.", True
             ),
             Option("a third of the language", "Loss is not a share; compare it with what counting reaches."),
             Option("nothing at all", "A uniform guess over 1,000 tokens would cost ln 1,000 = 6.9 nats."),
