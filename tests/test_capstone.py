@@ -75,7 +75,18 @@ def test_the_teacher_keeps_everything_of_itself(teacher, texts):
     assert found["cosine"] == pytest.approx(1) and 0 <= found["first"] <= 1
     ranks = capstone.following_ranks(expected, pairs)
     assert found["reciprocal"] == pytest.approx((1 / ranks).mean().item())
-    assert found["first"] == (ranks == 1).float().mean()
+    assert found["first"] == (ranks == 1).float().mean() and found["ranks"] == ranks.tolist()
+
+
+def test_chunks_are_encoded_each_by_itself_and_averaged(teacher, texts):
+    ids = texts[0][:3]  # [CLS], 30 tokens, [SEP]
+    halves = [ids[:, 1:16], ids[:, 16:-1]]
+    vectors = [teacher.embed(torch.cat([ids[:, :1], half, ids[:, -1:]], dim=1)) for half in halves]
+    expected = torch.nn.functional.normalize(sum(vectors), dim=-1)
+    assert_close(capstone.embed_all(capstone.ChunkEncoder(teacher, 16), ids, batch=2), expected)
+    assert_close(
+        capstone.embed_all(capstone.ChunkEncoder(teacher, 30), ids), capstone.embed_all(teacher, ids)
+    )
 
 
 def test_a_search_for_nothing_is_refused(teacher, texts):

@@ -17,7 +17,7 @@ import torch
 
 from linformer_from_scratch.course.experiments import __main__ as command
 from linformer_from_scratch.course.experiments import runner, training
-from linformer_from_scratch.course.experiments.efficient import FULL, SLOWLY
+from linformer_from_scratch.course.experiments.efficient import FULL, LEARNED, LOWER, MEAN, RATE
 from linformer_from_scratch.course.experiments.experiment import Experiment
 from linformer_from_scratch.course.experiments.registry import EXPERIMENTS, find
 from linformer_from_scratch.course.results import RESULTS, read, read_rows
@@ -207,9 +207,10 @@ def rewrite(path, before, after):
 def small(repository):
     """The command where chapter 09's needles are looked for in the shortest text, for a moment only."""
     declared = repository / PACKAGE / "course" / "experiments" / "efficient.py"
-    rewrite(declared, "steps=4000", "steps=20")
-    rewrite(declared, '"needle": (64, 128, 256)', '"needle": (64,)')
-    rewrite(declared, "NAMES = (FULL, LEARNED, SLOWLY, MEAN, *OTHERS, FITTING)", "NAMES = (FULL, SLOWLY)")
+    rewrite(declared, "STEPS, RATE, WARMUP = 4000,", "STEPS, RATE, WARMUP = 20,")
+    rewrite(declared, "LENGTHS = (64, 256)", "LENGTHS = (64,)")
+    rewrite(declared, "SEEDS = (0, 1, 2)", "SEEDS = (0,)")
+    rewrite(declared, "NAMES = (FULL, LEARNED, MEAN, *OTHERS, FITTING)", "NAMES = (FULL,)")
     command = EXPERIMENTS["09_needle"].command.removeprefix("python ").split()
 
     def run(*words):
@@ -225,12 +226,13 @@ def test_the_command_in_a_file_measures_it(small):
     run(name)
     content = read(path)
     assert content["command"] == EXPERIMENTS["09_needle"].command and os.listdir(path.parent) == [path.name]
-    assert [(row["attention"], row["n"]) for row in content["rows"]] == [(FULL, 64), (SLOWLY, 64)]
+    found = [(row["attention"], row["n"], row["learning_rate"]) for row in content["rows"]]
+    assert found == [(FULL, 64, RATE), (LEARNED, 64, LOWER), (MEAN, 64, LOWER)]
     assert [point[0] for point in content["rows"][0]["curve"]] == [*range(2, 21, 2)]
     assert next(iter(content["sources"])).endswith("course/experiments/efficient.py")
     before = path.read_bytes()
-    assert run(name).count("\n") == 2 and path.read_bytes() == before
-    assert re.search(r"^09_needle +2 of 2 rows  one marked token", run(), re.MULTILINE)
+    assert run(name).count("\n") == 3 and path.read_bytes() == before
+    assert re.search(r"^09_needle +3 of 3 rows  one marked token", run(), re.MULTILINE)
 
 
 def test_rows_of_other_code_are_left_alone_until_a_reason_is_given(small):
@@ -365,7 +367,7 @@ def test_threads_are_those_that_the_rows_were_measured_with():
             ["09_needle", "09_copy", "12_recall"],
             ["08_size", "12_capstone"],
         ),
-        ("data/tasks.py", ["09_needle", "12_longer"], ["08_size", "12_writing", "12_capstone"]),
+        ("data/tasks.py", ["09_needle", "12_slots"], ["08_size", "12_writing", "12_capstone"]),
         ("training/trainer.py", [*EXPERIMENTS], []),
         ("course/experiments/runner.py", [], [*EXPERIMENTS]),
     ],

@@ -1,13 +1,12 @@
 """tasks.py: every answer stands in the text, once, where the task says; and the runs recorded on them."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from linformer_from_scratch.course.experiments import efficient as declared
+from linformer_from_scratch.course.experiments import recall
 from linformer_from_scratch.course.results import read_rows
 from linformer_from_scratch.data import IGNORE, tasks
 from linformer_from_scratch.data.tasks import BLANK, FIRST_HELD_OUT, VALUES, VOCAB_SIZE, validation_batches
@@ -111,14 +110,13 @@ def test_accuracy_counts_only_what_is_asked_over_all_batches():
 # The recorded runs
 
 
-@pytest.mark.parametrize("task", declared.LENGTHS)
-def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(task):
-    for row in read_rows(f"09_{task}"):
-        updates = [point[0] for point in row["curve"]]
-        step = declared.CONFIG.steps // 10
-        assert updates == list(range(step, updates[-1] + 1, step))
+@pytest.mark.parametrize("name", ["09_needle", "09_copy", "12_recall", "12_width", "12_training"])
+def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(name):
+    for row in read_rows(name):
+        updates, steps = [point[0] for point in row["curve"]], row.get("steps", declared.STEPS)
+        assert updates == list(range(steps // 10, updates[-1] + 1, steps // 10))
         assert row["curve"][-1][1] == row["accuracy"]
-        assert updates[-1] == declared.CONFIG.steps or row["accuracy"] == 1
+        assert updates[-1] == steps or row["accuracy"] == 1
 
 
 @pytest.mark.parametrize("n", [64, 128, 256, 512])
@@ -133,10 +131,24 @@ def test_every_relative_costs_what_its_declaration_says(name, n):
 
 
 @pytest.mark.parametrize("n", [64, 128, 256, 512])
-def test_every_linformer_has_the_slots_of_mean_pooling(n):
-    for name in (declared.LEARNED, declared.SLOWLY):
-        layer = declared.attention_layer(name, n, declared.size_of(name, n))
-        assert layer.E.proj_dim == layer.F.proj_dim == declared.size_of(declared.MEAN, n)
+def test_learned_E_and_F_and_mean_pooling_have_the_same_slots_and_the_same_first_numbers(n):
+    models = {}
+    for name in (declared.LEARNED, declared.MEAN):
+        torch.manual_seed(3)
+        models[name] = declared.model_for("recall", name, n, declared.size_of(name, n)).eval()
+        models[name].after = torch.rand(1)
+    inputs, _ = tasks.recall(n, 4)(0)
+    learned, pooled = (model(inputs) for model in models.values())
+    assert torch.allclose(learned, pooled, atol=1e-5)
+    assert len({model.after.item() for model in models.values()}) == 1  # nothing was drawn for E and F
+
+
+def test_slots_that_begin_at_the_values_hold_them_one_by_one():
+    inputs, _ = tasks.recall(64, 1)(0)
+    layer = declared.attention_layer(declared.AT_VALUES, 64, 16)
+    for E in (layer.E, layer.F):
+        assert torch.allclose(E(inputs[0, :, None].float())[:, 0], inputs[0, 1:32:2].float())
+    assert (inputs[0, 1:32:2] < VALUES).all() and (inputs[0, :32:2] >= VOCAB_SIZE).all()
 
 
 @pytest.mark.parametrize("n", [64, 128, 256, 512])
@@ -148,26 +160,35 @@ def test_only_the_fitting_stride_divides_the_distance_of_a_copy(n):
     assert fits == {declared.FITTING: True, "strided + global": False}
 
 
-def test_E_learns_at_the_rate_of_its_own_numbers_or_at_a_tenth_of_it(monkeypatch):
-    found = {}
+def test_a_run_has_the_rate_and_the_updates_that_its_row_names(monkeypatch):
+    found = []
 
     class Spy(declared.Trainer):
-        def __init__(self, *args, lr_scale, **rest):
-            super().__init__(*args, lr_scale=lr_scale, **rest)
-            found[name] = list(self.lr_scale.values())
+        def __init__(self, *args, **rest):
+            super().__init__(*args, **rest)
+            found.append(self.config)
 
     monkeypatch.setattr(declared, "Trainer", Spy)
-    short = replace(declared.CONFIG, steps=10)
     size = declared.size_of(declared.MEAN, 64)
-    for name, times in ((declared.MEAN, 1), (declared.LEARNED, 1), (declared.SLOWLY, 3)):
-        run = declared.solve("needle", name, 64, size, times=times, config=short)
-        assert [updates for updates, _ in run["curve"]] == [times * i for i in range(1, 11)]
-    matrices = 2 * declared.NUM_LAYERS
-    assert found == {
-        declared.MEAN: [],
-        declared.LEARNED: [8.0] * matrices,
-        declared.SLOWLY: pytest.approx([0.8] * matrices),
+    run = declared.solve("needle", declared.LEARNED, 64, size, 0, learning_rate=2e-3, steps=20)
+    assert [updates for updates, _ in run["curve"]] == [*range(2, 21, 2)]
+    assert [(config.learning_rate, config.steps) for config in found] == [(2e-3, 20)]
+
+
+def test_a_trained_model_is_read_through_slots_with_nothing_else_changed(monkeypatch):
+    monkeypatch.setattr(recall, "STEPS", 10)
+    monkeypatch.setattr(recall, "masked_accuracy", lambda model, _: models.append(model.state_dict()) or 0.5)
+    models = []
+    row = recall.transplanted(64, 16, seed=0)
+    assert row["accuracies"] == {
+        declared.FULL: row["curve"][-1][1],
+        declared.AT_VALUES: 0.5,
+        declared.LEARNED: 0.5,
     }
+    at_values, at_windows = models
+    assert at_values.keys() == at_windows.keys()
+    changed = [name for name in at_values if not torch.equal(at_values[name], at_windows[name])]
+    assert len(changed) == 2 * declared.NUM_LAYERS and all(name.endswith("stored") for name in changed)
 
 
 @every_task

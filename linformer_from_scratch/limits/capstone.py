@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
 from linformer_from_scratch.pretrained.sentence_encoder import SentenceEncoder
@@ -40,7 +41,7 @@ def passages(documents: Mapping[str, str], n: int = MAX_TOKENS) -> tuple[Tensor,
 
 
 @torch.no_grad()
-def embed_all(model: SentenceEncoder, ids: Tensor, batch: int = 8) -> Tensor:
+def embed_all(model: "SentenceEncoder | ChunkEncoder", ids: Tensor, batch: int = 8) -> Tensor:
     """Sentence vectors of many passages. Shape: ids (passages, n) -> (passages, 384), unit vectors."""
     device = next(model.parameters()).device
     with evaluating(model):
@@ -62,11 +63,34 @@ def following_ranks(vectors: Tensor, pairs: Tensor) -> Tensor:
     return (likeness > wanted).sum(dim=1) + 1
 
 
-def retention(model: SentenceEncoder, ids: Tensor, pairs: Tensor, expected: Tensor) -> dict[str, float]:
+class ChunkEncoder(nn.Module):
+    """Exact attention within chunks: each is encoded by itself, and their unit vectors are averaged.
+
+    Args:
+        encoder: of single chunks.
+        chunk: how many tokens of a text go into one at most, its own [CLS] and [SEP] not counted.
+    """
+
+    def __init__(self, encoder: SentenceEncoder, chunk: int):
+        super().__init__()
+        self.encoder, self.chunk = encoder, chunk
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Unit vectors of texts. Shape: ids (batch, n), [CLS] and [SEP] among them -> (batch, 384)"""
+        first, body, last = ids[:, :1], ids[:, 1:-1], ids[:, -1:]
+        count = -(-body.size(1) // self.chunk)
+        chunks = [torch.cat([first, part, last], dim=1) for part in body.tensor_split(count, dim=1)]
+        vectors = torch.stack([self.encoder.embed(chunk) for chunk in chunks])
+        return functional.normalize(vectors.mean(dim=0), dim=-1)
+
+
+def retention(
+    model: SentenceEncoder | ChunkEncoder, ids: Tensor, pairs: Tensor, expected: Tensor
+) -> dict[str, float | list[int]]:
     """What a model keeps of the exact one's vectors.
 
     cosine: mean to the exact vectors. first: share of searches whose first find is right. reciprocal: mean
-    of 1 / the rank at which the passage that follows is found.
+    of 1 / the rank at which the passage that follows is found. ranks: those, one a search.
 
     Shape: ids (passages, n), pairs (count, 2), expected (passages, 384)
     Raises: ValueError if there is no pair to search for.
@@ -79,6 +103,7 @@ def retention(model: SentenceEncoder, ids: Tensor, pairs: Tensor, expected: Tens
         "cosine": mean_cosine(found, expected),
         "first": (ranks == 1).float().mean().item(),
         "reciprocal": (1 / ranks).mean().item(),
+        "ranks": ranks.tolist(),
     }
 
 

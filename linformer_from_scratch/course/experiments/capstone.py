@@ -16,7 +16,7 @@ from linformer_from_scratch.benchmark.layers import FUSED, STORED, StoredMaps
 from linformer_from_scratch.course.experiments.experiment import BUILD, Experiment
 from linformer_from_scratch.course.files import atomic_write
 from linformer_from_scratch.data import docstrings, documents, split
-from linformer_from_scratch.limits.capstone import embed_all, fit, passages, retention
+from linformer_from_scratch.limits.capstone import ChunkEncoder, embed_all, fit, passages, retention
 from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS, sentence_encoder
 from linformer_from_scratch.pretrained.sentence_encoder import SentenceEncoder
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling, start_at_windows
@@ -24,6 +24,7 @@ from linformer_from_scratch.training.recipes import projection_weights
 
 FITTED = BUILD / "capstone"
 WIDTHS = (128, 32, 64, 256)
+CHUNK = 128  # tokens, the [CLS] and [SEP] of a chunk not counted
 UPDATES = 200  # of E and F, then as many of all weights; mean pooling gets both together
 RATE_EF, RATE_ALL = 3e-4, 1e-4
 BATCH = 4  # texts of the forward pass that is timed
@@ -39,10 +40,13 @@ class Texts:
         self.held_out = {"docstrings": passages(held_out), "reference": passages(documents())}
         self.expected = {name: embed_all(self.teacher, ids) for name, (ids, _) in self.held_out.items()}
 
-    def judge(self, model: SentenceEncoder) -> dict:
+    def judge(self, model: SentenceEncoder | ChunkEncoder) -> dict:
         """What a model keeps, on either set."""
         return {
-            name: {what: round(x, 4) for what, x in retention(model, *found, self.expected[name]).items()}
+            name: {
+                what: round(x, 4) if isinstance(x, float) else x
+                for what, x in retention(model, *found, self.expected[name]).items()
+            }
             for name, found in self.held_out.items()
         }
 
@@ -104,6 +108,7 @@ def fit_pooled(k: int) -> dict:
 WAYS: dict[str, tuple[Callable[[int], dict], tuple[int, ...]]] = {  # and the values of k
     "exact": (lambda k: texts().judge(texts().teacher), (MAX_TOKENS,)),
     "one slot": (lambda k: texts().judge(pooled(k)), (1,)),  # every query reads the same mean
+    "chunks": (lambda k: texts().judge(ChunkEncoder(texts().teacher, k)), (CHUNK,)),
     "mean pooling": (lambda k: texts().judge(pooled(k)), WIDTHS),
     "E and F": (fit_projections, WIDTHS),
     "best rank": (lambda k: texts().judge(sentence_encoder.best_rank_encoder(k)), (32, 128)),

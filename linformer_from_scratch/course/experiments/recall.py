@@ -3,42 +3,77 @@
 The models and their training are those of chapter 09.
 """
 
-from linformer_from_scratch.course.experiments.efficient import FULL, KEYS, MEAN, SLOWLY, grid, solve
+import torch
+
+from linformer_from_scratch.course.experiments.efficient import (
+    AT_VALUES,
+    FULL,
+    KEYS,
+    LEARNED,
+    LOWER,
+    MEAN,
+    RATE,
+    SEEDS,
+    STEPS,
+    TEXTS,
+    VALIDATION,
+    grid,
+    model_for,
+    solve,
+    trained,
+)
 from linformer_from_scratch.course.experiments.experiment import Experiment
+from linformer_from_scratch.data import tasks
+from linformer_from_scratch.training import masked_accuracy
 
-NAMES = (FULL, SLOWLY, MEAN, "Nyström", "sliding window")
+NAMES = (FULL, LEARNED, MEAN, "Nyström")
 LENGTHS = (64, 128, 256, 512)
-WIDTHS = [(n, keys) for keys in (16, 64, 128, 256) for n in LENGTHS if 2 * keys <= n]  # k is at most n / 4
-FAILED = [(256, KEYS), (512, 256)]
+LONGEST = LENGTHS[-1]
+WIDTHS = [(256, 16), (256, 64), (256, 128), (LONGEST, 128), (LONGEST, 256)]  # n, and 2k
+WIDEST = [WIDTHS[-1]]  # one slot for every value
+HIGHER = 1e-2
 
 
-def recalling(names: tuple[str, ...], sizes: list[tuple[int, int]], **rest: int) -> list[dict]:
-    """Settings of runs on recall."""
-    return [{"task": "recall"} | settings | rest for settings in grid(names, sizes)]
+def transplanted(n: int, size: int, seed: int) -> dict:
+    """Train full attention; then give it slots, nothing else changed, and ask again.
+
+    Slots that hold the values themselves, and slots that are means of windows; as many of either.
+    """
+    torch.manual_seed(seed)
+    full, curve = trained("recall", model_for("recall", FULL, n, 0), n, seed, RATE, STEPS)
+    unseen = tasks.validation_batches(tasks.recall(n, TEXTS["recall"](n), seed), VALIDATION["recall"])
+    found = {FULL: curve[-1][1]}
+    for name in (AT_VALUES, LEARNED):
+        slots = model_for("recall", name, n, size)
+        slots.load_state_dict(full.state_dict(), strict=False)  # all but E and F
+        found[name] = round(masked_accuracy(slots, unseen), 4)
+    return {"learning_rate": RATE, "curve": curve, "accuracies": found}
+
+
+def recalling(name: str, about: str, settings: list[dict]) -> Experiment:
+    """Runs on recall."""
+    return Experiment(name, about, [{"task": "recall"} | some for some in settings], solve, __file__, SEEDS)
 
 
 EXPERIMENTS = [
+    recalling("12_recall", "recall at 32 keys a query, n rising", grid(NAMES, [(n, KEYS) for n in LENGTHS])),
+    recalling("12_width", "recall by Linformer, learned, at other k", grid((LEARNED,), WIDTHS)),
     Experiment(
-        "12_recall",
-        "recall at 32 keys a query, n rising",
-        recalling(NAMES, [(n, KEYS) for n in LENGTHS]),
-        solve,
+        "12_slots",
+        "full attention that recalls, read through slots",
+        [{"n": LONGEST, "size": LONGEST // 4}],
+        transplanted,
         __file__,
-        seeds=(0,),
+        SEEDS,
     ),
-    Experiment(
-        "12_width",
-        "recall by Linformer, E and F learned slowly, at other k",
-        recalling((SLOWLY,), WIDTHS),
-        solve,
-        __file__,
-        seeds=(0,),
-    ),
-    Experiment(
-        "12_longer",
-        "two of these that failed, with three times as many updates",
-        recalling((SLOWLY,), FAILED, times=3),
-        solve,
-        __file__,
+    recalling(
+        "12_training",
+        "recall through a slot for every value: another start, other rates, more updates",
+        [
+            *grid((AT_VALUES,), WIDEST),
+            *grid((LEARNED,), WIDEST, learning_rate=LOWER),
+            *grid((LEARNED,), WIDEST, learning_rate=HIGHER),
+            *grid((LEARNED,), WIDEST, steps=3 * STEPS),
+        ],
     ),
 ]

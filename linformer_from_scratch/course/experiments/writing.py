@@ -47,9 +47,7 @@ def write(attention: str, seed: int, config: Config = CONFIG) -> dict:
     def batches(step: int) -> tuple[Tensor]:
         return (texts[torch.randint(len(texts), (16,), generator=generator_of(seed, step))],)
 
-    # E's own numbers move at the rate, not what is stored of them
-    scale = {E.stored: E.root for E in model.modules() if isinstance(E, LearnedProjection)}
-    trainer = Trainer(model, next_token_loss, batches, config, device="cpu", lr_scale=scale)
+    trainer = Trainer(model, next_token_loss, batches, config, device="cpu")
     curve, tenth = [], config.steps // 10
     for until in range(tenth, config.steps + 1, tenth):
         trainer.train(until)

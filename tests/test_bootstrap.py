@@ -1,0 +1,44 @@
+"""bootstrap.py: an interval of a paired difference is as wide as theory says and holds the truth as often."""
+
+import pytest
+import torch
+
+from linformer_from_scratch.limits.bootstrap import Difference, paired_bootstrap
+
+
+def drawn(count, seed):
+    return torch.randn(2, count, generator=torch.Generator().manual_seed(seed), dtype=torch.double)
+
+
+def test_the_interval_is_that_of_normal_theory_where_that_holds():
+    scores, others = drawn(400, 0)
+    others = scores + 0.1 * others - 0.03  # what both have in common takes no part
+    found = paired_bootstrap(scores, others)
+    error = (scores - others).std(correction=0).item() / 20
+    assert found.mean == pytest.approx((scores - others).mean().item())
+    assert found.low == pytest.approx(found.mean - 1.96 * error, abs=0.1 * error)
+    assert found.high == pytest.approx(found.mean + 1.96 * error, abs=0.1 * error)
+
+
+def test_nineteen_of_twenty_intervals_hold_the_true_difference():
+    held = 0
+    for seed in range(200):
+        scores, others = drawn(60, seed)
+        low, _, high = paired_bootstrap(scores + 0.5, others, draws=500)
+        held += low <= 0.5 <= high
+    assert 180 <= held <= 198
+
+
+def test_it_has_a_sign_repeats_itself_and_is_written_with_its_ends():
+    scores, others = drawn(50, 1)
+    one, other = paired_bootstrap(scores, others), paired_bootstrap(others, scores)
+    assert (one.low, one.mean, one.high) == pytest.approx((-other.high, -other.mean, -other.low))
+    assert one == paired_bootstrap(scores, others) != paired_bootstrap(scores, others, seed=1)
+    assert f"{Difference(-0.25, 0.0, 0.5):+.2f}" == "+0.00 [-0.25, +0.50]"
+
+
+@pytest.mark.parametrize("shapes", [((3,), (4,)), ((0,), (0,)), ((2, 2), (2, 2))])
+def test_scores_of_other_queries_are_refused(shapes):
+    scores, others = map(torch.zeros, shapes)
+    with pytest.raises(ValueError, match=r"^scores are \(.*\) and \(.*\), expected two of one shape"):
+        paired_bootstrap(scores, others)
