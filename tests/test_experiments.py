@@ -17,7 +17,7 @@ import torch
 
 from linformer_from_scratch.course.experiments import __main__ as command
 from linformer_from_scratch.course.experiments import runner, training
-from linformer_from_scratch.course.experiments.efficient import FULL, LEARNED, LOWER, MEAN, RATE
+from linformer_from_scratch.course.experiments.efficient import FULL, LEARNED, LOWER, RATE
 from linformer_from_scratch.course.experiments.experiment import Experiment
 from linformer_from_scratch.course.experiments.registry import EXPERIMENTS, find
 from linformer_from_scratch.course.results import RESULTS, read, read_rows
@@ -227,12 +227,12 @@ def test_the_command_in_a_file_measures_it(small):
     content = read(path)
     assert content["command"] == EXPERIMENTS["09_needle"].command and os.listdir(path.parent) == [path.name]
     found = [(row["attention"], row["n"], row["learning_rate"]) for row in content["rows"]]
-    assert found == [(FULL, 64, RATE), (LEARNED, 64, LOWER), (MEAN, 64, LOWER)]
+    assert found == [(FULL, 64, RATE), (LEARNED, 64, LOWER)]
     assert [point[0] for point in content["rows"][0]["curve"]] == [*range(2, 21, 2)]
     assert next(iter(content["sources"])).endswith("course/experiments/efficient.py")
     before = path.read_bytes()
-    assert run(name).count("\n") == 3 and path.read_bytes() == before
-    assert re.search(r"^09_needle +3 of 3 rows  one marked token", run(), re.MULTILINE)
+    assert run(name).count("\n") == 2 and path.read_bytes() == before
+    assert re.search(r"^09_needle +2 of 2 rows  one marked token", run(), re.MULTILINE)
 
 
 def test_rows_of_other_code_are_left_alone_until_a_reason_is_given(small):

@@ -110,10 +110,12 @@ def test_accuracy_counts_only_what_is_asked_over_all_batches():
 # The recorded runs
 
 
-@pytest.mark.parametrize("name", ["09_needle", "09_copy", "12_recall", "12_width", "12_training"])
+@pytest.mark.parametrize(
+    "name", ["09_needle", "09_copy", "09_once", "12_recall", "12_width", "12_start", "12_rate"]
+)
 def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(name):
     for row in read_rows(name):
-        updates, steps = [point[0] for point in row["curve"]], row.get("steps", declared.STEPS)
+        updates, steps = [point[0] for point in row["curve"]], declared.STEPS
         assert updates == list(range(steps // 10, updates[-1] + 1, steps // 10))
         assert row["curve"][-1][1] == row["accuracy"]
         assert updates[-1] == steps or row["accuracy"] == 1

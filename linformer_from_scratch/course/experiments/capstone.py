@@ -111,6 +111,7 @@ WAYS: dict[str, tuple[Callable[[int], dict], tuple[int, ...]]] = {  # and the va
     "chunks": (lambda k: texts().judge(ChunkEncoder(texts().teacher, k)), (CHUNK,)),
     "mean pooling": (lambda k: texts().judge(pooled(k)), WIDTHS),
     "E and F": (fit_projections, WIDTHS),
+    "E and F, as shipped": (lambda k: texts().judge(sentence_encoder.fitted_encoder(k)), (128,)),
     "best rank": (lambda k: texts().judge(sentence_encoder.best_rank_encoder(k)), (32, 128)),
     "E and F, then all": (fit_all, WIDTHS),
     "mean pooling, all": (fit_pooled, (128,)),
@@ -123,25 +124,29 @@ def keep(way: str, k: int) -> dict:
     return measure(k)
 
 
-def compared() -> dict[str, SentenceEncoder]:
+def compared() -> dict[str, SentenceEncoder | ChunkEncoder]:
     """The encoders whose time and memory are compared."""
     sizes = sentence_encoder.D_MODEL, NUM_HEADS
-    exact = {
+    fused = sentence_encoder.full_encoder()
+    exact: dict[str, SentenceEncoder | ChunkEncoder] = {
         STORED: SentenceEncoder(StoredMaps(*sizes) for _ in range(NUM_LAYERS)),
-        FUSED: sentence_encoder.full_encoder(),
+        FUSED: fused,
+        f"fused exact, chunks of {CHUNK}": ChunkEncoder(fused, CHUNK),
     }
     return exact | {f"Linformer, k = {k}": fresh(k) for k in sorted(WIDTHS)}
 
 
 @torch.no_grad()
 def costs(batch: int, n: int) -> dict:
-    """Of one forward pass: median seconds and bytes at the peak, name -> both."""
+    """Of one batch's vectors: median seconds and bytes at the peak, name -> both."""
     _, held_out = split(docstrings())
     ids, encoders = passages(held_out, n)[0][:batch], compared()
-    seconds = median_seconds({name: partial(encoder, ids) for name, encoder in encoders.items()}, rounds=15)
+    seconds = median_seconds(
+        {name: partial(encoder.embed, ids) for name, encoder in encoders.items()}, rounds=15
+    )
     return {
         "costs": {
-            name: {"seconds": round(seconds[name], 4), "bytes": peak_bytes(encoder, ids)}
+            name: {"seconds": round(seconds[name], 4), "bytes": peak_bytes(encoder.embed, ids)}
             for name, encoder in encoders.items()
         }
     }
