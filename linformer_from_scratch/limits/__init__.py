@@ -1,7 +1,8 @@
 """What Linformer cannot do, each as an experiment (chapter 12).
 
 recall: recall and copying at a fixed k, from recorded runs. sharpness: sharp attention. writing: texts yet to
-be written. length: shorter texts. capstone: Linformer fitted into a pretrained encoder.
+be written. length: shorter texts. capstone: Linformer fitted into a pretrained encoder. bootstrap: whether
+one search is better than another.
 """
 
 from linformer_from_scratch.limits.length import empty_slots
