@@ -90,14 +90,14 @@ def solve(
 ) -> dict:
     """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
     torch.manual_seed(seed)
-    _, curve = trained(task, model_for(task, attention, n, size), n, seed, learning_rate, steps)
+    curve = train(task, model_for(task, attention, n, size), n, seed, learning_rate, steps)
     return {"accuracy": curve[-1][1], "curve": curve}
 
 
-def trained(
+def train(
     task: str, model: MaskedLanguageModel, n: int, seed: int, learning_rate: float, steps: int
-) -> tuple[MaskedLanguageModel, list[list[float]]]:
-    """The model after training, and its accuracies on the way: updates, share of right answers."""
+) -> list[list[float]]:
+    """Train a model; its accuracies on the way: updates, share of right answers."""
     batches = getattr(tasks, task)(n, TEXTS[task](n), seed)
     unseen = tasks.validation_batches(batches, VALIDATION[task])
     config = Config(steps, learning_rate, WARMUP)
@@ -108,7 +108,7 @@ def trained(
         curve.append([until, round(masked_accuracy(model, unseen), 4)])
         if curve[-1][1] == 1:
             break
-    return model, curve
+    return curve
 
 
 def grid(names: Sequence[str], sizes: Sequence[tuple[int, int]], **rest: float) -> list[dict]:

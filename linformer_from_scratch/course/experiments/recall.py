@@ -20,7 +20,7 @@ from linformer_from_scratch.course.experiments.efficient import (
     grid,
     model_for,
     solve,
-    trained,
+    train,
 )
 from linformer_from_scratch.course.experiments.experiment import Experiment
 from linformer_from_scratch.data import tasks
@@ -39,7 +39,8 @@ def transplanted(n: int, size: int, seed: int) -> dict:
     Slots that hold the values themselves, and slots that are means of windows; as many of either.
     """
     torch.manual_seed(seed)
-    full, curve = trained("recall", model_for("recall", FULL, n, 0), n, seed, RATE, STEPS)
+    full = model_for("recall", FULL, n, 0)
+    curve = train("recall", full, n, seed, RATE, STEPS)
     unseen = tasks.validation_batches(tasks.recall(n, TEXTS["recall"](n), seed), VALIDATION["recall"])
     found = {FULL: curve[-1][1]}
     for name in (AT_VALUES, LEARNED):
