@@ -15,13 +15,13 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 QUERY = "#2F6DB5"  # blue: what a token looks for
-KEY = "#C8641B"  # orange: what it offers
-VALUE = "#2E8B57"  # green: what it hands over
+KEY = "#B5530F"  # orange: what it offers
+VALUE = "#23794A"  # green: what it hands over
 INK = "#222222"
-GREY = "#8A8A8A"
+GREY = "#6B6F76"
 EDGE = "#C9CED6"  # around maps, and lines behind curves
 WEIGHTS = "Blues"  # colour map of attention weights; white is zero
-LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY, "#C2417C", "#B8860B", INK)
+LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY, "#C2417C", "#8F6A00", INK)
 
 STYLE: dict[Any, Any] = {
     "font.size": 12,

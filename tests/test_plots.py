@@ -148,3 +148,21 @@ def test_learning_curves_show_means_bands_and_the_levels_within_the_picture():
     assert texts(axis) == ["low", "middle", "high"]
     axis = plots.learning_curves(runs, "loss", "A race", levels, between=(2, 5)).axes[0]
     assert texts(axis) == ["middle"] and axis.get_ylim() == (2, 5)
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.1's contrast ratio of two colours #RRGGBB, 1 to 21."""
+
+    def luminance(colour):
+        channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    darker, lighter = sorted(map(luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("colour", {plots.QUERY, plots.KEY, plots.VALUE, *plots.LINES})
+def test_every_colour_that_writes_is_read_on_white(colour):
+    assert contrast("#000000", "#FFFFFF") == pytest.approx(21)
+    assert contrast(colour, "#FFFFFF") >= 4.5

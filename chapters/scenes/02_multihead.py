@@ -9,7 +9,7 @@ from linformer_from_scratch.heads import merge_heads, split_heads
 from linformer_from_scratch.multihead import MultiHeadAttention
 
 N, D_MODEL, HEADS = 5, 6, 3
-HEAD_COLORS = ("#7B4FA3", "#B8860B", "#C2417C")
+HEAD_COLORS = ("#7B4FA3", "#8F6A00", "#C2417C")
 
 
 class MultiHead(Story):
