@@ -2,10 +2,12 @@
 
 import json
 import re
+from itertools import takewhile
 from pathlib import Path
 
 import nbformat
 import pytest
+from slides import slide_type, slides
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
@@ -81,6 +83,48 @@ def test_nine_cells_in_ten_show_what_they_did(path):
 def test_cells_are_short(path):
     lengths = sorted(len(re.findall(r"^.*\S", cell.source, re.MULTILINE)) for cell in code(read(path)))
     assert lengths[len(lengths) // 2] <= 4 and lengths[-1] <= 15
+
+
+FOLDED_ANSWER = "<details><summary>Answer</summary>"
+
+
+def answer_to(following):
+    """The code cells that answer a prediction, given the cells after it; none if a fold of prose answers it.
+
+    They are the first code cells that come, up to the next prose; an exercise on the way is none of them.
+    """
+    cells = [cell for cell in following if not (cell.cell_type == "code" and "check(" in cell.source)]
+    starts = (i for i, c in enumerate(cells) if c.cell_type == "code" or c.source.startswith(FOLDED_ANSWER))
+    return list(takewhile(lambda cell: cell.cell_type == "code", cells[next(starts) :]))
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_a_prediction_stays_a_prediction(path):
+    """Its stored answer is folded in the notebook; a slide that asks shows no more until a key is pressed."""
+    cells = [cell for cell in read(path).cells if slide_type(cell) != "notes"]
+    answers = []
+    for i, cell in enumerate(cells):
+        if cell.cell_type == "markdown" and "**Predict.**" in cell.source:
+            answers += answer_to(cells[i + 1 :])
+            if slide_type(cell) != "skip":
+                then = next(after for after in cells[i + 1 :] if slide_type(after) != "skip")
+                assert slide_type(then) in ("fragment", "slide"), f"shown with its question: {then.source}"
+    for cell in code(read(path)):
+        tagged = "answer" in cell.metadata.get("tags", [])
+        hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden", False)
+        assert (tagged, hidden) == (cell in answers, cell in answers), cell.source
+
+
+RAW = re.compile(r"tensor\(|torch\.Size|[\[({]['\"]|[\[(](?:True|False)\b")
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_slides_show_sentences_and_tables_and_no_raw_values(path):
+    """A value that Python would merely repeat says nothing to a room: it is printed with what it means."""
+    for cell in (cell for slide in slides(read(path)) for cell in slide if cell.cell_type == "code"):
+        for output in cell.outputs:
+            assert set(output.get("data", {})) != {"text/plain"}, f"a bare value: {cell.source}"
+            assert not RAW.search(output.get("text", "")), f"a raw value is printed: {cell.source}"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
