@@ -60,15 +60,16 @@ class Attention(Story):
         up = sentence.animate.to_edge(UP, buff=0.4)
         vectors = LaggedStart(up, FadeIn(plane, query, keys), lag_ratio=0.5)
         self.step("It asks with a query; every word offers a key.", vectors)
-        flights = (FadeIn(dot, target_position=key) for key, dot in zip(keys, dots, strict=True))
-        products = LaggedStart(*flights, lag_ratio=0.3)
+        products = LaggedStart(*map(linked, keys, dots, 5 * [QUERY]), lag_ratio=0.6)
         headed = FadeIn(names, dot_title)
         self.step("One dot product with each key: the same direction scores high.", headed, products)
         headed = FadeIn(weight_title, shares, total)
-        softmax = map(FadeTransform, dots.copy(), bars)
+        softmax = (GrowFromEdge(bar, LEFT) for bar in bars)
         self.step("Softmax turns the scores into weights that sum to one.", headed, *softmax)
-        self.step("Every word also hands over a value.", FadeOut(query, keys), FadeIn(values))
-        self.step("Each value counts by its weight …", *map(TransformFromCopy, bars, discs))
+        exchange = Succession(FadeOut(query, keys), FadeIn(values))
+        self.step("Every word also hands over a value.", exchange)
+        counts = LaggedStart(*map(linked, bars, discs, 5 * [VALUE]), lag_ratio=0.6)
+        self.step("Each value counts by its weight …", counts, seconds=1.8)
         slides = [FadeIn(star), *map(Create, threads), *(disc.animate.move_to(star) for disc in discs)]
         self.step("… and all slide into one point: what “its” has read.", *slides)
 
@@ -79,6 +80,11 @@ def arrow(plane: NumberPlane, vector: torch.Tensor, label: str, color: str) -> V
     return VGroup(Arrow(plane.c2p(0, 0), tip, buff=0, color=color), beside(plane, tip, label, color))
 
 
+def linked(source: VGroup, target: VMobject, color: str) -> AnimationGroup:
+    """The source lights up while what it gives appears in its own place: nothing crosses the words."""
+    return AnimationGroup(Indicate(source, scale_factor=1.05, color=color), FadeIn(target))
+
+
 def beside(plane: NumberPlane, place: np.ndarray, label: str, color: str) -> Text:
     """A label beyond a place, seen from the origin."""
-    return words(label, color).move_to(place + 0.55 * normalize(place - plane.c2p(0, 0)))
+    return words(label, color).move_to(place + 0.63 * normalize(place - plane.c2p(0, 0)))

@@ -7,7 +7,7 @@ from linformer_from_scratch.plots import GREY
 from linformer_from_scratch.training import records
 
 X, Y, WIDTH, HEIGHT = -5.2, -2.0, 8.0, 5.0  # of the picture, in the scene's units
-LOWEST, HIGHEST = 2.5, 6.0  # losses that are drawn
+LOWEST, HIGHEST = 2.6, 4.6  # losses that are drawn
 COLOURS = {"full": QUERY, "linformer": KEY, "none": VALUE}
 NAMES = {"full": "Transformer", "linformer": "Linformer", "none": "no attention"}
 
@@ -19,7 +19,8 @@ class Training(Story):
         """What counting reaches as grey lines; then the curves, all at the same pace."""
         runs = {name: run_of(name) for name in COLOURS}
         steps = runs["full"]["steps"]
-        levels = VGroup(*(self.level(*level) for level in runs["full"]["baselines"].items()))
+        baselines = runs["full"]["baselines"].items()
+        levels = VGroup(*(self.level(name, loss) for name, loss in baselines if loss < HIGHEST))
         frame = VGroup(
             Line(place(0, LOWEST), place(1, LOWEST), color=INK),
             Line(place(0, LOWEST), place(0, HIGHEST), color=INK),
@@ -31,15 +32,20 @@ class Training(Story):
         self.step(
             "Same seed, same batches: three encoders race.", *map(Create, curves), seconds=6.0, pause=0.5
         )
-        ends = VGroup(*(self.end(name, run["curve"][-1][1]) for name, run in runs.items()))
-        for i, end in enumerate(ends):
-            end.move_to([3.0, 0.15 - 0.45 * i, 0], aligned_edge=LEFT)
-        self.step("What lies between green and blue is what attention brings.", FadeIn(ends), pause=2.5)
+        losses = {name: run["curve"][-1][1] for name, run in runs.items()}
+        highest_first = sorted(losses, key=losses.get, reverse=True)
+        ends = VGroup(*(self.end(name, losses[name]) for name in highest_first))
+        middle = place(1, losses[highest_first[1]])
+        ends.arrange(DOWN, buff=0.2, aligned_edge=LEFT).next_to(middle, RIGHT, buff=0.6)
+        for name, end in zip(highest_first, ends, strict=True):
+            end.add(Line(place(1, losses[name]), end.get_left() + 0.1 * LEFT, color=COLOURS[name]))
+        closing = "What lies between green and blue is what attention brings."
+        self.step(closing, FadeIn(ends), pause=2.5)
 
     def level(self, name: str, loss: float) -> VGroup:
-        """A baseline: a thin line across, and its name."""
+        """A baseline: a thin line across, its name on it at the right."""
         line = DashedLine(place(0, loss), place(1, loss), color=GREY, stroke_width=2)
-        return VGroup(line, words(name, GREY, 22).next_to(line, RIGHT, buff=0.15))
+        return VGroup(line, words(name, GREY, 22).next_to(line, UP, buff=0.1, aligned_edge=RIGHT))
 
     def curve(self, points: list, color: str) -> VMobject:
         """A learning curve from where it enters the picture."""
