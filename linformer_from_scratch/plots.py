@@ -3,7 +3,8 @@
 Every Figure shows itself as one PNG with alternative text, made of its title and its axes' names.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from itertools import combinations
 from typing import Any
@@ -21,6 +22,7 @@ INK = "#222222"
 GREY = "#6B6F76"
 EDGE = "#C9CED6"  # around maps, and lines behind curves
 WEIGHTS = "Blues"  # colour map of attention weights; white is zero
+SIGNED = "RdBu"  # of signed numbers: blue above zero, as weights are, red below
 LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY, "#C2417C", "#8F6A00", INK)
 
 STYLE: dict[Any, Any] = {
@@ -408,3 +410,73 @@ def _plane(axis: Axes, points: Iterable[ArrayLike], title: str) -> None:
     axis.axvline(0, color=GREY, lw=0.7, linestyle="-")
     axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=title)
     axis.set(xlabel="first feature", ylabel="second feature")
+
+
+# Stills of the widgets: several drawings on one board, the line of numbers below.
+
+
+def board(
+    layout: Sequence[Sequence[str]],
+    drawings: Mapping[str, Callable[[Axes], None]],
+    size: tuple[float, float],
+    heights: Sequence[float] | None = None,
+    widths: Sequence[float] | None = None,
+) -> Figure:
+    """Drawings placed by name, as plt.subplot_mosaic does; size in inches, heights and widths relative."""
+    with plt.rc_context(STYLE):
+        figure = plt.figure(figsize=size, FigureClass=Picture)
+        axes = figure.subplot_mosaic(
+            [list(row) for row in layout], height_ratios=heights, width_ratios=widths
+        )
+        for name, draw in drawings.items():
+            draw(axes[name])
+        plt.close(figure)
+        return figure
+
+
+def captioned(figure: Figure, words: str) -> Figure:
+    """The same figure with a line of words below; it becomes as much higher."""
+    with plt.rc_context(STYLE):
+        width, height = figure.get_size_inches()
+        lines = textwrap.wrap(words, int(11.5 * width))
+        more = 0.24 * len(lines) + 0.1
+        figure.set_size_inches(width, height + more)
+        figure.get_layout_engine().set(rect=(0, more / (height + more), 1, height / (height + more)))
+        figure.text(0.01, 0.01, "\n".join(lines), fontsize=12, va="bottom", linespacing=1.4)
+        return figure
+
+
+def draw_map(
+    axis: Axes,
+    values: ArrayLike,
+    title: str,
+    limit: float,
+    signed: bool = False,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    note: str = "queries down, keys across",
+    query: int | None = None,
+) -> None:
+    """A map (n, m), white for zero, blue above it; signed: red below. limit has the strongest colour."""
+    low, colours = (-limit, SIGNED) if signed else (0, WEIGHTS)
+    array = np.asarray(values, dtype=float)
+    axis.imshow(array, cmap=colours, vmin=low, vmax=limit, interpolation="nearest", aspect="auto")
+    axis.set(title=title, xlabel=note)
+    axis.set_box_aspect(1 if array.shape[0] == array.shape[1] else None)
+    axis.spines[:].set(visible=True, color=EDGE)
+    _tick_labels(axis, rows, columns)
+    if rows is None:
+        axis.set(xticks=[], yticks=[])
+    if query is not None:
+        axis.axhspan(query - 0.5, query + 0.5, fill=False, edgecolor=QUERY, linewidth=2)
+
+
+def draw_spectrum(axis: Axes, sigma: ArrayLike, kept: int) -> None:
+    """Singular values as bars on a scale of square roots, the kept ones in blue, the lost ones in orange."""
+    values = np.asarray(sigma, dtype=float)
+    index = np.arange(1, len(values) + 1)
+    for part, colour, name in ((index <= kept, QUERY, "kept"), (index > kept, KEY, "lost")):
+        axis.bar(index[part], values[part], color=colour, label=f"{name}: {part.sum()}")
+    axis.set_yscale("function", functions=(np.sqrt, np.square))
+    axis.set(xlabel="index of the singular value", ylabel="σ", xlim=(0, len(values) + 1))
+    axis.legend(frameon=False)

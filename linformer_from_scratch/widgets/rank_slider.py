@@ -1,36 +1,50 @@
-"""Widget 3: a map rebuilt from its first r singular values, beside what is lost."""
+"""Widget 3: a map rebuilt from its first r singular values, beside what is lost. Drawn by rank_slider.js."""
 
-from functools import cache
+import math
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import torch
-from ipywidgets import Dropdown, FloatLogSlider, IntSlider
+import traitlets
+from matplotlib.figure import Figure
 from torch import Tensor
 
+from linformer_from_scratch import plots
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.low_rank import (
     decompose,
     entropy_rank,
     frobenius_error,
     rebuild,
+    singular_values,
     softmax_map,
     spectral_error,
     stable_rank,
 )
-from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, QUERY
-from linformer_from_scratch.pretrained import NUM_HEADS, NUM_LAYERS, PretrainedMissing, attention_maps
-from linformer_from_scratch.widgets.canvas import Card
-from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer
+from linformer_from_scratch.pretrained import (
+    NUM_HEADS,
+    NUM_LAYERS,
+    PretrainedMissing,
+    encode,
+    random_weights,
+    tokenize,
+)
+from linformer_from_scratch.pretrained.tokens import vocabulary
+from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, menu, packed
 
-N = 128  # tokens: one decomposition takes some 15 ms
+N = 128  # tokens
 PERIOD = 32  # after how many tokens the text of the induction map repeats itself
-REAL = "a head of a real model"
-PRESETS = (REAL, "random softmax", "local: reads its neighbours", "induction: reads what followed last time")
-SIDE, LEFT, TOP, STEP = 240, 24, 58, 300  # of the three maps, CSS pixels
-PLOT_TOP, PLOT_HEIGHT = 354, 90
-SMALLEST = 1e-12  # a weight of zero counts as this
+PRESETS = {
+    "head": "a head of a real model",
+    "untrained": "the same network, untrained (first head of the layer)",
+    "shuffled": "the real head, each row's weights shuffled",
+    "random": "random softmax",
+    "local": "local: reads its neighbours",
+    "induction": "induction: reads what followed last time",
+}
 
 
-class RankSlider(Explorer):
+class RankSlider(LiveWidget):
     """P, its best approximation of rank r, their difference, and all singular values.
 
     Attributes:
@@ -39,103 +53,158 @@ class RankSlider(Explorer):
         error: ‖P − P_r‖ measured on the maps, in the Frobenius norm and in the spectral norm.
     """
 
-    def __init__(self):
-        wide = {"width": "824px"}
-        self.preset = Dropdown(options=PRESETS, description="Map", layout=wide)
-        self.rank = IntSlider(8, 1, N, description="Rank r")
-        self.temperature = FloatLogSlider(1, min=-1, max=1, step=0.1, description="Temperature")
-        self.layer = IntSlider(1, 1, NUM_LAYERS, description="Layer")
-        self.head = IntSlider(5, 1, NUM_HEADS, description="Head")
-        self._decomposed = None
-        super().__init__([self.preset, self.rank, self.temperature, self.layer, self.head])
+    title = "A map rebuilt from its first r singular values"
+    controls = ("preset", "rank", "temperature", "layer", "head")
+    menus = {"preset": PRESETS}  # noqa: RUF012
+    libraries = ("d3", "ml_matrix")
 
-    def draw(self):
-        """See `Explorer.draw`."""
-        self._decompose()
-        rank = self.rank.value
-        self.rebuilt = rebuild(self._u, self.sigma, self._vt, rank)
+    preset = menu(PRESETS)
+    rank = traitlets.Int(8, min=1, max=N).tag(sync=True)
+    temperature = traitlets.Float(1.0, min=0.1, max=10.0).tag(sync=True)
+    layer = traitlets.Int(1, min=1, max=NUM_LAYERS).tag(sync=True)
+    head = traitlets.Int(5, min=1, max=NUM_HEADS).tag(sync=True)
+
+    def __init__(self, **start):
+        super().__init__(**start)
+        self.facts, self.data = facts(), data()
+
+    @property
+    def P(self) -> Tensor:
+        """The map, (n, n)."""
+        return (scores(self.preset, self.layer, self.head) / self.temperature).softmax(dim=-1)
+
+    @property
+    def rebuilt(self) -> Tensor:
+        """Its best approximation of the chosen rank, (n, n)."""
+        return rebuild(*decompose(self.P), self.rank)
+
+    @property
+    def sigma(self) -> Tensor:
+        """Singular values of P, largest first, (n,)."""
+        return singular_values(self.P)
+
+    @property
+    def error(self) -> tuple[float, float]:
+        """‖P − P_r‖ measured on the maps: Frobenius norm, spectral norm."""
         difference = self.P - self.rebuilt
-        self.error = difference.norm().item(), torch.linalg.matrix_norm(difference, 2).item()
-        card = Card(LEFT + 3 * STEP, PLOT_TOP + PLOT_HEIGHT + 44)
-        strongest = max(0.05, self.P.quantile(0.999).item())  # a few outliers may be darker
-        self._draw_map(card, 0, f"P: {N} × {N} tokens", self.P, (0, strongest))
-        self._draw_map(card, 1, f"its best map of rank {rank}", self.rebuilt, (0, strongest))
-        self._draw_map(
-            card, 2, "the difference: red + · blue −", difference, (-strongest, strongest), "RdBu_r"
-        )
-        self._draw_spectrum(card)
-        return card.image, self._numbers()
+        return difference.norm().item(), torch.linalg.matrix_norm(difference, 2).item()
 
-    def _decompose(self) -> None:
-        state = self.preset.value, self.temperature.value, self.layer.value, self.head.value
-        if state == self._decomposed:
-            return
-        scores = preset_scores(self.preset.value, self.layer.value - 1, self.head.value - 1)
-        self.P = (scores / self.temperature.value).softmax(dim=-1)
-        self._u, self.sigma, self._vt = decompose(self.P)
-        self._decomposed = state
-
-    def _draw_map(self, card: Card, column: int, title: str, values: Tensor, limits, colours="Blues") -> None:
-        x = LEFT + column * STEP
-        card.text(x, 24, title, 16, bold=True)
-        card.text(x, 46, "queries down, keys across", 14, GREY)
-        card.heatmap((x, TOP, x + SIDE, TOP + SIDE), values, limits, colours)
-        card.box((x, TOP, x + SIDE, TOP + SIDE), outline=EDGE)
-
-    def _draw_spectrum(self, card: Card) -> None:
-        rank, right = self.rank.value, LEFT + 2 * STEP + SIDE
-        card.text(LEFT, PLOT_TOP - 38, "Singular values σ₁, σ₂, …", 16, bold=True)
-        card.text(LEFT, PLOT_TOP - 16, "height: square root of σ, so that small ones show", 14, GREY)
-        card.text(right, PLOT_TOP - 38, "kept", 16, QUERY, "rm", bold=True)
-        card.text(right, PLOT_TOP - 16, "lost, the first of them is the spectral error", 14, KEY, "rm")
-        floor, width = PLOT_TOP + PLOT_HEIGHT, (right - LEFT) / N
-        for i, height in enumerate((self.sigma / self.sigma[0]).clamp(min=0).sqrt().tolist()):
-            x, colour = LEFT + i * width, QUERY if i < rank else KEY
-            card.box(
-                (x + 0.5, floor - max(1, height * (PLOT_HEIGHT - 8)), x + width - 0.5, floor), fill=colour
-            )
-        card.box((LEFT, floor, right, floor + 1), fill=INK)
-        for i in (1, 32, 64, 96, 128):
-            card.text(LEFT + (i - 0.5) * width, floor + 16, str(i), 14, anchor="mm")
-        card.text((LEFT + right) / 2, floor + 34, "index of the singular value", 14, GREY, "mm")
-
-    def _numbers(self) -> str:
-        rank, (frobenius, spectral) = self.rank.value, self.error
-        bound, first_lost = frobenius_error(self.sigma, rank).item(), spectral_error(self.sigma, rank).item()
+    @property
+    def words(self) -> str:
+        """See `LiveWidget.words`."""
+        rank, (frobenius, spectral), sigma = self.rank, self.error, self.sigma
+        bound, first_lost = frobenius_error(sigma, rank).item(), spectral_error(sigma, rank).item()
         lost = "σ" + "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(rank + 1))
         return (
             f"Rank {rank} of {N}: Frobenius error {frobenius:.4f}, root of the lost σ² {bound:.4f}; "
             f"spectral error {spectral:.4f}, {lost if rank < N else 'nothing lost'} {first_lost:.4f}. "
             f"In the Frobenius norm {frobenius / self.P.norm():.0%} of the map is lost. "
-            f"Stable rank {stable_rank(self.sigma):.1f}, entropy rank {entropy_rank(self.sigma):.1f}."
+            f"Stable rank {stable_rank(sigma):.1f}, entropy rank {entropy_rank(sigma):.1f}."
         )
 
+    def figure(self) -> Figure:
+        """See `LiveWidget.figure`."""
+        limit = max(0.05, self.P.quantile(0.999).item())
+        draw = partial(plots.draw_map, limit=limit)
+        best, title = self.rebuilt, f"its best map of rank {self.rank}"
+        shown = {
+            "P": partial(draw, values=self.P, title=f"P: {N} × {N} tokens"),
+            "rebuilt": partial(draw, values=best, title=title, signed=True),
+            "difference": partial(draw, values=self.P - best, title="the difference", signed=True),
+            "spectrum": partial(plots.draw_spectrum, sigma=self.sigma, kept=self.rank),
+        }
+        return plots.board([["P", "rebuilt", "difference"], ["spectrum"] * 3], shown, (10, 5.6), (3, 1.3))
 
-def preset_scores(preset: str, layer: int, head: int) -> Tensor:
-    """Scores whose softmax is the preset's map, (N, N).
 
-    Raises: CannotDraw for the real head if the pretrained model is missing.
+def scores(preset: str, layer: int, head: int) -> Tensor:
+    """Scores whose softmax is the preset's map, (N, N), in float64; layer and head are counted from 1.
+
+    Raises: CannotDraw if it needs the pretrained model, which is missing.
     """
     i = torch.arange(N)
     distance = i[:, None] - i
-    if preset == REAL:
-        return real_maps()[layer, head].clamp(min=SMALLEST).log()
-    if preset == PRESETS[1]:
-        return softmax_map(N, torch.Generator().manual_seed(0)).log()
-    if preset == PRESETS[2]:
+    if preset == "random":
+        return fixed_numbers()["random"].double()
+    if preset == "local":
         return -distance.abs() / 2.0
-    return 6.0 * (distance == PERIOD - 1)  # the token after the same token, one period ago
+    if preset == "induction":
+        return 6.0 * (distance == PERIOD - 1).double()  # the token after the same token, one period ago
+    q, k = (
+        real_heads().untrained[:, layer - 1]
+        if preset == "untrained"
+        else real_heads().trained[:, layer - 1, head - 1]
+    )
+    real = q.double() @ k.double().mT / math.sqrt(q.size(-1))
+    return real.gather(-1, fixed_numbers()["order"].long()) if preset == "shuffled" else real
+
+
+class RealHeads(NamedTuple):
+    """What the maps of the pretrained model are made of, on one text, in float16.
+
+    tokens: N strings. trained: queries and keys (2, layers, heads, N, 32).
+    untrained: the same of the first head of each layer before training, (2, layers, N, 32).
+    """
+
+    tokens: list[str]
+    trained: Tensor
+    untrained: Tensor
 
 
 @cache
-def real_maps() -> Tensor:
-    """Maps of the pretrained model on the first tokens of the first document that is long enough.
+def real_heads() -> RealHeads:
+    """Heads on the first tokens of the first document that is long enough.
 
-    Shape: (layers, heads, N, N)
     Raises: CannotDraw if the pretrained model is missing.
     """
     text = next(text for text in documents().values() if len(text) > 8 * N)
     try:
-        return attention_maps(text, N).weights
+        ids = tokenize(text, N)
+        trained, untrained = encode(ids), encode(ids, random_weights(seed=0))
     except PretrainedMissing as missing:
         raise CannotDraw(f"This map needs the pretrained model: {missing}") from missing
+    return RealHeads(
+        [vocabulary()[i] for i in ids.tolist()],
+        torch.stack([trained.q, trained.k]).half(),
+        torch.stack([untrained.q, untrained.k])[:, :, 0].half(),
+    )
+
+
+@cache
+def fixed_numbers() -> dict[str, Tensor]:
+    """What is drawn at random: scores (N, N), and an order of the keys for each row (N, N)."""
+    generator = torch.Generator().manual_seed(0)
+    random = softmax_map(N, generator).log().half()
+    return {"random": random, "order": torch.rand(N, N, generator=generator).argsort(dim=-1).to(torch.uint8)}
+
+
+@cache
+def facts() -> dict[str, Any]:
+    """Tokens and period, or why the real heads are missing."""
+    try:
+        return {"period": PERIOD, "tokens": real_heads().tokens}
+    except CannotDraw as reason:
+        return {"period": PERIOD, "missing": str(reason)}
+
+
+@cache
+def data() -> dict[str, Any]:
+    """All that the browser computes maps from; without the pretrained model, the maps that need none."""
+    sent = {
+        "random": packed(fixed_numbers()["random"], "float16"),
+        "order": packed(fixed_numbers()["order"], "uint8"),
+    }
+    if "missing" in facts():
+        return sent
+    heads = real_heads()
+    maps = torch.stack(
+        [
+            torch.stack([scores("head", layer, head).softmax(dim=-1) for head in range(1, NUM_HEADS + 1)])
+            for layer in range(1, NUM_LAYERS + 1)
+        ]
+    )
+    return sent | {
+        "queries": packed(heads.trained[0], "float16"),
+        "keys": packed(heads.trained[1], "float16"),
+        "untrained": packed(heads.untrained, "float16"),
+        "stable": packed(stable_rank(singular_values(maps))),
+    }

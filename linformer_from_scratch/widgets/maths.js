@@ -1,0 +1,85 @@
+// The light arithmetic of the widgets, row by row in flat arrays; each function has its twin in Python.
+
+/** a bᵀ / divisor: (n, d), (m, d) -> (n, m). */
+function scoresOf(a, b, d, divisor) {
+  const n = a.length / d, m = b.length / d, scores = new Float64Array(n * m);
+  for (let i = 0; i < n; i++)
+    for (let j = 0; j < m; j++) {
+      let sum = 0;
+      for (let c = 0; c < d; c++) sum += a[i * d + c] * b[j * d + c];
+      scores[i * m + j] = sum / divisor;
+    }
+  return scores;
+}
+
+/** a b: (n, m), (m, p) -> (n, p). */
+function product(a, b, m) {
+  const n = a.length / m, p = b.length / m, result = new Float64Array(n * p);
+  for (let i = 0; i < n; i++)
+    for (let c = 0; c < m; c++)
+      for (let j = 0, factor = a[i * m + c]; j < p; j++) result[i * p + j] += factor * b[c * p + j];
+  return result;
+}
+
+/** aᵀ: (n, m) -> (m, n). */
+function transposed(a, m) {
+  const n = a.length / m, result = new Float64Array(a.length);
+  for (let i = 0; i < n; i++) for (let j = 0; j < m; j++) result[j * n + i] = a[i * m + j];
+  return result;
+}
+
+/** softmax(scores / temperature) over rows of m. */
+function softmax(scores, m, temperature = 1) {
+  const weights = new Float64Array(scores.length);
+  for (let start = 0; start < scores.length; start += m) {
+    let largest = -Infinity, sum = 0;
+    for (let j = start; j < start + m; j++) largest = Math.max(largest, scores[j]);
+    for (let j = start; j < start + m; j++) sum += weights[j] = Math.exp((scores[j] - largest) / temperature);
+    for (let j = start; j < start + m; j++) weights[j] /= sum;
+  }
+  return weights;
+}
+
+/**
+ * U, σ and Vᵀ of a square map, largest σ first, by the eigenvectors of PᵀP.
+ * A σ below about 1e-8 of the largest is noise; U has a column of zeros there.
+ */
+function decompose(P, n) {
+  const gram = product(transposed(P, n), P, n);
+  const rows = Array.from({ length: n }, (_, i) => Array.from(gram.subarray(i * n, (i + 1) * n)));
+  const eigen = new linear.EigenvalueDecomposition(new linear.Matrix(rows), { assumeSymmetric: true });
+  const sigma = new Float64Array(n), vt = new Float64Array(n * n);
+  for (let c = 0; c < n; c++) {
+    const from = n - 1 - c; // eigenvalues come smallest first
+    sigma[c] = Math.sqrt(Math.max(0, eigen.realEigenvalues[from]));
+    for (let j = 0; j < n; j++) vt[c * n + j] = eigen.eigenvectorMatrix.get(j, from);
+  }
+  const u = product(P, transposed(vt, n), n); // U diag(σ)
+  for (let c = 0; c < n; c++)
+    for (let i = 0, scale = sigma[c] > 1e-8 * sigma[0] ? 1 / sigma[c] : 0; i < n; i++) u[i * n + c] *= scale;
+  return { u, sigma, vt };
+}
+
+/** The first `rank` terms of Σ σ_i u_i v_iᵀ, (n, n). */
+function rebuild({ u, sigma, vt }, rank) {
+  const n = sigma.length, map = new Float64Array(n * n);
+  for (let i = 0; i < n; i++)
+    for (let c = 0; c < rank; c++)
+      for (let j = 0, factor = u[i * n + c] * sigma[c]; j < n; j++) map[i * n + j] += factor * vt[c * n + j];
+  return map;
+}
+
+/** Frobenius norm. */
+const norm = (a) => Math.sqrt(a.reduce((sum, x) => sum + x * x, 0));
+
+/** ‖a − b‖ / ‖b‖, so that an answer of zeros has error 1. */
+const relativeError = (a, b) => norm(a.map((x, i) => x - b[i])) / norm(b);
+
+/** Entropy in bits. */
+const entropy = (weights) => -weights.reduce((sum, w) => sum + (w > 0 ? w * Math.log2(w) : 0), 0);
+
+/** What a share q of the numbers lie below, interpolated as torch.quantile does. */
+function quantile(numbers, q) {
+  const sorted = Float64Array.from(numbers).sort(), at = q * (sorted.length - 1), below = Math.floor(at);
+  return sorted[below] + (at - below) * ((sorted[below + 1] ?? sorted[below]) - sorted[below]);
+}

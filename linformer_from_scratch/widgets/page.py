@@ -1,0 +1,64 @@
+"""Widgets in a page without a kernel: their still pictures, their state, the scripts that make them live."""
+
+import base64
+import json
+from collections.abc import Iterable
+from html import escape
+from typing import Any
+
+from linformer_from_scratch import widgets
+from linformer_from_scratch.widgets.live import LIVE, LiveWidget, source
+
+PAGE = "body { font: 16px/1.5 system-ui, sans-serif; margin: 1em auto; max-width: 80em; padding: 0 1em }"
+
+
+def again(output: dict[str, Any]) -> LiveWidget | None:
+    """The widget that a notebook's output shows, made again; None where the output shows none.
+
+    Args:
+        output: an output of a code cell, as nbformat reads it.
+    """
+    live = output.get("data", {}).get(LIVE)
+    return live and getattr(widgets, live["widget"])(**live["arguments"])
+
+
+def embedded(widget: LiveWidget) -> str:
+    """HTML of one widget: its still picture until it lives. The page needs `scripts` once, at its end."""
+    png = base64.b64encode(widget.still()).decode()
+    state = json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=_in_text)
+    words = escape(f"{widget.title}. {widget.words}", quote=True)
+    return (
+        f'<div class="live-widget"><img src="data:image/png;base64,{png}" alt="{words}">'
+        f'<script type="application/json">{_inside_a_script(state)}</script></div>'
+    )
+
+
+def scripts(shown: Iterable[type[LiveWidget]]) -> str:
+    """HTML that makes the widgets of these kinds live: each of their parts once, the style, and the host."""
+    parts = {part: source(part) for kind in shown for part in kind.parts()}
+    return (
+        f"<style>{LiveWidget._css}</style>\n"
+        f"<script>{{\nconst PARTS = {_inside_a_script(json.dumps(parts))};\n{source('host')}}}</script>"
+    )
+
+
+def page(shown: Iterable[LiveWidget], title: str = "Widgets", style: str = PAGE) -> str:
+    """A whole page of widgets, to open from disk."""
+    shown = list(shown)
+    body = "\n".join(map(embedded, shown))
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>\n'
+        f"<body><main><h1>{escape(title)}</h1>\n{body}</main>\n"
+        f"{scripts({type(widget) for widget in shown})}\n</body></html>"
+    )
+
+
+def _in_text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    raise TypeError(f"{type(value).__name__} cannot travel in a page")
+
+
+def _inside_a_script(text: str) -> str:
+    return text.replace("</", "<\\/")

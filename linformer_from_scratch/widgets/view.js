@@ -1,0 +1,586 @@
+// What all widgets share: controls, maps, charts, what the hand points at, the colours of the page, the bar below.
+// It is put in front of each widget's own file; PALETTE, from live.py, and the libraries stand in front of it.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element with attributes and children; a function is a listener, null leaves an attribute out. */
+function html(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (value !== null) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+const range = (first, last, step = 1) =>
+  Array.from({ length: Math.floor((last - first) / step + 1.5) }, (_, i) => first + i * step);
+const powersOfTwo = (first, last) => range(first, last).map((i) => 2 ** i);
+const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+const stops = (a, b) => Math.abs(a - b) < 1e-9 * Math.max(1, Math.abs(a));
+
+/** Numbers as Python's f-strings write them. */
+const fixed = (x, digits) => x.toFixed(digits).replace(/^-(?=[0.]*$)/, "");
+const percent = (x) => `${Math.round(100 * x)}%`;
+const thousands = (x) => x.toLocaleString("en-US");
+
+// Data.
+
+const HALVES = new Float32Array(65536); // every float16 there is
+for (let bits = 0; bits < 65536; bits++) {
+  const exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  const size = exponent ? (1 + fraction / 1024) * 2 ** (exponent - 15) : (fraction / 1024) * 2 ** -14;
+  HALVES[bits] = (bits & 32768 ? -1 : 1) * (exponent === 31 ? (fraction ? NaN : Infinity) : size);
+}
+const KINDS = {
+  float32: Float32Array, uint8: Uint8Array, int8: Int8Array, int32: Int32Array, float16: Uint16Array,
+};
+
+/** The numbers of an array that Python packed, flat; its shape stands in model.get("data")[name].shape. */
+function numbers(model, name) {
+  const { dtype, bytes } = model.get("data")[name];
+  const flat = new KINDS[dtype](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+  return dtype === "float16" ? Float32Array.from(flat, (bits) => HALVES[bits]) : flat;
+}
+
+/** The result of the last call, as long as the keys are the same: make is called again when one changes. */
+function remember() {
+  let last = null, result = null;
+  return (keys, make) => {
+    const now = JSON.stringify(keys);
+    if (now !== last) [last, result] = [now, make()];
+    return result;
+  };
+}
+
+// Colours.
+
+/** Whether an element stands on a dark page: the first background behind it that is not see-through. */
+function isOnDark(element) {
+  for (let behind = element; behind; behind = behind.parentElement ?? behind.getRootNode().host) {
+    const [r, g, b, opacity = 1] = getComputedStyle(behind).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0, 0];
+    if (opacity > 0.5) return 0.2126 * r + 0.7152 * g + 0.0722 * b < 110;
+  }
+  return false;
+}
+
+/** 256 colours as pixels, from the lowest value to the highest. */
+function shadesOf(interpolate) {
+  return Uint32Array.from({ length: 256 }, (_, i) => {
+    const { r, g, b } = d3.rgb(interpolate(i / 255));
+    return 0xff000000 | (b << 16) | (g << 8) | r;
+  });
+}
+
+const DARK_BLUES = d3.interpolateRgbBasis(["#16181c", "#12386b", "#2a6bb8", "#6fa8e6", "#d6e8ff"]);
+const DARK_REDS = d3.interpolateRgbBasis(["#16181c", "#6b2012", "#c0482c", "#f08a66", "#ffe0d6"]);
+const SHADES = {
+  // Weights: the page's colour is 0. Signed numbers: blue above 0, as weights are, red below.
+  light: { weights: shadesOf(d3.interpolateBlues), signed: shadesOf(d3.interpolateRdBu) },
+  dark: {
+    weights: shadesOf(DARK_BLUES),
+    signed: shadesOf((t) => (t < 0.5 ? DARK_REDS(1 - 2 * t) : DARK_BLUES(2 * t - 1))),
+  },
+};
+
+/** Draw numbers (rows, columns) as pixels; weights run from 0 to limit, signed numbers from −limit to limit. */
+function paint(canvas, values, rows, columns, limit, signed, theme) {
+  Object.assign(canvas, { width: columns, height: rows });
+  const context = canvas.getContext("2d"), image = context.createImageData(columns, rows);
+  const pixels = new Uint32Array(image.data.buffer), shades = SHADES[theme][signed ? "signed" : "weights"];
+  const scale = 255 / (signed ? 2 * limit : limit), zero = signed ? 127.5 : 0.5;
+  for (let p = 0; p < pixels.length; p++) pixels[p] = shades[clamp(values[p] * scale + zero, 0, 255) | 0];
+  context.putImageData(image, 0, 0);
+}
+
+// Controls.
+
+/** A labelled row for a control; its label names the control for everyone. */
+function row(label, control, ...more) {
+  control.id = `lw-${Math.random().toString(36).slice(2)}`;
+  control.dataset.lmSuppressShortcuts = "true"; // on the control itself: else JupyterLab takes the arrow keys
+  return html("div", { class: "lw-control" }, html("label", { for: control.id }, label), control, ...more);
+}
+
+function choose(model, trait, value) {
+  model.set(trait, value);
+  model.save_changes();
+}
+
+/**
+ * A slider over values, with its value beside it and a button that plays it.
+ *
+ * values: in order, or a function that gives them where they change; say: a value in words.
+ */
+function slider(model, trait, { label, values, say = (value) => thousands(value) }) {
+  const list = () => (typeof values === "function" ? values() : values);
+  const input = html("input", { type: "range", min: 0, step: 1, input: () => choose(model, trait, list()[+input.value]) });
+  const output = html("output", { "aria-hidden": "true" });
+  const button = html("button", { type: "button", click: () => (timer ? stop() : play()) });
+  button.dataset.lmSuppressShortcuts = "true";
+  let timer = 0;
+  const show = () => button.replaceChildren(timer ? "❚❚" : "▶", html("span", { class: "lw-hidden" }, `${timer ? "Stop" : "Play"} ${label}`));
+  const stop = () => { clearInterval(timer); timer = 0; show(); };
+  const play = () => {
+    const pace = matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : 125; // 8 pictures a second
+    timer = setInterval(() => choose(model, trait, list()[(+input.value + 1) % list().length]), pace);
+    show();
+  };
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== " ") return;
+    event.preventDefault();
+    if (timer) stop(); else play();
+  });
+  const element = row(label, input, output, button);
+  show();
+  return {
+    element, stop,
+    refresh() {
+      const all = list(), value = model.get(trait);
+      const at = all.findIndex((other) => other === value || stops(other, value));
+      input.max = String(all.length - 1);
+      input.value = String(at < 0 ? nearest(all, value) : at);
+      output.textContent = say(value);
+      input.setAttribute("aria-valuetext", say(value));
+    },
+  };
+}
+
+/** Place of the value that lies nearest. */
+const nearest = (values, value) =>
+  values.reduce((best, other, i) => (Math.abs(other - value) < Math.abs(values[best] - value) ? i : best), 0);
+
+/** A menu over choices: value -> what is shown. */
+function menu(model, trait, { label, choices = () => model.get("choices")[trait], wide = false }) {
+  const select = html("select", { change: () => choose(model, trait, Object.entries(choices())[select.selectedIndex][0]) });
+  const element = row(label, select);
+  if (wide) element.classList.add("lw-wide");
+  return {
+    element,
+    refresh() {
+      const all = Object.entries(choices());
+      if (select.length !== all.length) select.replaceChildren(...all.map(([, shown]) => html("option", {}, shown)));
+      select.selectedIndex = all.findIndex(([value]) => value === String(model.get(trait)));
+    },
+  };
+}
+
+/** A box to tick. */
+function tick(model, trait, { label }) {
+  const input = html("input", { type: "checkbox", change: () => choose(model, trait, input.checked) });
+  return { element: row(label, input), refresh: () => { input.checked = model.get(trait); } };
+}
+
+/** A field for the learner's own words, sent on Enter; without a kernel it says that it needs the notebook. */
+function field(model, trait, { label }) {
+  const input = html("input", { type: "text", change: () => choose(model, trait, input.value) });
+  if (model.alone) Object.assign(input, { disabled: true, title: "Your own text needs the notebook." });
+  const element = row(label, input, ...(model.alone ? [html("span", {}, "your own text needs the notebook")] : []));
+  element.classList.add("lw-wide");
+  return { element, refresh: () => { input.value = model.get(trait); } };
+}
+
+/**
+ * Layer and head in one grid, a row for each layer, shaded by what matters; arrow keys walk in it.
+ *
+ * shade: (layer, head) -> 0 … 1; say: (layer, head) -> words; both counted from 1.
+ */
+function headGrid(model, { label = "Layer and head", layers = 6, heads = 12, shade, say }) {
+  const grid = html("div", { class: "lw-heads", role: "radiogroup", "aria-label": label });
+  const buttons = [];
+  grid.append(html("span", {}), ...range(1, heads).map((head) => html("span", { "aria-hidden": "true" }, head)));
+  const go = (layer, head) => {
+    model.set("layer", layer);
+    model.set("head", head);
+    model.save_changes();
+  };
+  for (const layer of range(1, layers)) {
+    grid.append(html("span", { "aria-hidden": "true" }, layer));
+    for (const head of range(1, heads)) {
+      const button = html("button", { type: "button", role: "radio", click: () => go(layer, head) });
+      button.dataset.lmSuppressShortcuts = "true";
+      button.addEventListener("keydown", (event) => {
+        const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
+        if (!down && !right) return;
+        event.preventDefault();
+        const to = [clamp(layer + down, 1, layers), clamp(head + right, 1, heads)];
+        go(to[0], to[1]);
+        buttons[(to[0] - 1) * heads + to[1] - 1].focus();
+      });
+      buttons.push(button);
+      grid.append(button);
+    }
+  }
+  const caption = html("div", { "aria-hidden": "true" }, `${label} (layers down, heads across)`);
+  return {
+    element: html("div", {}, caption, grid),
+    refresh(theme) {
+      buttons.forEach((button, i) => {
+        const layer = Math.floor(i / heads) + 1, head = (i % heads) + 1;
+        const chosen = model.get("layer") === layer && model.get("head") === head;
+        const words = `Layer ${layer}, head ${head}${say ? `: ${say(layer, head)}` : ""}`;
+        button.setAttribute("aria-checked", String(chosen));
+        button.setAttribute("aria-label", words);
+        button.title = words;
+        button.tabIndex = chosen ? 0 : -1;
+        const pixel = SHADES[theme].weights[clamp(255 * (shade ? shade(layer, head) : 0), 0, 255) | 0];
+        button.style.background = `rgb(${pixel & 255}, ${(pixel >> 8) & 255}, ${(pixel >> 16) & 255})`;
+      });
+    },
+  };
+}
+
+// Pictures.
+
+/** A picture with its title; the readout below the widget is its description. */
+function figure(stage, title, note) {
+  const heading = html("b", {}, title), small = html("span", {}, note);
+  const element = html("figure", {}, html("figcaption", {}, heading, small));
+  stage.append(element);
+  return { element, heading, small };
+}
+
+const LENS = 3; // cells on each side of the one that is pointed at
+const [GAP, LEAST_SIDE, MOST_SIDE] = [1.6, 16, 26]; // em, of maps beside each other
+const READABLE = 13; // px of a cell from which on every token is named beside its row
+
+/**
+ * A map of n × m numbers. It names what is pointed at, by pointer or by arrow keys, and marks row and column.
+ *
+ * abreast: how many maps stand beside each other where there is room; rows, columns: () -> names of the tokens (or slots); pick: (i, j) called on a click or Enter;
+ * hover: shared by maps of the same tokens, so that pointing at one points at all; read: (value, i, j) -> words.
+ */
+function heatMap(stage, { title, note = "queries down, keys across", abreast = 3, rows, columns = rows, hover, pick, read, signed = false }) {
+  const { element, heading, small } = figure(stage, title, note);
+  const canvas = html("canvas", { role: "img", "aria-label": title });
+  const overlay = document.createElementNS(SVG, "svg");
+  overlay.setAttribute("aria-hidden", "true");
+  const frame = html("div", { class: "lw-frame", tabindex: 0, role: "group" }, canvas, overlay);
+  frame.dataset.lmSuppressShortcuts = "true";
+  const scale = html("canvas", { "aria-hidden": "true" }), least = html("span"), most = html("span");
+  element.append(frame, html("div", { class: "lw-scale" }, least, scale, most));
+  const tip = html("div", { class: "lw-tip", hidden: "" });
+  element.append(tip);
+  element.style.position = "relative";
+  const map = { values: new Float64Array(0), n: 0, m: 0, limit: 1, query: -1, theme: "light" };
+  hover ??= pointing();
+
+  const cellAt = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const j = Math.floor(((event.clientX - box.left) / box.width) * map.m);
+    const i = Math.floor(((event.clientY - box.top) / box.height) * map.n);
+    return i >= 0 && j >= 0 && i < map.n && j < map.m ? { i, j } : null;
+  };
+  frame.addEventListener("pointermove", (event) => hover.point(cellAt(event), map));
+  frame.addEventListener("pointerdown", (event) => hover.point(cellAt(event), map));
+  frame.addEventListener("pointerleave", () => hover.point(null, map));
+  frame.addEventListener("blur", () => hover.point(null, map));
+  frame.addEventListener("click", (event) => {
+    const cell = cellAt(event);
+    if (cell && pick) pick(cell.i, cell.j);
+  });
+  frame.addEventListener("keydown", (event) => {
+    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
+    const { i, j } = hover.cell ?? { i: Math.max(0, map.query), j: 0 };
+    if (event.key === "Enter" && pick) pick(i, j);
+    else if (event.key === "Escape") hover.point(null, map);
+    else if (down || right) hover.point({ i: clamp(i + down, 0, map.n - 1), j: clamp(j + right, 0, map.m - 1) }, map);
+    else return;
+    event.preventDefault();
+  });
+
+  function mark() {
+    const at = hover.cell && hover.cell.i < map.n && hover.cell.j < map.m ? hover.cell : null;
+    const box = frame.getBoundingClientRect(), em = parseFloat(getComputedStyle(frame).fontSize) / 16 || 1;
+    const width = box.width / em, height = box.height / em; // in units that grow with the type
+    overlay.setAttribute("viewBox", `0 0 ${width || 1} ${height || 1}`);
+    const colours = PALETTE[map.theme], across = width / map.m, down = height / map.n, picture = d3.select(overlay);
+    picture.selectAll("*").remove();
+    const outline = (x, y, w, h, colour, wide) =>
+      picture.append("rect").attr("x", x).attr("y", y).attr("width", w).attr("height", h)
+        .attr("fill", "none").attr("stroke", colour).attr("stroke-width", wide);
+    if (map.query >= 0) outline(-1, map.query * down - 1, width + 2, down + 2, colours.query, 2);
+    if (at) {
+      outline(0, at.i * down, width, down, colours.query, 1.5);
+      outline(at.j * across, 0, across, height, colours.key, 1.5);
+    }
+    label(picture, rows(), down, at?.i ?? map.query, (text, middle) =>
+      text.attr("x", -7).attr("y", middle).attr("text-anchor", "end").attr("dominant-baseline", "central"), colours.query);
+    label(picture, columns(), across, at?.j ?? -1, (text, middle) =>
+      text.attr("transform", `translate(${middle + 3}, -6) rotate(-50)`), colours.key);
+    point(at, { width, height, across, down });
+  }
+
+  function label(picture, names, pitch, marked, place, colour) {
+    if (map.named)
+      names.forEach((name, i) => {
+        const text = place(picture.append("text").text(shorten(name)), (i + 0.5) * pitch).style("font-size", `${clamp(0.75 * pitch, 12, 15)}px`);
+        if (i === marked) text.style("font-weight", "bold").style("fill", colour);
+      });
+  }
+
+  function point(at, { width, height, across, down }) {
+    tip.hidden = !at || hover.source !== map;
+    if (tip.hidden) return;
+    const value = map.values[at.i * map.m + at.j], from = rows()[at.i], to = columns()[at.j];
+    tip.replaceChildren(read ? read(value, at.i, at.j) : `“${from}” reads “${to}”: ${fixed(value, 3)}`);
+    if (!map.named) tip.append(lens(at));
+    const left = frame.offsetLeft + (((at.j + 1) * across) / width) * frame.offsetWidth;
+    const top = frame.offsetTop + (((at.i + 1) * down) / height) * frame.offsetHeight;
+    Object.assign(tip.style, { left: `${left + 10}px`, top: `${top + 10}px` });
+    const over = tip.getBoundingClientRect().right - document.documentElement.clientWidth;
+    if (over > 0) tip.style.left = `${left - over}px`;
+  }
+
+  /** The cells around the one that is pointed at, large, with the names of their rows and columns. */
+  function lens(at) {
+    const size = 16, window_ = (middle, count) => range(Math.max(0, middle - LENS), Math.min(count - 1, middle + LENS));
+    const is = window_(at.i, map.n), js = window_(at.j, map.m);
+    const picture = d3.create("svg:svg").attr("aria-hidden", "true").attr("viewBox", `0 0 ${96 + js.length * size + 56} ${66 + is.length * size}`)
+      .style("width", "14em").style("display", "block");
+    const shades = SHADES[map.theme][map.signed ? "signed" : "weights"];
+    is.forEach((i, y) => {
+      picture.append("text").text(shorten(rows()[i], 12)).attr("x", 90).attr("y", 66 + (y + 0.75) * size).attr("text-anchor", "end")
+        .style("font-weight", i === at.i ? "bold" : null);
+      js.forEach((j, x) => {
+        const scaled = map.values[i * map.m + j] / map.limit, pixel = shades[clamp(255 * (map.signed ? (scaled + 1) / 2 : scaled), 0, 255) | 0];
+        picture.append("rect").attr("x", 96 + x * size).attr("y", 66 + y * size).attr("width", size).attr("height", size)
+          .attr("fill", `rgb(${pixel & 255}, ${(pixel >> 8) & 255}, ${(pixel >> 16) & 255})`)
+          .attr("stroke", i === at.i && j === at.j ? PALETTE[map.theme].key : "none").attr("stroke-width", 3);
+      });
+    });
+    js.forEach((j, x) => picture.append("text").text(shorten(columns()[j], 9)).attr("transform", `translate(${104 + x * size}, 60) rotate(-45)`)
+      .style("font-weight", j === at.j ? "bold" : null));
+    return picture.node();
+  }
+
+  hover.listen(mark);
+  return {
+    element, canvas, values: () => map.values,
+    /** Show numbers (n, m); limit is the number of the strongest colour; query marks a row. */
+    show(values, n, m, { limit, theme, query = -1, title: now = title, note: below = note, signed: both = signed, square = n === m }) {
+      Object.assign(map, { values, n, m, limit, theme, query, signed: both });
+      heading.textContent = now;
+      small.textContent = below;
+      canvas.setAttribute("aria-label", `${now}; ${below}`);
+      frame.setAttribute("aria-label", `${now}: arrow keys walk from cell to cell${pick ? ", Enter takes the row as query" : ""}`);
+      const room = element.parentElement.clientWidth / (parseFloat(getComputedStyle(element).fontSize) || 16);
+      const side = clamp((room - GAP * (abreast - 1)) / abreast, LEAST_SIDE, MOST_SIDE);
+      const wide = Math.min(side * (square ? 1 : clamp(m / n, 0.05, 1)), room);
+      map.named = (Math.min(side, room - 7) * 16) / Math.max(n, m) >= READABLE;
+      const width = map.named ? Math.min(wide, room - 7) : wide;
+      Object.assign(frame.style, { width: `${width}em`, height: `${square ? width : Math.min(side, room)}em` });
+      Object.assign(frame.style, map.named ? { marginLeft: "6.5em", marginTop: "5.5em" } : { marginLeft: "", marginTop: "" });
+      paint(canvas, values, n, m, limit, both, theme);
+      const steps = Float64Array.from({ length: 96 }, (_, i) => (both ? (2 * i) / 95 - 1 : i / 95) * limit);
+      paint(scale, steps, 1, 96, limit, both, theme);
+      least.textContent = both ? `−${short(limit)}` : "0";
+      most.textContent = short(limit);
+      mark();
+    },
+  };
+}
+
+/** A token that is too long for its place, cut. */
+const shorten = (name, length = 13) => (name.length > length ? `${name.slice(0, length - 1)}…` : name);
+
+/** A number in at most three digits. */
+const short = (x) => String(+x.toPrecision(2));
+
+/** The cell that is pointed at, for all who listen. */
+function pointing() {
+  const listeners = [];
+  return {
+    cell: null, source: null,
+    listen(listener) { listeners.push(listener); },
+    point(cell, source) {
+      if (JSON.stringify(cell) === JSON.stringify(this.cell) && source === this.source) return;
+      Object.assign(this, { cell, source });
+      listeners.forEach((listener) => listener());
+    },
+  };
+}
+
+/** The text itself: the tokens of the row and column that are pointed at are marked; a click picks a query. */
+function sentence(stage, { tokens, hover, query = () => -1, pick }) {
+  const element = html("p", { class: "lw-text" });
+  let spans = [], shown = null;
+  stage.append(element);
+  function mark() {
+    spans.forEach((span, i) => {
+      span.classList.toggle("lw-row", i === hover.cell?.i);
+      span.classList.toggle("lw-column", i === hover.cell?.j);
+      if (pick) span.setAttribute("aria-pressed", String(i === query()));
+    });
+  }
+  hover.listen(mark);
+  return {
+    element,
+    refresh() {
+      if (shown !== tokens()) {
+        shown = tokens();
+        spans = shown.map((token, i) => (pick ? html("button", { type: "button", click: () => pick(i) }, token) : html("span", {}, token)));
+        element.replaceChildren(...spans.flatMap((span) => [span, " "]));
+      }
+      mark();
+    },
+  };
+}
+
+/**
+ * A chart of lines, bars and axes, as wide as its place; draw receives an empty group and its size in units
+ * that grow with the type, so that 14 units are always 0.875em.
+ */
+function chart(stage, { title, note = "", width = 46, height = 12, margin = { top: 14, right: 20, bottom: 44, left: 64 } }) {
+  const { element, heading, small } = figure(stage, title, note);
+  element.classList.add("lw-chart");
+  element.style.maxWidth = `${width}em`;
+  const picture = d3.select(element).append("svg").attr("role", "img");
+  return {
+    element, margin,
+    svg: picture.node(),
+    show(draw, { title: now = title, note: below = note } = {}) {
+      heading.textContent = now;
+      small.textContent = below;
+      picture.attr("aria-label", `${now} ${below}`);
+      const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1;
+      const wide = (element.clientWidth || 320) / em, high = height * 16;
+      picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${height}em`);
+      picture.selectAll("*").remove();
+      const group = picture.append("g").attr("transform", `translate(${margin.left}, ${margin.top})`);
+      draw(group, wide - margin.left - margin.right, high - margin.top - margin.bottom);
+    },
+  };
+}
+
+/** Axes of a chart, with what they measure; the left one draws its grid. */
+function axes(group, x, y, { width, height, across = "", up = "", xTicks = null, yTicks = null, xFormat = null, yFormat = null }) {
+  const below = d3.axisBottom(x).tickSizeOuter(0), left = d3.axisLeft(y).tickSize(-width).tickSizeOuter(0);
+  if (xTicks) below.tickValues(xTicks); else below.ticks(Math.max(2, width / 90));
+  if (yTicks) left.tickValues(yTicks); else left.ticks(Math.max(2, height / 40));
+  if (xFormat) below.tickFormat(xFormat);
+  if (yFormat) left.tickFormat(yFormat);
+  group.append("g").attr("transform", `translate(0, ${height})`).call(below);
+  group.append("g").call(left);
+  group.append("text").attr("class", "lw-quiet").attr("x", width / 2).attr("y", height + 38).attr("text-anchor", "middle").text(across);
+  group.append("text").attr("class", "lw-quiet").attr("x", 0).attr("y", -4).text(up);
+}
+
+/** Let a drag on an element say where it is: at(x in units of its view box). */
+function dragged(svg, at) {
+  const say = (event) => {
+    const box = svg.getBoundingClientRect();
+    at(((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width);
+  };
+  svg.style.cursor = "ew-resize";
+  svg.addEventListener("pointerdown", (event) => {
+    svg.setPointerCapture(event.pointerId);
+    say(event);
+  });
+  svg.addEventListener("pointermove", (event) => svg.hasPointerCapture(event.pointerId) && say(event));
+}
+
+// The widget itself.
+
+/** A value as Python writes it. */
+function python(value) {
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `(${value.map(python).join(", ")})`;
+  if (typeof value === "number") return String(value);
+  return value.includes("'") ? `"${value}"` : `'${value}'`;
+}
+
+/** The text that makes the widget as it stands now, in a notebook. */
+function stateText(model) {
+  const changed = Object.entries(model.get("defaults")).filter(([name, value]) => JSON.stringify(model.get(name)) !== JSON.stringify(value));
+  return `${model.get("name")}(${changed.map(([name]) => `${name}=${python(model.get(name))}`).join(", ")})`;
+}
+
+/** A copy of what is shown now, which stays; canvases carry their pixels along. */
+function frozen(stage, words) {
+  const copy = stage.cloneNode(true), canvases = stage.querySelectorAll("canvas");
+  copy.querySelectorAll("canvas").forEach((canvas, i) => canvas.getContext("2d").drawImage(canvases[i], 0, 0));
+  copy.querySelectorAll("button").forEach((button) => button.replaceWith(html("span", {}, button.textContent)));
+  copy.querySelectorAll("[tabindex]").forEach((element) => element.removeAttribute("tabindex"));
+  copy.querySelectorAll(".lw-tip").forEach((element) => element.remove());
+  return html("section", { class: "lw-pinned", "aria-label": "Pinned" }, html("b", {}, "Pinned: "), words, copy);
+}
+
+/**
+ * A widget from its parts. make({ model, stage, theme }) puts pictures on the stage and returns
+ * controls: what was made above, in reading order; draw: (theme) -> the line of numbers, or { refusal: why there is
+ * nothing to draw }, and then the picture stays; numbers: what tests look at.
+ */
+function widget(make) {
+  function render({ model, el }) {
+    const controls = html("div", { class: "lw-controls" }), stage = html("div", { class: "lw-stage" });
+    const words = html("div", { class: "lw-words", id: `lw-${Math.random().toString(36).slice(2)}`, role: "status" });
+    const note = html("span", { role: "status" }), pins = html("div");
+    const bar = html("div", { class: "lw-bar" },
+      html("button", { type: "button", click: pin }, "Pin"), html("button", { type: "button", click: reset }, "Reset"),
+      html("button", { type: "button", click: copy }, "Copy state"), note);
+    const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, controls, stage, words, bar, pins);
+    el.append(root);
+    const made = make({ model, stage });
+    controls.append(...made.controls.map((control) => control.element));
+    root.numbers = made.numbers;
+    root.pictures = 0; // drawn so far
+
+    let waiting = 0, theme = "", wide = -1;
+    function look() {
+      const now = isOnDark(el) ? "dark" : "light";
+      if (now === theme) return false;
+      theme = now;
+      for (const [name, colour] of Object.entries(PALETTE[theme])) if (typeof colour === "string") root.style.setProperty(`--${name}`, colour);
+      root.style.colorScheme = theme;
+      return true;
+    }
+    function draw() {
+      waiting = 0;
+      wide = stage.clientWidth;
+      look();
+      made.controls.forEach((control) => control.refresh(theme));
+      const refusal = model.get("refusal");
+      const said = refusal ? { refusal } : made.draw(theme);
+      words.classList.toggle("lw-refused", Boolean(said.refusal));
+      words.textContent = said.refusal ?? said;
+      stage.querySelectorAll("[role=img]").forEach((picture) => picture.setAttribute("aria-describedby", words.id));
+      root.pictures += 1;
+    }
+    const soon = () => { waiting ||= requestAnimationFrame(draw); };
+    const events = [...Object.keys(model.get("defaults")), "data", "facts", "refusal"].map((name) => `change:${name}`);
+    events.forEach((event) => model.on(event, soon));
+    const sizes = new ResizeObserver(() => stage.clientWidth !== wide && soon());
+    sizes.observe(stage);
+    const themes = new MutationObserver(() => look() && soon());
+    for (const watched of [document.documentElement, document.body]) themes.observe(watched, { attributes: true });
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", soon);
+    root.addEventListener("keydown", (event) => event.stopPropagation()); // keys in here turn no page
+    draw();
+
+    function pin() {
+      pins.replaceChildren(frozen(stage, `${stateText(model)}. ${words.textContent}`));
+    }
+    function reset() {
+      made.controls.forEach((control) => control.stop?.());
+      for (const [name, value] of Object.entries(model.get("opening"))) model.set(name, value);
+      model.save_changes();
+      pins.replaceChildren();
+      note.textContent = "";
+    }
+    function copy() {
+      note.textContent = stateText(model);
+      navigator.clipboard?.writeText(note.textContent).catch(() => {}); // where it is not allowed, the text stands there
+    }
+    return () => {
+      made.controls.forEach((control) => control.stop?.());
+      events.forEach((event) => model.off(event, soon));
+      sizes.disconnect();
+      themes.disconnect();
+      scheme.removeEventListener("change", soon);
+    };
+  }
+  return { render };
+}
