@@ -11,6 +11,7 @@ from PIL import Image
 
 CLIP = Path(__file__).parents[1] / "chapters" / "scenes" / "media" / "01_attention.mp4"
 WIDGET = "application/vnd.jupyter.widget-view+json"
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
 
 
 def prose(source, kind=None):
@@ -57,7 +58,7 @@ def write(folder, cells):
     for suffix in (".mp4", ".png"):
         shutil.copy(CLIP.with_suffix(suffix), media / f"clip{suffix}")
     path = folder / "09_everything.ipynb"
-    nbformat.write(new_notebook(cells=cells), path)
+    nbformat.write(new_notebook(cells=cells, metadata=KERNEL), path)
     return path
 
 
