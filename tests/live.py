@@ -1,0 +1,157 @@
+"""A widget in a page, moved by hand: controls by key and by pointer, words, numbers, picture."""
+
+import base64
+
+import numpy as np
+from lab import wait_until
+
+from linformer_from_scratch import widgets
+
+# What is seen: the pixels of every canvas, the drawing of every chart, and which control is where.
+PICTURE = """root => {
+    const parts = [...root.querySelectorAll(".lw-stage canvas")].map((canvas) => canvas.toDataURL());
+    parts.push(...[...root.querySelectorAll(".lw-stage svg")].map((svg) => svg.innerHTML));
+    parts.push(...[...root.querySelectorAll(".lw-stage .lw-text")].map((text) => text.innerHTML));
+    return parts.join();
+}"""
+# Name -> its numbers as the bytes of float64, in base64; an object's numbers under "name.key".
+NUMBERS = """root => {
+    const text = (numbers) => {
+        const bytes = new Uint8Array(Float64Array.from(numbers).buffer);
+        let characters = "";
+        for (let i = 0; i < bytes.length; i += 8192)
+            characters += String.fromCharCode(...bytes.subarray(i, i + 8192));
+        return btoa(characters);
+    };
+    const found = {};
+    for (const [name, value] of Object.entries(root.numbers)) {
+        const isList = ArrayBuffer.isView(value) || Array.isArray(value);
+        const parts = isList || typeof value !== "object" ? { [name]: value }
+            : Object.fromEntries(Object.entries(value).map(([key, inner]) => [`${name}.${key}`, inner]));
+        for (const [part, numbers] of Object.entries(parts))
+            found[part] = text(ArrayBuffer.isView(numbers) ? numbers : [numbers].flat(Infinity));
+    }
+    return found;
+}"""
+TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# From the key or the click to the frame that shows what it did, milliseconds.
+STOPWATCH = """() => {
+    window.moves = [];
+    const watch = (event) => requestAnimationFrame(() => {
+        const channel = new MessageChannel();
+        channel.port1.onmessage = () => window.moves.push(performance.now() - event.timeStamp);
+        channel.port2.postMessage(0);
+    });
+    for (const kind of ["keydown", "change"]) document.addEventListener(kind, watch, true);
+}"""
+
+
+class Live:
+    """One widget in a page.
+
+    Args:
+        page: of a browser.
+        root: locator of the widget's .lw element.
+    """
+
+    def __init__(self, page, root):
+        self.page, self.root = page, root
+        wait_until(lambda: self.root.count() and self.words(), "a widget")
+
+    def words(self):
+        """The line of numbers."""
+        return self.root.locator(".lw-words").inner_text()
+
+    def picture(self):
+        """All that is drawn."""
+        return self.root.evaluate(PICTURE)
+
+    def numbers(self):
+        """Name, or name.key -> the numbers that the browser computed, flat."""
+        found = self.root.evaluate(NUMBERS)
+        return {name: np.frombuffer(base64.b64decode(text)) for name, text in found.items()}
+
+    def state(self):
+        """Words and picture."""
+        return self.words(), self.picture()
+
+    def after(self, move):
+        """Words and picture once what was waiting is drawn."""
+        move()
+        self.page.evaluate(TWO_FRAMES)
+        return self.state()
+
+    def controls(self):
+        """Name in the page -> locator of every slider, menu, box and field, and of the chosen head."""
+        found = {}
+        for kind in (
+            "input[type=range]",
+            "select",
+            "input[type=checkbox]",
+            "input[type=text]:not(:disabled)",
+        ):
+            for control in self.root.locator(f".lw-controls {kind}").all():
+                found[control.evaluate("it => it.labels[0].textContent")] = control
+        if self.root.locator(".lw-heads").count():
+            found["Layer and head"] = self.root.locator(".lw-heads button[aria-checked=true]")
+        return found
+
+    def moves(self, name, control):
+        """What can be done to a control: a way in words -> a function that does it."""
+        key = self.page.keyboard.press
+        kind = control.evaluate("it => it.type")
+        if name == "Layer and head":
+            cell = self.root.get_by_role("radio", name="Layer 4, head 9")
+
+            def walk():
+                control.focus()
+                key("ArrowDown")
+                key("ArrowRight")
+
+            return {"keys": walk, "a click": cell.click}
+        if kind == "range":
+
+            def click(where):
+                size = control.bounding_box()
+                control.click(position={"x": where * size["width"], "y": size["height"] / 2})
+
+            def press(*keys):
+                control.focus()
+                for one in keys:
+                    key(one)
+
+            return {
+                "ArrowRight": lambda: press("ArrowRight"),
+                "Home": lambda: press("Home"),
+                "End, ArrowLeft": lambda: press("End", "ArrowLeft"),
+                "a click": lambda: click(0.35),
+            }
+        if kind == "select-one":
+
+            def choose(n):
+                control.select_option(index=n)
+
+            def press():
+                control.focus()
+                key("ArrowDown")
+
+            options = control.locator("option").count()
+            return {"ArrowDown": press} | {f"option {n}": lambda n=n: choose(n) for n in range(options)}
+        return {"Space": lambda: (control.focus(), key("Space")), "a click": control.click}
+
+    def as_python(self):
+        """The same widget in Python, made from the text that "Copy state" gives."""
+        self.root.get_by_role("button", name="Copy state").click()
+        text = self.root.locator(".lw-bar [role=status]").inner_text()
+        return eval(text, vars(widgets))
+
+    def differences(self, widget):
+        """Where the page's words and numbers are not those of a Python widget, in words."""
+        found = [] if self.words() == widget.words else [f"{self.words()!r} is not {widget.words!r}"]
+        for name, seen in self.numbers().items():
+            attribute, _, key = name.partition(".")
+            held = getattr(widget, attribute)
+            held = np.asarray(held[key] if key else held, dtype=float).ravel()
+            if held.shape != seen.shape or not np.allclose(held, seen, rtol=1e-4, atol=1e-4, equal_nan=True):
+                found.append(f"{name} has other numbers")
+        return found
