@@ -115,7 +115,7 @@ def test_a_prediction_stays_a_prediction(path):
         assert (tagged, hidden) == (cell in answers, cell in answers), cell.source
 
 
-RAW = re.compile(r"tensor\(|torch\.Size|[\[({]['\"]|[\[(](?:True|False)\b")
+RAW = re.compile(r"tensor\(|torch\.Size|(?<!\w)[\[({]['\"]|[\[(](?:True|False)\b")
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
