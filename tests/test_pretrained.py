@@ -31,6 +31,7 @@ from linformer_from_scratch.pretrained import (
     random_weights,
     stored_heads,
     stored_maps,
+    stored_tokens,
     tokenize,
     tokens,
     weights,
@@ -194,8 +195,9 @@ def test_stored_maps_are_the_live_ones_in_half_precision(sentence):
 
 
 def test_stored_heads_are_the_live_ones_in_half_precision():
-    text = documents()["assignment"]
-    found = encode(tokenize(text, 128))
+    ids = tokenize(documents()["assignment"], 128)
+    found = encode(ids)
+    assert stored_tokens() == [vocabulary()[i] for i in ids]
     for (layer, head), stored in stored_heads().items():
         for role in ("q", "k", "v"):
             live = getattr(found, role)[layer - 1, head - 1]

