@@ -33,7 +33,8 @@ export default widget(({ model, stage }) => {
   function bars(sigma, rank) {
     return (group, width, height) => {
       const x = d3.scaleLinear([0.5, n + 0.5], [0, width]), y = d3.scalePow([0, sigma[0]], [height, 0]).exponent(0.5);
-      axes(group, x, y, { width, height, across: "index of the singular value; drag to set r", xTicks: [1, ...range(n / 4, n, n / 4)] });
+      axes(group, x, y, { width, height, across: "index of the singular value; drag to set r", xTicks: [1, ...range(n / 4, n, n / 4)],
+        yTicks: [0, sigma[0] / 16, sigma[0] / 4, sigma[0]], yFormat: (s) => fixed(s, 2) });
       for (const [kept, from, to] of [[true, 0, rank], [false, rank, n]])
         group.append("path").attr("class", kept ? "kept" : "lost").attr("fill", `var(--${kept ? "query" : "key"})`)
           .attr("d", Array.from(sigma.subarray(from, to), (s, i) => `M${x(from + i + 0.6)},${height}V${Math.min(y(s), height - 1)}H${x(from + i + 1.4)}V${height}Z`).join(""));
@@ -82,7 +83,9 @@ export default widget(({ model, stage }) => {
       text.refresh();
       const lost = parts.sigma.subarray(rank), frobenius = norm(difference);
       const spectral = rank < n ? spectralNorm(difference, transposed(parts.vt.subarray(rank * n, (rank + 1) * n), 1)) : 0;
-      Object.assign(numbersNow, { P, rebuilt: map, sigma: parts.sigma, error: [frobenius, spectral] });
+      const isUnique = rank === n || parts.sigma[rank - 1] - parts.sigma[rank] > 1e-4; // else there are several best maps
+      Object.assign(numbersNow, { P, sigma: parts.sigma, error: [frobenius, spectral], rebuilt: map });
+      if (!isUnique) delete numbersNow.rebuilt;
       const squares = parts.sigma.map((s) => s * s), total = squares.reduce((a, b) => a + b), sum = parts.sigma.reduce((a, b) => a + b);
       const nats = Math.LN2 * entropy(parts.sigma.map((s) => s / sum));
       return (

@@ -56,13 +56,13 @@ function remember() {
 
 // Colours.
 
-/** Whether an element stands on a dark page: the first background behind it that is not see-through. */
-function isOnDark(element) {
+/** The colour behind an element, [red, green, blue]: the first background that is not see-through, or white. */
+function paperBehind(element) {
   for (let behind = element; behind; behind = behind.parentElement ?? behind.getRootNode().host) {
     const [r, g, b, opacity = 1] = getComputedStyle(behind).backgroundColor.match(/[\d.]+/g)?.map(Number) ?? [0, 0, 0, 0];
-    if (opacity > 0.5) return 0.2126 * r + 0.7152 * g + 0.0722 * b < 110;
+    if (opacity > 0.5) return [r, g, b];
   }
-  return false;
+  return [255, 255, 255];
 }
 
 /** 256 colours as pixels, from the lowest value to the highest. */
@@ -529,10 +529,11 @@ function widget(make) {
 
     let waiting = 0, theme = "", wide = -1;
     function look() {
-      const now = isOnDark(el) ? "dark" : "light";
-      if (now === theme) return false;
-      theme = now;
-      for (const [name, colour] of Object.entries(PALETTE[theme])) if (typeof colour === "string") root.style.setProperty(`--${name}`, colour);
+      const [r, g, b] = paperBehind(el), paper = `rgb(${r}, ${g}, ${b})`;
+      if (root.style.getPropertyValue("--paper") === paper) return false;
+      theme = 0.2126 * r + 0.7152 * g + 0.0722 * b < 110 ? "dark" : "light";
+      const { lines, ...colours } = PALETTE[theme];
+      for (const [name, colour] of Object.entries({ ...colours, paper })) root.style.setProperty(`--${name}`, colour);
       root.style.colorScheme = theme;
       return true;
     }
@@ -553,8 +554,8 @@ function widget(make) {
     events.forEach((event) => model.on(event, soon));
     const sizes = new ResizeObserver(() => stage.clientWidth !== wide && soon());
     sizes.observe(stage);
-    const themes = new MutationObserver(() => look() && soon());
-    for (const watched of [document.documentElement, document.body]) themes.observe(watched, { attributes: true });
+    const themes = new MutationObserver(() => [0, 300].forEach((wait) => setTimeout(() => look() && soon(), wait))); // a sheet loads
+    for (const watched of [document.documentElement, document.body, document.head]) themes.observe(watched, { attributes: true, childList: true });
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", soon);
     root.addEventListener("keydown", (event) => event.stopPropagation()); // keys in here turn no page
