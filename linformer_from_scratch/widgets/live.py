@@ -145,9 +145,9 @@ class LiveWidget(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = super()._repr_mimebundle_(**kwargs)
-        live = {"widget": type(self).__name__, "arguments": self.arguments()}
-        data |= {"text/plain": repr(self), "image/png": self.still(), LIVE: live}
-        return data, metadata | {"image/png": {"alt": f"{self.title}. {self.words}"}}
+        data |= {"text/plain": repr(self), "image/png": self.still(), LIVE: {"widget": type(self).__name__}}
+        # Arguments may be measured: in the metadata they stand where outputs are not compared.
+        return data, metadata | {"image/png": {"alt": f"{self.title}. {self.words}"}, LIVE: self.arguments()}
 
 
 @cache

@@ -19,7 +19,7 @@ def again(output: dict[str, Any]) -> LiveWidget | None:
         output: an output of a code cell, as nbformat reads it.
     """
     live = output.get("data", {}).get(LIVE)
-    return live and getattr(widgets, live["widget"])(**live["arguments"])
+    return live and getattr(widgets, live["widget"])(**output["metadata"][LIVE])
 
 
 def embedded(widget: LiveWidget) -> str:
