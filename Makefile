@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
 	-q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 tests chapters solutions
-LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/python tools/javascript/check.py
 
 # Nothing leads a Python out of .venv: as in tools/course.py.
 unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE PYTHONSTARTUP PYTHONINSPECT
@@ -32,7 +32,7 @@ test-floor: python ## the unit tests with the oldest torch that pyproject.toml a
 	@$(PYTHON) tools/course.py install --with test --floor
 	@build/floor/bin/python -m pytest -q -n 2 --dist loadfile -m "not browser" tests
 
-lint: python ## ruff, notebooks included, and the types of the package
+lint: python ## ruff, notebooks included, the types of the package, and of its JavaScript where there is npm
 	@$(PYTHON) tools/course.py install --with test
 	@$(LINT)
 

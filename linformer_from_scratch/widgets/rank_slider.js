@@ -20,7 +20,7 @@ export default widget(({ model, stage }) => {
     if (preset === "untrained") return ofHead([untrained.subarray(0, half), untrained.subarray(half)], layer);
     if (preset === "random") return Float64Array.from(random);
     if (preset === "local") return Float64Array.from({ length: n * n }, (_, p) => -Math.abs(Math.floor(p / n) - (p % n)) / 2);
-    if (preset === "induction") return Float64Array.from({ length: n * n }, (_, p) => 6 * (Math.floor(p / n) - (p % n) === period - 1));
+    if (preset === "induction") return Float64Array.from({ length: n * n }, (_, p) => (Math.floor(p / n) - (p % n) === period - 1 ? 6 : 0));
     const real = ofHead([queries, keys], place);
     return preset === "head" ? real : real.map((_, p) => real[p - (p % n) + order[p]]);
   }

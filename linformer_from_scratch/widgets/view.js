@@ -185,6 +185,9 @@ function field(model, trait, { label }) {
  * Layer and head in one grid, a row for each layer, shaded by what matters; arrow keys walk in it.
  *
  * shade: (layer, head) -> 0 … 1; say: (layer, head) -> words; both counted from 1.
+ *
+ * @param {{label?: string, layers?: number, heads?: number, shade?: (layer: number, head: number) => number,
+ *   say?: (layer: number, head: number) => string}} options
  */
 function headGrid(model, { label = "Layer and head", layers = 6, heads = 12, shade, say }) {
   const grid = html("div", { class: "lw-heads", role: "radiogroup", "aria-label": label });
@@ -250,6 +253,10 @@ const READABLE = 13; // px of a cell from which on every token is named beside i
  *
  * abreast: how many maps stand beside each other where there is room; rows, columns: () -> names of the tokens (or slots); pick: (i, j) called on a click or Enter;
  * hover: shared by maps of the same tokens, so that pointing at one points at all; read: (value, i, j) -> words.
+ *
+ * @param {HTMLElement} stage
+ * @param {{title: string, rows: () => string[], columns?: () => string[], note?: string, abreast?: number, hover?: any,
+ *   pick?: (i: number, j: number) => void, read?: (value: number, i: number, j: number) => string, signed?: boolean}} options
  */
 function heatMap(stage, { title, note = "queries down, keys across", abreast = 3, rows, columns = rows, hover, pick, read, signed = false }) {
   const { element, heading, small } = figure(stage, title, note);
@@ -402,7 +409,12 @@ function pointing() {
   };
 }
 
-/** The text itself: the tokens of the row and column that are pointed at are marked; a click picks a query. */
+/**
+ * The text itself: the tokens of the row and column that are pointed at are marked; a click picks a query.
+ *
+ * @param {HTMLElement} stage
+ * @param {{tokens: () => string[], hover: any, query?: () => number, pick?: (i: number) => void}} options
+ */
 function sentence(stage, { tokens, hover, query = () => -1, pick }) {
   const element = html("p", { class: "lw-text" });
   let spans = [], shown = null;
