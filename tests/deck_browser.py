@@ -9,10 +9,13 @@ from playwright.sync_api import Browser, Page
 
 WIDTH, HEIGHT, FOOT = 1280, 720, 50  # CSS pixels; the foot belongs to the slide's number
 
+IS_DRAWN = """(element) => element.checkVisibility({visibilityProperty: true})
+  && !element.closest("aside, mjx-assistive-mml") && !element.parentElement.closest("svg")"""
+
 # What the current slide shows beyond its edges or in its foot, and what is cut off inside its own box.
-OVERFLOW = """([width, height, foot]) => {
-  const isDrawn = (element) => element.checkVisibility({visibilityProperty: true})
-    && !element.closest("aside, mjx-assistive-mml") && !element.parentElement.closest("svg");
+OVERFLOW = (
+    f"([width, height, foot]) => {{ const isDrawn = {IS_DRAWN};"
+    """
   const rows = (text) => {  // a line of text can stick out of the box of its own element
     const range = document.createRange();
     range.selectNodeContents(text);
@@ -37,6 +40,31 @@ OVERFLOW = """([width, height, foot]) => {
     ...(isCut(element) ? [`${name(element)} is cut off`] : []),
   ]);
 }"""
+)
+
+# Text of the current slide whose contrast with its ground is below what reading needs.
+PALE = (
+    f"(least) => {{ const isDrawn = {IS_DRAWN};"
+    """
+  const linear = (part) => part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4;
+  const luminance = ([red, green, blue]) =>
+    0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const ground = (element) => {
+    const [red, green, blue, alpha = 1] = parts(getComputedStyle(element).backgroundColor);
+    return alpha === 1 ? [red, green, blue] : ground(element.parentElement);
+  };
+  const contrast = (element) => {
+    const both = [parts(getComputedStyle(element).color), ground(element)].map(luminance);
+    return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+  };
+  const hasText = (element) =>
+    [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+  return [...document.querySelectorAll("section.present .frame *, .slide-number *")]
+    .filter((element) => isDrawn(element) && hasText(element) && contrast(element) < least)
+    .map((element) => `${element.textContent.trim().slice(0, 40)}: ${contrast(element).toFixed(2)}`);
+}"""
+)
 
 # Formulas that stand in prose as dollars, outside code.
 UNTYPESET = """() => {
@@ -76,6 +104,11 @@ def steps(page: Page) -> Iterator[str]:
         if page.evaluate("Reveal.isLastSlide() && !Reveal.availableFragments().next"):
             return
         page.evaluate("Reveal.next()")
+
+
+def pale(page: Page, least: float = 4.5) -> list[str]:
+    """The texts of the current slide whose contrast is below what reading needs."""
+    return page.evaluate(PALE, least)
 
 
 def overflow(page: Page) -> list[str]:

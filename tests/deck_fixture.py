@@ -70,7 +70,8 @@ def _marked(cell, kind):
 
 def _question(text):
     options = "<li>a part of it</li>" * 4
-    verdicts = f"<li>No. {'Reasons take room on a slide. ' * 4}</li>" * 4
+    wrong, right = (f"<li>{mark} {'Reasons take room on a slide. ' * 4}</li>" for mark in ("✗", "<b>✓</b>"))
+    verdicts = wrong + right + 2 * wrong
     answer = f'<details><summary>Answer</summary><ol type="a">{verdicts}</ol></details>'
     return f'<details name="quiz"><summary>{text}</summary><ol type="a">{options}</ol>{answer}</details>'
 
@@ -105,6 +106,11 @@ FUNCTION = """def double(x):
 print("a line as long as the house allows it to be, one hundred and ten columns", double(double(21)))"""
 TABLE = """<table class="dataframe"><thead><tr><th></th><th>n</th></tr></thead>
 <tbody><tr><th>0</th><td>8</td></tr></tbody></table>"""
+PREDICT = """
+## A question waits for its answer
+
+**Predict.** How much is 6 · 7?
+"""
 CLIP_CELL = """
 ## A clip plays
 
@@ -139,6 +145,10 @@ EVERYTHING = [
     notes(11, "Open it."),
     prose(CLIP_CELL, "slide"),
     notes(15, "Twice."),
+    prose(PREDICT, "slide"),
+    code("6 * 7", result(text_plain="forty-two"), kind="fragment", tags=["answer"]),
+    prose("So it is not 13."),
+    notes(16, "Wrong answer to expect: 13."),
     prose("## Quiz", "slide"),
     code('quiz("09")', widget(text_html=QUIZ), tags=["no-code"]),
     notes(18, "Hands up."),

@@ -1,4 +1,4 @@
-"""Teaching from a real JupyterLab: every key turns the pages wherever the focus is, and the last row can read."""
+"""Teaching from a real JupyterLab: keys turn the pages wherever the focus is, and the last row can read."""
 
 import pytest
 from deck_fixture import code, prose, result, write

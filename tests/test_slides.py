@@ -8,9 +8,10 @@ from pathlib import Path
 import nbformat
 import pytest
 import slides
-from deck_browser import UNTYPESET, open_deck, overflow, steps
-from deck_fixture import EVERYTHING, code, png, prose, result, write
+from deck_browser import UNTYPESET, open_deck, overflow, pale, steps
+from deck_fixture import EVERYTHING, QUIZ, code, png, prose, result, write
 from lab import open_browser
+from pdf_text import pdf_pages, squeezed
 
 from linformer_from_scratch import plots
 
@@ -59,20 +60,21 @@ def test_slides_begin_where_the_notebook_says_and_skipped_cells_are_gone(page):
         "A picture takes the room that is left",
         "A widget leaves its picture, and a way to the live one",
         "A clip plays",
+        "A question waits for its answer",
         "Quiz",
     ]
-    assert page.count("<section") == page.count("</section>") == 7
+    assert page.count("<section") == page.count("</section>") == 8
     assert "secret_module" not in page
 
 
 def test_fragments_stay_fragments(page):
-    assert page.count('<div class="fragment">') == 2
+    assert page.count('<div class="fragment">') == 3
 
 
 def test_notes_are_unfolded_and_stand_before_the_fragments(page):
     assert "<p><strong>For the teacher · minute 2</strong></p>\n<p>Ask first.</p>" in page
     assert page.index("Ask first.") < page.index('<div class="fragment">')
-    assert page.count('<aside class="notes">') == 7
+    assert page.count('<aside class="notes">') == 8
     assert page.count("<details>") == 5, "only the quiz folds"
 
 
@@ -86,10 +88,11 @@ def test_no_code_shows_only_the_output(page):
     assert "heatmaps" in page
 
 
-def test_widgets_show_their_still_pictures_and_link_to_the_live_cell(page):
+def test_widgets_show_their_still_pictures_and_link_to_the_live_cell(page, everything):
     assert slides.WIDGET not in page and "Explorer()" not in page
-    link = '<a class="live" href="http://localhost:8888/lab/tree/chapters/09_everything.ipynb"'
-    assert page.count(link) == 2
+    links = re.findall(r'<a class="live" href="http://127.0.0.1:8888/lab/tree/chapters/([^"]+)"', page)
+    cells = [cell.id for cell in read(everything).cells if "no-code" in cell.metadata.get("tags", [])]
+    assert links == [f"09_everything.ipynb#cell-id={cell}" for cell in cells]
 
 
 def test_links_to_other_notebooks_are_plain_text(page):
@@ -117,12 +120,13 @@ def test_a_missing_clip_is_named_in_one_sentence(tmp_path):
         slides.build(chapter, tmp_path / "out")
 
 
-def test_a_fresh_deck_removes_the_handout_of_the_old_one(tmp_path):
+def test_a_fresh_deck_removes_the_handouts_of_the_old_one(tmp_path):
     chapter = write(tmp_path, [prose("# 09 · A", "slide")])
-    old = slides.build(chapter, tmp_path / "out").with_suffix(".pdf")
-    old.touch()
+    old = slides.handouts(slides.build(chapter, tmp_path / "out")).values()
+    for path in old:
+        path.touch()
     slides.build(chapter, tmp_path / "out")
-    assert not old.exists()
+    assert not any(path.exists() for path in old)
 
 
 def test_the_deck_has_the_colours_of_the_pictures():
@@ -135,12 +139,15 @@ def test_the_index_lists_the_decks_that_were_built(tmp_path):
     chapter = write(tmp_path, EVERYTHING)
     other = tmp_path / "10_unbuilt.ipynb"
     out = tmp_path / "out"
-    slides.build(chapter, out).with_suffix(".pdf").touch()
+    deck = slides.build(chapter, out)
+    for path in slides.handouts(deck).values():
+        path.touch()
     slides.write_index([chapter, other], out)
     index = (out / "index.html").read_text(encoding="utf-8")
     row = [re.sub(r"<[^>]+>", "", line) for line in index.splitlines() if line.startswith("<td>")]
-    assert row == ["09 · Everything", "18", "7", "PDF"]
-    assert 'href="09_everything.html"' in index and 'href="09_everything.pdf"' in index
+    assert row == ["09 · Everything", "18", "8", "students teacher "]
+    links = re.findall(r'<a href="([^"]+)"', index)
+    assert links == ["09_everything.html", "09_everything_students.pdf", "09_everything_teacher.pdf"]
 
 
 # The command.
@@ -180,10 +187,20 @@ def test_without_a_chromium_one_line_says_that_handouts_are_left_out(command, mo
 
 
 @pytest.mark.browser
-def test_the_handout_has_a_page_for_each_slide(command):
+def test_students_and_teacher_get_a_handout_each(command):
     with ThreadPoolExecutor(1) as other:  # a thread can drive one browser, and this one's may be at work
-        handout = other.submit(command).result() / "09_everything.pdf"
-    assert len(re.findall(rb"/Type\s*/Page\b", handout.read_bytes())) == 7
+        out = other.submit(command).result()
+    pages = [pdf_pages(path) for path in slides.handouts(out / "09_everything.html").values()]
+    assert [len(found) for found in pages] == [8, 8]
+    students, teacher = map("".join, pages)
+    for text in ("Predict. How much is 6 · 7?", "5. How much of it?", "a part of it", "$5"):
+        assert squeezed(text) in students and squeezed(text) in teacher, text
+    for text in ("For the teacher", "Wrong answer to expect", "forty-two", "So it is not 13", "6 * 7", "✓"):
+        assert squeezed(text) not in students, text
+        assert squeezed(text) in teacher, text
+    assert "Reasons" not in teacher and "Answer" not in teacher, (
+        "a quiz's answers are a mark beside the option"
+    )
 
 
 # The chapters as lectures.
@@ -250,14 +267,17 @@ def formulas(chapter):
 
 def assert_presentable(browser, chapter, deck):
     """Walk every step of a deck and hold against it whatever a room would stumble over; return the steps."""
-    walked, too_much = [], {}
+    walked, too_much, too_pale = [], {}, {}
     with open_deck(browser, deck) as page:
         for where in steps(page):
             walked.append(where)
             if found := overflow(page):
                 too_much[where] = found
+            if found := pale(page):
+                too_pale[where] = found
             page.wait_for_function(CLIPS_PLAY)
         assert too_much == {}
+        assert too_pale == {}
         assert sum(where.isdigit() for where in walked) == len(slides.slides(read(chapter)))
         assert page.locator(".prose mjx-container, aside mjx-container").count() == formulas(chapter)
         assert page.locator("mjx-merror").count() == 0
@@ -268,8 +288,8 @@ def assert_presentable(browser, chapter, deck):
 
 
 def assert_printable(browser, deck):
-    """The handout shows every slide above its notes, whole."""
-    with open_deck(browser, deck, "?print-pdf") as page:
+    """The teacher's handout shows every slide above its notes, whole."""
+    with open_deck(browser, deck, "?print-pdf=teacher") as page:
         page.wait_for_selector(".pdf-page")
         assert page.evaluate(LOWEST) <= 720
         assert page.evaluate(CUT_NOTES) == []
@@ -279,7 +299,7 @@ def assert_printable(browser, deck):
 @pytest.mark.browser
 def test_the_deck_that_shows_everything_is_presentable(browser, everything, deck):
     walked = assert_presentable(browser, everything, deck)
-    assert {"1", "2", "2.1", "2.2", "7", "7, question 5", "7, answer 5"} <= set(walked)
+    assert {"1", "2", "2.1", "2.2", "7.1", "8", "8, question 5", "8, answer 5"} <= set(walked)
 
 
 @pytest.mark.browser
@@ -357,6 +377,51 @@ def test_the_speaker_sees_the_notes(browser, deck):
         notes.get_by_text("Ask first.").wait_for()
 
 
+WHERE = "Reveal.getIndices().h"
+BUTTON = '<button onclick="this.dataset.pressed = 1">Play</button>'
+CONTROLS = f'<div class="live-widget"><input type="range">{BUTTON}</div>'
+
+
+@pytest.mark.browser
+def test_keys_pressed_in_a_widget_do_not_turn_the_page_until_escape(browser, tmp_path):
+    cells = [prose(f"## Move it\n\n{CONTROLS}", "slide"), prose("## Next", "slide")]
+    with open_deck(browser, slides.build(write(tmp_path, cells), tmp_path / "out")) as page:
+        page.keyboard.press("Tab")
+        for key in ("ArrowRight", "ArrowDown", "PageUp", "End"):
+            page.keyboard.press(key)
+        assert page.locator("input").input_value() == "100"
+        page.keyboard.press("Tab")
+        page.keyboard.press("Space")
+        page.locator("button[data-pressed]").wait_for()
+        assert page.evaluate(WHERE) == 0
+        page.keyboard.press("Escape")
+        page.keyboard.press("PageDown")
+        assert page.evaluate(WHERE) == 1
+
+
+@pytest.mark.browser
+def test_after_a_click_on_a_question_the_keys_turn_the_pages_and_with_tab_space_opens_it(browser, tmp_path):
+    cells = [prose(f"## Quiz\n\n{QUIZ}", "slide"), prose("## Next", "slide")]
+    with open_deck(browser, slides.build(write(tmp_path, cells), tmp_path / "out")) as page:
+        page.locator("summary").first.click()
+        page.keyboard.press("Space")
+        assert page.evaluate(WHERE) == 1
+        page.keyboard.press("ArrowLeft")
+        page.locator("summary").first.focus()
+        page.keyboard.press("Space")
+        page.locator("details:not([open])").first.wait_for()
+        assert page.evaluate(WHERE) == 0
+
+
+@pytest.mark.browser
+def test_text_that_is_hard_to_read_is_found(browser, tmp_path):
+    cells = [
+        prose('## Pale\n\n<p style="color: #777">grey</p> <p style="background: #777">dark</p>', "slide")
+    ]
+    with open_deck(browser, slides.build(write(tmp_path, cells), tmp_path / "out")) as page:
+        assert pale(page) == ["grey: 4.48", "dark: 3.55"]
+
+
 @pytest.mark.browser
 def test_the_room_sees_the_clip_and_not_its_still(browser, deck):
     with open_deck(browser, deck, "#/5") as page:
@@ -365,11 +430,11 @@ def test_the_room_sees_the_clip_and_not_its_still(browser, deck):
 
 
 @pytest.mark.browser
-def test_the_handout_shows_stills_for_clips_all_options_and_all_notes(browser, deck):
-    assert_printable(browser, deck)
-    with open_deck(browser, deck, "?print-pdf") as page:
+@pytest.mark.parametrize(("reader", "notes"), [("students", 0), ("teacher", 8)])
+def test_a_handout_shows_stills_for_clips_and_all_options(browser, deck, reader, notes):
+    with open_deck(browser, deck, f"?print-pdf={reader}") as page:
         page.wait_for_selector(".pdf-page")
         assert page.locator("video").is_hidden()
         assert page.get_by_alt_text("The last moment of the clip").is_visible()
-        assert page.locator("summary + ol:visible").count() == 5, "the options of each question, no answers"
-        assert page.locator(".speaker-notes-pdf").count() == 7
+        assert page.locator("summary + ol:visible").count() == 5, "the options of each question, no reasons"
+        assert page.locator(".speaker-notes-pdf:visible").count() == notes

@@ -1,8 +1,8 @@
 """Decks from the chapters' own cells: python tools/slides.py [01 02 …]
 
 The notebooks' slideshow metadata says which cells a deck shows (see CONTRIBUTING.md). build/slides/ receives
-a page for each deck with all that it needs beside it, so that it opens from disk without a network, and a
-handout as PDF where a Chromium is installed.
+a page for each deck with all that it needs beside it, so that it opens from disk without a network. Where a
+Chromium is installed, two handouts as PDF: one for students without notes and answers, one for the teacher.
 """
 
 import re
@@ -20,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = ROOT / "chapters"
 DECK = Path(__file__).resolve().parent / "deck"
 OUT = ROOT / "build" / "slides"
-LIVE = "http://localhost:8888/lab/tree/chapters/{}.ipynb"  # where `make course` serves a chapter
+LIVE = "http://127.0.0.1:8888/lab/tree/chapters/{}.ipynb"  # where `make course` serves a chapter
+READERS = ("students", "teacher")  # each has a handout of its own
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDED = re.compile(r"<details><summary>(.*?)</summary>(.*)</details>", re.DOTALL)
 MINUTE = re.compile(r"For the teacher · minute (\d+)")
@@ -82,6 +83,7 @@ def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
         if cell.cell_type == "code":
             cell.source = cell.source.replace("\n\n\n", "\n\n")  # a slide has no room for two empty lines
             cell.metadata.output_only = "no-code" in cell.metadata.get("tags", [])
+            cell.metadata.answer = "answer" in cell.metadata.get("tags", [])
             cell.metadata.live = any(WIDGET in output.get("data", {}) for output in cell.outputs)
     return deck
 
@@ -111,23 +113,30 @@ def build(chapter: Path, out: Path) -> Path:
     page, _ = exporter.from_notebook_node(as_deck(notebook, chapter.stem))
     deck = out / f"{chapter.stem}.html"
     deck.write_text(page, encoding="utf-8")
-    deck.with_suffix(".pdf").unlink(missing_ok=True)  # it belonged to the deck before this one
+    for old in handouts(deck).values():
+        old.unlink(missing_ok=True)  # it belonged to the deck before this one
     return deck
+
+
+def handouts(deck: Path) -> dict[str, Path]:
+    """Where the handout of a deck lies, for each of its readers."""
+    return {reader: deck.with_name(f"{deck.stem}_{reader}.pdf") for reader in READERS}
 
 
 def write_index(chapters: list[Path], out: Path) -> None:
     """Write index.html: the decks that lie in the folder, with minutes, slides and handouts."""
     decks = []
     for chapter in chapters:
-        if (out / f"{chapter.stem}.html").exists():
+        deck = out / f"{chapter.stem}.html"
+        if deck.exists():
             notebook = nbformat.read(chapter, as_version=4)
             decks.append(
                 {
-                    "stem": chapter.stem,
+                    "page": deck.name,
                     "title": title(notebook),
                     "minutes": minutes(notebook)[-1],
                     "slides": len(slides(notebook)),
-                    "handout": (out / f"{chapter.stem}.pdf").exists(),
+                    "handouts": {who: path.name for who, path in handouts(deck).items() if path.exists()},
                 }
             )
     template = jinja2.Environment(autoescape=True).from_string((DECK / "decks.html.j2").read_text("utf-8"))
@@ -135,17 +144,18 @@ def write_index(chapters: list[Path], out: Path) -> None:
 
 
 def write_handouts(decks: list[Path], chromium: str) -> None:
-    """Print each deck beside its page as PDF, every slide with its notes below."""
+    """Print the handouts of each deck as PDF beside its page."""
     from playwright.sync_api import sync_playwright  # decks without handouts do not need it
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         page = browser.new_page()
         for deck in decks:
-            page.goto(f"{deck.as_uri()}?print-pdf")
-            page.evaluate("MathJax.startup.promise")
-            page.wait_for_selector(".pdf-page")
-            page.pdf(path=deck.with_suffix(".pdf"), prefer_css_page_size=True, print_background=True)
+            for reader, path in handouts(deck).items():
+                page.goto(f"{deck.as_uri()}?print-pdf={reader}")
+                page.evaluate("MathJax.startup.promise")
+                page.wait_for_selector(".pdf-page")
+                page.pdf(path=path, prefer_css_page_size=True, print_background=True)
         browser.close()
 
 
