@@ -6,16 +6,15 @@ import secrets
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
+from live import LIMIT_S, Live, wait_until
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).parents[1]
-LIMIT_S = 60  # for anything that is waited for: a loaded machine is slow, a broken one is caught all the same
 CHROMIUM_OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -33,25 +32,6 @@ SETTINGS = {
     },  # cells out of sight stay in the page
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
-
-# Of the pixels, since the address of the bytes is withdrawn as soon as there is a newer picture.
-DIGEST = """async image => {
-    if (!image.complete || !image.naturalWidth) return null
-    const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight)
-    const context = canvas.getContext("2d")
-    context.drawImage(image, 0, 0)
-    const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data
-    return new Uint8Array(await crypto.subtle.digest("SHA-256", pixels)).join()
-}"""
-
-
-def wait_until(happens, what):
-    """Return what `happens` returns as soon as that is true."""
-    end = time.monotonic() + LIMIT_S
-    while not (result := happens()):
-        assert time.monotonic() < end, f"waited {LIMIT_S} s for: {what}"
-        time.sleep(0.05)
-    return result
 
 
 @contextmanager
@@ -154,8 +134,18 @@ class Lab:
         wait_until(lambda: last.inner_text().strip("[]: ").isdigit(), "the last cell")
 
     def widget(self, i):
-        """The widget below code cell i."""
-        return Shown(self.page, self.page.locator(".jp-CodeCell").nth(i))
+        """The live widget below code cell i."""
+        return Live(self.page, self.page.locator(".jp-CodeCell").nth(i).locator(".lw"))
+
+    def run(self, i):
+        """Run code cell i; what it prints."""
+        cell = self.page.locator(".jp-CodeCell").nth(i)
+        prompt = cell.locator(".jp-InputPrompt")
+        before = prompt.inner_text()
+        cell.locator(".jp-InputArea-editor").click()
+        self.page.keyboard.press("Control+Enter")
+        wait_until(lambda: (now := prompt.inner_text()) != before and now.strip("[]: ").isdigit(), "a cell")
+        return cell.locator(".jp-OutputArea-output").inner_text()
 
     def _url(self, path):
         return f"http://127.0.0.1:{self._port}/{path}?token={self._token}"
@@ -168,60 +158,3 @@ class Lab:
             return urllib.request.urlopen(self._url("api/status"), timeout=2).status == 200
         except OSError:
             return False
-
-
-class Shown:
-    """One Explorer in the page: its picture, its line of numbers, and its controls by their labels."""
-
-    def __init__(self, page, cell):
-        self.page, self.cell = page, cell
-        wait_until(lambda: self.image.count() and self.readout(), "a widget")
-
-    @property
-    def image(self):
-        """The live picture."""
-        return self.cell.locator("img.widget-image")
-
-    def picture(self):
-        """A digest of the picture's pixels."""
-        return wait_until(lambda: self.image.evaluate(DIGEST), "a loaded picture")
-
-    def readout(self):
-        """The line of numbers."""
-        return self.cell.locator(".widget-html-content").last.inner_text()
-
-    def state(self):
-        """Picture and numbers."""
-        return self.picture(), self.readout()
-
-    def control(self, label):
-        """The control with this label."""
-        return self.cell.locator(".widget-inline-hbox", has=self.page.get_by_text(label, exact=True))
-
-    def press(self, label, *keys):
-        """Focus a slider or a menu and press keys, one after another."""
-        self.control(label).locator(".noUi-handle, select").focus()
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def click(self, label, where):
-        """Click a slider's track at a fraction of its length."""
-        track = self.control(label).locator(".noUi-target")
-        size = track.bounding_box()
-        track.click(position={"x": where * size["width"], "y": size["height"] / 2}, force=True)
-
-    def choose(self, label, option):
-        """Choose an option of a menu by its number."""
-        self.control(label).locator("select").select_option(index=option)
-
-    def type(self, label, words):
-        """Replace a field's text and press Enter."""
-        field = self.control(label).locator("input")
-        field.fill(words)
-        field.press("Enter")
-
-    def wait_for_change(self, before):
-        """The new picture and numbers, once both differ from what they were."""
-        return wait_until(
-            lambda: (now := self.state()) and now[0] != before[0] and now[1] != before[1] and now, "a change"
-        )

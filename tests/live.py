@@ -1,11 +1,12 @@
 """A widget in a page, moved by hand: controls by key and by pointer, words, numbers, picture."""
 
 import base64
+import time
 
 import numpy as np
-from lab import wait_until
-
 from linformer_from_scratch import widgets
+
+LIMIT_S = 60  # for anything that is waited for: a loaded machine is slow, a broken one is caught all the same
 
 # What is seen: the pixels of every canvas, the drawing of every chart, and which control is where.
 PICTURE = """root => {
@@ -44,6 +45,15 @@ STOPWATCH = """() => {
     });
     for (const kind of ["keydown", "change"]) document.addEventListener(kind, watch, true);
 }"""
+
+
+def wait_until(happens, what):
+    """Return what `happens` returns as soon as that is true."""
+    end = time.monotonic() + LIMIT_S
+    while not (result := happens()):
+        assert time.monotonic() < end, f"waited {LIMIT_S} s for: {what}"
+        time.sleep(0.05)
+    return result
 
 
 class Live:

@@ -128,8 +128,8 @@ def test_the_hooks_of_a_commit_are_the_commands_of_make_lint_and_a_look_at_the_n
     assert hooks["notebooks"]["entry"] == ".venv/bin/python -m pytest -q tests/test_chapters.py"
 
 
-def test_lint_ends_with_the_type_checker_of_the_whole_package():
-    assert lint()[2:] == [".venv/bin/mypy"]
+def test_lint_ends_with_the_type_checkers_of_the_whole_package():
+    assert lint()[2:] == [".venv/bin/mypy", ".venv/bin/python tools/javascript/check.py"]
     assert PROJECT["tool"]["mypy"]["packages"] == ["linformer_from_scratch"]
     assert PROJECT["tool"]["mypy"]["check_untyped_defs"] and "exclude" not in PROJECT["tool"]["mypy"]
     assert not [section for section in PROJECT["tool"]["mypy"]["overrides"] if "ignore_errors" in section]

@@ -186,6 +186,7 @@ function field(model, trait, { label }) {
  *
  * shade: (layer, head) -> 0 … 1; say: (layer, head) -> words; both counted from 1.
  *
+ * @param {any} model
  * @param {{label?: string, layers?: number, heads?: number, shade?: (layer: number, head: number) => number,
  *   say?: (layer: number, head: number) => string}} options
  */
