@@ -4,6 +4,7 @@ import base64
 import time
 
 import numpy as np
+
 from linformer_from_scratch import widgets
 
 LIMIT_S = 60  # for anything that is waited for: a loaded machine is slow, a broken one is caught all the same
