@@ -20,9 +20,13 @@ const powersOfTwo = (first, last) => range(first, last).map((i) => 2 ** i);
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 const stops = (a, b) => Math.abs(a - b) < 1e-9 * Math.max(1, Math.abs(a));
 
-/** Numbers as Python's f-strings write them. */
-const fixed = (x, digits) => x.toFixed(digits).replace(/^-(?=[0.]*$)/, "");
-const percent = (x) => `${Math.round(100 * x)}%`;
+/** Numbers as Python's f-strings write them: a tie, as of 2.5, goes to the even digit. */
+function fixed(x, digits) {
+  const text = x.toFixed(digits), exact = x.toFixed(digits + 30);
+  const rounded = /50{29}$/.test(exact) && /[13579]$/.test(text) ? exact.slice(0, text.length) : text;
+  return rounded.replace(/^-(?=[0.]*$)/, "");
+}
+const percent = (x) => `${fixed(100 * x, 0)}%`;
 const thousands = (x) => x.toLocaleString("en-US");
 
 // Data.
@@ -184,14 +188,14 @@ function field(model, trait, { label }) {
 /**
  * Layer and head in one grid, a row for each layer, shaded by what matters; arrow keys walk in it.
  *
- * shade: (layer, head) -> 0 … 1; say: (layer, head) -> words; both counted from 1.
+ * shade: (layer, head) -> 0 … 1; say: (layer, head) -> words; write: -> what stands in the cell; counted from 1.
  *
  * @param {any} model
  * @param {{label?: string, layers?: number, heads?: number, shade?: (layer: number, head: number) => number,
- *   say?: (layer: number, head: number) => string}} options
+ *   say?: (layer: number, head: number) => string, write?: (layer: number, head: number) => string}} options
  */
-function headGrid(model, { label = "Layer and head", layers = 6, heads = 12, shade, say }) {
-  const grid = html("div", { class: "lw-heads", role: "radiogroup", "aria-label": label });
+function headGrid(model, { label = "Layer and head", layers = 6, heads = 12, shade, say, write }) {
+  const grid = html("div", { class: `lw-heads${write ? " lw-written" : ""}`, role: "radiogroup", "aria-label": label });
   const buttons = [];
   grid.append(html("span", {}), ...range(1, heads).map((head) => html("span", { "aria-hidden": "true" }, head)));
   const go = (layer, head) => {
@@ -227,6 +231,7 @@ function headGrid(model, { label = "Layer and head", layers = 6, heads = 12, sha
         button.setAttribute("aria-checked", String(chosen));
         button.setAttribute("aria-label", words);
         button.title = words;
+        if (write) button.textContent = write(layer, head);
         button.tabIndex = chosen ? 0 : -1;
         const pixel = SHADES[theme].weights[clamp(255 * (shade ? shade(layer, head) : 0), 0, 255) | 0];
         button.style.background = `rgb(${pixel & 255}, ${(pixel >> 8) & 255}, ${(pixel >> 16) & 255})`;
@@ -480,13 +485,14 @@ function axes(group, x, y, { width, height, across = "", up = "", xTicks = null,
   group.append("text").attr("class", "lw-quiet").attr("x", 0).attr("y", -4).text(up);
 }
 
-/** Let a drag on an element say where it is: at(x in units of its view box). */
-function dragged(svg, at) {
+/** Let a drag on an element say where it is: at(x, y in units of its view box). */
+function dragged(svg, at, cursor = "ew-resize") {
   const say = (event) => {
     const box = svg.getBoundingClientRect();
-    at(((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width);
+    const unit = svg.viewBox.baseVal.width / box.width;
+    at((event.clientX - box.left) * unit, (event.clientY - box.top) * unit);
   };
-  svg.style.cursor = "ew-resize";
+  svg.style.cursor = cursor;
   svg.addEventListener("pointerdown", (event) => {
     svg.setPointerCapture(event.pointerId);
     say(event);
@@ -514,7 +520,7 @@ function stateText(model) {
 function frozen(stage, words) {
   const copy = stage.cloneNode(true), canvases = stage.querySelectorAll("canvas");
   copy.querySelectorAll("canvas").forEach((canvas, i) => canvas.getContext("2d").drawImage(canvases[i], 0, 0));
-  copy.querySelectorAll("button").forEach((button) => button.replaceWith(html("span", {}, button.textContent)));
+  copy.querySelectorAll("button").forEach((button) => button.replaceWith(html("span", { style: button.getAttribute("style") }, button.textContent)));
   copy.querySelectorAll("[tabindex]").forEach((element) => element.removeAttribute("tabindex"));
   copy.querySelectorAll(".lw-tip").forEach((element) => element.remove());
   return html("section", { class: "lw-pinned", "aria-label": "Pinned" }, html("b", {}, "Pinned: "), words, copy);
@@ -522,8 +528,8 @@ function frozen(stage, words) {
 
 /**
  * A widget from its parts. make({ model, stage, theme }) puts pictures on the stage and returns
- * controls: what was made above, in reading order; draw: (theme) -> the line of numbers, or { refusal: why there is
- * nothing to draw }, and then the picture stays; numbers: what tests look at.
+ * controls: what was made above, in reading order, each above the stage or where it stands on it; draw: (theme) -> the
+ * line of numbers, or { refusal: why there is nothing to draw }, and then the picture stays; numbers: what tests look at.
  */
 function widget(make) {
   function render({ model, el }) {
@@ -536,7 +542,7 @@ function widget(make) {
     const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, controls, stage, words, bar, pins);
     el.append(root);
     const made = make({ model, stage });
-    controls.append(...made.controls.map((control) => control.element));
+    controls.append(...made.controls.map((control) => control.element).filter((element) => !stage.contains(element)));
     root.numbers = made.numbers;
     root.pictures = 0; // drawn so far
 
