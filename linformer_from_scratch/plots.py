@@ -480,3 +480,72 @@ def draw_spectrum(axis: Axes, sigma: ArrayLike, kept: int) -> None:
     axis.set_yscale("function", functions=(np.sqrt, np.square))
     axis.set(xlabel="index of the singular value", ylabel="σ", xlim=(0, len(values) + 1))
     axis.legend(frameon=False)
+
+
+def draw_growth(
+    axis: Axes,
+    lengths: Sequence[int],
+    curves: Mapping[str, ArrayLike],
+    looks: Mapping[str, tuple[str, float]],
+    ticks: Mapping[float, str],
+    n: int,
+    dots: Mapping[str, float],
+    title: str,
+    points: Mapping[str, Sequence[Sequence[float]]] | None = None,
+    marks: Mapping[str, int] | None = None,
+) -> None:
+    """Curves over n on log axes, their names at their ends.
+
+    Args:
+        looks: name -> colour and width. ticks: value -> what is written beside it.
+        n, dots: the chosen n, and each curve's value there.
+        points: name of a curve -> (n, value) of squares. marks: words -> n of a dashed line; at most two.
+    """
+    low, high = min(ticks), max(ticks)
+    axis.set(xscale="log", yscale="log", xlim=(lengths[0], lengths[-1]), ylim=(low, high), xlabel="tokens n")
+    axis.set_title(title, pad=24)
+    some = lengths[:: len(lengths) // 3]
+    axis.set_xticks(some, [f"{length:,}" for length in some])
+    axis.set_yticks(list(ticks), list(ticks.values()))
+    axis.minorticks_off()
+    axis.grid(axis="y", color=EDGE, linewidth=0.7)
+    axis.axvline(n, color=INK, linewidth=1, linestyle="-")
+    for (words, place), side in zip((marks or {}).items(), ("right", "left"), strict=False):
+        if lengths[0] <= place <= lengths[-1]:
+            axis.axvline(place, color=KEY, linewidth=1.2, linestyle="--")
+            axis.text(place, 1.02, f" {words} ", color=KEY, ha=side, transform=axis.get_xaxis_transform())
+    ends = {}
+    for name, values in curves.items():
+        colour, width = looks[name]
+        axis.plot(lengths, values, color=colour, linewidth=width, linestyle="-", clip_on=False)
+        axis.plot(n, dots[name], "o", color=colour, markeredgecolor=INK, ms=width + 5)
+        ends[name] = np.log(values[-1] / low) / np.log(high / low)
+    for name, pairs in (points or {}).items():
+        axis.plot(*np.asarray(pairs).T, "s", color=looks[name][0], markeredgecolor=INK, ms=8, linestyle="")
+    top = np.inf
+    for name, height in sorted(ends.items(), key=lambda end: -end[1]):
+        top = min(height, top - 0.065)
+        axis.text(1.02, top, name, color=looks[name][0], va="center", weight="bold", transform=axis.transAxes)
+
+
+def draw_shares(
+    axis: Axes, rows: Mapping[str, tuple[str, str, Sequence[tuple[float, bool]]]], title: str
+) -> None:
+    """Bars made of parts, one below the other.
+
+    Args:
+        rows: name -> colour, what is written at its end, (value, whether its colour is strong) of each part.
+    """
+    for i, (colour, words, parts) in enumerate(rows.values()):
+        end = 0.0
+        for value, strong in parts:
+            axis.barh(
+                i, value, left=end, color=colour, alpha=1 if strong else 0.3, edgecolor="white", height=0.6
+            )
+            end += value
+        axis.text(end, i, f" {words}", va="center")
+    axis.set(title=title, xticks=[], ylim=(len(rows) - 0.5, -0.5))
+    axis.set_yticks(range(len(rows)), list(rows))
+    axis.tick_params(left=False)
+    axis.spines[:].set_visible(False)
+    axis.margins(x=0.25)
