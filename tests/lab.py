@@ -145,7 +145,7 @@ class Lab:
         cell.locator(".jp-InputArea-editor").click()
         self.page.keyboard.press("Control+Enter")
         wait_until(lambda: (now := prompt.inner_text()) != before and now.strip("[]: ").isdigit(), "a cell")
-        return cell.locator(".jp-OutputArea-output").inner_text()
+        return cell.locator(".jp-OutputArea-output").inner_text().strip()
 
     def _url(self, path):
         return f"http://127.0.0.1:{self._port}/{path}?token={self._token}"
