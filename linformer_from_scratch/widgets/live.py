@@ -134,9 +134,20 @@ class LiveWidget(anywidget.AnyWidget):
 
     def still(self) -> bytes:
         """PNG of the present picture with its line of words beneath, for places without a script."""
+        try:
+            figure = self.figure()
+        except CannotDraw:
+            figure = plots.board([], {}, (8, 0.4))
         png = BytesIO()
-        plots.captioned(self.figure(), self.words).savefig(png, format="png", facecolor="white")
+        plots.captioned(figure, self.said()).savefig(png, format="png", facecolor="white")
         return png.getvalue()
+
+    def said(self) -> str:
+        """The line of numbers, or why there is nothing to draw."""
+        try:
+            return self.refusal or self.words
+        except CannotDraw as reason:
+            return str(reason)
 
     def __repr__(self) -> str:
         """The text that makes this widget with its controls as they are."""
@@ -147,7 +158,7 @@ class LiveWidget(anywidget.AnyWidget):
         data, metadata = super()._repr_mimebundle_(**kwargs)
         data |= {"text/plain": repr(self), "image/png": self.still(), LIVE: {"widget": type(self).__name__}}
         # Arguments may be measured: in the metadata they stand where outputs are not compared.
-        return data, metadata | {"image/png": {"alt": f"{self.title}. {self.words}"}, LIVE: self.arguments()}
+        return data, metadata | {"image/png": {"alt": f"{self.title}. {self.said()}"}, LIVE: self.arguments()}
 
 
 @cache

@@ -26,7 +26,7 @@ def embedded(widget: LiveWidget) -> str:
     """HTML of one widget: its still picture until it lives. The page needs `scripts` once, at its end."""
     png = base64.b64encode(widget.still()).decode()
     state = json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=_in_text)
-    words = escape(f"{widget.title}. {widget.words}", quote=True)
+    words = escape(f"{widget.title}. {widget.said()}", quote=True)
     return (
         f'<div class="live-widget"><img src="data:image/png;base64,{png}" alt="{words}">'
         f'<script type="application/json">{_inside_a_script(state)}</script></div>'
