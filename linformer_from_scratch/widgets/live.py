@@ -137,7 +137,7 @@ class LiveWidget(anywidget.AnyWidget):
         try:
             figure = self.figure()
         except CannotDraw:
-            figure = plots.board([], {}, (8, 0.4))
+            figure = plots.board([["."]], {}, (8, 0.4))
         png = BytesIO()
         plots.captioned(figure, self.said()).savefig(png, format="png", facecolor="white")
         return png.getvalue()
