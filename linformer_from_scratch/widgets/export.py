@@ -1,4 +1,6 @@
-"""A notebook as a page with live widgets: jupyter nbconvert --to live NOTEBOOK, or JupyterLab's export menu."""
+"""A notebook as a page with live widgets: `jupyter nbconvert --to live`, or JupyterLab's export menu."""
+
+from copy import deepcopy
 
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
@@ -13,7 +15,7 @@ class LiveHTMLExporter(HTMLExporter):
 
     def from_notebook_node(self, nb: NotebookNode, resources=None, **kwargs):
         """See `nbconvert.Exporter`."""
-        nb = nb.copy()
+        nb = deepcopy(nb)
         kinds = set()
         for cell in nb.cells:
             for output in cell.get("outputs", []):

@@ -34,6 +34,7 @@ from typing import Any, ClassVar
 import anywidget
 import numpy as np
 import traitlets
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
@@ -137,7 +138,7 @@ class LiveWidget(anywidget.AnyWidget):
         try:
             figure = self.figure()
         except CannotDraw:
-            figure = plots.board([["."]], {}, (8, 0.4))
+            figure = plots.board([["nothing"]], {"nothing": Axes.set_axis_off}, (8, 0.4))
         png = BytesIO()
         plots.captioned(figure, self.said()).savefig(png, format="png", facecolor="white")
         return png.getvalue()
