@@ -191,10 +191,10 @@ function field(model, trait, { label }) {
  * shade: (layer, head) -> 0 … 1; say: (layer, head) -> words; write: -> what stands in the cell; counted from 1.
  *
  * @param {any} model
- * @param {{label?: string, layers?: number, heads?: number, shade?: (layer: number, head: number) => number,
+ * @param {{label?: string, caption?: string, layers?: number, heads?: number, shade?: (layer: number, head: number) => number,
  *   say?: (layer: number, head: number) => string, write?: (layer: number, head: number) => string}} options
  */
-function headGrid(model, { label = "Layer and head", layers = 6, heads = 12, shade, say, write }) {
+function headGrid(model, { label = "Layer and head", caption = `${label} (layers down, heads across)`, layers = 6, heads = 12, shade, say, write }) {
   const grid = html("div", { class: `lw-heads${write ? " lw-written" : ""}`, role: "radiogroup", "aria-label": label });
   const buttons = [];
   grid.append(html("span", {}), ...range(1, heads).map((head) => html("span", { "aria-hidden": "true" }, head)));
@@ -220,9 +220,8 @@ function headGrid(model, { label = "Layer and head", layers = 6, heads = 12, sha
       grid.append(button);
     }
   }
-  const caption = html("div", { "aria-hidden": "true" }, `${label} (layers down, heads across)`);
   return {
-    element: html("div", {}, caption, grid),
+    element: html("div", {}, html("div", { "aria-hidden": "true" }, caption), grid),
     refresh(theme) {
       buttons.forEach((button, i) => {
         const layer = Math.floor(i / heads) + 1, head = (i % heads) + 1;
