@@ -549,3 +549,38 @@ def draw_shares(
     axis.tick_params(left=False)
     axis.spines[:].set_visible(False)
     axis.margins(x=0.25)
+
+
+def draw_heads(
+    axis: Axes, numbers: ArrayLike, title: str, limit: float, chosen: tuple[int, int] | None = None
+) -> None:
+    """A number for each head, layers down, heads across, shaded up to limit; the chosen one is framed."""
+    table = np.asarray(numbers)
+    axis.imshow(table, cmap=WEIGHTS, vmin=0, vmax=2 * limit, aspect="auto")
+    for (layer, head), number in np.ndenumerate(table):
+        axis.text(head, layer, f"{number}", ha="center", va="center", color=INK, fontsize=10)
+    axis.set_xticks(range(table.shape[1]), range(1, table.shape[1] + 1))
+    axis.set_yticks(range(table.shape[0]), range(1, table.shape[0] + 1))
+    axis.tick_params(length=0)
+    axis.spines[:].set(visible=True, color=EDGE)
+    axis.set(title=title, xlabel="layers down, heads across")
+    if chosen is not None:
+        layer, head = chosen
+        frame = plt.Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor=KEY, linewidth=3)
+        axis.add_patch(frame)
+
+
+def draw_cumulative(axis: Axes, spectra: Mapping[str, ArrayLike], share: float) -> None:
+    """Shares of the first r in a sum, name -> (p,), and a line at the share that is asked for."""
+    for i, ((name, shares), colour) in enumerate(
+        zip(spectra.items(), (QUERY, VALUE, KEY, GREY), strict=False)
+    ):
+        r = np.arange(1, len(np.asarray(shares)) + 1)
+        axis.plot([0, *r], [0, *np.asarray(shares)], color=colour, linewidth=2 if i else 3.5, label=name)
+    axis.axhline(share, color=INK, linewidth=1, linestyle="-")
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axis.set(title="Sum of the first r singular values", xlabel="r", xlim=(0, None), ylim=(0, 1.02))
+    axis.legend(frameon=False, loc="lower right", fontsize=11)
+
+
+READING_ASPECT = 1.35  # of draw_reading: width to height, where a map beside it continues its rows

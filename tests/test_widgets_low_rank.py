@@ -7,13 +7,11 @@ from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
 from linformer_from_scratch.data import documents
-from linformer_from_scratch.low_rank import cumulative_spectrum, rank_at, singular_values
 from linformer_from_scratch.pretrained import attention_maps
-from linformer_from_scratch.widgets import HeadPicker, RankSlider, head_picker, rank_slider
-from linformer_from_scratch.widgets.canvas import Card
+from linformer_from_scratch.widgets import RankSlider, rank_slider
 from linformer_from_scratch.widgets.rank_slider import PERIOD, PRESETS, REAL, preset_scores
 
-BOTH = pytest.mark.parametrize("widget_class", [RankSlider, HeadPicker])
+BOTH = pytest.mark.parametrize("widget_class", [RankSlider])
 N = rank_slider.N
 
 
@@ -56,7 +54,6 @@ def test_without_the_pretrained_model_one_sentence_says_so(widget_class, monkeyp
     pretrained.tokens.tokenizer.cache_clear()
     pretrained.tokens.vocabulary.cache_clear()
     rank_slider.real_maps.cache_clear()
-    head_picker.analysed.cache_clear()
     assert "needs the pretrained model" in widget_class().words
 
 
@@ -120,49 +117,6 @@ def test_the_decomposition_is_done_once_a_map(monkeypatch):
     monkeypatch.setattr(rank_slider, "decompose", pytest.fail)
     slider.rank.value = 30
     assert "Rank 30 of 128" in slider.words
-
-
-def test_the_picker_shows_the_models_ranks():
-    picker = HeadPicker()
-    text = head_picker.long_documents()[picker.text.value]
-    maps = attention_maps(text, head_picker.N).weights
-    assert maps.size(-1) == head_picker.N
-    sigma = singular_values(maps)
-    assert torch.equal(picker.ranks, rank_at(sigma, 0.9))
-    picker.share.value = 0.6
-    assert torch.equal(picker.ranks, rank_at(sigma, 0.6))
-    picker.layer.value, picker.head.value = 5, 3
-    assert_close(picker.map, maps[4, 2])
-    assert_close(picker.spectra["this head"], cumulative_spectrum(sigma[4, 2]))
-    assert f"Layer 5, head 3: {picker.ranks[4, 2]} of {head_picker.N}" in picker.words
-
-
-def test_every_text_of_the_picker_fills_its_length():
-    assert len(HeadPicker().text.options) == head_picker.TEXTS
-    for text in head_picker.long_documents().values():
-        assert len(pretrained.tokenize(text)) > head_picker.N
-
-
-def test_the_baselines_of_the_picker_are_what_they_are_called():
-    spectra = HeadPicker().spectra
-    assert list(spectra) == ["this head", "untrained", "random softmax", "identity"]
-    assert_close(spectra["identity"], torch.linspace(1 / 256, 1, 256))
-    assert spectra["untrained"][32] > 0.9  # small scores: rank 1 + d_head, nearly
-    assert all(spectrum[-1] == pytest.approx(1, abs=1e-4) for spectrum in spectra.values())
-
-
-def test_the_numbers_of_all_heads_are_written_in_the_table(monkeypatch):
-    written = []
-    text = Card.text
-    monkeypatch.setattr(
-        Card,
-        "text",
-        lambda self, x, y, words, *a, **k: written.append(words) or text(self, x, y, words, *a, **k),
-    )
-    picker = HeadPicker()
-    numbers = [words for words in written if words.isdigit()]
-    assert all(str(rank) in numbers for rank in picker.ranks.flatten().tolist())
-    assert len(numbers) >= 72
 
 
 @BOTH
