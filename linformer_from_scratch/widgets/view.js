@@ -107,17 +107,19 @@ function row(label, control, ...more) {
   return html("div", { class: "lw-control" }, html("label", { for: control.id }, label), control, ...more);
 }
 
-function choose(model, trait, value) {
-  model.set(trait, value);
+/** Set a trait, and what changes with it. */
+function choose(model, trait, value, also = {}) {
+  for (const [name, one] of Object.entries({ [trait]: value, ...also })) model.set(name, one);
   model.save_changes();
 }
 
 /**
  * A slider over values, with its value beside it and a button that plays it.
  *
- * values: in order, or a function that gives them where they change; say: a value in words.
+ * values: in order, or a function that gives them where they change; say: a value in words;
+ * value: () -> the present one, where the trait may be empty.
  */
-function slider(model, trait, { label, values, say = (value) => thousands(value) }) {
+function slider(model, trait, { label, values, say = (value) => thousands(value), value: now = () => model.get(trait) }) {
   const list = () => (typeof values === "function" ? values() : values);
   const input = html("input", { type: "range", min: 0, step: 1, input: () => choose(model, trait, list()[+input.value]) });
   const output = html("output", { "aria-hidden": "true" });
@@ -141,7 +143,7 @@ function slider(model, trait, { label, values, say = (value) => thousands(value)
   return {
     element, stop,
     refresh() {
-      const all = list(), value = model.get(trait);
+      const all = list(), value = now();
       const at = all.findIndex((other) => other === value || stops(other, value));
       input.max = String(all.length - 1);
       input.value = String(at < 0 ? nearest(all, value) : at);
@@ -155,16 +157,17 @@ function slider(model, trait, { label, values, say = (value) => thousands(value)
 const nearest = (values, value) =>
   values.reduce((best, other, i) => (Math.abs(other - value) < Math.abs(values[best] - value) ? i : best), 0);
 
-/** A menu over choices: value -> what is shown. */
-function menu(model, trait, { label, choices = () => model.get("choices")[trait], wide = false }) {
-  const select = html("select", { change: () => choose(model, trait, Object.entries(choices())[select.selectedIndex][0]) });
+/** A menu over choices: value -> what is shown; also: what else is set with a choice. */
+function menu(model, trait, { label, choices = () => model.get("choices")[trait], wide = false, also = {} }) {
+  const select = html("select", { change: () => choose(model, trait, Object.entries(choices())[select.selectedIndex][0], also) });
   const element = row(label, select);
   if (wide) element.classList.add("lw-wide");
   return {
     element,
     refresh() {
       const all = Object.entries(choices());
-      if (select.length !== all.length) select.replaceChildren(...all.map(([, shown]) => html("option", {}, shown)));
+      const stale = select.length !== all.length || all.some(([, shown], i) => select.options[i].text !== shown);
+      if (stale) select.replaceChildren(...all.map(([, shown]) => html("option", {}, shown)));
       select.selectedIndex = all.findIndex(([value]) => value === String(model.get(trait)));
     },
   };
@@ -177,8 +180,8 @@ function tick(model, trait, { label }) {
 }
 
 /** A field for the learner's own words, sent on Enter; without a kernel it says that it needs the notebook. */
-function field(model, trait, { label }) {
-  const input = html("input", { type: "text", change: () => choose(model, trait, input.value) });
+function field(model, trait, { label, also = {} }) {
+  const input = html("input", { type: "text", change: () => choose(model, trait, input.value, also) });
   if (model.alone) Object.assign(input, { disabled: true, title: "Your own text needs the notebook." });
   const element = row(label, input, ...(model.alone ? [html("span", {}, "your own text needs the notebook")] : []));
   element.classList.add("lw-wide");
@@ -249,6 +252,7 @@ function figure(stage, title, note) {
   return { element, heading, small };
 }
 
+const MOST_NAMED = 40; // tokens; a map of so many is made large enough to name them all, where there is room
 const LENS = 3; // cells on each side of the one that is pointed at
 const [GAP, LEAST_SIDE, MOST_SIDE] = [1.6, 16, 26]; // em, of maps beside each other
 const READABLE = 13; // px of a cell from which on every token is named beside its row
@@ -257,13 +261,15 @@ const READABLE = 13; // px of a cell from which on every token is named beside i
  * A map of n × m numbers. It names what is pointed at, by pointer or by arrow keys, and marks row and column.
  *
  * abreast: how many maps stand beside each other where there is room; rows, columns: () -> names of the tokens (or slots); pick: (i, j) called on a click or Enter;
- * hover: shared by maps of the same tokens, so that pointing at one points at all; read: (value, i, j) -> words.
+ * picks: what Enter does then; hover: shared by maps of the same tokens, so that pointing at one points at all; a map
+ * that shares one axis only is given a cell without i or without j; read: (value, i, j) -> words.
  *
  * @param {HTMLElement} stage
  * @param {{title: string, rows: () => string[], columns?: () => string[], note?: string, abreast?: number, hover?: any,
- *   pick?: (i: number, j: number) => void, read?: (value: number, i: number, j: number) => string, signed?: boolean}} options
+ *   pick?: (i: number, j: number) => void, picks?: string, read?: (value: number, i: number, j: number) => string, signed?: boolean}} options
  */
-function heatMap(stage, { title, note = "queries down, keys across", abreast = 3, rows, columns = rows, hover, pick, read, signed = false }) {
+function heatMap(stage, { title, note = "queries down, keys across", abreast = 3, rows, columns = rows, hover,
+  pick, picks = "takes the row as query", read, signed = false }) {
   const { element, heading, small } = figure(stage, title, note);
   const canvas = html("canvas", { role: "img", "aria-label": title });
   const overlay = document.createElementNS(SVG, "svg");
@@ -275,7 +281,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
   const tip = html("div", { class: "lw-tip", hidden: "" });
   element.append(tip);
   element.style.position = "relative";
-  const map = { values: new Float64Array(0), n: 0, m: 0, limit: 1, query: -1, theme: "light" };
+  const map = { values: new Float64Array(0), n: 0, m: 0, limit: 1, query: -1, theme: "light", besides: false, marked: {} };
   hover ??= pointing();
 
   const cellAt = (event) => {
@@ -294,7 +300,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
   });
   frame.addEventListener("keydown", (event) => {
     const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
-    const { i, j } = hover.cell ?? { i: Math.max(0, map.query), j: 0 };
+    const { i = Math.max(0, map.query), j = 0 } = hover.cell ?? {};
     if (event.key === "Enter" && pick) pick(i, j);
     else if (event.key === "Escape") hover.point(null, map);
     else if (down || right) hover.point({ i: clamp(i + down, 0, map.n - 1), j: clamp(j + right, 0, map.m - 1) }, map);
@@ -303,7 +309,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
   });
 
   function mark() {
-    const at = hover.cell && hover.cell.i < map.n && hover.cell.j < map.m ? hover.cell : null;
+    const { i, j } = hover.cell ?? {}, isRow = i < map.n, isColumn = j < map.m;
     const box = frame.getBoundingClientRect(), em = parseFloat(getComputedStyle(frame).fontSize) / 16 || 1;
     const width = box.width / em, height = box.height / em; // in units that grow with the type
     overlay.setAttribute("viewBox", `0 0 ${width || 1} ${height || 1}`);
@@ -313,15 +319,15 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       picture.append("rect").attr("x", x).attr("y", y).attr("width", w).attr("height", h)
         .attr("fill", "none").attr("stroke", colour).attr("stroke-width", wide);
     if (map.query >= 0) outline(-1, map.query * down - 1, width + 2, down + 2, colours.query, 2);
-    if (at) {
-      outline(0, at.i * down, width, down, colours.query, 1.5);
-      outline(at.j * across, 0, across, height, colours.key, 1.5);
-    }
-    label(picture, rows(), down, at?.i ?? map.query, (text, middle) =>
+    if (map.marked.i >= 0) outline(-1, map.marked.i * down - 1, width + 2, down + 2, colours.ink, 2);
+    if (map.marked.j >= 0) outline(map.marked.j * across - 1, -1, across + 2, height + 2, colours.ink, 2);
+    if (isRow) outline(0, i * down, width, down, colours.query, 1.5);
+    if (isColumn) outline(j * across, 0, across, height, colours.key, 1.5);
+    if (!map.besides) label(picture, rows(), down, isRow ? i : map.query, (text, middle) =>
       text.attr("x", -7).attr("y", middle).attr("text-anchor", "end").attr("dominant-baseline", "central"), colours.query);
-    label(picture, columns(), across, at?.j ?? -1, (text, middle) =>
+    label(picture, columns(), across, isColumn ? j : -1, (text, middle) =>
       text.attr("transform", `translate(${middle + 3}, -6) rotate(-50)`), colours.key);
-    point(at, { width, height, across, down });
+    point(isRow && isColumn ? { i, j } : null, { width, height, across, down });
   }
 
   function label(picture, names, pitch, marked, place, colour) {
@@ -370,20 +376,26 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
   hover.listen(mark);
   return {
     element, canvas, values: () => map.values,
-    /** Show numbers (n, m); limit is the number of the strongest colour; query marks a row. */
-    show(values, n, m, { limit, theme, query = -1, title: now = title, note: below = note, signed: both = signed, square = n === m }) {
-      Object.assign(map, { values, n, m, limit, theme, query, signed: both });
+    /**
+     * Show numbers (n, m); limit is the number of the strongest colour; query marks a row, marked row i or column j;
+     * cell: the largest one, em; high: of a map that is not square, em; besides: what stands to the left names the rows.
+     */
+    show(values, n, m, { limit, theme, query = -1, cell = Infinity, besides = false, marked = {}, high = null,
+      title: now = title, note: below = note, signed: both = signed, square = n === m }) {
+      Object.assign(map, { values, n, m, limit, theme, query, besides, marked, signed: both });
       heading.textContent = now;
       small.textContent = below;
       canvas.setAttribute("aria-label", `${now}; ${below}`);
-      frame.setAttribute("aria-label", `${now}: arrow keys walk from cell to cell${pick ? ", Enter takes the row as query" : ""}`);
+      frame.setAttribute("aria-label", `${now}: arrow keys walk from cell to cell${pick ? `, Enter ${picks}` : ""}`);
       const room = element.parentElement.clientWidth / (parseFloat(getComputedStyle(element).fontSize) || 16);
-      const side = clamp((room - GAP * (abreast - 1)) / abreast, LEAST_SIDE, MOST_SIDE);
+      const longest = Math.max(n, m), names = besides ? 2.5 : 9; // em: rows on the left, slanted columns beyond the right
+      const largestSide = longest > MOST_NAMED ? MOST_SIDE : Math.max(MOST_SIDE, (longest * READABLE) / 16);
+      const side = Math.min(clamp((room - GAP * (abreast - 1)) / abreast, LEAST_SIDE, largestSide), cell * n);
       const wide = Math.min(side * (square ? 1 : clamp(m / n, 0.05, 1)), room);
-      map.named = (Math.min(side, room - 7) * 16) / Math.max(n, m) >= READABLE;
-      const width = map.named ? Math.min(wide, room - 7) : wide;
-      Object.assign(frame.style, { width: `${width}em`, height: `${square ? width : Math.min(side, room)}em` });
-      Object.assign(frame.style, map.named ? { marginLeft: "6.5em", marginTop: "5.5em" } : { marginLeft: "", marginTop: "" });
+      map.named = (Math.min(side, room - names) * 16) / longest >= READABLE;
+      const width = map.named ? Math.min(wide, room - names) : wide;
+      Object.assign(frame.style, { width: `${width}em`, height: `${square ? width : (high ?? Math.min(side, room))}em` });
+      Object.assign(frame.style, map.named ? { marginLeft: besides ? "" : "6.5em", marginTop: "5.5em" } : { marginLeft: "", marginTop: "" });
       paint(canvas, values, n, m, limit, both, theme);
       const steps = Float64Array.from({ length: 96 }, (_, i) => (both ? (2 * i) / 95 - 1 : i / 95) * limit);
       paint(scale, steps, 1, 96, limit, both, theme);
@@ -482,6 +494,38 @@ function axes(group, x, y, { width, height, across = "", up = "", xTicks = null,
   group.append("g").call(left);
   group.append("text").attr("class", "lw-quiet").attr("x", width / 2).attr("y", height + 38).attr("text-anchor", "middle").text(across);
   group.append("text").attr("class", "lw-quiet").attr("x", 0).attr("y", -4).text(up);
+}
+
+/**
+ * Pointing at a chart names the nearest of its points; returns a function that takes them, [{ x, y, say }], in units
+ * of the group that was drawn in.
+ */
+function namedPoints({ element, svg, margin }) {
+  const tip = html("div", { class: "lw-tip", hidden: "" });
+  element.style.position = "relative";
+  element.append(tip);
+  let points = [];
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect(), unit = box.width / svg.viewBox.baseVal.width;
+    const from = ({ x, y }) => Math.hypot(box.left + (x + margin.left) * unit - event.clientX, box.top + (y + margin.top) * unit - event.clientY);
+    const point = points.reduce((best, other) => (from(other) < from(best) ? other : best), points[0]);
+    tip.hidden = !point || from(point) > 40 * unit;
+    if (tip.hidden) return;
+    tip.textContent = point.say;
+    const left = (point.x + margin.left) * unit + 12, most = svg.clientWidth - tip.offsetWidth;
+    const top = box.top - element.getBoundingClientRect().top + (point.y + margin.top) * unit + 12;
+    Object.assign(tip.style, { left: `${clamp(left, 0, Math.max(0, most))}px`, top: `${top}px` });
+  });
+  svg.addEventListener("pointerleave", () => { tip.hidden = true; });
+  return (now) => { points = now; };
+}
+
+/** Heights of labels that want to stand at ys, moved down or up until they lie a gap apart, within low … high. */
+function apart(ys, gap, low, high) {
+  const order = ys.map((_, i) => i).sort((a, b) => ys[a] - ys[b]), places = [];
+  order.forEach((i, n) => { places[i] = Math.max(ys[i], n ? places[order[n - 1]] + gap : low); });
+  order.reverse().forEach((i, n) => { places[i] = Math.min(places[i], n ? places[order[n - 1]] - gap : high); });
+  return places;
 }
 
 /** Let a drag on an element say where it is: at(x, y in units of its view box). */
