@@ -456,13 +456,17 @@ def draw_map(
     columns: Sequence[str] | None = None,
     note: str = "queries down, keys across",
     query: int | None = None,
+    tall: float | None = None,
 ) -> None:
-    """A map (n, m), white for zero, blue above it; signed: red below. limit has the strongest colour."""
+    """A map (n, m), white for zero, blue above it; signed: red below. limit has the strongest colour.
+
+    tall: height over width; 1 where the map is square, and otherwise it fills its place.
+    """
     low, colours = (-limit, SIGNED) if signed else (0, WEIGHTS)
     array = np.asarray(values, dtype=float)
     axis.imshow(array, cmap=colours, vmin=low, vmax=limit, interpolation="nearest", aspect="auto")
     axis.set(title=title, xlabel=note)
-    axis.set_box_aspect(1 if array.shape[0] == array.shape[1] else None)
+    axis.set_box_aspect(tall or (1 if array.shape[0] == array.shape[1] else None))
     axis.spines[:].set(visible=True, color=EDGE)
     _tick_labels(axis, rows, columns)
     if rows is None:
@@ -584,3 +588,36 @@ def draw_cumulative(axis: Axes, spectra: Mapping[str, ArrayLike], share: float) 
 
 
 READING_ASPECT = 1.35  # of draw_reading: width to height, where a map beside it continues its rows
+
+
+def draw_errors(
+    axis: Axes,
+    dims: Sequence[int],
+    errors: Mapping[str, ArrayLike],
+    looks: Mapping[str, tuple[str, float, str]],
+    k: int | None = None,
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+) -> None:
+    """Errors against the slots k on log axes, each curve named at its end.
+
+    Args:
+        looks: name -> colour, width, line style. k: marked across all curves.
+        bands: name -> (lowest, highest).
+    """
+    axis.set(xscale="log", yscale="log", xlabel="slots k", title="error of the head's output")
+    for name, values in errors.items():
+        colour, width, style = looks[name]
+        axis.plot(dims, values, color=colour, linewidth=width, linestyle=style)
+        if name in (bands or {}):
+            axis.fill_between(dims, *bands[name], color=colour, alpha=0.2, lw=0)
+    axis.set_xticks(dims, [str(size) for size in dims])
+    axis.yaxis.set_major_formatter(lambda error, _: f"{error:.3g}" if error < 0.01 else f"{error:.0%}")
+    axis.minorticks_off()
+    axis.grid(axis="y", color=EDGE, linewidth=0.7)
+    if k is not None:
+        axis.axvline(k, color=EDGE, linewidth=8, linestyle="-", zorder=0)
+    bottom, top = np.log(axis.get_ylim())
+    place = np.inf
+    for name, values in sorted(errors.items(), key=lambda item: -float(np.asarray(item[1])[-1])):
+        place = min((np.log(float(np.asarray(values)[-1])) - bottom) / (top - bottom), place - 0.065)
+        axis.text(1.01, place, name, color=looks[name][0], va="center", transform=axis.transAxes)
