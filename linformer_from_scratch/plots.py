@@ -467,8 +467,8 @@ def draw_map(
     axis.imshow(array, cmap=colours, vmin=low, vmax=limit, interpolation="nearest", aspect="auto")
     axis.set(title=title, xlabel=note)
     axis.set_box_aspect(tall or (1 if array.shape[0] == array.shape[1] else None))
-    axis.spines[:].set(visible=True, color=EDGE)
     _tick_labels(axis, rows, columns)
+    axis.spines[:].set(visible=True, color=EDGE)
     if rows is None:
         axis.set(xticks=[], yticks=[])
     if query is not None:
@@ -519,8 +519,8 @@ def draw_growth(
             axis.axvline(place, color=KEY, linewidth=1.2, linestyle="--")
             axis.text(place, 1.02, f" {words} ", color=KEY, ha=side, transform=axis.get_xaxis_transform())
     ends = {}
-    for name, values in curves.items():
-        colour, width = looks[name]
+    for name in sorted(curves, key=lambda name: -looks[name][1]):  # the widest lies below
+        values, (colour, width) = curves[name], looks[name]
         axis.plot(lengths, values, color=colour, linewidth=width, linestyle="-", clip_on=False)
         axis.plot(n, dots[name], "o", color=colour, markeredgecolor=INK, ms=width + 5)
         ends[name] = np.log(values[-1] / low) / np.log(high / low)
@@ -587,7 +587,55 @@ def draw_cumulative(axis: Axes, spectra: Mapping[str, ArrayLike], share: float) 
     axis.legend(frameon=False, loc="lower right", fontsize=11)
 
 
-READING_ASPECT = 1.35  # of draw_reading: width to height, where a map beside it continues its rows
+READING_KEYS, READING_MAP = 4.5, 16.5  # of draw_reading: where keys stand and where the map begins, in rows
+
+
+def draw_reading(axis: Axes, tokens: Sequence[str], values: ArrayLike, query: int, title: str) -> None:
+    """What a query reads: keys with bars, a band from each to the query's row, and the map (n, n) it is of.
+
+    Bands are as thick as their weights, all together as a row; weights from 0.05 on have their number.
+    """
+    array, n = np.asarray(values, dtype=float), len(tokens)
+    weights, most = array[query], int(array[query].argmax())
+    size = min(12, 200 / n)
+    scale = max(n, 8) / 14  # the part beside the map is as wide as it is high
+    letter = 0.027 * size * scale  # width of one, in rows
+    keys, left = READING_KEYS * scale, READING_MAP * scale
+    end = left - 3.4 * scale
+    axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=1, interpolation="nearest", extent=(left, left + n, n, 0))
+    axis.add_patch(plt.Rectangle((left, 0), n, n, fill=False, edgecolor=EDGE))
+    axis.add_patch(plt.Rectangle((left, query), n, 1, fill=False, edgecolor=QUERY, lw=2))
+    axis.add_patch(plt.Rectangle((end, query), left - end, 1, color=QUERY, alpha=0.14, lw=0))
+    below = query + weights.cumsum()
+    t = np.linspace(0, 1, 50)
+    for i in weights.argsort():  # the heaviest on top
+        start = keys + 0.3 * scale + letter * len(tokens[i]) * (1.1 if i == most else 1)
+        middle = i + 0.5 + (below[i] - weights[i] / 2 - i - 0.5) * t * t * (3 - 2 * t)
+        half = max(weights[i], 0.03) / 2
+        across = start + (end - start) * t
+        axis.fill_between(
+            across, middle - half, middle + half, color=KEY, alpha=0.25 + 0.6 * weights[i] ** 0.5, lw=0
+        )
+    for i, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
+        style: dict[str, Any] = {"va": "center_baseline", "fontsize": size}
+        strong = {"weight": "bold", "color": KEY} if i == most else {}
+        axis.text(keys, i + 0.5, token, **style, **strong)
+        strong = {"weight": "bold", "color": QUERY} if i == query else {}
+        axis.text(left - 0.25, i + 0.5, token, ha="right", **style, **strong)
+        axis.text(left + i + 0.4, -0.2, token, rotation=50, rotation_mode="anchor", fontsize=size)
+        bar = 2.6 * scale * weight
+        axis.add_patch(plt.Rectangle((keys - 0.3 - bar, i + 0.2), bar, 0.6, color=KEY, lw=0))
+        if weight >= 0.05:
+            axis.text(keys - 0.5 - bar, i + 0.5, f"{weight:.2f}", ha="right", **style)
+    for x, text, colour, side in (
+        (keys - 0.3, "weight", KEY, "right"),
+        (keys, "keys ↓", KEY, "left"),
+        (left - 0.25, "queries ↓", QUERY, "right"),
+    ):
+        axis.text(x, -0.25, text, color=colour, ha=side, fontsize=size)
+    axis.set(xlim=(0, left + n + 2.5 * scale), ylim=(n + 0.1, -3.4 * scale), aspect="equal")
+    axis.set_title(title, loc="left")
+    axis.axis("off")
 
 
 def draw_errors(
@@ -621,3 +669,46 @@ def draw_errors(
     for name, values in sorted(errors.items(), key=lambda item: -float(np.asarray(item[1])[-1])):
         place = min((np.log(float(np.asarray(values)[-1])) - bottom) / (top - bottom), place - 0.065)
         axis.text(1.01, place, name, color=looks[name][0], va="center", transform=axis.transAxes)
+
+
+def draw_distortions(
+    axis: Axes, middles: ArrayLike, counts: ArrayLike, expected: ArrayLike, epsilon: float
+) -> None:
+    """A histogram, orange where it lies ε or more from zero, with a curve of what is expected."""
+    x = np.asarray(middles)
+    outside = np.abs(x) >= epsilon
+    for part, colour, name in ((~outside, QUERY, "within ε"), (outside, KEY, "outside")):
+        axis.bar(x[part], np.asarray(counts)[part], 0.9 * (x[1] - x[0]), color=colour, label=name)
+    axis.plot(x, expected, color=INK, linewidth=1.5, linestyle="-", label="a mean of k squares")
+    for sign in (-1, 1):
+        axis.axvline(sign * epsilon, color=INK, linewidth=1, linestyle="-")
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:+.0%}" if value else "0")
+    axis.set(title="Squared lengths: off by", xlabel="‖Rx‖² / ‖x‖² − 1", ylabel="vectors")
+    axis.legend(frameon=False, fontsize=10)
+
+
+def draw_tails(
+    axis: Axes, dims: Sequence[int], shares: Sequence[float], bounds: Sequence[float], kept: int
+) -> None:
+    """Measured shares as points and a bound as a line, for each number of dimensions kept."""
+    axis.axvline(kept, color=INK, linewidth=1, linestyle="-")
+    axis.plot(dims, bounds, color=VALUE, linewidth=2.5, linestyle="-", label="the lemma's bound")
+    axis.plot(dims, shares, "o-", color=KEY, linewidth=1.5, ms=7, label="measured")
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(dims[::2], [f"{k}" for k in dims[::2]])
+    axis.minorticks_off()
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axis.set(title="Off by ε or more", xlabel="dimensions kept k", ylim=(0, 1.05))
+    axis.legend(frameon=False, fontsize=10)
+
+
+def draw_needed(axis: Axes, numbers: Sequence[int], asked: Sequence[int], n: int, chosen: int) -> None:
+    """Slots that a bound asks for against the number of vectors, and the n there are, on log axes."""
+    axis.plot(numbers, asked, color=VALUE, linewidth=2.5, linestyle="-")
+    axis.plot(chosen, asked[numbers.index(chosen)], "o", color=VALUE, markeredgecolor=INK, ms=9)
+    axis.axhline(n, color=GREY, linewidth=2, linestyle="-")
+    axis.text(numbers[-1], 1.15 * n, f"k = n = {n:,}", color=GREY, ha="right")
+    axis.set(xscale="log", yscale="log", ylim=(1, 1e6), title="Slots the bound asks for", xlabel="vectors N")
+    axis.set_xticks(numbers[::2], [f"{number:,}" for number in numbers[::2]])
+    axis.set_yticks(ticks := [1, 100, 10**4, 10**6], [f"{tick:,}" for tick in ticks])
+    axis.minorticks_off()
