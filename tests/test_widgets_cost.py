@@ -1,145 +1,256 @@
-"""Widget 2 moved from Python: its numbers are those of cost.py."""
+"""Widget 2: its numbers are those of cost.py, and what was measured comes along wherever it is shown."""
+
+import json
+import math
 
 import pytest
-from moves import report_moves
+import traitlets
+from lab import open_browser, open_page
+from live import Live
 
-from linformer_from_scratch.cost import (
-    DEVICES,
-    Device,
-    Sizes,
-    compress_tokens,
-    floor_seconds,
-    flops,
-    full_attention,
-    stored_bytes,
-)
+from linformer_from_scratch import cost, plots
+from linformer_from_scratch.cost import DEVICES, Device, Sizes, floor_seconds, flops, stored_bytes
 from linformer_from_scratch.widgets import CostModel, cost_model
-from linformer_from_scratch.widgets.canvas import Card
-from linformer_from_scratch.widgets.cost_model import (
-    HERE,
-    OPERATIONS,
-    ORDERS,
-    SECONDS,
-    STORED,
-    quantity,
-    spread_labels,
-)
+from linformer_from_scratch.widgets.cost_model import HERE, LENGTHS, LINES, ORDERS, UNITS, layers, ticks
+from linformer_from_scratch.widgets.growth import quantity
+from linformer_from_scratch.widgets.live import LIVE, CannotDraw
+from linformer_from_scratch.widgets.page import again
+from linformer_from_scratch.widgets.page import page as page_of
+
+MACHINE = Device("a machine", {4: 5e11, 2: 7e11}, 3e10)
+POINTS = {"full": [(1024, 1e-3), (4096, 2e-2)], "Linformer": [(2048, 3e-3)]}
 
 
-def state(widget):
-    return widget.picture.value, widget.words
+def put(terms, values):
+    """What the browser does with a formula's table."""
+    return sum(c * math.prod(v**p for v, p in zip(values, powers, strict=True)) for c, *powers in terms)
+
+
+@pytest.fixture
+def measurements(monkeypatch):
+    """What is measured of this machine, which takes no time."""
+    made = []
+    monkeypatch.setattr(cost_model, "matmul_ceiling", lambda dtype: made.append(dtype) or 1e12)
+    monkeypatch.setattr(cost_model, "copy_ceiling", lambda: made.append("copy") or 1e11)
+    cost_model.this_machine.cache_clear()
+    yield made
+    cost_model.this_machine.cache_clear()
 
 
 def test_the_numbers_are_those_of_the_formulas():
-    model = CostModel(n=2048, proj_dim=64, d_model=256, num_heads=4, batch=2, number=2)
-    model.order.value = "(EX)W with E = F"
+    model = CostModel(n=2048, proj_dim=64, d_model=256, num_heads=4, batch=2, number="16 bit", order="E = F")
     sizes = Sizes(2048, 256, 4, 64, 2, 2)
-    for name, steps in (("full", full_attention(sizes)), ("Linformer", compress_tokens(sizes, shared=True))):
-        floor = floor_seconds(steps, DEVICES[0], 2)
-        assert model.numbers[name] == (flops(steps), floor, stored_bytes(steps))
-        assert quantity(floor, SECONDS) in model.words
-    fused = compress_tokens(sizes, fused=True, shared=True)
-    assert model.numbers["Linformer, tiled"][2] == stored_bytes(fused) < model.numbers["Linformer"][2]
+    for name, steps in (
+        ("full", cost.full_attention(sizes)),
+        ("tiled exact", cost.tiled_attention(sizes)),
+        ("Linformer", cost.compress_tokens(sizes, shared=True)),
+        ("Linformer, tiled", cost.compress_tokens(sizes, fused=True, shared=True)),
+        ("linear attention", cost.linear_attention(sizes)),
+    ):
+        assert model.costs[name] == (flops(steps), floor_seconds(steps, DEVICES[0], 2), stored_bytes(steps))
+    assert quantity(model.costs["full"][1], UNITS["seconds"]) in model.words
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_tables_that_the_browser_gets_are_the_formulas(order):
+    sizes = Sizes(n=13, d_model=33, num_heads=11, proj_dim=7, batch=5, bytes_per_number=2)
+    values = sizes.n, sizes.d_model, sizes.num_heads, sizes.proj_dim, sizes.batch, sizes.bytes_per_number
+    for name, layer in layers(order).items():
+        steps = layer(sizes)
+        assert [formula["name"] for formula in cost_model.formulas(order)[name]] == [s.name for s in steps]
+        for step, formula in zip(steps, cost_model.formulas(order)[name], strict=True):
+            for kind in ("flops", "moved", "result"):
+                assert put(formula[kind], values) == pytest.approx(getattr(step, kind), rel=1e-12)
 
 
 def test_it_opens_at_the_crossover_of_operations_just_above_twice_k():
     model = CostModel()
     assert model.crossings == {"full": 513, "tiled exact": 513}
     assert "fewer operations than full from n = 513 on" in model.words
-    model.proj_dim.value = 64
+    model.proj_dim = 64
     assert model.crossings["full"] == 129
 
 
 def test_time_crosses_earlier_against_stored_maps_and_later_against_tiles():
-    model = CostModel(show=SECONDS, device=DEVICES[2], number=2)
+    model = CostModel(show="seconds", device="H200", number="16 bit")
     assert model.crossings == {"full": 323, "tiled exact": 2212}
 
 
 def test_linformers_stored_bytes_never_fall_below_those_of_tiles():
-    model = CostModel(show=STORED)
-    assert model.crossings["tiled exact"] is None
+    model = CostModel(show="bytes")
+    assert model.crossings.keys() == {"full"}
     assert "than tiled exact never" in model.words
 
 
-def test_every_control_changes_its_own_picture_and_numbers_only(monkeypatch):
-    model, twin = CostModel(show=SECONDS), CostModel(show=SECONDS)
-    untouched = state(twin)
-    moves = {"n": 512, "proj_dim": 64, "d_model": 1024, "num_heads": 2, "batch": 8, "number": 2}
-    moves |= {"order": list(ORDERS)[1], "device": DEVICES[1], "show": STORED}
-    assert len(moves) == len(model.children[0].children)
-    for name, value in moves.items():
-        before = state(model)
-        getattr(model, name).value = value
-        picture, words = state(model)
-        assert picture != before[0], name
-        assert words != before[1], name
-    assert state(twin) == untouched
+@pytest.mark.parametrize("show", UNITS)
+def test_steps_sum_to_their_layer_and_curves_pass_through_it(show):
+    model = CostModel(show=show, n=4096)
+    for name in LINES:
+        total = model.costs[name][list(UNITS).index(show)]
+        assert sum(model.shares[name]) == pytest.approx(total)
+        assert model.curves[name][LENGTHS.index(4096)] == total
 
 
-def test_this_machine_is_measured_once_for_each_kind_of_number(monkeypatch):
-    measured = []
-    monkeypatch.setattr(cost_model, "matmul_ceiling", lambda dtype: measured.append(dtype) or 1e12)
-    monkeypatch.setattr(cost_model, "copy_ceiling", lambda: 1e11)
+def test_strong_is_what_grows_with_the_square_of_n():
+    strong = {
+        show: {
+            name: [big for _, big in CostModel(show=show, n=2**17)._shares(name)]
+            for name in ("full", "tiled exact", "Linformer", "linear attention")
+        }
+        for show in UNITS
+    }
+    full, tiled = [False, True, True, True, False], [False, True, False]
+    stored = {"full": [False, True, True, False, False], "tiled exact": 3 * [False]}
+    time = {"full": full, "tiled exact": tiled}
+    counted = {"full": [False, True, False, True, False], "tiled exact": tiled}  # softmax is no product
+    for show, expected in (("operations", counted), ("seconds", time), ("bytes", stored)):
+        for name in expected:
+            assert strong[show][name] == expected[name], (show, name)
+        assert not any(strong[show]["Linformer"] + strong[show]["linear attention"])
+
+
+def test_what_was_measured_comes_along_and_nothing_is_measured_again(measurements):
+    model = CostModel(POINTS, [MACHINE], show="seconds", device=HERE, n=1000)
+    assert len(measurements) == 3
+    data, metadata = model._repr_mimebundle_()
+    stored = json.loads(json.dumps({"data": {LIVE: data[LIVE]}, "metadata": {LIVE: metadata[LIVE]}}))
+    measurements.clear()
     cost_model.this_machine.cache_clear()
-    model = CostModel(show=SECONDS)
-    assert measured == []
-    model.device.label = HERE
-    model.n.value = 256
-    model.number.value = 2
-    model.number.value = 4
-    assert len(measured) == 2
-    assert "on this machine" in model.words
-    cost_model.this_machine.cache_clear()
+    twin = again(stored)
+    assert measurements == []
+    assert (twin.words, twin.measured, twin.state()) == (model.words, model.measured, model.state())
+    assert twin.devices == model.devices
+    assert twin.arguments() == model.arguments()
 
 
-def test_measured_points_are_drawn_where_the_time_is_shown(monkeypatch):
-    points = {"full": [(1024, 1e-3), (4096, 2e-2)]}
-    boxes = []
-    box = Card.box
-    monkeypatch.setattr(Card, "box", lambda self, *args, **kw: boxes.append(args) or box(self, *args, **kw))
-    with_points = CostModel(points, show=SECONDS)
-    assert len(boxes) == 2
-    assert with_points.picture.value != CostModel(show=SECONDS).picture.value
-    assert CostModel(points).picture.value == CostModel().picture.value  # operations: nothing to overlay
+def test_no_measured_number_stands_where_outputs_are_compared(measurements):
+    data, _ = CostModel(POINTS, show="seconds", device=HERE)._repr_mimebundle_()
+    assert data["text/plain"] == f"CostModel(show='seconds', device={HERE!r})"
+    assert data[LIVE] == {"widget": "CostModel"}
 
 
-def test_heads_that_do_not_divide_are_refused_with_both_numbers(monkeypatch):
-    model = CostModel()
-    picture = model.picture.value
-    model.num_heads.options = [("3", 3), ("8", 8)]
-    model.num_heads.value = 3
-    assert model.words == "3 heads do not divide d_model = 512."
-    assert model.picture.value == picture
+def test_this_machine_is_measured_once_and_only_when_it_is_chosen(measurements):
+    model = CostModel(show="seconds")
+    assert measurements == [] and HERE in model.choices["device"]
+    assert HERE not in model.facts["devices"]
+    model.device = HERE
+    assert model.facts["devices"][HERE] == {
+        "name": HERE,
+        "flops_per_s": {4: 1e12, 2: 1e12},
+        "bytes_per_s": 1e11,
+    }
+    model.n, model.number = 256, "16 bit"
+    CostModel(device=HERE)
+    assert len(measurements) == 3
+    assert f"on {HERE}, 16 bit" in model.words
+
+
+def test_a_machine_that_is_given_stands_first_in_the_menu_and_its_floors_are_shown():
+    model = CostModel(machines=[MACHINE], show="seconds")
+    assert list(model.choices["device"]) == ["a machine", *(device.name for device in DEVICES), HERE]
+    assert model.device == "a machine"
+    steps = cost.full_attention(Sizes(model.n, model.d_model, model.num_heads, model.proj_dim))
+    assert model.costs["full"][1] == floor_seconds(steps, MACHINE)
+
+
+def test_squares_are_drawn_where_the_time_is_shown(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plots, "draw_growth", lambda axis, **given: drawn.append(given["points"]))
+    for show in UNITS:
+        CostModel(POINTS, show=show).figure()
+    assert [len(points) for points in drawn] == [0, 2, 0]
+
+
+def test_what_cannot_be_is_refused_with_names_and_numbers():
+    with pytest.raises(CannotDraw, match="3 heads do not divide d_model = 512"):
+        _ = CostModel(num_heads=3).words
+    with pytest.raises(CannotDraw, match="half a machine has no ceiling for 16 bit numbers"):
+        _ = CostModel(machines=[Device("half a machine", {4: 1e9}, 1e9)], number="16 bit").words
+    with pytest.raises(traitlets.TraitError, match=r"no device 'B200' among V100 .*machines="):
+        CostModel(device="B200")
+    with pytest.raises(ValueError, match="no line is named sparse; there are full, tiled exact"):
+        CostModel({"sparse": [(1024, 1.0)]})
+
+
+@pytest.mark.parametrize("show", UNITS)
+def test_a_still_is_drawn_of_everything_that_can_be_shown(show):
+    model = CostModel(POINTS, show=show)
+    curves, bars = model.figure().axes
+    assert curves.get_title() == f"{cost_model.SHOWN[show].capitalize()} of one layer"
+    low, high = curves.get_ylim()
+    assert all(low <= value <= high for line in model.curves.values() for value in line)
+    assert [label.get_text() for label in bars.get_yticklabels()] == list(LINES)
 
 
 @pytest.mark.parametrize(
     ("value", "what", "words"),
     [
-        (4.3e10, OPERATIONS, "43 GFLOP"),
-        (1.5e-4, SECONDS, "150 µs"),
-        (0.0123, SECONDS, "12.3 ms"),
-        (3 * 2**20, STORED, "3 MiB"),
-        (1, STORED, "0.000977 KiB"),
+        (4.3e10, "operations", "43 GFLOP"),
+        (0, "operations", "0 MFLOP"),
+        (1.5e-4, "seconds", "150 µs"),
+        (0.0123, "seconds", "12.3 ms"),
+        (3 * 2**20, "bytes", "3 MiB"),
+        (36.25 * 2**20, "bytes", "36.2 MiB"),
+        (1, "bytes", "0.000977 KiB"),
     ],
 )
 def test_quantities_have_three_digits_and_a_unit(value, what, words):
-    assert quantity(value, what) == words
+    assert quantity(value, UNITS[what]) == words
 
 
-def test_labels_keep_their_distance_and_their_order():
-    placed = spread_labels({"a": 50.0, "b": 50.5, "c": 10.0, "d": 300.0})
-    assert placed["c"] == 10 and placed["d"] == 300
-    assert placed["b"] - placed["a"] == 18 and placed["a"] == 50
+def test_an_axis_goes_from_the_power_below_to_the_power_above():
+    assert ticks([[20.0], [3.0, 150.0]], 10) == [1, 10, 100, 1000]
+    assert ticks([[17.0, 255.0]], 16) == [16, 256]
 
 
-def test_report_of_milliseconds_a_move(record_property):
-    model = CostModel()
-    report_moves(record_property, "CostModel", model, model.n, [value for _, value in model.n.options * 2])
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with open_browser(chromium) as browser:
+        yield browser
 
 
-def test_a_recorded_machine_stands_first_in_the_menu_and_its_floors_are_shown():
-    machine = Device("recorded", {4: 1e9}, 1e9)
-    model = CostModel(machines=[machine], show="floor of the time")
-    assert model.device.label == "recorded" and len(model.device.options) == len(DEVICES) + 2
-    sizes = Sizes(model.n.value, model.d_model.value, model.num_heads.value, model.proj_dim.value)
-    assert model.numbers["full"][1] == floor_seconds(full_attention(sizes), machine)
+@pytest.fixture
+def live(browser, tmp_path):
+    """A page with the model of a machine and its measured points."""
+    file = tmp_path / "page.html"
+    file.write_text(page_of([CostModel(POINTS, [MACHINE], show="seconds")]), encoding="utf-8")
+    with open_page(browser, 1280, 900) as page:
+        page.goto(file.as_uri())
+        yield Live(page, page.locator(".lw"))
+        assert page.complaints == []
+
+
+@pytest.mark.browser
+def test_without_a_kernel_the_menu_offers_what_is_known(live):
+    names = live.controls()["Device"].locator("option").all_inner_texts()
+    assert names == ["a machine", *(device.name for device in DEVICES)]
+
+
+@pytest.mark.browser
+def test_a_square_names_what_was_measured_and_a_part_its_step(live):
+    square = live.root.locator(".lw-chart svg rect").nth(0).bounding_box()
+    live.page.mouse.move(square["x"] + 5, square["y"] + 5)
+    tip = live.root.locator(".lw-tip:not([hidden])")
+    assert tip.inner_text() == "full, measured, n = 1,024: 1 ms"
+    part = live.root.locator("rect[data-words^='softmax']").first
+    part.hover()
+    assert tip.inner_text() == part.get_attribute("data-words")
+    assert tip.inner_text().endswith("of full; its bytes take longest")
+
+
+@pytest.mark.browser
+def test_a_drag_on_the_curves_sets_n(live):
+    box = live.root.locator(".lw-chart svg").first.bounding_box()
+    mouse, y = live.page.mouse, box["y"] + 200
+    mouse.move(box["x"] + 200, y)
+    mouse.down()
+    mouse.move(box["x"] + 300, y)
+    mouse.up()
+    at, _ = live.after(lambda: None)
+    n = int(at.split(" on ")[0].removeprefix("At n = ").replace(",", ""))
+    assert n in LENGTHS and n != 4096
+    axis = live.root.locator(".lw-chart svg").first.evaluate(
+        "svg => svg.querySelector('.tick line').getBoundingClientRect().x"
+    )
+    inside = (box["x"] + 300 - axis) / (box["width"] - 84 - 130)
+    assert math.log2(n) == pytest.approx(8 + 9 * inside, abs=0.25)

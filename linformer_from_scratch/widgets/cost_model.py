@@ -1,12 +1,15 @@
-"""Widget 2: what a layer costs, by formula, against the number of tokens, and where the costs cross."""
+"""Widget 2: what a layer costs, by formula, against the number of tokens. Drawn by cost_model.js."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
+from typing import Any
 
 import torch
-from ipywidgets import Dropdown
+import traitlets
+from matplotlib.figure import Figure
 
+from linformer_from_scratch import plots
 from linformer_from_scratch.benchmark import copy_ceiling, matmul_ceiling
 from linformer_from_scratch.cost import (
     DEVICES,
@@ -23,196 +26,261 @@ from linformer_from_scratch.cost import (
     stored_bytes,
     tiled_attention,
 )
-from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, LINES, QUERY, VALUE
-from linformer_from_scratch.widgets.canvas import Card
-from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer, powers_of_two
+from linformer_from_scratch.widgets.growth import GrowthWidget, Letters, letters, quantity, table
+from linformer_from_scratch.widgets.live import CannotDraw, menu
 
-LENGTHS = tuple(2**i for i in range(8, 18))  # 256 … 131,072
+LENGTHS = [2**i * quarters // 4 for i in range(8, 17) for quarters in (4, 5, 6, 7)] + [2**17]  # 256 … 131,072
 HERE = "this machine, measured now"
 ORDERS: dict[str, Callable[..., list[Step]]] = {
-    "E(XW), as in the paper": compress_keys,
-    "(EX)W, the cheap order": compress_tokens,
-    "(EX)W with E = F": partial(compress_tokens, shared=True),
+    "E(XW)": compress_keys,
+    "(EX)W": compress_tokens,
+    "E = F": partial(compress_tokens, shared=True),
 }
-OPERATIONS, SECONDS, STORED = "operations", "floor of the time", "bytes of all results"
-COLOURS = {
-    "full": QUERY,
-    "tiled exact": LINES[3],
-    "Linformer": KEY,
-    "Linformer, tiled": LINES[6],
-    "linear attention": VALUE,
+ORDER_NAMES = ("E(XW), as in the paper", "(EX)W, the cheap order", "(EX)W with E = F")
+SHOWN = {"operations": "operations", "bytes": "bytes of all results", "seconds": "floor of the time"}
+NUMBERS = {"float32": 4, "16 bit": 2}  # bytes of each
+LINES = {  # name -> place of its colour, width
+    "full": (0, 8),
+    "tiled exact": (3, 5),
+    "Linformer": (1, 7),
+    "Linformer, tiled": (6, 4),
+    "linear attention": (2, 2),
 }
-UNITS = ("operations", "seconds", "bytes")
 OPPONENTS = ("full", "tiled exact")
-LEFT, TOP, RIGHT, BOTTOM = 92, 66, 640, 356  # of the plot, CSS pixels
-WIDE, NARROW = 5, 2  # a narrow line lies on a wide one where two layers cost the same
+UNITS: dict[str, dict[str, float]] = {
+    "operations": {"MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12, "PFLOP": 1e15},
+    "seconds": {"µs": 1e-6, "ms": 1e-3, "s": 1, "ks": 1e3},
+    "bytes": {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
+}
+BASES = {"operations": 10, "seconds": 10, "bytes": 16}  # of the axis: 16 MiB, 256 MiB, 4 GiB, …
 
 
-class CostModel(Explorer):
+class CostModel(GrowthWidget):
     """Operations, floor of the time, or bytes of a layer against n: full, tiled, Linformer, linear attention.
 
     Args:
         measured: name of a line -> (n, seconds) of points to draw where the time is shown.
         machines: devices to put first into the menu, such as that of a recorded benchmark.
-        start: values that controls open with, as in CostModel(n=1024, show="operations").
+        start: values that controls open with, as in CostModel(n=1024, show="seconds").
 
     Attributes:
-        numbers: name of a line -> (operations, seconds, bytes) at the chosen n.
-        crossings: "full" and "tiled exact" -> first n at which Linformer is below it, or None.
+        costs: name of a line -> (operations, seconds, bytes) at the chosen n.
+        curves: name of a line -> what is shown at each of LENGTHS.
+        crossings: "full", "tiled exact" -> first n at which Linformer is below it; left out if it never is.
+        shares: name of a line -> what is shown of each of its steps, at the chosen n.
     """
+
+    title = "What a layer costs"
+    lengths = LENGTHS
+    lines = LINES
+    controls = ("show", "n", "proj_dim", "d_model", "num_heads", "batch", "order", "number", "device")
+    menus = {  # noqa: RUF012
+        "show": SHOWN,
+        "order": dict(zip(ORDERS, ORDER_NAMES, strict=True)),
+        "number": {name: name for name in NUMBERS},
+    }
+
+    show = menu(SHOWN)
+    n = traitlets.Int(4096, min=LENGTHS[0], max=LENGTHS[-1]).tag(sync=True)
+    proj_dim = traitlets.Int(256, min=32, max=1024).tag(sync=True)
+    d_model = traitlets.Int(512, min=64, max=4096).tag(sync=True)
+    num_heads = traitlets.Int(8, min=1, max=32).tag(sync=True)
+    batch = traitlets.Int(1, min=1, max=32).tag(sync=True)
+    order = menu(menus["order"])
+    number = menu(menus["number"])
+    device = traitlets.Unicode(DEVICES[0].name).tag(sync=True)
 
     def __init__(
         self,
-        measured: Mapping[str, Sequence[tuple[int, float]]] | None = None,
-        machines: Sequence[Device] = (),
+        measured: Mapping[str, Sequence[Sequence[float]]] | None = None,
+        machines: Sequence[Device | Mapping[str, Any]] = (),
         **start,
     ):
-        self.measured = measured or {}
-        devices = [(device.name, device) for device in (*machines, *DEVICES)] + [(HERE, None)]
-        self.n = powers_of_two("Tokens n", 8, 17, 4096)
-        self.proj_dim = powers_of_two("Slots k", 5, 10, 256)
-        self.d_model = powers_of_two("d_model", 6, 12, 512)
-        self.num_heads = powers_of_two("Heads", 0, 5, 8)
-        self.batch = powers_of_two("Batch", 0, 5, 1)
-        self.number = Dropdown(options=[("float32", 4), ("16 bit", 2)], description="Numbers")
-        self.device = Dropdown(options=devices, description="Device")
-        self.order = Dropdown(options=list(ORDERS), description="Linformer")
-        self.show = Dropdown(options=[OPERATIONS, SECONDS, STORED], description="Show")
-        for name, value in start.items():
-            getattr(self, name).value = value
-        super().__init__(
-            [
-                self.show,
-                self.n,
-                self.proj_dim,
-                self.d_model,
-                self.num_heads,
-                self.batch,
-                self.order,
-                self.number,
-                self.device,
-            ]
-        )
+        self.measured = {name: [list(point) for point in points] for name, points in (measured or {}).items()}
+        if unknown := self.measured.keys() - LINES.keys():
+            raise ValueError(f"no line is named {', '.join(unknown)}; there are {', '.join(LINES)}")
+        self.devices = {device.name: device for device in (*map(device_of, machines), *DEVICES)}
+        super().__init__(**{"device": next(iter(self.devices))} | start)
+        self._offer()
+
+    @traitlets.validate("device")
+    def _known(self, proposal):
+        if proposal.value not in (*self.devices, HERE):
+            known = ", ".join(self.devices)
+            raise traitlets.TraitError(
+                f"no device {proposal.value!r} among {known}; machines=[…] adds others"
+            )
+        return proposal.value
+
+    @traitlets.observe("device")
+    def _measure(self, change):
+        if self.device == HERE and HERE not in self.devices:
+            self.devices[HERE] = this_machine()
+            self._offer()
+
+    def _offer(self) -> None:
+        self.choices = {**self.menus, "device": {name: name for name in (*self.devices, HERE)}}
+        devices = {name: device._asdict() for name, device in self.devices.items()}
+        self.facts = constants() | {"measured": self.measured, "devices": devices}
+
+    def arguments(self) -> dict[str, Any]:
+        """See `LiveWidget.arguments`; what was measured comes along."""
+        machines = [device._asdict() for device in self.devices.values() if device not in DEVICES]
+        more = {"measured": self.measured, "machines": machines}
+        return super().arguments() | {name: value for name, value in more.items() if value}
+
+    def cost(self, name: str, n: int) -> tuple[float, float, float]:
+        """Operations, seconds and bytes of one line at n tokens.
+
+        Raises: CannotDraw if the heads do not divide d_model, or the device has no ceiling for such numbers.
+        """
+        steps, device = self._layer(name, n), self.devices[self.device]
+        if self._bytes not in device.flops_per_s:
+            raise CannotDraw(f"{device.name} has no ceiling for {self.number} numbers.")
+        return flops(steps), floor_seconds(steps, device, self._bytes), stored_bytes(steps)
 
     @property
-    def layers(self) -> dict[str, Callable[[Sizes], list[Step]]]:
-        """Name of a line -> its layer; Linformer in the chosen order."""
-        ours = ORDERS[self.order.value]
-        tiled = partial(ours, fused=True)
-        return dict(
-            zip(COLOURS, (full_attention, tiled_attention, ours, tiled, linear_attention), strict=True)
-        )
-
-    def draw(self):
-        """See `Explorer.draw`."""
-        if self.d_model.value % self.num_heads.value:
-            raise CannotDraw(f"{self.num_heads.value} heads do not divide d_model = {self.d_model.value}.")
-        device = self.device.value or this_machine(self.number.value)
-        costs = {name: partial(self._cost, layer, device) for name, layer in self.layers.items()}
-        values = {name: [cost(n)[self._shown] for n in LENGTHS] for name, cost in costs.items()}
-        self.numbers = {name: cost(self.n.value) for name, cost in costs.items()}
-        self.crossings = {name: self._crossing(costs["Linformer"], costs[name]) for name in OPPONENTS}
-        card = Card(820, 408)
-        card.text(16, 22, f"{self.show.value.capitalize()} of one layer", 17, bold=True)
-        self._draw_plot(card, values)
-        return card.image, self._words(device)
+    def costs(self) -> dict[str, tuple[float, float, float]]:
+        """See the class."""
+        return {name: self.cost(name, self.n) for name in LINES}
 
     @property
-    def _shown(self) -> int:
-        return self.show.index
+    def curves(self) -> dict[str, list[float]]:
+        """See the class."""
+        return {name: [self._shown(name, n) for n in LENGTHS] for name in LINES}
 
-    def _crossing(self, ours: Callable, theirs: Callable) -> int | None:
-        return crossover(lambda n: ours(n)[self._shown], lambda n: theirs(n)[self._shown])
+    @property
+    def crossings(self) -> dict[str, int]:
+        """See the class."""
+        found = {
+            name: crossover(partial(self._shown, "Linformer"), partial(self._shown, name))
+            for name in OPPONENTS
+        }
+        return {name: n for name, n in found.items() if n}
 
-    def _cost(self, layer, device: Device, n: int) -> tuple[float, float, float]:
-        b = self.number.value
-        sizes = Sizes(n, self.d_model.value, self.num_heads.value, self.proj_dim.value, self.batch.value, b)
-        steps = layer(sizes)
-        return flops(steps), floor_seconds(steps, device, b), stored_bytes(steps)
+    @property
+    def shares(self) -> dict[str, list[float]]:
+        """See the class."""
+        return {name: [share for share, _ in self._shares(name)] for name in LINES}
 
-    def _draw_plot(self, card: Card, values: dict[str, list[float]]) -> None:
-        points = self.measured if self.show.value == SECONDS else {}
-        everything = [v for line in values.values() for v in line]
-        everything += [seconds for pairs in points.values() for _, seconds in pairs]
-        base = 16 if self.show.value == STORED else 10  # 16 MiB, 256 MiB, 4 GiB, …
-        low, high = math.floor(math.log(min(everything), base)), math.ceil(math.log(max(everything), base))
-        ticks = [float(base) ** i for i in range(low, high + 1)]
-
-        def x(n: float) -> float:
-            return LEFT + (math.log2(n) - 8) / 9 * (RIGHT - LEFT)
-
-        def y(value: float) -> float:
-            return BOTTOM - (math.log(value, base) - low) / (high - low) * (BOTTOM - TOP)
-
-        grid = [([(LEFT, y(tick)), (RIGHT, y(tick))], EDGE, 1) for tick in ticks]
-        crossed = [(n, KEY) for n in self.crossings.values() if n]
-        marks = [
-            ([(x(n), TOP), (x(n), BOTTOM)], colour, 1.2) for n, colour in [*crossed, (self.n.value, INK)]
-        ]
-        lines = [
-            ([(x(n), y(v)) for n, v in zip(LENGTHS, line, strict=True)], COLOURS[name], width)
-            for (name, line), width in zip(values.items(), (WIDE, NARROW, WIDE, NARROW, NARROW), strict=True)
-        ]
-        card.lines((LEFT, TOP, RIGHT, BOTTOM + 1), [*grid, *marks, *lines])
-        for name, pairs in points.items():
-            for n, seconds in pairs:
-                card.box((x(n) - 5, y(seconds) - 5, x(n) + 5, y(seconds) + 5), COLOURS[name], INK)
-        for tick in ticks:
-            card.text(LEFT - 8, y(tick), quantity(tick, self.show.value), 14, anchor="rm")
-        for (name, met), anchor in zip(self.crossings.items(), ("rm", "lm"), strict=True):
-            if met and met in range(LENGTHS[0], LENGTHS[-1] + 1):
-                card.text(
-                    x(met) + (4 if anchor == "lm" else -4), TOP - 20, f"{name} {met:,}", 14, KEY, anchor
-                )
-        for n in LENGTHS[::3]:
-            card.text(x(n), BOTTOM + 16, f"{n:,}", 14, anchor="mm")
-        card.text((LEFT + RIGHT) / 2, BOTTOM + 38, "tokens n", 14, GREY, "mm")
-        for name, height in spread_labels({name: y(line[-1]) for name, line in values.items()}).items():
-            card.text(RIGHT + 10, height, name, 14, COLOURS[name], bold=True)
-
-    def _words(self, device: Device) -> str:
-        parts = []
-        for name in (*OPPONENTS, "Linformer", "Linformer, tiled"):
-            shown = zip((OPERATIONS, SECONDS, STORED), self.numbers[name], strict=True)
-            parts.append(f"{name} {', '.join(quantity(value, what) for what, value in shown)}")
-        crossings = ", ".join(
-            f"than {name} from n = {n:,} on" if n else f"than {name} never"
-            for name, n in self.crossings.items()
+    @property
+    def words(self) -> str:
+        """See `LiveWidget.words`."""
+        costs, crossings = self.costs, self.crossings
+        numbers = "; ".join(
+            f"{name} {', '.join(map(quantity, costs[name], UNITS.values()))}"
+            for name in (*OPPONENTS, "Linformer", "Linformer, tiled")
+        )
+        less = ", ".join(
+            f"than {name} from n = {crossings[name]:,} on" if name in crossings else f"than {name} never"
+            for name in OPPONENTS
         )
         return (
-            f"At n = {self.n.value:,} on {device.name}, {self.number.label}: {'; '.join(parts)}. "
-            f"Linformer takes fewer {UNITS[self._shown]} {crossings}."
+            f"At n = {self.n:,} on {self.device}, {self.number}: {numbers}. "
+            f"Linformer takes fewer {self.show} {less}."
         )
+
+    def figure(self) -> Figure:
+        """See `LiveWidget.figure`."""
+        units, points = UNITS[self.show], self.measured if self.show == "seconds" else {}
+        values = [*self.curves.values(), *([y for _, y in pairs] for pairs in points.values())]
+        shares = {name: self._shares(name) for name in LINES}
+        totals = {name: sum(value for value, _ in parts) for name, parts in shares.items()}
+        rows = {name: (self.colours[name], quantity(totals[name], units), shares[name]) for name in LINES}
+        marks = {f"{name} {n:,}": n for name, n in self.crossings.items()}
+        title = f"{SHOWN[self.show].capitalize()} of one layer"
+        curves = self.drawn(
+            title, ticks(values, BASES[self.show]), units, dots=totals, points=points, marks=marks
+        )
+        about = f"At n = {self.n:,}; strong: grows with n²"
+        bars = partial(plots.draw_shares, rows=rows, title=about)
+        return plots.board(
+            [["curves", "shares"]], {"curves": curves, "shares": bars}, (11, 4.6), widths=(3, 2)
+        )
+
+    @property
+    def _bytes(self) -> int:
+        return NUMBERS[self.number]
+
+    def _layer(self, name: str, n: int) -> list[Step]:
+        if self.d_model % self.num_heads:
+            raise CannotDraw(f"{self.num_heads} heads do not divide d_model = {self.d_model}.")
+        sizes = Sizes(n, self.d_model, self.num_heads, self.proj_dim, self.batch, self._bytes)
+        return layers(self.order)[name](sizes)
+
+    def _shown(self, name: str, n: int) -> float:
+        return self.cost(name, n)[list(UNITS).index(self.show)]
+
+    def _shares(self, name: str) -> list[tuple[float, bool]]:
+        """What is shown of each step, and whether it grows with n²."""
+        device, found = self.devices[self.device], []
+        for step, formula in zip(self._layer(name, self.n), formulas(self.order)[name], strict=True):
+            computing = step.flops / device.flops_per_s[self._bytes], "flops"
+            moving = step.moved / device.bytes_per_s, "moved"
+            amounts = {"operations": (step.flops, "flops"), "bytes": (step.result, "result")}
+            value, kind = (amounts | {"seconds": max(computing, moving)})[self.show]
+            found.append((value, any(power == 2 for _, power, *_ in formula[kind])))
+        return found
+
+
+def layers(order: str) -> dict[str, Callable[[Sizes], list[Step]]]:
+    """Name of a line -> its layer; Linformer in one of ORDERS."""
+    ours = ORDERS[order]
+    return {
+        "full": full_attention,
+        "tiled exact": tiled_attention,
+        "Linformer": ours,
+        "Linformer, tiled": partial(ours, fused=True),
+        "linear attention": linear_attention,
+    }
 
 
 @cache
-def this_machine(bytes_per_number: int) -> Device:
+def formulas(order: str) -> dict[str, list[dict[str, Any]]]:
+    """Name of a line -> its steps: name, and tables of operations, bytes moved and bytes of the result.
+
+    Letters: n, d_model, num_heads, proj_dim, batch, bytes_per_number.
+    """
+    sizes = Letters(*letters(6))
+    return {
+        name: [
+            {"name": step.name} | {kind: table(getattr(step, kind)) for kind in ("flops", "moved", "result")}
+            for step in layer(sizes)
+        ]
+        for name, layer in layers(order).items()
+    }
+
+
+@cache
+def constants() -> dict[str, Any]:
+    """What the browser needs to know whatever is chosen."""
+    return {
+        "opponents": OPPONENTS,
+        "lengths": LENGTHS,
+        "lines": LINES,
+        "units": UNITS,
+        "bases": BASES,
+        "bytes": NUMBERS,
+        "formulas": {order: formulas(order) for order in ORDERS},
+    }
+
+
+def ticks(curves: Iterable[Iterable[float]], base: int) -> list[float]:
+    """Powers of a base around all that is drawn."""
+    values = [value for curve in curves for value in curve]
+    low, high = math.floor(math.log(min(values), base)), math.ceil(math.log(max(values), base))
+    return [float(base) ** i for i in range(low, high + 1)]
+
+
+def device_of(machine: Device | Mapping[str, Any]) -> Device:
+    """A machine; also one that was a dict in `CostModel.arguments`, whose numbers JSON turns into strings."""
+    fields = machine if isinstance(machine, Mapping) else machine._asdict()
+    ceilings = {int(bytes_): per_s for bytes_, per_s in fields["flops_per_s"].items()}
+    return Device(fields["name"], ceilings, fields["bytes_per_s"])
+
+
+@cache
+def this_machine() -> Device:
     """This machine's ceilings, measured once."""
-    dtype = torch.float32 if bytes_per_number == 4 else torch.bfloat16
-    return Device("this machine", {bytes_per_number: matmul_ceiling(dtype)}, copy_ceiling())
-
-
-def quantity(value: float, what: str) -> str:
-    """A number with its unit in three digits: 4.3 GFLOP, 1.2 ms, 512 MiB."""
-    if what == SECONDS:
-        return scaled(value, (1e-6, 1e-3, 1, 1e3), ("µs", "ms", "s", "ks"))
-    if what == STORED:
-        return scaled(value, (2**10, 2**20, 2**30, 2**40), ("KiB", "MiB", "GiB", "TiB"))
-    return scaled(value, (1e6, 1e9, 1e12, 1e15), ("MFLOP", "GFLOP", "TFLOP", "PFLOP"))
-
-
-def scaled(value: float, scales: Sequence[float], units: Sequence[str]) -> str:
-    """The value in the largest unit that leaves at least 1."""
-    scale, unit = next(
-        ((s, u) for s, u in zip(scales[::-1], units[::-1], strict=True) if value >= s), (scales[0], units[0])
-    )
-    number = value / scale
-    return f"{number:.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
-
-
-def spread_labels(heights: Mapping[str, float], distance: float = 18) -> dict[str, float]:
-    """Heights at least so far apart, from the top down, as near to the wanted ones as that allows."""
-    placed: dict[str, float] = {}
-    for name, height in sorted(heights.items(), key=lambda pair: pair[1]):
-        placed[name] = max([height, *(other + distance for other in placed.values())])
-    return placed
+    products = {4: matmul_ceiling(torch.float32), 2: matmul_ceiling(torch.bfloat16)}
+    return Device(HERE, products, copy_ceiling())

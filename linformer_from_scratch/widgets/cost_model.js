@@ -1,0 +1,111 @@
+// What a layer costs against n. The formulas are those of cost.py: cost_model.py sends them as tables.
+
+export default widget(({ model, stage }) => {
+  const { opponents, lengths, lines, units, bases, bytes, formulas } = model.get("facts");
+  const names = Object.keys(lines), shown = Object.keys(units);
+  const curves = growth(stage, model, { lengths, values: lengths }), bars = shares(stage, { count: names.length });
+  const layersNow = remember(), curvesNow = remember(), numbersNow = {};
+  const device = () => model.get("facts").devices[model.get("device")];
+  const devices = () => Object.fromEntries(Object.entries(model.get("choices").device).filter(([name]) => !model.alone || name in model.get("facts").devices));
+
+  /** Name of a line -> its steps, as formulas of n alone. */
+  function layers() {
+    const sizes = ["d_model", "num_heads", "proj_dim", "batch"].map(model.get).concat(bytes[model.get("number")]);
+    const inN = ({ name, flops, moved, result }) => {
+      const [operations, traffic, stored] = [flops, moved, result].map((terms) => inPowersOfN(terms, sizes));
+      return { name, operations, traffic, bytes: stored };
+    };
+    return keyed(names, (name) => formulas[model.get("order")][name].map(inN));
+  }
+
+  /** A step at n: its cost, and whether what it is counted in grows with n². */
+  function share(step, n, show) {
+    if (show !== "seconds") return { value: atN(step[show], n), strong: growsAsSquare(step[show]) };
+    const { flops_per_s, bytes_per_s } = device();
+    const computing = atN(step.operations, n) / flops_per_s[bytes[model.get("number")]], moving = atN(step.traffic, n) / bytes_per_s;
+    const isComputing = computing >= moving;
+    return {
+      value: Math.max(computing, moving), strong: growsAsSquare(isComputing ? step.operations : step.traffic),
+      why: isComputing ? "; its operations take longest" : "; its bytes take longest",
+    };
+  }
+  const cost = (steps, n, show) => steps.reduce((sum, step) => sum + share(step, n, show).value, 0);
+
+  /** As crossover of cost.py: the first n at which ours lies below theirs; null if there is none. */
+  function crossover(ours, theirs, show, longest = 2 ** 20) {
+    let [low, high] = [1, longest + 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (cost(ours, middle, show) < cost(theirs, middle, show)) high = middle; else low = middle + 1;
+    }
+    return low <= longest ? low : null;
+  }
+
+  function refusal() {
+    const [d, heads] = [model.get("d_model"), model.get("num_heads")];
+    if (d % heads) return `${heads} heads do not divide d_model = ${d}.`;
+    if (!device()) return "This machine's two ceilings are being measured.";
+    return bytes[model.get("number")] in device().flops_per_s ? null : `${model.get("device")} has no ceiling for ${model.get("number")} numbers.`;
+  }
+
+  return {
+    numbers: numbersNow,
+    controls: [
+      menu(model, "show", { label: "Show" }),
+      slider(model, "n", { label: "Tokens n", values: lengths }),
+      slider(model, "proj_dim", { label: "Slots k", values: powersOfTwo(5, 10) }),
+      slider(model, "d_model", { label: "d_model", values: powersOfTwo(6, 12) }),
+      slider(model, "num_heads", { label: "Heads", values: powersOfTwo(0, 5) }),
+      slider(model, "batch", { label: "Batch", values: powersOfTwo(0, 5) }),
+      menu(model, "order", { label: "Linformer" }),
+      menu(model, "number", { label: "Numbers" }),
+      menu(model, "device", { label: "Device", choices: devices }),
+    ],
+    draw(theme) {
+      const refused = refusal();
+      if (refused) return { refusal: refused };
+      const [show, n] = [model.get("show"), model.get("n")], settings = model.get("defaults");
+      const state = Object.keys(settings).filter((name) => name !== "n").map(model.get);
+      const say = (value) => quantity(value, units[show]);
+      const steps = layersNow(state, layers);
+      const { drawn, crossed } = curvesNow([state, device()], () => ({
+        drawn: keyed(names, (name) => lengths.map((at) => cost(steps[name], at, show))),
+        crossed: keyed(opponents, (name) => crossover(steps.Linformer, steps[name], show)),
+      }));
+      const crossings = keyed(opponents.filter((name) => crossed[name]), (name) => crossed[name]);
+      const costs = keyed(names, (name) => shown.map((what) => cost(steps[name], n, what)));
+      const parts = keyed(names, (name) => steps[name].map((step) => ({ name: step.name, ...share(step, n, show) })));
+      Object.assign(numbersNow, { costs, curves: drawn, crossings, shares: keyed(names, (name) => parts[name].map(({ value }) => value)) });
+      const colour = (name) => PALETTE[theme].lines[lines[name][0]], points = show === "seconds" ? model.get("facts").measured : {};
+      const title = { ...model.get("choices").show }[show], total = (name) => costs[name][shown.indexOf(show)];
+      const marks = Object.entries(crossings).map(([name, at]) => [`${name} ${thousands(at)}`, at]);
+      curves.show({
+        title: `${title[0].toUpperCase()}${title.slice(1)} of one layer`,
+        note: "dashed: from there on Linformer takes less",
+        curves: names.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], dot: total(name), points: points[name] })),
+        ticks: ticksAround([...Object.values(drawn), ...Object.values(points).map((pairs) => pairs.map(([, value]) => value))].flat(), bases[show]),
+        say, marks,
+      });
+      bars.show({
+        title: `Step by step at n = ${thousands(n)}`,
+        note: "strong colour: grows with n²",
+        rows: names.map((name) => ({
+          name, colour: colour(name), words: say(total(name)),
+          parts: parts[name].map(({ name: step, value, strong, why = "" }) => ({ name: step, value, strong, words: `${step}: ${say(value)}, ${percent(value / total(name))} of ${name}${why}` })),
+        })),
+      });
+      const numbers_ = ["full", "tiled exact", "Linformer", "Linformer, tiled"].map((name) => `${name} ${costs[name].map((value, i) => quantity(value, units[shown[i]])).join(", ")}`);
+      const less = opponents.map((name) => (name in crossings ? `than ${name} from n = ${thousands(crossings[name])} on` : `than ${name} never`));
+      return (
+        `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: ${numbers_.join("; ")}. ` +
+        `Linformer takes fewer ${show} ${less.join(", ")}.`
+      );
+    },
+  };
+});
+
+/** Powers of a base around all values. */
+function ticksAround(values, base) {
+  const log = (value) => Math.log(value) / Math.log(base);
+  return range(Math.floor(log(Math.min(...values))), Math.ceil(log(Math.max(...values)))).map((i) => base ** i);
+}
