@@ -672,34 +672,37 @@ def draw_errors(
 
 
 def draw_distortions(
-    axis: Axes, middles: ArrayLike, counts: ArrayLike, expected: ArrayLike, epsilon: float
+    axis: Axes, middles: ArrayLike, counts: ArrayLike, curve: tuple[ArrayLike, ArrayLike], epsilon: float
 ) -> None:
-    """A histogram, orange where it lies ε or more from zero, with a curve of what is expected."""
-    x = np.asarray(middles)
+    """A histogram, orange where it lies ε or more from zero, with a curve (x, y) of what is expected."""
+    x, heights = np.asarray(middles), np.asarray(counts)
     outside = np.abs(x) >= epsilon
     for part, colour, name in ((~outside, QUERY, "within ε"), (outside, KEY, "outside")):
-        axis.bar(x[part], np.asarray(counts)[part], 0.9 * (x[1] - x[0]), color=colour, label=name)
-    axis.plot(x, expected, color=INK, linewidth=1.5, linestyle="-", label="a mean of k squares")
+        axis.bar(x[part], heights[part], 0.9 * (x[1] - x[0]), color=colour, label=name)
+    axis.plot(*curve, color=INK, linewidth=1.5, linestyle="-", label="a mean of k squares")
     for sign in (-1, 1):
-        axis.axvline(sign * epsilon, color=INK, linewidth=1, linestyle="-")
+        axis.axvline(sign * epsilon, color=INK, linewidth=1, linestyle="--")
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:+.0%}" if value else "0")
-    axis.set(title="Squared lengths: off by", xlabel="‖Rx‖² / ‖x‖² − 1", ylabel="vectors")
-    axis.legend(frameon=False, fontsize=10)
+    axis.set(
+        xlabel="‖Rx‖² / ‖x‖² − 1",
+        ylabel="vectors",
+        ylim=(0, 1.4 * max(heights.max(), np.asarray(curve[1]).max())),
+    )
+    axis.set(title="Squared lengths: off by")
+    axis.legend(framealpha=1, edgecolor="none", fontsize=10, loc="upper right")
 
 
-def draw_tails(
-    axis: Axes, dims: Sequence[int], shares: Sequence[float], bounds: Sequence[float], kept: int
-) -> None:
-    """Measured shares as points and a bound as a line, for each number of dimensions kept."""
+def draw_tails(axis: Axes, shares: Mapping[int, float], bounds: Mapping[int, float], kept: int) -> None:
+    """Measured shares as points and a bound as a line, by the number of dimensions kept."""
     axis.axvline(kept, color=INK, linewidth=1, linestyle="-")
-    axis.plot(dims, bounds, color=VALUE, linewidth=2.5, linestyle="-", label="the lemma's bound")
-    axis.plot(dims, shares, "o-", color=KEY, linewidth=1.5, ms=7, label="measured")
+    axis.plot(*zip(*bounds.items(), strict=True), color=VALUE, linewidth=2.5, linestyle="-", label="bound")
+    axis.plot(*zip(*shares.items(), strict=True), "o-", color=KEY, linewidth=1.5, ms=7, label="measured")
     axis.set_xscale("log", base=2)
-    axis.set_xticks(dims[::2], [f"{k}" for k in dims[::2]])
+    axis.set_xticks(ticks := list(shares)[::2], [f"{k}" for k in ticks])
     axis.minorticks_off()
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axis.set(title="Off by ε or more", xlabel="dimensions kept k", ylim=(0, 1.05))
-    axis.legend(frameon=False, fontsize=10)
+    axis.set(title="Share off by ε or more", xlabel="dimensions kept k", ylim=(0, 1.02))
+    axis.legend(frameon=False, loc="center right")
 
 
 def draw_needed(axis: Axes, numbers: Sequence[int], asked: Sequence[int], n: int, chosen: int) -> None:
@@ -708,7 +711,7 @@ def draw_needed(axis: Axes, numbers: Sequence[int], asked: Sequence[int], n: int
     axis.plot(chosen, asked[numbers.index(chosen)], "o", color=VALUE, markeredgecolor=INK, ms=9)
     axis.axhline(n, color=GREY, linewidth=2, linestyle="-")
     axis.text(numbers[-1], 1.15 * n, f"k = n = {n:,}", color=GREY, ha="right")
-    axis.set(xscale="log", yscale="log", ylim=(1, 1e6), title="Slots the bound asks for", xlabel="vectors N")
+    axis.set(xscale="log", yscale="log", ylim=(10, 1e5), title="Slots the bound asks for", xlabel="vectors N")
     axis.set_xticks(numbers[::2], [f"{number:,}" for number in numbers[::2]])
-    axis.set_yticks(ticks := [1, 100, 10**4, 10**6], [f"{tick:,}" for tick in ticks])
+    axis.set_yticks(ticks := [10, 100, 1000, 10**4, 10**5], [f"{tick:,}" for tick in ticks])
     axis.minorticks_off()
