@@ -521,8 +521,8 @@ def draw_growth(
     ends = {}
     for name in sorted(curves, key=lambda name: -looks[name][1]):  # the widest lies below
         values, (colour, width) = curves[name], looks[name]
-        axis.plot(lengths, values, color=colour, linewidth=width, linestyle="-", clip_on=False)
-        axis.plot(n, dots[name], "o", color=colour, markeredgecolor=INK, ms=width + 5)
+        axis.plot(lengths, values, color=colour, linewidth=0.7 * width, linestyle="-", clip_on=False)
+        axis.plot(n, dots[name], "o", color=colour, markeredgecolor=INK, ms=0.7 * width + 5)
         ends[name] = np.log(values[-1] / low) / np.log(high / low)
     for name, pairs in (points or {}).items():
         axis.plot(*np.asarray(pairs).T, "s", color=looks[name][0], markeredgecolor=INK, ms=8, linestyle="")
@@ -541,14 +541,13 @@ def draw_shares(
         rows: name -> colour, what is written at its end, (value, whether its colour is strong) of each part.
     """
     for i, (colour, words, parts) in enumerate(rows.values()):
-        end = 0.0
+        end, style = 0.0, {"height": 0.6, "color": colour, "edgecolor": "white" if len(parts) > 1 else colour}
         for value, strong in parts:
-            axis.barh(
-                i, value, left=end, color=colour, alpha=1 if strong else 0.3, edgecolor="white", height=0.6
-            )
+            axis.barh(i, value, left=end, alpha=1 if strong else 0.3, **style)
             end += value
         axis.text(end, i, f" {words}", va="center")
-    axis.set(title=title, xticks=[], ylim=(len(rows) - 0.5, -0.5))
+    axis.set_title(title, loc="right")
+    axis.set(xticks=[], ylim=(len(rows) - 0.5, -0.5))
     axis.set_yticks(range(len(rows)), list(rows))
     axis.tick_params(left=False)
     axis.spines[:].set_visible(False)

@@ -40,11 +40,11 @@ ORDER_NAMES = ("E(XW), as in the paper", "(EX)W, the cheap order", "(EX)W with E
 SHOWN = {"operations": "operations", "bytes": "bytes of all results", "seconds": "floor of the time"}
 NUMBERS = {"float32": 4, "16 bit": 2}  # bytes of each
 LINES = {  # name -> place of its colour, width
-    "full": (0, 8),
-    "tiled exact": (3, 5),
-    "Linformer": (1, 7),
-    "Linformer, tiled": (6, 4),
-    "linear attention": (2, 2),
+    "full": (0, 7),
+    "tiled exact": (3, 4),
+    "Linformer": (1, 6),
+    "Linformer, tiled": (6, 3),
+    "linear attention": (2, 1.5),
 }
 OPPONENTS = ("full", "tiled exact")
 UNITS: dict[str, dict[str, float]] = {

@@ -139,8 +139,8 @@ function shares(stage, { count }) {
         line.append("text").attr("x", width).attr("y", 14).attr("text-anchor", "end").text(row.words);
         let from = 0;
         for (const { name, value, strong, words } of row.parts) {
-          line.append("rect").attr("data-words", words).attr("x", x(from)).attr("y", 20).attr("width", Math.max(0.5, x(value))).attr("height", 25)
-            .attr("fill", row.colour).attr("fill-opacity", strong ? 1 : 0.3).attr("stroke", "var(--paper)");
+          line.append("rect").attr("data-words", words).attr("x", x(from)).attr("y", 20).attr("width", Math.max(1, x(value))).attr("height", 25)
+            .attr("fill", row.colour).attr("fill-opacity", strong ? 1 : 0.3).attr("stroke", row.parts.length > 1 ? "var(--paper)" : null);
           if (x(value) > 8 * name.length + 8)
             line.append("text").attr("x", x(from + value / 2)).attr("y", 38).attr("text-anchor", "middle").style("stroke", "none")
               .style("pointer-events", "none").style("fill", `var(--${strong ? "paper" : "ink"})`).text(name);
