@@ -489,7 +489,7 @@ def draw_spectrum(axis: Axes, sigma: ArrayLike, kept: int) -> None:
 def draw_growth(
     axis: Axes,
     lengths: Sequence[int],
-    curves: Mapping[str, ArrayLike],
+    curves: Mapping[str, Sequence[float]],
     looks: Mapping[str, tuple[str, float]],
     ticks: Mapping[float, str],
     n: int,
@@ -541,9 +541,10 @@ def draw_shares(
         rows: name -> colour, what is written at its end, (value, whether its colour is strong) of each part.
     """
     for i, (colour, words, parts) in enumerate(rows.values()):
-        end, style = 0.0, {"height": 0.6, "color": colour, "edgecolor": "white" if len(parts) > 1 else colour}
+        end, edge = 0.0, "white" if len(parts) > 1 else colour
         for value, strong in parts:
-            axis.barh(i, value, left=end, alpha=1 if strong else 0.3, **style)
+            alpha = 1 if strong else 0.3
+            axis.barh(i, value, left=end, height=0.6, color=colour, edgecolor=edge, alpha=alpha)
             end += value
         axis.text(end, i, f" {words}", va="center")
     axis.set_title(title, loc="right")
