@@ -390,7 +390,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       const room = element.parentElement.clientWidth / (parseFloat(getComputedStyle(element).fontSize) || 16);
       const longest = Math.max(n, m), names = besides ? 2.5 : 9; // em: rows on the left, slanted columns beyond the right
       const largestSide = longest > MOST_NAMED ? MOST_SIDE : Math.max(MOST_SIDE, (longest * READABLE) / 16);
-      const side = Math.min(clamp((room - GAP * (abreast - 1)) / abreast, LEAST_SIDE, largestSide), cell * n);
+      const side = Math.min(clamp((room - GAP * (abreast - 1)) / abreast, LEAST_SIDE, largestSide), cell * longest);
       const wide = Math.min(side * (square ? 1 : clamp(m / n, 0.05, 1)), room);
       map.named = (Math.min(side, room - names) * 16) / longest >= READABLE;
       const width = map.named ? Math.min(wide, room - names) : wide;
