@@ -9,13 +9,15 @@ from playwright.sync_api import Browser, Page
 
 WIDTH, HEIGHT, FOOT = 1280, 720, 50  # CSS pixels; the foot belongs to the slide's number
 
-IS_DRAWN = """(element) => element.checkVisibility({visibilityProperty: true})
-  && !element.closest("aside, mjx-assistive-mml") && !element.parentElement.closest("svg")"""
+HELPERS = """
+  const isDrawn = (element) => element.checkVisibility({visibilityProperty: true})
+    && !element.closest("aside, mjx-assistive-mml") && !element.parentElement.closest("svg");
+  const hasText = (element) =>
+    [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+"""
 
 # What the current slide shows beyond its edges or in its foot, and what is cut off inside its own box.
-OVERFLOW = (
-    f"([width, height, foot]) => {{ const isDrawn = {IS_DRAWN};"
-    """
+OVERFLOW = """([width, height, foot]) => {
   const rows = (text) => {  // a line of text can stick out of the box of its own element
     const range = document.createRange();
     range.selectNodeContents(text);
@@ -26,26 +28,26 @@ OVERFLOW = (
     const all = [element.getBoundingClientRect(), ...texts.flatMap(rows)];
     return all.filter((box) => box.width && box.height);
   };
+  const scrolls = (element) =>  // what a live widget shows below its controls and its line of numbers
+    element.matches(".lw") || (element.closest(".lw") && !element.closest(".lw-controls, .lw-words"));
   const leaves = (element) => {
     const bottom = height - (element.matches(".live") ? 0 : foot);
     return boxes(element).some(
       (box) => box.left < -1 || box.top < -1 || box.right > width + 1 || box.bottom > bottom + 1);
   };
   const isCut = (element) => getComputedStyle(element).overflow !== "visible"
-    && !element.matches("img, video, svg")
+    && !element.matches("img, video, svg, .lw-hidden")
     && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1);
   const name = (element) => `<${element.tagName.toLowerCase()}> ${element.textContent.trim().slice(0, 40)}`;
-  return [...Reveal.getCurrentSlide().querySelectorAll(".frame *")].filter(isDrawn).flatMap((element) => [
+  const shown = [...Reveal.getCurrentSlide().querySelectorAll(".frame *")];
+  return shown.filter((element) => isDrawn(element) && !scrolls(element)).flatMap((element) => [
     ...(leaves(element) ? [`${name(element)} leaves the slide`] : []),
     ...(isCut(element) ? [`${name(element)} is cut off`] : []),
   ]);
 }"""
-)
 
 # Text of the current slide whose contrast with its ground is below what reading needs.
-PALE = (
-    f"(least) => {{ const isDrawn = {IS_DRAWN};"
-    """
+PALE = """(least) => {
   const linear = (part) => part <= 10 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4;
   const luminance = ([red, green, blue]) =>
     0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
@@ -58,13 +60,22 @@ PALE = (
     const both = [parts(getComputedStyle(element).color), ground(element)].map(luminance);
     return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
   };
-  const hasText = (element) =>
-    [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
   return [...document.querySelectorAll("section.present .frame *, .slide-number *")]
     .filter((element) => isDrawn(element) && hasText(element) && contrast(element) < least)
     .map((element) => `${element.textContent.trim().slice(0, 40)}: ${contrast(element).toFixed(2)}`);
 }"""
-)
+
+# Text of the current slide's live widgets that is smaller than the last row can read, in pixels of the slide.
+SMALL = """(least) => {
+  const scale = Reveal.getScale();
+  const size = (element) => {
+    const own = parseFloat(getComputedStyle(element).fontSize);
+    return element.getScreenCTM ? (own * element.getScreenCTM().a) / scale : own;
+  };
+  return [...document.querySelectorAll("section.present .lw :not(.lw-hidden)")]
+    .filter((element) => element.checkVisibility() && hasText(element) && size(element) < least - 0.05)
+    .map((element) => `${element.textContent.trim().slice(0, 40)}: ${size(element).toFixed(1)}`);
+}"""
 
 # Formulas that stand in prose as dollars, outside code.
 UNTYPESET = """() => {
@@ -108,9 +119,18 @@ def steps(page: Page) -> Iterator[str]:
 
 def pale(page: Page, least: float = 4.5) -> list[str]:
     """The texts of the current slide whose contrast is below what reading needs."""
-    return page.evaluate(PALE, least)
+    return _looked(page, PALE, least)
+
+
+def small(page: Page, least: float = 22) -> list[str]:
+    """The texts of the current slide's live widgets that the last row cannot read."""
+    return _looked(page, SMALL, least)
 
 
 def overflow(page: Page) -> list[str]:
     """What the current slide shows beyond its edges, in words."""
-    return page.evaluate(OVERFLOW, [WIDTH, HEIGHT, FOOT])
+    return _looked(page, OVERFLOW, [WIDTH, HEIGHT, FOOT])
+
+
+def _looked(page: Page, script: str, argument: object) -> list[str]:
+    return page.evaluate(f"(argument) => {{ {HELPERS} return ({script})(argument); }}", argument)

@@ -44,6 +44,13 @@ def widget(**data):
     return output
 
 
+def live(shown):
+    """What a cell returns that shows a widget of the course, as a kernel sends it."""
+    data, metadata = shown._repr_mimebundle_()
+    data["image/png"] = base64.b64encode(data["image/png"]).decode()
+    return new_output("display_data", data, metadata=metadata)
+
+
 def png(width, height):
     """A picture, as notebooks keep it."""
     file = io.BytesIO()

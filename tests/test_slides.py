@@ -8,12 +8,13 @@ from pathlib import Path
 import nbformat
 import pytest
 import slides
-from deck_browser import UNTYPESET, open_deck, overflow, pale, steps
-from deck_fixture import EVERYTHING, QUIZ, code, png, prose, result, write
+from deck_browser import UNTYPESET, open_deck, overflow, pale, small, steps
+from deck_fixture import EVERYTHING, QUIZ, code, live, png, prose, result, write
 from lab import open_browser
 from pdf_text import pdf_pages, squeezed
 
 from linformer_from_scratch import plots
+from linformer_from_scratch.widgets import CostModel
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
@@ -267,7 +268,7 @@ def formulas(chapter):
 
 def assert_presentable(browser, chapter, deck):
     """Walk every step of a deck and hold against it whatever a room would stumble over; return the steps."""
-    walked, too_much, too_pale = [], {}, {}
+    walked, too_much, too_pale, too_small = [], {}, {}, {}
     with open_deck(browser, deck) as page:
         for where in steps(page):
             walked.append(where)
@@ -275,9 +276,12 @@ def assert_presentable(browser, chapter, deck):
                 too_much[where] = found
             if found := pale(page):
                 too_pale[where] = found
+            if found := small(page):
+                too_small[where] = found
             page.wait_for_function(CLIPS_PLAY)
         assert too_much == {}
         assert too_pale == {}
+        assert too_small == {}
         assert sum(where.isdigit() for where in walked) == len(slides.slides(read(chapter)))
         assert page.locator(".prose mjx-container, aside mjx-container").count() == formulas(chapter)
         assert page.locator("mjx-merror").count() == 0
@@ -397,6 +401,60 @@ def test_keys_pressed_in_a_widget_do_not_turn_the_page_until_escape(browser, tmp
         page.keyboard.press("Escape")
         page.keyboard.press("PageDown")
         assert page.evaluate(WHERE) == 1
+
+
+@pytest.fixture(scope="module")
+def live_deck(tmp_path_factory):
+    """A deck whose second slide has a widget with many controls."""
+    shown = code("CostModel()", live(CostModel(n=8192)), tags=["no-code"])
+    cells = [
+        prose("# 09 · Alive", "slide"),
+        prose("## Turn the dials", "slide"),
+        shown,
+        prose("## Next", "slide"),
+    ]
+    folder = tmp_path_factory.mktemp("live")
+    return slides.build(write(folder, cells), folder / "out")
+
+
+@pytest.mark.browser
+def test_a_widget_lives_in_its_deck_as_the_cell_left_it(browser, live_deck):
+    with open_deck(browser, live_deck, "#/1") as page:
+        words = page.locator(".lw-words")
+        words.get_by_text("At n = 8,192").wait_for()
+        assert page.locator(".live-widget img").count() == 0
+        tokens = page.get_by_label("Tokens n", exact=True)
+        tokens.focus()
+        page.keyboard.press("ArrowRight")
+        words.get_by_text("At n = 10,240").wait_for()
+        tokens.click(position={"x": 2, "y": 10})
+        words.get_by_text("At n = 10,240").wait_for(state="detached")
+        assert page.evaluate(WHERE) == 1
+        assert (overflow(page), pale(page), small(page)) == ([], [], [])
+        page.keyboard.press("Escape")
+        page.keyboard.press("PageDown")
+        assert page.evaluate(WHERE) == 2
+        assert page.outside == [] and page.complaints == []
+
+
+@pytest.mark.browser
+def test_controls_that_leave_the_slide_and_small_text_are_found(browser, live_deck):
+    with open_deck(browser, live_deck, "#/1") as page:
+        page.locator(".lw-words").wait_for()
+        page.add_style_tag(
+            content=".lw-control { min-height: 90px } .lw-words { font-size: 21px !important }"
+        )
+        assert any("Device" in found for found in overflow(page))
+        assert [found.rpartition(" ")[2] for found in small(page)] == ["21.0"]
+
+
+@pytest.mark.browser
+def test_a_handout_shows_a_widgets_still(browser, live_deck):
+    with open_deck(browser, live_deck, "?print-pdf=students") as page:
+        page.wait_for_selector(".pdf-page")
+        assert page.locator(".lw").count() == 0
+        assert page.get_by_alt_text("At n = 8,192").is_visible()
+        assert page.complaints == []
 
 
 @pytest.mark.browser

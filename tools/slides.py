@@ -16,6 +16,8 @@ from chromium import find_chromium
 from nbconvert import SlidesExporter
 from nbformat import NotebookNode
 
+from linformer_from_scratch.widgets.page import again, embedded, scripts
+
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = ROOT / "chapters"
 DECK = Path(__file__).resolve().parent / "deck"
@@ -69,9 +71,9 @@ def media(notebook: NotebookNode) -> set[str]:
 
 
 def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
-    """The notebook as its deck shows it: slides only, notes unfolded, still pictures in place of widgets."""
+    """The notebook as its deck shows it: slides only, notes unfolded, widgets that live without a kernel."""
     deck = nbformat.from_dict(notebook)
-    deck.metadata = nbformat.from_dict({"title": title(notebook), "live": LIVE.format(stem)})
+    kinds = set()
     deck.cells = []
     for first, *rest in slides(notebook):
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
@@ -85,6 +87,13 @@ def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
             cell.metadata.output_only = "no-code" in cell.metadata.get("tags", [])
             cell.metadata.answer = "answer" in cell.metadata.get("tags", [])
             cell.metadata.live = any(WIDGET in output.get("data", {}) for output in cell.outputs)
+            for output in cell.outputs:
+                if widget := again(output):
+                    output.data["text/html"] = embedded(widget)
+                    kinds.add(type(widget))
+    deck.metadata = nbformat.from_dict(
+        {"title": title(notebook), "live": LIVE.format(stem), "scripts": scripts(kinds) if kinds else ""}
+    )
     return deck
 
 
