@@ -1,11 +1,11 @@
-"""What the widgets on a real sentence share: choosing it, reading its maps, drawing a map with its tokens."""
+"""What the widgets on a real sentence share: choosing it, its maps, its query. Drawn with sentence.js."""
 
-from collections.abc import Sequence
+from functools import cache
+from typing import Any, ClassVar
 
-from ipywidgets import Dropdown, IntSlider, SelectionSlider, Text, Widget
-from numpy.typing import ArrayLike
+import traitlets
+from torch import Tensor
 
-from linformer_from_scratch.plots import EDGE, INK, KEY, QUERY
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
     NUM_LAYERS,
@@ -13,61 +13,118 @@ from linformer_from_scratch.pretrained import (
     AttentionMaps,
     PretrainedMissing,
     attention_maps,
+    stored_maps,
     tokenize,
 )
-from linformer_from_scratch.widgets.canvas import Card, shorten, text_width
-from linformer_from_scratch.widgets.explorer import COLUMN, CannotDraw, Explorer
+from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, packed
 
 MOST_TOKENS = 40  # more would be too small to read
-LAYER, HEAD = 4, 2  # a head in which pronouns read the noun they stand for
 OPENING_WORDS = ("it", "he", "is", "two")  # of the presets: words that read something worth seeing
-OWN = "your own sentence"
-LABEL = 96  # width kept for a token beside a map, CSS pixels
+RESTS = ("[CLS]", "[SEP]")  # marks that stand for no word
+SMALLEST = 2**-24  # of float16: no weight of a softmax is zero, so none becomes zero on its way
 
 
-class SentenceExplorer(Explorer):
+class SentenceWidget(LiveWidget):
     """Attention maps of a sentence: a preset or the learner's own, a query token, a layer and a head.
 
     Args:
-        sentence: what it opens with; the first preset if None.
-        controls: further controls of the subclass.
+        sentence: a preset, which needs no pretrained model, or any other of at most MOST_TOKENS tokens.
+        start: as for `LiveWidget`. query=None, or one beyond the sentence, is a word worth seeing.
+
+    Attributes:
+        tokens: of the sentence that is shown; an empty, long or unreadable one leaves the last in its place.
+        maps: (layers, heads, n, n).
+        map: of the chosen head, (n, n).
+        weights: what the query token reads from each key, (n,).
     """
 
-    def __init__(self, sentence: str | None = None, controls: Sequence[Widget] = ()):
-        wide = {"width": f"{2 * COLUMN + 4}px"}
-        options = [*zip(SENTENCES, SENTENCES, strict=True), (OWN, "")]  # (what is shown, value)
-        self.preset = Dropdown(options=options, description="Preset", layout=wide)
-        self.sentence = Text(SENTENCES[0], description="Sentence", layout=wide, continuous_update=False)
-        self.query = SelectionSlider(options=[("", 0)], description="Query token")
-        self.layer = IntSlider(LAYER, 1, NUM_LAYERS, description="Layer")
-        self.head = IntSlider(HEAD, 1, NUM_HEADS, description="Head")
-        self.tokens: list[str] = []
-        self._sentence_read = None
-        self.preset.observe(self._take_preset, "value")
-        super().__init__([self.preset, self.sentence, self.query, self.layer, self.head, *controls])
-        if sentence is not None:
-            self.sentence.value = sentence
+    controls: ClassVar[tuple[str, ...]] = ("sentence", "query", "layer", "head")
+    menus = {"sentence": dict(zip(SENTENCES, SENTENCES, strict=True))}  # noqa: RUF012
+
+    sentence = traitlets.Unicode(SENTENCES[0]).tag(sync=True)
+    query = traitlets.Int(None, min=0, max=MOST_TOKENS - 1, allow_none=True).tag(sync=True)
+    layer = traitlets.Int(4, min=1, max=NUM_LAYERS).tag(sync=True)  # in layer 4, head 2 …
+    head = traitlets.Int(2, min=1, max=NUM_HEADS).tag(sync=True)  # … pronouns read the noun they stand for
+
+    def __init__(self, sentence: str = SENTENCES[0], **start):
+        super().__init__(sentence=sentence, **start)
+        self._known = presets()  # and the learner's own
+        self._shown = self._known[SENTENCES[0]]
+        self._take()
+        self.observe(self._take, "sentence")
+
+    @classmethod
+    def parts(cls) -> tuple[str, ...]:
+        """See `LiveWidget.parts`."""
+        *shared, own = super().parts()
+        return *shared, "sentence", own
 
     @property
-    def heads(self):
-        """Attention maps of all heads of the chosen layer, (heads, n, n)."""
-        return self._maps[self.layer.value - 1]
+    def tokens(self) -> list[str]:
+        """Of the sentence that is shown, from [CLS] to [SEP]."""
+        return self._shown.tokens
 
-    def read_sentence(self) -> None:
-        """Take the maps of the sentence in the field, if it is a new one; `draw` begins with this."""
-        sentence = self.sentence.value
-        if sentence == self._sentence_read:
-            return
-        self.preset.value = sentence if sentence in SENTENCES else ""
-        tokens, self._maps = read_maps(sentence)
-        word = self.tokens[self.query.value] if self.tokens else None
-        self.query.options = [(token, i) for i, token in enumerate(tokens)]
-        self.query.value = opening_query(tokens, word)
-        self.tokens, self._sentence_read = tokens, sentence
+    @property
+    def place(self) -> int:
+        """Which of the tokens is the query."""
+        here = self.query is not None and self.query < len(self.tokens)
+        return self.query if here else opening_query(self.tokens)
 
-    def _take_preset(self, change) -> None:
-        if change.new:
-            self.sentence.value = change.new
+    @property
+    def maps(self) -> Tensor:
+        """Maps of all heads, rounded as the browser receives them, (layers, heads, n, n)."""
+        weights = self._shown.weights.double()
+        return weights / weights.sum(dim=-1, keepdim=True)
+
+    @property
+    def map(self) -> Tensor:
+        """The chosen head's, (n, n)."""
+        return self.maps[self.layer - 1, self.head - 1]
+
+    @property
+    def weights(self) -> Tensor:
+        """What the query token reads from each key, (n,)."""
+        return self.map[self.place]
+
+    @property
+    def strongest(self) -> int:
+        """Which key the query token reads most; the first of equals."""
+        return self.weights.tolist().index(self.weights.max())
+
+    @property
+    def refused(self) -> str:
+        """Why the sentence cannot be read, or empty."""
+        return self.facts["refused"].get(self.sentence, "")
+
+    def _take(self, _change=None) -> None:
+        """Read the sentence and send its maps, or why it cannot be read."""
+        refused = {}
+        try:
+            if self.sentence not in self._known:
+                self._known = presets() | {self.sentence: rounded(read_maps(self.sentence))}
+            self._shown = self._known[self.sentence]
+        except CannotDraw as reason:
+            refused = {self.sentence: str(reason)}
+        self.data = {sentence: packed(maps.weights, "float16") for sentence, maps in self._known.items()}
+        self.facts = facts(self._known) | {"refused": refused}
+
+
+@cache
+def presets() -> dict[str, AttentionMaps]:
+    """The stored maps of SENTENCES."""
+    return {sentence: rounded(maps) for sentence, maps in stored_maps().items()}
+
+
+def facts(known: dict[str, AttentionMaps]) -> dict[str, Any]:
+    """Tokens and first query of each sentence, and which tokens stand for no word."""
+    tokens = {sentence: maps.tokens for sentence, maps in known.items()}
+    openings = {sentence: opening_query(names) for sentence, names in tokens.items()}
+    return {"tokens": tokens, "openings": openings, "rests": RESTS}
+
+
+def rounded(maps: AttentionMaps) -> AttentionMaps:
+    """The same maps in float16."""
+    return AttentionMaps(maps.tokens, maps.weights.clamp_min(SMALLEST).half())
 
 
 def read_maps(sentence: str) -> AttentionMaps:
@@ -91,56 +148,6 @@ def read_maps(sentence: str) -> AttentionMaps:
     return maps
 
 
-def opening_query(tokens: list[str], word: str | None) -> int:
-    """Where to look first in a sentence: at the word looked at before, at one worth seeing, or the middle."""
-    return next((tokens.index(w) for w in (word, *OPENING_WORDS) if w in tokens), len(tokens) // 2)
-
-
-def cell_size(n: int, side: float) -> float:
-    """Side of one of the n cells that fill `side`, but no smaller or larger than can be read; CSS pixels."""
-    return min(max(side / n, 14), 40)
-
-
-def token_size(pitch: float) -> float:
-    """Size of the letters of tokens that stand so far apart, CSS pixels."""
-    return min(16, round(0.75 * pitch, 1))
-
-
-def draw_map(
-    card: Card, x: float, y: float, pitch: float, tokens: list[str], weights: ArrayLike, query: int
-) -> None:
-    """Draw a map (n, n) at (x, y) in cells of pitch × pitch, with tokens, axes, scale and the query's row."""
-    n, size = len(tokens), token_size(pitch)
-    side = n * pitch
-    card.heatmap((x, y, x + side, y + side), weights)
-    card.box((x, y, x + side, y + side), outline=EDGE)
-    outline_row(card, x, y, side, query, n, width=2)
-    for i, token in enumerate(tokens):
-        chosen = i == query
-        card.text(
-            x - 8,
-            y + (i + 0.5) * pitch,
-            shorten(token, size, LABEL),
-            size,
-            QUERY if chosen else INK,
-            "rm",
-            chosen,
-        )
-        card.slanted(x + (i + 0.5) * pitch, y - 6, shorten(token, size, LABEL), size)
-    card.text(x - 8, y - 14, "queries ↓", 14, QUERY, "rm")
-    card.text(x + side, y + side + 18, "keys →", 14, KEY, "rm")
-    draw_scale(card, x, y + side + 11)
-
-
-def outline_row(card: Card, x: float, y: float, side: float, query: int, n: int, width: float) -> None:
-    """Outline the query's row of a map (n, n) whose sides are `side` CSS pixels long."""
-    top, bottom = y + query * side / n, y + (query + 1) * side / n
-    card.box((x - width, top - width / 2, x + side + width, bottom + width / 2), None, QUERY, width)
-
-
-def draw_scale(card: Card, x: float, y: float) -> None:
-    """What the shades of a map mean: white is 0, the darkest blue 1."""
-    card.text(x, y + 7, "0", 14)
-    left = x + text_width("0", 14) + 5
-    card.heatmap((left, y, left + 90, y + 14), [[i / 90 for i in range(91)]])
-    card.text(left + 95, y + 7, "1", 14)
+def opening_query(tokens: list[str]) -> int:
+    """Where to look first in a sentence: at a word worth seeing, or at the middle."""
+    return next((tokens.index(word) for word in OPENING_WORDS if word in tokens), len(tokens) // 2)

@@ -1,0 +1,145 @@
+// What one token reads: bars, bands from the keys to the query, and the map of which they are one row. The numbers are in attention_explorer.py.
+
+const [CELL, LOW_CELL, STACKED] = [1.75, 1.4, 48]; // em: the largest row, and where the map goes beneath: the row, the width below which
+const PRINTED = 0.05; // weights from here on have their number beside the bar
+
+export default widget(({ model, stage }) => {
+  const { tokens, query, pick, map: mapOf, maps, isWord, refusal, controls } = sentenceOf(model);
+  const hover = pointing(), numbersNow = {}, place = html("div", { class: "lw-reading" });
+  stage.append(place);
+  const bands = reading(place, { tokens, query, pick, hover });
+  const map = heatMap(place, { title: "The attention map", abreast: 2, rows: tokens, hover, pick });
+  const text = sentence(stage, { tokens, hover, query, pick });
+  const heads = remember();
+
+  /** The largest weight that the query gives to another word, in each head: its key and the weight. */
+  const elsewhere = () => heads([tokens(), query()], () => {
+    const n = tokens().length, row = range(0, n - 1);
+    return range(0, 71).map((head) => {
+      const weights = maps().subarray(head * n * n + query() * n, head * n * n + (query() + 1) * n);
+      const words = row.map((j) => (j !== query() && isWord(j) ? weights[j] : 0));
+      return { key: largest(words), weight: Math.max(...words) };
+    });
+  });
+  const ofHead = (layer, head) => elsewhere()[12 * layer + head - 13];
+
+  return {
+    numbers: numbersNow,
+    controls: [
+      ...controls,
+      slider(model, "temperature", { label: "Temperature", values: range(-20, 20).map((i) => 10 ** (i / 20)), say: (t) => fixed(t, 2) }),
+      headGrid(model, {
+        caption: "Layer ↓ and head →; dark: reads another word",
+        shade: (layer, head) => ofHead(layer, head).weight,
+        say: (layer, head) => `reads “${tokens()[ofHead(layer, head).key]}”, ${fixed(ofHead(layer, head).weight, 2)}`,
+      }),
+    ],
+    draw(theme) {
+      const n = tokens().length, [layer, head, temperature] = ["layer", "head", "temperature"].map(model.get);
+      const P = softmax(mapOf(layer, head).map(Math.log), n, temperature);
+      const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
+      const stacked = place.clientWidth < STACKED * (parseFloat(getComputedStyle(place).fontSize) || 16);
+      place.classList.toggle("lw-stacked", stacked);
+      const title = `Layer ${layer}, head ${head}: the whole map`;
+      map.show(P, n, n, { limit: 1, theme, query: query(), title, note: "queries down, keys across; each row sums to one", cell: CELL, besides: !stacked });
+      bands.show(weights, stacked ? null : map.element.querySelector(".lw-frame"));
+      text.refresh();
+      Object.assign(numbersNow, { map: P, weights, entropy: entropy(weights), elsewhere: elsewhere().map(({ weight }) => weight) });
+      const words =
+        `“${tokens()[query()]}” reads “${tokens()[most]}” most: weight ${fixed(weights[most], 2)}. ` +
+        `Entropy ${fixed(entropy(weights), 2)} bits of at most log₂ ${n} = ${fixed(Math.log2(n), 2)}.`;
+      return refusal() ? { refusal: refusal() } : words;
+    },
+  };
+});
+
+/**
+ * Keys with a bar for each weight, and a band from each to the query: each as thick as its weight, together as a row.
+ *
+ * frame: of the map whose rows these are continued in, or null where the map stands beneath.
+ */
+function reading(stage, { tokens, query, pick, hover }) {
+  const { element, heading, small } = figure(stage, "", "bands: weights, which sum to one");
+  const box = html("div"), picture = d3.select(box).append("svg").attr("role", "img");
+  const pen = document.createElement("canvas").getContext("2d"), gradient = `lw-${Math.random().toString(36).slice(2)}`;
+  const place = { wide: 1, top: 0, pitch: 1, keys: 0, queries: 0 }; // units that grow with the type; where keys end and queries begin
+  let weights = [], bands, names, values; // what is marked
+  element.append(box);
+  hover.listen(mark);
+
+  function draw() {
+    const { wide, top, pitch } = place, most = largest(weights), chosen = query(), words = tokens().map((token) => shorten(token));
+    const size = clamp(0.65 * pitch, 13, 16), y = (i) => top + (i + 0.5) * pitch;
+    pen.font = `bold ${size}px ${getComputedStyle(element).fontFamily}`;
+    const widths = words.map((word) => pen.measureText(word).width), widest = Math.max(...widths);
+    const bar = clamp(wide / 7, 34, 112), bars = 2.6 * size + bar, keys = bars + 8, end = wide - widest - 16;
+    Object.assign(place, { keys: keys + widest, queries: end });
+    picture.attr("viewBox", `0 0 ${wide} ${top + words.length * pitch + 6}`).style("height", `${(top + words.length * pitch + 6) / 16}em`);
+    picture.attr("aria-label", heading.textContent).selectAll("*").remove();
+    const rect = (group, x, width, i, high) => group.append("rect").attr("x", x).attr("width", width).attr("y", y(i) - high / 2).attr("height", high);
+    const column = (texts, x, anchor) => picture.append("g").selectAll("text").data(texts).join("text").text((text) => text)
+      .attr("x", x).attr("y", (_, i) => y(i)).attr("text-anchor", anchor).attr("dominant-baseline", "central").style("font-size", `${size}px`);
+    const above = (text, x, anchor, colour) => picture.append("text").text(text).attr("x", x).attr("y", top - 12).attr("text-anchor", anchor).style("fill", `var(--${colour})`);
+
+    const shade = picture.append("linearGradient").attr("id", gradient).attr("gradientUnits", "userSpaceOnUse").attr("x1", place.keys).attr("x2", end);
+    for (const [offset, colour] of [[0, "key"], [1, "query"]]) shade.append("stop").attr("offset", offset).style("stop-color", `var(--${colour})`);
+    rect(picture, end, wide - end, chosen, pitch).style("fill", "var(--query)").style("opacity", 0.14); // the row of the map begins here
+    rect(picture, end, 4, chosen, pitch).style("fill", "var(--query)");
+    let filled = y(chosen) - pitch / 2; // of the query's row, by the bands above
+    const lines = Array.from(weights, (weight, i) => {
+      filled += weight * pitch;
+      const [x0, x1, y1] = [keys + widths[i] + 6, end, filled - (weight * pitch) / 2], middle = (x0 + x1) / 2;
+      return { i, weight, path: `M${x0},${y(i)}C${middle},${y(i)} ${middle},${y1} ${x1},${y1}` };
+    });
+    lines.sort((a, b) => a.weight - b.weight); // the heaviest on top
+    bands = picture.append("g").attr("fill", "none").selectAll("path").data(lines).join("path").attr("d", ({ path }) => path)
+      .attr("stroke", `url(#${gradient})`).attr("stroke-width", ({ weight }) => Math.max(1, weight * pitch));
+    weights.forEach((weight, i) => rect(picture, bars - Math.max(1, bar * weight), Math.max(1, bar * weight), i, 0.6 * pitch).style("fill", "var(--key)"));
+    values = column(Array.from(weights, (weight) => fixed(weight, 2)), (_, i) => bars - bar * weights[i] - 6, "end");
+    names = column(words, keys, "start");
+    column(words, wide - 8, "end").filter((_, i) => i === chosen).style("font-weight", "bold").style("fill", "var(--query)");
+    above("weight", bars, "end", "key");
+    above("keys ↓", keys, "start", "key");
+    above("queries ↓", wide - 8, "end", "query");
+    mark();
+  }
+
+  /** The key that is pointed at stands out, or else the one that is read most. */
+  function mark() {
+    if (!bands) return;
+    const pointed = hover.cell?.i === query() ? hover.cell.j : -1, shown = pointed < 0 ? largest(weights) : pointed;
+    bands.style("opacity", ({ i, weight }) => (pointed < 0 ? 0.25 + 0.65 * Math.sqrt(weight) : i === pointed ? 1 : 0.1));
+    names.style("font-weight", (_, i) => (i === shown ? "bold" : null)).style("fill", (_, i) => (i === shown ? "var(--key)" : null));
+    values.style("display", (_, i) => (i === pointed || weights[i] >= PRINTED ? null : "none"));
+  }
+
+  /** What the hand is on: { key: its place }, { query: its place }, or nothing. */
+  function under(event) {
+    const frame = picture.node().getBoundingClientRect(), unit = place.wide / frame.width;
+    const x = (event.clientX - frame.left) * unit, i = Math.floor(((event.clientY - frame.top) * unit - place.top) / place.pitch);
+    if (i < 0 || i >= weights.length) return {};
+    return x < place.keys ? { key: i } : x > place.queries ? { query: i } : {};
+  }
+  box.addEventListener("pointermove", (event) => {
+    const { key, query: row } = under(event);
+    box.style.cursor = key === undefined && row === undefined ? "" : "pointer";
+    hover.point(key === undefined ? null : { i: query(), j: key }, place);
+  });
+  box.addEventListener("pointerleave", () => hover.point(null, place));
+  box.addEventListener("click", (event) => {
+    const { key, query: row } = under(event);
+    if (key !== undefined || row !== undefined) pick(key ?? row);
+  });
+
+  return {
+    show(now, frame) {
+      const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1;
+      weights = now;
+      heading.textContent = `What “${tokens()[query()]}” reads: “${tokens()[largest(now)]}” most, ${fixed(Math.max(...now), 2)}`;
+      place.wide = (box.clientWidth || 320) / em;
+      place.top = frame ? (frame.offsetTop - box.offsetTop) / em : 34;
+      place.pitch = frame ? frame.offsetHeight / em / now.length : 16 * LOW_CELL;
+      draw();
+    },
+  };
+}

@@ -1,0 +1,267 @@
+"""Widgets 1 and 1b from Python: their numbers are the model's, for presets and for one's own sentence."""
+
+import math
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch import plots, pretrained
+from linformer_from_scratch.pretrained import SENTENCES, AttentionMaps, attention_maps, stored_maps
+from linformer_from_scratch.widgets import AttentionExplorer, HeadGallery
+from linformer_from_scratch.widgets import sentence as sentence_module
+from linformer_from_scratch.widgets.attention_explorer import reheat
+from linformer_from_scratch.widgets.sentence import rounded
+
+OWN = "My dog sleeps because it is old."
+LONG = "word " * 57  # 59 tokens with [CLS] and [SEP]
+BOTH = pytest.mark.parametrize("widget_class", [AttentionExplorer, HeadGallery])
+ROUNDED = {"atol": 1e-3, "rtol": 1e-3}  # what float16 may change, and how the presets were stored
+
+
+def received(widget):
+    """Sentence -> maps as a browser makes them of what it was sent."""
+    maps = {}
+    for sentence, sent in widget.data.items():
+        weights = torch.frombuffer(bytearray(sent["bytes"]), dtype=torch.float16).view(sent["shape"]).double()
+        maps[sentence] = weights / weights.sum(dim=-1, keepdim=True)
+    return maps
+
+
+def showing(widget_class, heads, tokens, monkeypatch):
+    """A widget of hand-made maps (n, n), head after head, the same in every layer."""
+    weights = torch.stack([heads[i % len(heads)] for i in range(12)]).expand(6, 12, -1, -1)
+    made = {SENTENCES[0]: rounded(AttentionMaps(tokens, weights))}
+    monkeypatch.setattr(sentence_module, "presets", lambda: made)
+    return widget_class()
+
+
+# The explorer
+
+
+def test_the_explorer_opens_where_a_pronoun_reads_its_noun():
+    explorer = AttentionExplorer()
+    tokens, maps = attention_maps(SENTENCES[0])
+    assert explorer.tokens == tokens
+    assert_close(explorer.map.float(), maps[3, 1], **ROUNDED)  # layer 4, head 2
+    assert tokens[explorer.place] == "it"
+    assert tokens[explorer.strongest] == "bank"
+    assert explorer.words.startswith("“it” reads “bank” most: weight 0.71.")
+
+
+def test_the_entropy_is_that_of_the_weights():
+    explorer = AttentionExplorer()
+    by_hand = -sum(w * math.log2(w) for w in explorer.weights.tolist())
+    assert explorer.entropy == pytest.approx(by_hand, abs=1e-9)
+    assert f"{by_hand:.2f} bits of at most log₂ 14 = 3.81" in explorer.words
+
+
+def test_temperature_divides_the_scores():
+    scores = torch.randn(5, 7, generator=torch.Generator().manual_seed(0))
+    for temperature in (0.1, 1.0, 3.0):
+        expected = (scores / temperature).softmax(dim=-1)
+        assert_close(reheat(scores.softmax(dim=-1), temperature), expected)
+
+
+def test_entropy_rises_with_temperature_towards_log2_n():
+    explorer = AttentionExplorer()
+    entropies = []
+    for temperature in (0.1, 1.0, 10.0):
+        explorer.temperature = temperature
+        entropies.append(explorer.entropy)
+    assert entropies == sorted(entropies)
+    assert entropies[0] < 0.01
+    assert 3.6 < entropies[-1] < math.log2(14)
+
+
+@BOTH
+def test_no_weight_is_rounded_to_zero_as_none_of_a_softmax_is(widget_class):
+    assert (stored_maps()[SENTENCES[0]].weights == 0).any()
+    assert all((maps > 0).all() for maps in received(widget_class()).values())
+    assert (widget_class().maps > 0).all()
+
+
+def test_a_head_is_dark_where_the_query_reads_another_word(monkeypatch):
+    tokens = ["[CLS]", "a", "b", "[SEP]"]
+    first, second = torch.full((4, 4), 0.25), torch.full((4, 4), 0.25)
+    first[1] = torch.tensor([0.5, 0.25, 0.125, 0.125])
+    second[1] = torch.tensor([0.0, 0.125, 0.75, 0.125])
+    explorer = showing(AttentionExplorer, [first, second], tokens, monkeypatch)
+    explorer.query = 1
+    assert explorer.elsewhere[2].tolist() == pytest.approx([0.125, 0.75] * 6)
+    explorer.temperature = 0.1  # of the head as it is
+    assert explorer.elsewhere[2].tolist() == pytest.approx([0.125, 0.75] * 6)
+
+
+def test_a_sentence_of_one_word_reads_no_other(monkeypatch):
+    explorer = showing(AttentionExplorer, [torch.full((3, 3), 1 / 3)], ["[CLS]", "a", "[SEP]"], monkeypatch)
+    assert explorer.elsewhere.unique().tolist() == [0]
+
+
+# Sentence, query, layer, head
+
+
+@BOTH
+def test_layer_head_and_query_choose_the_models_numbers(widget_class):
+    widget = widget_class(layer=6, head=11, query=3)
+    assert_close(widget.map.float(), attention_maps(SENTENCES[0]).weights[5, 10], **ROUNDED)
+    assert_close(widget.weights, widget.map[3])
+    assert "“raised” reads" in widget.words
+
+
+@BOTH
+def test_the_browser_is_sent_what_python_computes_with(widget_class):
+    widget = widget_class()
+    assert sum(len(sent["bytes"]) for sent in widget.data.values()) < 200_000
+    for sentence, maps in received(widget).items():
+        widget.sentence = sentence
+        assert_close(widget.maps, maps)
+        assert widget.facts["tokens"][sentence] == widget.tokens == attention_maps(sentence).tokens
+
+
+@BOTH
+def test_the_presets_open_at_a_word_worth_seeing(widget_class):
+    widget = widget_class()
+    words = [widget_class(sentence) for sentence in SENTENCES]
+    assert [one.tokens[one.place] for one in words] == ["it", "it", "it", "is", "he", "two"]
+    assert [widget.facts["openings"][sentence] for sentence in SENTENCES] == [one.place for one in words]
+
+
+@BOTH
+def test_a_query_beyond_the_sentence_is_the_word_it_opens_with(widget_class):
+    widget = widget_class(query=13)
+    assert widget.tokens[widget.place] == "[SEP]"
+    widget.sentence = SENTENCES[5]  # 11 tokens
+    assert widget.tokens[widget.place] == "two"
+
+
+@BOTH
+def test_a_learners_own_sentence_is_read_by_the_model(widget_class):
+    widget = widget_class(OWN)
+    tokens, maps = attention_maps(OWN)
+    assert widget.tokens == tokens
+    assert tokens[widget.place] == "it"
+    assert_close(widget.maps.float(), maps, **ROUNDED)
+    assert_close(received(widget)[OWN], widget.maps)
+    assert list(received(widget)) == [*SENTENCES, OWN]
+
+
+@BOTH
+def test_the_text_of_a_widget_makes_it_again(widget_class):
+    assert repr(widget_class()) == f"{widget_class.__name__}()"
+    widget = widget_class(OWN, head=7, query=3)
+    again = eval(repr(widget))
+    assert again.words == widget.words
+    assert again.arguments() == {"sentence": OWN, "head": 7, "query": 3}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [("", "sentence is empty"), ("  ", "sentence is empty"), (LONG, "59 tokens; up to 40 can")],
+)
+def test_an_empty_or_long_sentence_is_refused_in_a_sentence_and_the_picture_stays(widget_class, words, said):
+    widget = widget_class(OWN)
+    maps = widget.maps
+    widget.sentence = words
+    assert said in widget.words
+    assert widget.facts["refused"] == {words: widget.words}
+    assert_close(widget.maps, maps)
+    assert OWN in widget.data  # the browser shows it still
+    widget.sentence = SENTENCES[0]
+    assert widget.words == widget_class().words
+    assert widget.facts["refused"] == {}
+
+
+@BOTH
+def test_a_sentence_refused_from_the_start_is_said_over_the_first_preset(widget_class):
+    widget = widget_class("")
+    assert "sentence is empty" in widget.words
+    assert widget.tokens == widget_class().tokens
+    assert widget.still().startswith(b"\x89PNG")
+
+
+@BOTH
+def test_forty_tokens_fit_and_so_does_one_word(widget_class):
+    assert len(widget_class("word " * 38).tokens) == 40
+    assert widget_class("Hello").tokens == ["[CLS]", "hello", "[SEP]"]
+
+
+@BOTH
+def test_without_the_package_presets_show_and_other_sentences_say_what_to_install(widget_class, monkeypatch):
+    monkeypatch.setattr(pretrained.weights, "model_folder", lambda: None)
+    monkeypatch.setattr(pretrained.tokens, "tokenizer", pretrained.tokens.tokenizer.__wrapped__)
+    pretrained.tokens.vocabulary.cache_clear()
+    widget = widget_class()
+    assert "“it” reads “bank”" in widget.words
+    widget.sentence = OWN
+    assert "Only the presets can be shown" in widget.words
+    assert pretrained.INSTALL in widget.words
+
+
+def test_damaged_weights_are_said(monkeypatch):
+    def damaged(sentence):
+        raise ValueError("model.safetensors has SHA-256 12, expected 53")
+
+    monkeypatch.setattr(sentence_module, "attention_maps", damaged)
+    assert "SHA-256 12, expected 53" in AttentionExplorer(OWN).words
+
+
+# Heads side by side
+
+
+def test_shares_and_entropies_of_maps_made_by_hand(monkeypatch):
+    tokens = ["[CLS]", "a", "b", "c", "[SEP]"]
+    itself, uniform = torch.eye(5), torch.full((5, 5), 0.2)
+    previous = torch.eye(5).roll(-1, dims=1)  # row i has its one in column i - 1; row 0 in the last
+    gallery = showing(HeadGallery, [itself, previous, uniform], tokens, monkeypatch)
+    shares = []
+    for head in (1, 2, 3):
+        gallery.head = head
+        shares.append(list(gallery.shares.values()))
+    assert shares[0] == pytest.approx([0, 1, 0, 2 / 5], abs=1e-6)
+    assert shares[1][:2] == pytest.approx([1, 0], abs=1e-6)
+    assert shares[2] == pytest.approx([0.2, 0.2, 0.2, 0.4])
+    assert gallery.entropies[0, :3].tolist() == pytest.approx([0, 0, math.log2(5)], abs=1e-4)
+    assert "20% to the previous token, 20% to itself, 20% to the next token, 40% to [CLS]" in gallery.words
+
+
+def test_the_next_token_is_told_from_the_previous(monkeypatch):
+    following = torch.eye(5).roll(1, dims=1)
+    gallery = showing(HeadGallery, [following], ["[CLS]", "a", "b", "c", "[SEP]"], monkeypatch)
+    assert gallery.shares["the next token"] == pytest.approx(1, abs=1e-6)
+    assert gallery.shares["the previous token"] == pytest.approx(0, abs=1e-6)
+
+
+# The still
+
+
+def test_bands_are_as_thick_as_their_weights_and_fill_the_querys_row():
+    tokens, query = ["[CLS]", "a", "dog", "barks", "[SEP]"], 3
+    map_ = np.full((5, 5), 0.2)
+    map_[query] = [0.04, 0.5, 0.26, 0.1, 0.1]
+    figure, axis = plt.subplots()
+    plots.draw_reading(axis, tokens, map_, query, "a title")
+    plt.close(figure)
+    ends = []
+    for band in axis.collections:
+        corners = band.get_paths()[0].vertices
+        right = corners[np.isclose(corners[:, 0], corners[:, 0].max())][:, 1]
+        ends.append((right.min(), right.max()))
+    ends.sort()
+    assert [high - low for low, high in ends] == pytest.approx(map_[query].tolist())
+    assert (ends[0][0], ends[-1][1]) == pytest.approx((query, query + 1))
+    assert all(one[1] == pytest.approx(two[0]) for one, two in pairwise(ends))
+    printed = [text.get_text() for text in axis.texts if text.get_text().startswith("0.")]
+    assert printed == ["0.50", "0.26", "0.10", "0.10"]  # and not 0.04
+
+
+@BOTH
+def test_the_still_shows_its_own_state(widget_class):
+    stills = {
+        widget_class(**start).still() for start in ({}, {"head": 9}, {"query": 2}, {"sentence": SENTENCES[4]})
+    }
+    assert len(stills) == 4
