@@ -457,10 +457,12 @@ def draw_map(
     note: str = "queries down, keys across",
     query: int | None = None,
     tall: float | None = None,
+    used: int | None = None,
 ) -> None:
     """A map (n, m), white for zero, blue above it; signed: red below. limit has the strongest colour.
 
     tall: height over width; 1 where the map is square, and otherwise it fills its place.
+    used: how many columns are; the others are covered.
     """
     low, colours = (-limit, SIGNED) if signed else (0, WEIGHTS)
     array = np.asarray(values, dtype=float)
@@ -473,6 +475,9 @@ def draw_map(
         axis.set(xticks=[], yticks=[])
     if query is not None:
         axis.axhspan(query - 0.5, query + 0.5, fill=False, edgecolor=QUERY, linewidth=2)
+    if used is not None:
+        ends = used - 0.5, array.shape[1] - 0.5
+        axis.axvspan(*ends, facecolor="white", edgecolor=GREY, hatch="//", alpha=0.9)
 
 
 def draw_spectrum(axis: Axes, sigma: ArrayLike, kept: int) -> None:
@@ -618,15 +623,15 @@ def draw_reading(axis: Axes, tokens: Sequence[str], values: ArrayLike, query: in
         )
     for i, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
         style: dict[str, Any] = {"va": "center_baseline", "fontsize": size}
-        strong = {"weight": "bold", "color": KEY} if i == most else {}
-        axis.text(keys, i + 0.5, token, **style, **strong)
-        strong = {"weight": "bold", "color": QUERY} if i == query else {}
-        axis.text(left - 0.25, i + 0.5, token, ha="right", **style, **strong)
+        strong: dict[str, Any] = style | {"weight": "bold"}
+        axis.text(keys, i + 0.5, token, **(strong | {"color": KEY} if i == most else style))
+        style["ha"] = strong["ha"] = "right"
+        axis.text(left - 0.25, i + 0.5, token, **(strong | {"color": QUERY} if i == query else style))
         axis.text(left + i + 0.4, -0.2, token, rotation=50, rotation_mode="anchor", fontsize=size)
         bar = 2.6 * scale * weight
         axis.add_patch(plt.Rectangle((keys - 0.3 - bar, i + 0.2), bar, 0.6, color=KEY, lw=0))
         if weight >= 0.05:
-            axis.text(keys - 0.5 - bar, i + 0.5, f"{weight:.2f}", ha="right", **style)
+            axis.text(keys - 0.5 - bar, i + 0.5, f"{weight:.2f}", **style)
     for x, text, colour, side in (
         (keys - 0.3, "weight", KEY, "right"),
         (keys, "keys ↓", KEY, "left"),
@@ -715,3 +720,35 @@ def draw_needed(axis: Axes, numbers: Sequence[int], asked: Sequence[int], n: int
     axis.set_xticks(numbers[::2], [f"{number:,}" for number in numbers[::2]])
     axis.set_yticks(ticks := [10, 100, 1000, 10**4, 10**5], [f"{tick:,}" for tick in ticks])
     axis.minorticks_off()
+
+
+def draw_error_bars(axis: Axes, errors: Mapping[str, float | None], chosen: str) -> None:
+    """Relative errors as bars with their percentages, up to 200 %; the chosen one in orange."""
+    for i, (name, error) in enumerate(errors.items()):
+        colour = KEY if name == chosen else QUERY
+        axis.barh(i, min(error or 0, 2), color=colour, height=0.6)
+        said = "too dear" if error is None else f"{error:.0%}"
+        axis.text(2.5, i, said, ha="right", va="center", color=GREY if error is None else INK)
+    axis.axvline(1, color=GREY, linewidth=1, linestyle="-")
+    axis.set_yticks(range(len(errors)), list(errors))
+    axis.set_xticks([1], ["answering zero"])
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    axis.set(title="Error of the output at this budget", xlim=(0, 2.5), ylim=(len(errors) - 0.5, -0.5))
+
+
+def draw_moved(axis: Axes, moved: ArrayLike, first: int, title: str) -> None:
+    """How far each output moves, as bars: orange those before the first that may, blue the others."""
+    heights = np.asarray(moved, dtype=float)
+    colours = [KEY if i < first else QUERY for i in range(len(heights))]
+    axis.bar(np.arange(1, len(heights) + 1), heights, color=colours)
+    axis.set(title=title, xlabel="output", xlim=(0.5, len(heights) + 0.5))
+    axis.xaxis.get_major_locator().set_params(integer=True)
+
+
+def draw_spread(axis: Axes, spreads: ArrayLike, n: int) -> None:
+    """Standard deviation of the scores against the number of tokens, of which n are chosen."""
+    values = np.asarray(spreads, dtype=float)
+    axis.plot(np.arange(1, len(values) + 1), values, color=QUERY, linestyle="-")
+    axis.plot(n, values[n - 1], "o", color=QUERY, ms=9)
+    axis.set(title="standard deviation of the scores", xlabel="tokens n", ylim=(0, None))

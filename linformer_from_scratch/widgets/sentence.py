@@ -67,8 +67,9 @@ class SentenceWidget(LiveWidget):
     @property
     def place(self) -> int:
         """Which of the tokens is the query."""
-        here = self.query is not None and self.query < len(self.tokens)
-        return self.query if here else opening_query(self.tokens)
+        if self.query is None or self.query >= len(self.tokens):
+            return opening_query(self.tokens)
+        return self.query
 
     @property
     def maps(self) -> Tensor:
