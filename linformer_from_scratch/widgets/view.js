@@ -528,6 +528,12 @@ function apart(ys, gap, low, high) {
   return places;
 }
 
+/** A line in a chart; colour: the name of one of the page's. */
+function stroke(group, d, colour, width = 1.5, dashes = null) {
+  return group.append("path").attr("d", d).attr("fill", "none").attr("stroke", `var(--${colour})`)
+    .attr("stroke-width", width).attr("stroke-dasharray", dashes);
+}
+
 /** Let a drag on an element say where it is: at(x, y in units of its view box). */
 function dragged(svg, at, cursor = "ew-resize") {
   const say = (event) => {
