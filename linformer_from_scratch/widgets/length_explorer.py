@@ -1,89 +1,161 @@
-"""Widget 8: which outputs move when one token is edited, and what an input of another length uses of E."""
+"""Widget 8: which outputs an edited token moves, and what an input uses of E. Drawn by length_explorer.js."""
+
+from functools import cache, partial
+from typing import NamedTuple
 
 import torch
-from ipywidgets import IntSlider
+import traitlets
+from matplotlib.figure import Figure
+from torch import Tensor
 
+from linformer_from_scratch import plots
 from linformer_from_scratch.attention import attention_weights, causal_mask
 from linformer_from_scratch.linformer import linformer_attention
-from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, QUERY
-from linformer_from_scratch.widgets.canvas import Card
-from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer
+from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, packed
 
 SEQ_LEN, SLOTS, D = 24, 6, 32
-LEFT, TOP, COLUMN, ROW = 40, 66, 33, 96  # CSS pixels
+MOST = SEQ_LEN + 4  # tokens that can be asked for: E has no columns for the last ones
+CAUSAL, LINFORMER = NAMES = "causal attention", "Linformer"
 
 
-class LengthExplorer(Explorer):
+class LengthExplorer(LiveWidget):
     """How far each output moves when one token changes, in causal attention and in Linformer; E beneath.
 
     Attributes:
-        moved: name -> (n,), ‖change of the output‖ of each token.
-        spread: standard deviation of Linformer's scores at this length.
+        edited: the token that is edited, counted from 1.
+        moves: name -> (n, n), row i: ‖change of each output‖ when token i is edited.
+        moved: name -> (n,), the row of the edited token.
+        spread: standard deviation of Linformer's scores at this length. spreads: the same for 1 … SEQ_LEN.
         E: (SLOTS, SEQ_LEN), of which the first n columns are used.
+
+    Raises: CannotDraw from all that needs n tokens, if E has fewer columns.
     """
 
-    def __init__(self):
-        generator = torch.Generator().manual_seed(0)
-        self._q, self._k, self._v = torch.randn(3, SEQ_LEN + 4, D, generator=generator)
-        self._edit = torch.randn(D, generator=generator)
-        self.E, self._F = torch.randn(2, SLOTS, SEQ_LEN, generator=generator) / SEQ_LEN**0.5
-        self.n = IntSlider(SEQ_LEN - 4, 1, SEQ_LEN + 4, description="Tokens n")
-        self.token = IntSlider(SEQ_LEN // 2, 1, SEQ_LEN + 4, description="Edit token")
-        super().__init__([self.n, self.token])
+    title = "One token is edited: which outputs move?"
+    controls = ("n", "token")
 
-    def draw(self):
-        """See `Explorer.draw`."""
-        n = self.n.value
-        edited = min(self.token.value, n) - 1
-        q, k, v = self._q[:n], self._k[:n], self._v[:n]
-        k_edited, v_edited = k.clone(), v.clone()
-        k_edited[edited] += self._edit
-        v_edited[edited] += self._edit
-        try:
-            outputs = [
-                linformer_attention(q, keys, values, self.E, self._F)
-                for keys, values in ((k, v), (k_edited, v_edited))
-            ]
-        except ValueError as error:  # more tokens than E has columns
-            raise CannotDraw(f"ValueError: {error}") from error
-        mask = causal_mask(n)
-        causal = [
-            attention_weights(q, keys, mask) @ values for keys, values in ((k, v), (k_edited, v_edited))
-        ]
-        self.moved = {
-            "causal attention": (causal[1] - causal[0]).norm(dim=-1),
-            "Linformer": (outputs[1] - outputs[0]).norm(dim=-1),
-        }
-        self.spread = (q @ (self.E[:, :n] @ k).mT / D**0.5).std(correction=0).item()
-        return self._card(edited).image, self._words(edited)
+    n = traitlets.Int(SEQ_LEN - 4, min=1, max=MOST).tag(sync=True)
+    token = traitlets.Int(SEQ_LEN // 2, min=1, max=MOST).tag(sync=True)
 
-    def _card(self, edited: int) -> Card:
-        card, n = Card(LEFT + SEQ_LEN * COLUMN + 24, TOP + 2 * ROW + 170), self.n.value
-        card.text(LEFT, 20, f"Token {edited + 1} is edited: how far does each output move?", 17, bold=True)
-        for row, (name, moved) in enumerate(self.moved.items()):
-            floor = TOP + (row + 1) * ROW
-            card.text(LEFT, floor - ROW + 10, name, 15, INK, bold=True)
-            tallest = max(1e-6, moved.max().item())
-            for i, change in enumerate(moved.tolist()):
-                x = LEFT + i * COLUMN
-                colour = QUERY if i >= edited else KEY
-                card.box((x + 2, floor - change / tallest * (ROW - 34), x + COLUMN - 2, floor), fill=colour)
-            card.box((LEFT, floor, LEFT + SEQ_LEN * COLUMN, floor + 1), fill=INK)
-        card.text(LEFT + 420, TOP + 10, "orange: before the edit · blue: from it on", 14, GREY)
-        top = TOP + 2 * ROW + 46
-        card.text(LEFT, top - 20, f"E: {SLOTS} slots × {SEQ_LEN} positions, {n} of them used", 15, bold=True)
-        box = (LEFT, top, LEFT + SEQ_LEN * COLUMN, top + 84)
-        card.heatmap(box, self.E, (-0.6, 0.6), "RdBu_r")
-        card.box((LEFT + n * COLUMN, top, box[2], box[3]), fill="#E9E9E9")
-        card.box(box, outline=EDGE)
-        for i in range(SEQ_LEN):
-            card.text(LEFT + (i + 0.5) * COLUMN, top + 100, str(i + 1), 13, INK if i < n else GREY, "mm")
-        return card
+    def __init__(self, **start):
+        super().__init__(**start)
+        drawn = numbers()
+        self.facts = {"names": [*NAMES]}
+        self.data = {name: packed(array) for name, array in drawn._asdict().items()}
 
-    def _words(self, edited: int) -> str:
-        earlier = {name: int((moved[:edited] > 1e-6).sum()) for name, moved in self.moved.items()}
+    @property
+    def edited(self) -> int:
+        """The token that is edited, counted from 1; the last one where there are fewer."""
+        return min(self.token, self.n)
+
+    @property
+    def moves(self) -> dict[str, Tensor]:
+        """Name -> how far output j moves when token i is edited, (n, n)."""
+        return moves(self.n)
+
+    @property
+    def moved(self) -> dict[str, Tensor]:
+        """Name -> how far each output moves when the chosen token is edited, (n,)."""
+        return {name: far[self.edited - 1] for name, far in self.moves.items()}
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of Linformer's scores at this length."""
+        return spread(self.n)
+
+    @property
+    def spreads(self) -> Tensor:
+        """The same for 1 … SEQ_LEN tokens."""
+        return torch.tensor([spread(n) for n in range(1, SEQ_LEN + 1)])
+
+    @property
+    def E(self) -> Tensor:
+        """(SLOTS, SEQ_LEN)."""
+        return numbers().E
+
+    @property
+    def words(self) -> str:
+        """See `LiveWidget.words`."""
+        before = self.edited - 1
+        earlier = {name: int((moved[:before] > 1e-6).sum()) for name, moved in self.moved.items()}
         return (
-            f"Of {edited} earlier outputs, {earlier['causal attention']} move in causal attention, "
-            f"{earlier['Linformer']} in Linformer. n = {self.n.value} of seq_len = {SEQ_LEN}: scores have "
-            f"standard deviation {self.spread:.2f}; fewer columns mix less, and the softmax is more even."
+            f"Of {before} earlier outputs, {earlier[CAUSAL]} move in causal attention, "
+            f"{earlier[LINFORMER]} in Linformer. n = {self.n} of seq_len = {SEQ_LEN}: "
+            f"scores have standard deviation {self.spread:.2f}; "
+            "fewer columns mix less, and the softmax is more even."
         )
+
+    def figure(self) -> Figure:
+        """See `LiveWidget.figure`."""
+        row, shown = self.edited - 1, {}
+        for name, far in self.moves.items():
+            note = "outputs across, edited tokens down"
+            arguments = {
+                "values": far,
+                "title": "",
+                "limit": far.quantile(0.95).item(),
+                "note": note,
+                "query": row,
+            }
+            shown[f"{name}, map"] = partial(plots.draw_map, **arguments)
+            title = f"token {self.edited} is edited: {name}"
+            shown[f"{name}, bars"] = partial(plots.draw_moved, moved=far[row], first=row, title=title)
+        shown["E"] = partial(
+            plots.draw_map,
+            values=self.E,
+            title=f"E: {SLOTS} slots × {SEQ_LEN} positions, {self.n} of them used",
+            limit=self.E.abs().max().item(),
+            signed=True,
+            note="slots down, positions across",
+            used=self.n,
+        )
+        shown["spread"] = partial(plots.draw_spread, spreads=self.spreads, n=self.n)
+        layout = [[f"{name}, {part}" for name in NAMES] for part in ("bars", "map")] + [["spread", "E"]]
+        return plots.board(layout, shown, (9, 7.6), (1, 3, 1))
+
+
+class Numbers(NamedTuple):
+    """What the widget's tokens are made of, drawn at random once.
+
+    qkv: (3, MOST, D). edit: what an edit adds to a key and a value, (D,). E, F: (SLOTS, SEQ_LEN).
+    """
+
+    qkv: Tensor
+    edit: Tensor
+    E: Tensor
+    F: Tensor
+
+
+@cache
+def numbers() -> Numbers:
+    """The numbers in float64, of which float32 knows all."""
+    generator = torch.Generator().manual_seed(0)
+    qkv = torch.randn(3, MOST, D, generator=generator)
+    edit = torch.randn(D, generator=generator)
+    E, F = torch.randn(2, SLOTS, SEQ_LEN, generator=generator) / SEQ_LEN**0.5
+    return Numbers(qkv.double(), edit.double(), E.double(), F.double())
+
+
+@cache
+def moves(n: int) -> dict[str, Tensor]:
+    """Name -> ‖change of each output‖, a row for each token that is edited, (n, n).
+
+    Raises: CannotDraw if E has fewer than n columns.
+    """
+    (q, k, v), edit, E, F = numbers()
+    q, k, v = q[:n], k[:n], v[:n]
+    edits = torch.eye(n, dtype=torch.float64)[..., None] * edit  # (n edits, n tokens, D)
+    mask = causal_mask(n)
+    try:
+        linformer = linformer_attention(q, k + edits, v + edits, E, F) - linformer_attention(q, k, v, E, F)
+    except ValueError as error:
+        raise CannotDraw(f"ValueError: {error}") from error
+    causal = attention_weights(q, k + edits, mask) @ (v + edits) - attention_weights(q, k, mask) @ v
+    return {CAUSAL: causal.norm(dim=-1), LINFORMER: linformer.norm(dim=-1)}
+
+
+@cache
+def spread(n: int) -> float:
+    """Standard deviation of Linformer's scores of n tokens."""
+    (q, k, _), _, E, _ = numbers()
+    return (q[:n] @ (E[:, :n] @ k[:n]).mT / D**0.5).std(correction=0).item()

@@ -28,6 +28,11 @@ function transposed(a, m) {
   return result;
 }
 
+/** The first `count` columns of a: (n, m) -> (n, count). */
+function firstColumns(a, m, count) {
+  return Float64Array.from({ length: (a.length / m) * count }, (_, p) => a[Math.floor(p / count) * m + (p % count)]);
+}
+
 /** softmax(scores / temperature) over rows of m. */
 function softmax(scores, m, temperature = 1) {
   const weights = new Float64Array(scores.length);

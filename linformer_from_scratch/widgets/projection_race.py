@@ -1,130 +1,147 @@
-"""Widget 7: how the error of a head's output falls with k, for every kind of E and F."""
+"""Widget 7: the error of a head's output against k, by kind of E and F. Drawn by projection_race.js."""
 
 import math
-from functools import cache
+from functools import cache, partial
 
 import torch
-from ipywidgets import Dropdown, IntSlider, SelectionRangeSlider
+import traitlets
+from matplotlib.figure import Figure
+from torch import Tensor
 
+from linformer_from_scratch import plots
 from linformer_from_scratch.cost import fit_exponent
-from linformer_from_scratch.linformer import linformer_attention
-from linformer_from_scratch.low_rank import rebuild
-from linformer_from_scratch.plots import EDGE, GREY, INK, LINES
-from linformer_from_scratch.pretrained import STORED_DIMS, stored_heads
-from linformer_from_scratch.random_projections import gaussian_projection, relative_error, theorem_1_map
-from linformer_from_scratch.widgets.canvas import Card, tint
-from linformer_from_scratch.widgets.explorer import Explorer
+from linformer_from_scratch.pretrained import STORED_DIMS, stored_tokens
+from linformer_from_scratch.random_projections import gaussian_projection, theorem_1_map
+from linformer_from_scratch.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.widgets.projection_explorer import (
+    BEST,
     GAUSSIAN,
     HEADS,
     LEARNED,
     MEAN,
-    STRIDED,
-    projections,
+    SHORT,
+    effective,
+    output_error,
     real_map,
 )
 
-THEOREM, BEST = "theorem 1: P RᵀR V (needs P)", "best rank k (needs P)"
+THEOREM = "theorem"
+NAMES = SHORT | {THEOREM: "theorem 1"}
 RANDOM = GAUSSIAN, THEOREM  # the kinds that differ from seed to seed
-COLOURS = dict(
-    zip((LEARNED, MEAN, STRIDED, GAUSSIAN, THEOREM, BEST), (*LINES[:4], LINES[5], INK), strict=True)
-)
-PLOT = (70, 30, 520, 330)  # CSS pixels
-LOW, HIGH = 0.02, 20.0  # of the error axis
+LOOKS = dict(zip(NAMES, (0, 1, 2, 3, 7, 5), strict=True))  # kind -> its colour's place in plots.LINES
+DRAWS = 20  # seeds
 
 
-class ProjectionRace(Explorer):
+class ProjectionRace(LiveWidget):
     """Relative error of a real head's output against k; random kinds between their 10th and 90th percentile.
 
     Attributes:
         dims: the k of the curves.
         errors: kind -> (seeds, len(dims)); one row where nothing is drawn at random.
+        medians: kind -> (len(dims),). low, high: of the random kinds, the same.
         slope: fitted exponent of the theorem's median error; 1/√k has −0.5.
     """
 
-    def __init__(self):
-        self.head = Dropdown(options=HEADS, description="Map", layout={"width": "824px"})
-        options = [(str(k), k) for k in STORED_DIMS]
-        self.dims_range = SelectionRangeSlider(options=options, index=(0, 5), description="Range of k")
-        self.seeds = IntSlider(10, 1, 20, description="Seeds")
-        super().__init__([self.head, self.dims_range, self.seeds])
+    title = "The kinds of E and F in one race"
+    controls = ("head", "first", "last", "seeds")
+    menus = {"head": HEADS}  # noqa: RUF012
 
-    def draw(self):
-        """See `Explorer.draw`."""
-        first, last = self.dims_range.value
-        self.dims = [k for k in STORED_DIMS if first <= k <= last]
-        self.errors = {
-            kind: torch.tensor([[error(self.head.value, kind, k, seed) for k in self.dims] for seed in seeds])
-            for kind in COLOURS
-            for seeds in [range(self.seeds.value if kind in RANDOM else 1)]
+    head = menu(HEADS)
+    first = traitlets.Enum(STORED_DIMS, default_value=STORED_DIMS[0]).tag(sync=True)
+    last = traitlets.Enum(STORED_DIMS, default_value=STORED_DIMS[-1]).tag(sync=True)
+    seeds = traitlets.Int(10, min=1, max=DRAWS).tag(sync=True)
+
+    @classmethod
+    def parts(cls) -> tuple[str, ...]:
+        """See `LiveWidget.parts`; errors.js is shared with ProjectionExplorer."""
+        *others, own = super().parts()
+        return *others, "errors", own
+
+    def __init__(self, **start):
+        super().__init__(**start)
+        looks = {kind: {"line": line, "dashed": kind == BEST} for kind, line in LOOKS.items()}
+        self.facts = {"n": len(stored_tokens()), "dims": [*STORED_DIMS], "names": NAMES, "looks": looks}
+        self.facts |= {"random": [*RANDOM], "theorem": THEOREM}
+        self.data = {"errors": packed(torch.stack([all_errors(name) for name in HEADS]))}
+
+    @property
+    def dims(self) -> list[int]:
+        """The k from one end to the other, whichever is the smaller."""
+        low, high = sorted((self.first, self.last))
+        return [k for k in STORED_DIMS if low <= k <= high]
+
+    @property
+    def errors(self) -> dict[str, Tensor]:
+        """Kind -> (seeds, len(dims)), one row where nothing is drawn at random."""
+        chosen = [STORED_DIMS.index(k) for k in self.dims]
+        return {
+            kind: found[: self.seeds if kind in RANDOM else 1, chosen]
+            for kind, found in zip(NAMES, all_errors(self.head), strict=True)
         }
-        medians = self.errors[THEOREM].median(dim=0).values.tolist()
-        self.slope = fit_exponent(self.dims, medians) if len(self.dims) > 1 else math.nan
-        return self._card().image, self._words()
 
-    def _card(self) -> Card:
-        card = Card(850, 392)
-        left, top, right, bottom = PLOT
-        card.text(left - 46, 12, "Error of the head's output", 17, bold=True)
-        ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
-        lines = [([self._at(self.dims[0], t), self._at(self.dims[-1], t)], EDGE, 1.0) for t in ticks]
-        for kind, errors in self.errors.items():
-            if len(errors) > 1:
-                band = errors.quantile(torch.tensor([0.1, 0.9]), dim=0)
-                for edge in band.tolist():
-                    lines.append((self._path(edge), tint(COLOURS[kind], 0.4), 1.5))
-            lines.append((self._path(errors.median(dim=0).values.tolist()), COLOURS[kind], 3))
-        card.lines((left, top, right, bottom + 1), lines)
-        for tick in ticks:
-            label = f"≤ {tick:.0%}" if tick == LOW else f"{tick:.0%}"
-            card.text(left - 8, self._at(self.dims[0], tick)[1], label, 14, anchor="rm")
-        for k in self.dims:
-            card.text(self._at(k, 1)[0], bottom + 16, str(k), 14, anchor="mm")
-        card.text((left + right) / 2, bottom + 38, "slots k", 14, GREY, "mm")
-        for i, (kind, errors) in enumerate(self.errors.items()):
-            y = top + 16 + 44 * i
-            card.box((right + 30, y - 3, right + 52, y + 3), fill=COLOURS[kind])
-            card.text(right + 62, y, kind, 15, COLOURS[kind], bold=True)
-            first, last = errors.median(dim=0).values[[0, -1]].tolist()
-            card.text(
-                right + 62,
-                y + 20,
-                f"{first:.0%} at k = {self.dims[0]}, {last:.0%} at {self.dims[-1]}",
-                14,
-                GREY,
-            )
-        return card
+    @property
+    def medians(self) -> dict[str, Tensor]:
+        """Kind -> (len(dims),)."""
+        return {kind: errors.median(dim=0).values for kind, errors in self.errors.items()}
 
-    def _at(self, k: int, error: float) -> tuple[float, float]:
-        left, top, right, bottom = PLOT
-        across = math.log(k / self.dims[0]) / max(math.log(2), math.log(self.dims[-1] / self.dims[0]))
-        up = math.log(min(max(error, LOW), HIGH) / LOW) / math.log(HIGH / LOW)
-        return left + across * (right - left), bottom - up * (bottom - top)
+    @property
+    def low(self) -> dict[str, Tensor]:
+        """Random kind -> (len(dims),), the 10th percentile."""
+        return {kind: self.errors[kind].quantile(0.1, dim=0) for kind in RANDOM}
 
-    def _path(self, errors: list[float]) -> list[tuple[float, float]]:
-        points = [self._at(k, error) for k, error in zip(self.dims, errors, strict=True)]
-        return points if len(points) > 1 else [points[0], (points[0][0] + 6, points[0][1])]
+    @property
+    def high(self) -> dict[str, Tensor]:
+        """Random kind -> (len(dims),), the 90th percentile."""
+        return {kind: self.errors[kind].quantile(0.9, dim=0) for kind in RANDOM}
 
-    def _words(self) -> str:
-        slope = "needs two k" if math.isnan(self.slope) else f"is k to the power {self.slope:.2f}"
-        at = {kind: errors.median(dim=0).values[-1].item() for kind, errors in self.errors.items()}
-        tokens, draws = len(stored_heads()[self.head.value].q), self.seeds.value
+    @property
+    def slope(self) -> float:
+        """Exponent of the theorem's median error over the chosen k; nan for one k."""
+        return fit_exponent(self.dims, self.medians[THEOREM].tolist()) if len(self.dims) > 1 else math.nan
+
+    @property
+    def words(self) -> str:
+        """See `LiveWidget.words`."""
+        slope = "needs two k" if math.isnan(self.slope) else f"is k to the power {self.slope:z.2f}"
+        at = {kind: median[-1].item() for kind, median in self.medians.items()}
         return (
-            f"At k = {self.dims[-1]} of {tokens} tokens: learned {at[LEARNED]:.0%}, mean pooling "
-            f"{at[MEAN]:.0%}, Gaussian {at[GAUSSIAN]:.0%} (median of {draws}), best rank k {at[BEST]:.0%}; "
-            f"answering zero would be 100 %. The theorem's error {slope}; 1/√k would be −0.50."
+            f"At k = {self.dims[-1]} of {len(stored_tokens())} tokens: learned {at[LEARNED]:.0%}, "
+            f"mean pooling {at[MEAN]:.0%}, Gaussian {at[GAUSSIAN]:.0%} (median of {self.seeds}), "
+            f"best rank k {at[BEST]:.0%}; answering zero would be 100%. "
+            f"The theorem's error {slope}; 1/√k would be −0.50."
         ).replace("power -", "power −")
+
+    def figure(self) -> Figure:
+        """See `LiveWidget.figure`."""
+        medians, low, high = self.medians, self.low, self.high
+        draw = partial(
+            plots.draw_errors,
+            dims=self.dims,
+            errors={NAMES[kind]: medians[kind] for kind in NAMES},
+            looks={
+                NAMES[kind]: (plots.LINES[LOOKS[kind]], 3, "--" if kind == BEST else "-") for kind in NAMES
+            },
+            bands={NAMES[kind]: (low[kind], high[kind]) for kind in RANDOM},
+        )
+        return plots.board([["errors"]], {"errors": draw}, (9, 4.6))
 
 
 @cache
-def error(layer_and_head: tuple[int, int], kind: str, k: int, seed: int) -> float:
-    """‖approximate output − exact output‖ / ‖exact output‖ of a stored head."""
-    head, (P, decomposed) = stored_heads()[layer_and_head], real_map(layer_and_head)
-    if kind == THEOREM:
-        R = gaussian_projection(k, len(P), torch.Generator().manual_seed(seed))
-        output = theorem_1_map(P, R) @ head.v
-    elif kind == BEST:
-        output = rebuild(*decomposed, k) @ head.v
-    else:
-        output = linformer_attention(head.q, head.k, head.v, *projections(kind, head, k, seed))
-    return relative_error(output.flatten(), (P @ head.v).flatten()).item()
+def all_errors(name: str) -> Tensor:
+    """Error of a head's output by kind, seed and STORED_DIMS; the same for all seeds where none is drawn."""
+    found = [[[error(name, kind, k, seed) for k in STORED_DIMS] for seed in seeds(kind)] for kind in NAMES]
+    return torch.stack([torch.tensor(rows).expand(DRAWS, -1) for rows in found])
+
+
+def seeds(kind: str) -> range:
+    """The seeds in which a kind differs."""
+    return range(DRAWS if kind in RANDOM else 1)
+
+
+def error(name: str, kind: str, k: int, seed: int) -> float:
+    """‖approximate output − exact output‖ / ‖exact output‖ of a head."""
+    if kind != THEOREM:
+        return output_error(effective(kind, name, k, seed), name)
+    P = real_map(name)
+    R = gaussian_projection(k, len(P), torch.Generator().manual_seed(seed))
+    return output_error(theorem_1_map(P, R.double()), name)

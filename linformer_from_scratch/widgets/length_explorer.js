@@ -1,0 +1,142 @@
+// Which outputs move when one token is edited, and what a shorter input uses of E. The numbers are in length_explorer.py.
+
+const [CELL, NAMES] = [1, 9]; // em: the largest cell; what a map leaves for its names
+const READABLE_CELL = 0.82; // em, from which on a map names its rows and columns
+
+export default widget(({ model, stage }) => {
+  const { names } = model.get("facts"), [edit, E, F] = ["edit", "E", "F"].map((name) => numbers(model, name));
+  const [, most, d] = model.get("data").qkv.shape, [slots, seqLen] = model.get("data").E.shape, all = numbers(model, "qkv");
+  const places = range(1, seqLen).map(String), numbersNow = {}, moving = remember(), hover = pointing();
+  const editedNow = () => Math.min(model.get("token"), model.get("n"));
+
+  const parts = names.map((name) => {
+    const column = html("div", { class: "lw-column" });
+    stage.append(column);
+    const bars = chart(column, { title: name, height: 7, margin: { top: 8, right: 20, bottom: 8, left: 44 } });
+    const map = heatMap(column, {
+      title: "The same for every token that may be edited", note: "edited token down, output across; click a row",
+      abreast: 1, rows: () => places.slice(0, model.get("n")), hover, pick: (i) => choose(model, "token", i + 1), picks: "edits the row's token",
+      read: (far, i, j) => `editing token ${i + 1} moves output ${j + 1} by ${fixed(far, 3)}`,
+    });
+    return { name, column, bars, map };
+  });
+  const curve = chart(parts[0].column, { title: "Standard deviation of Linformer's scores", note: "drag to set n", height: 9, margin: { top: 8, right: 20, bottom: 44, left: 44 } });
+  dragged(curve.svg, (x) => {
+    const inside = curve.svg.viewBox.baseVal.width - curve.margin.left - curve.margin.right;
+    choose(model, "n", clamp(Math.round(1 + ((x - curve.margin.left) / inside) * (seqLen - 1)), 1, seqLen));
+  });
+  const matrix = heatMap(parts[1].column, {
+    title: "E", abreast: 1, signed: true, rows: () => range(1, slots).map((slot) => `slot ${slot}`), columns: () => places,
+    read: (weight, slot, token) => `slot ${slot + 1} takes ${fixed(weight, 3).replace("-", "−")} of token ${token + 1}${token < model.get("n") ? "" : ": not used"}`,
+  });
+  const cover = html("div", { class: "lw-unused" });
+  matrix.canvas.after(cover);
+
+  const first = (role, n) => all.subarray(role * most * d, (role * most + n) * d);
+  const spreads = Float64Array.from({ length: seqLen }, (_, i) => spread(i + 1));
+
+  /** Outputs of n tokens, (n, d). */
+  const attend = {
+    [names[0]]: (q, k, v, n) => {
+      const scores = scoresOf(q, k, d, Math.sqrt(d)).map((score, p) => (p % n <= Math.floor(p / n) ? score : -Infinity));
+      return product(softmax(scores, n), v, n);
+    },
+    [names[1]]: (q, k, v, n) => {
+      const [slotKeys, slotValues] = [[E, k], [F, v]].map(([mixer, tokens]) => product(firstColumns(mixer, seqLen, n), tokens, n));
+      return product(softmax(scoresOf(q, slotKeys, d, Math.sqrt(d)), slots), slotValues, slots);
+    },
+  };
+
+  /** ‖change of each output‖, a row for each token that is edited, (n, n). */
+  function moves(outputs, n) {
+    const [q, k, v] = range(0, 2).map((role) => first(role, n)), before = outputs(q, k, v, n), far = new Float64Array(n * n);
+    for (let token = 0; token < n; token++) {
+      const edited = [k, v].map((tokens) => Float64Array.from(tokens, (x, p) => x + (Math.floor(p / d) === token ? edit[p % d] : 0)));
+      const after = outputs(q, edited[0], edited[1], n).map((x, p) => x - before[p]);
+      for (let i = 0; i < n; i++) far[token * n + i] = norm(after.subarray(i * d, (i + 1) * d));
+    }
+    return far;
+  }
+
+  /** Standard deviation of Linformer's scores of n tokens. */
+  function spread(n) {
+    const scores = scoresOf(first(0, n), product(firstColumns(E, seqLen, n), first(1, n), n), d, Math.sqrt(d));
+    const mean = scores.reduce((a, b) => a + b) / scores.length;
+    return Math.sqrt(scores.reduce((sum, score) => sum + (score - mean) ** 2, 0) / scores.length);
+  }
+
+  function bars(moved, edited) {
+    return (group, width, height) => {
+      const n = moved.length, x = d3.scaleLinear([0, n], [0, width]), y = d3.scaleLinear([0, Math.max(...moved)], [height, 0]);
+      axes(group, x, y, { width, height, xTicks: [], yTicks: y.ticks(3) });
+      moved.forEach((far, i) => {
+        group.append("rect").attr("x", x(i + 0.1)).attr("width", x(0.8)).attr("y", y(far)).attr("height", height - y(far))
+          .style("fill", `var(--${i < edited - 1 ? "key" : "query"})`);
+      });
+    };
+  }
+
+  function line(n) {
+    return (group, width, height) => {
+      const x = d3.scaleLinear([1, seqLen], [0, width]), y = d3.scaleLinear([0, Math.max(...spreads)], [height, 0]);
+      axes(group, x, y, { width, height, across: "tokens n", yTicks: y.ticks(3) });
+      group.append("path").attr("d", d3.line((_, i) => x(i + 1), y)(spreads)).attr("fill", "none").style("stroke", "var(--query)").attr("stroke-width", 2.5);
+      group.append("circle").attr("cx", x(n)).attr("cy", y(spreads[n - 1])).attr("r", 6).style("fill", "var(--query)");
+    };
+  }
+
+  return {
+    numbers: numbersNow,
+    controls: [
+      slider(model, "n", { label: "Tokens n", values: range(1, most) }),
+      slider(model, "token", { label: "Edit token", values: () => range(1, model.get("n")), say: () => `${editedNow()} of ${model.get("n")}` }),
+    ],
+    draw(theme) {
+      const n = model.get("n"), edited = editedNow();
+      if (n > seqLen) {
+        Object.keys(numbersNow).forEach((name) => delete numbersNow[name]);
+        return { refusal: `ValueError: input has ${n} tokens; E and F were built for seq_len=${seqLen}` };
+      }
+      const cell = cellIn(parts[0].column, seqLen);
+      const far = moving([n], () => Object.fromEntries(names.map((name) => [name, moves(attend[name], n)])));
+      const moved = Object.fromEntries(names.map((name) => [name, far[name].subarray((edited - 1) * n, edited * n)]));
+      for (const { name, bars: picture, map } of parts) {
+        map.show(far[name], n, n, { limit: quantile(far[name], 0.95), theme, cell, query: edited - 1 });
+        closeUp(map);
+        standAbove(picture, map);
+        picture.show(bars(moved[name], edited), { title: `Token ${edited} is edited: ${name}`, note: "how far each output moves; orange: earlier ones" });
+      }
+      matrix.show(E, slots, seqLen, { limit: Math.max(...E.map(Math.abs)), theme, cell, high: cell * slots, title: `E: ${slots} slots × ${seqLen} positions, ${n} of them used`, note: "slots down, positions across" });
+      closeUp(matrix);
+      cover.style.left = `${(100 * n) / seqLen}%`;
+      curve.show(line(n));
+      Object.assign(numbersNow, { moves: far, moved, E, spread: spreads[n - 1], spreads });
+      const earlier = (name) => moved[name].subarray(0, edited - 1).filter((change) => change > 1e-6).length;
+      return (
+        `Of ${edited - 1} earlier outputs, ${earlier(names[0])} move in causal attention, ${earlier(names[1])} in ` +
+        `Linformer. n = ${n} of seq_len = ${seqLen}: scores have standard deviation ` +
+        `${fixed(spreads[n - 1], 2)}; fewer columns mix less, and the softmax is more even.`
+      );
+    },
+  };
+});
+
+/** Em of a cell where so many stand in a column's width, so that a token has the same place in all maps. */
+function cellIn(column, count) {
+  const room = column.clientWidth / parseFloat(getComputedStyle(column).fontSize), besidesNames = (room - NAMES) / count;
+  return Math.min(CELL, besidesNames >= READABLE_CELL ? besidesNames : room / count);
+}
+
+/** Numbers need less room than words. */
+function closeUp({ canvas }) {
+  const { style } = canvas.parentElement;
+  if (style.marginLeft) Object.assign(style, { marginLeft: "3.2em", marginTop: "2em" });
+}
+
+/** Give a chart the margin and the width of a map that stands below it, so that their columns stand above each other. */
+function standAbove({ element, margin }, { canvas }) {
+  const { width, marginLeft } = canvas.parentElement.style, left = parseFloat(marginLeft) || 0;
+  margin.left = Math.max(44, 16 * left);
+  margin.right = 0;
+  element.style.maxWidth = `${margin.left / 16 + parseFloat(width)}em`;
+}

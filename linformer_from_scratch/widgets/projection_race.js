@@ -1,0 +1,84 @@
+// How the error of a head's output falls with k, for every kind of E and F. The numbers are in projection_race.py.
+
+export default widget(({ model, stage }) => {
+  const { n, dims: allDims, names, looks, random, theorem } = model.get("facts"), sent = numbers(model, "errors");
+  const heads = Object.keys(model.get("choices").head), kinds = Object.keys(names), draws = model.get("data").errors.shape[2];
+  const perHead = kinds.length * draws * allDims.length, numbersNow = {};
+  const picture = chart(stage, {
+    title: "Error of the head's output", width: 60, height: 26, margin: { top: 14, right: 128, bottom: 44, left: 56 },
+    note: "band: eight of ten draws, thin lines: each draw; 100% is answering zero; theorem 1 and the best of rank k need P itself",
+  });
+  const name = namedPoints(picture);
+
+  /** kind -> for each chosen k, the errors of the chosen seeds. */
+  function chosenErrors(dims) {
+    const seeds = model.get("seeds"), from = heads.indexOf(model.get("head")) * perHead;
+    const error = (kind, seed, k) => sent[from + (kind * draws + seed) * allDims.length + allDims.indexOf(k)];
+    return Object.fromEntries(kinds.map((kind, i) =>
+      [kind, dims.map((k) => range(0, random.includes(kind) ? seeds - 1 : 0).map((seed) => error(i, seed, k)))]));
+  }
+
+  function curves(dims, { errors, medians, low, high }, ofHead, colours) {
+    return (group, width, height) => {
+      const size = { width, height }, { x, y } = errorAxes(group, dims, ofHead, size);
+      const across = (_, i) => x(dims[i]), line = d3.line(across, y), area = d3.area(across, (_, i) => y(low_[i]), (_, i) => y(high_[i]));
+      let low_, high_;
+      for (const kind of random) {
+        [low_, high_] = [low[kind], high[kind]];
+        group.append("path").attr("d", area(dims)).attr("fill", colours[kind]).attr("opacity", 0.18);
+        for (const seed of range(0, errors[kind][0].length - 1))
+          group.append("path").attr("d", line(errors[kind].map((some) => some[seed]))).attr("fill", "none").attr("stroke", colours[kind]).attr("opacity", 0.3);
+      }
+      const root = dims.map((k) => medians[theorem][0] * Math.sqrt(dims[0] / k));
+      group.append("path").attr("d", line(root)).attr("fill", "none").style("stroke", "var(--grey)").attr("stroke-width", 1.5).attr("stroke-dasharray", "2 4");
+      for (const kind of kinds) {
+        group.append("path").attr("d", line(medians[kind])).attr("fill", "none").attr("stroke", colours[kind]).attr("stroke-width", 3)
+          .attr("stroke-dasharray", looks[kind].dashed ? "7 5" : null);
+        for (const [i, error] of medians[kind].entries())
+          group.append("circle").attr("cx", across(0, i)).attr("cy", y(error)).attr("r", 4).attr("fill", colours[kind]);
+      }
+      const last = (some) => y(some[some.length - 1]);
+      endNames(group, [...kinds.map((kind) => ({ name: names[kind], y: last(medians[kind]), colour: colours[kind], bold: true })),
+        { name: "like 1/√k", y: last(root), colour: "var(--grey)", bold: false }], size);
+      name(kinds.flatMap((kind) => dims.map((k, i) => ({
+        x: x(k), y: y(medians[kind][i]),
+        say: `${names[kind]}, k = ${k}: off by ${percent(medians[kind][i])}`
+          + (low[kind] ? `, eight of ten draws ${percent(low[kind][i])} to ${percent(high[kind][i])}` : ""),
+      }))));
+    };
+  }
+
+  return {
+    numbers: numbersNow,
+    controls: [
+      menu(model, "head", { label: "Map", wide: true }),
+      slider(model, "first", { label: "From k", values: allDims }),
+      slider(model, "last", { label: "To k", values: allDims }),
+      slider(model, "seeds", { label: "Seeds", values: range(1, draws) }),
+    ],
+    draw(theme) {
+      const ends = [model.get("first"), model.get("last")], dims = allDims.filter((k) => k >= Math.min(...ends) && k <= Math.max(...ends));
+      const errors = chosenErrors(dims), keyed = (some, make) => Object.fromEntries(some.map((kind) => [kind, errors[kind].map(make)]));
+      const medians = keyed(kinds, (some) => [...some].sort((a, b) => a - b)[(some.length - 1) >> 1]); // torch's: the lower of two
+      const low = keyed(random, (some) => quantile(some, 0.1)), high = keyed(random, (some) => quantile(some, 0.9));
+      const from = heads.indexOf(model.get("head")) * perHead, ofHead = sent.subarray(from, from + perHead);
+      const colours = Object.fromEntries(kinds.map((kind) => [kind, PALETTE[theme].lines[looks[kind].line]]));
+      picture.show(curves(dims, { errors, medians, low, high }, ofHead, colours));
+      const slope = dims.length > 1 ? exponent(dims, medians[theorem]) : NaN;
+      Object.assign(numbersNow, { dims, medians, low, high, slope });
+      const at = (kind) => percent(medians[kind][dims.length - 1]);
+      return (
+        `At k = ${dims[dims.length - 1]} of ${n} tokens: learned ${at("learned")}, mean pooling ${at("mean")}, ` +
+        `Gaussian ${at("gaussian")} (median of ${model.get("seeds")}), best rank k ${at("best")}; answering zero would be 100%. ` +
+        `The theorem's error ${dims.length > 1 ? `is k to the power ${fixed(slope, 2)}` : "needs two k"}; 1/√k would be −0.50.`
+      ).replace("power -", "power −");
+    },
+  };
+});
+
+/** The a of y ≈ c · xᵃ, by least squares on the logarithms. */
+function exponent(x, y) {
+  const centred = (some) => some.map((value) => Math.log(value) - some.reduce((sum, other) => sum + Math.log(other), 0) / some.length);
+  const [a, b] = [centred(x), centred(y)], dot = (one, other) => one.reduce((sum, value, i) => sum + value * other[i], 0);
+  return dot(a, b) / dot(a, a);
+}
