@@ -158,7 +158,7 @@ class Live:
 
     def differences(self, widget):
         """Where the page's words and numbers are not those of a Python widget, in words."""
-        found = [] if self.words() == widget.words else [f"{self.words()!r} is not {widget.words!r}"]
+        found = [] if self.words() == widget.said() else [f"{self.words()!r} is not {widget.said()!r}"]
         for name, seen in self.numbers().items():
             attribute, _, key = name.partition(".")
             held = getattr(widget, attribute)
