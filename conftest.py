@@ -18,6 +18,7 @@ LONG = (
     "tests/test_my_linformer.py",
     "tests/test_slides.py",
     "tests/test_lab.py",
+    "tests/test_widgets_live.py",
     "chapters/07_projections.ipynb",
     "tests/test_experiments.py",
     "chapters/04_low_rank.ipynb",

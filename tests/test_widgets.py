@@ -1,167 +1,204 @@
-"""Widgets moved from Python: the numbers are the model's, the picture follows, and nothing is shared."""
+"""What all widgets share: bounds, numbers sent once, a still with its words, pages without a kernel."""
 
+import json
+import re
 from io import BytesIO
 
-import matplotlib
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
-from ipywidgets import IntSlider
+import traitlets
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
-from PIL import Image
+from nbconvert.exporters import get_exporter
+from test_plots import contrast
 
-from linformer_from_scratch.plots import QUERY
-from linformer_from_scratch.widgets.canvas import (
-    DENSITY,
-    Card,
-    quick_png,
-    shorten,
-    small_png,
-    swing,
-    text_width,
-    tint,
-    wrap,
-)
-from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer
+from linformer_from_scratch import plots, widgets
+from linformer_from_scratch.widgets import RankSlider
+from linformer_from_scratch.widgets.live import HERE, LIVE, PALETTE, CannotDraw, LiveWidget, packed, source
+from linformer_from_scratch.widgets.page import again, embedded, page
+
+KINDS = [kind for name in widgets.__all__ if issubclass(kind := getattr(widgets, name), LiveWidget)]
+MOST_BYTES = 1_500_000  # that a widget sends
+
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 
 def pixels(png):
-    return np.asarray(Image.open(BytesIO(png)).convert("RGB"))
+    return plt.imread(BytesIO(png))
 
 
-class Squares(Explorer):
-    """The smallest widget: one slider, one square."""
-
-    def __init__(self):
-        self.n, self.m = IntSlider(3, 1, 9, description="n"), IntSlider(0, 0, 9, description="m")
-        self.drawn = 0
-        super().__init__([self.n, self.m])
-
-    def draw(self):
-        self.drawn += 1
-        self.m.value = self.n.value
-        if self.n.value == 7:
-            raise CannotDraw("seven is too much")
-        card = Card(120, 80)
-        card.box((10, 10, 10 + 5 * self.n.value, 20), fill=QUERY)
-        return card.image, f"{self.n.value} < 10 " * 9
+def output_of(widget):
+    data, metadata = widget._repr_mimebundle_()
+    return {"data": data, "metadata": metadata}
 
 
-# The base
+# State
 
 
-def test_a_move_draws_once_even_if_drawing_sets_another_control():
-    widget = Squares()
-    widget.n.value = 5
-    assert (widget.drawn, widget.m.value) == (2, 5)
+def test_an_unknown_control_is_named_with_those_there_are():
+    with pytest.raises(TypeError, match="RankSlider has no control 'rnk'; it has preset, rank, temperature"):
+        RankSlider(rnk=3)
 
 
-def test_what_cannot_be_drawn_is_said_and_the_picture_stays():
-    widget = Squares()
-    before = widget.picture.value
-    widget.n.value = 7
-    assert widget.picture.value == before
-    assert "seven is too much" in widget.readout.value
-    widget.n.value = 8
-    assert widget.picture.value != before
+def test_a_value_out_of_bounds_is_refused_with_both_numbers():
+    with pytest.raises(traitlets.TraitError, match=r"(?s)128.*200"):
+        RankSlider(rank=200)
+    with pytest.raises(traitlets.TraitError, match=r"'shuffled'.*'none'"):
+        RankSlider(preset="none")
 
 
-def test_the_readout_shows_its_words_and_not_their_markup():
-    assert "3 &lt; 10" in Squares().readout.value
+@every_kind
+def test_the_text_of_a_widget_makes_it_again(kind):
+    widget = kind()
+    for name in widget.controls:
+        trait = kind.class_traits()[name]
+        if isinstance(trait, traitlets.Enum):
+            setattr(widget, name, trait.values[-1])
+    twin = eval(repr(widget), vars(widgets))
+    assert twin.state() == widget.state()
+    assert again(output_of(widget)).state() == widget.state()
+    assert again(output_of(kind())).words == kind().words
 
 
-def test_a_control_without_a_label_is_refused():
-    with pytest.raises(ValueError, match="IntSlider of Explorer has no description"):
-        Explorer([IntSlider()])
+def test_reset_returns_to_how_it_was_made():
+    widget = RankSlider(rank=3)
+    widget.rank = 5
+    assert widget.opening["rank"] == 3 and widget.defaults["rank"] == 8
 
 
-def test_the_still_is_the_live_picture_with_the_numbers_beneath():
-    widget = Squares()
-    live, still = pixels(widget.picture.value), pixels(widget.still())
-    assert still.shape[1] == live.shape[1]
-    assert (still[: len(live)] == live).all()
-    below = still[len(live) :]
-    assert below.min() < 100  # ink
-    assert below.mean() > 200  # on white
-    widget.words = " ".join([widget.words] * 3)
-    assert len(pixels(widget.still())) > len(still)  # wrapped, not cut
+@every_kind
+def test_what_is_sent_is_small_and_every_menu_has_its_words(kind):
+    widget = kind()
+    assert sum(len(array["bytes"]) for array in widget.data.values()) <= MOST_BYTES
+    json.dumps(widget.facts)
+    for name, choices in widget.menus.items():
+        assert list(choices) == list(kind.class_traits()[name].values)
 
 
-def test_an_exported_page_shows_the_still():
-    code = "from linformer_from_scratch.widgets import AttentionExplorer; AttentionExplorer()"
+def test_arrays_are_packed_row_by_row_in_the_type_that_was_asked_for():
+    array = packed(np.array([[1, 2, 3], [4, 5, 6.5]]).T, "float16")
+    assert (array["dtype"], array["shape"]) == ("float16", [3, 2])
+    assert np.frombuffer(array["bytes"], "<f2").tolist() == [1, 4, 2, 5, 3, 6.5]
+
+
+# Where no script runs
+
+
+@every_kind
+def test_the_output_of_a_cell_is_a_widget_a_still_and_words(kind):
+    widget = kind()
+    data, metadata = widget._repr_mimebundle_()
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
+    assert data["text/plain"] == f"{kind.__name__}()"
+    assert metadata["image/png"]["alt"] == f"{widget.title}. {widget.words}"
+    picture = pixels(data["image/png"])
+    assert picture.shape[0] > 200 and picture.shape[1] > 500 and picture.std() > 0.05
+
+
+def test_the_words_stand_below_the_still():
+    class Said(LiveWidget):
+        title, controls, words = "Said", (), "few words"
+
+        @classmethod
+        def parts(cls):
+            return ("view",)
+
+        def figure(self):
+            return plots.board([["a"]], {"a": lambda axis: axis.plot([0, 1])}, (5, 3))
+
+    few = pixels(Said().still())
+    Said.words = "a great many words " * 30
+    many = pixels(Said().still())
+    assert many.shape[0] > few.shape[0] and many.shape[1] == few.shape[1]
+
+
+def test_what_cannot_be_drawn_is_said_in_the_still():
+    class Mute(LiveWidget):
+        title, controls = "Mute", ()
+
+        @classmethod
+        def parts(cls):
+            return ("view",)
+
+        @property
+        def words(self):
+            raise CannotDraw("Seven is too much.")
+
+        def figure(self):
+            raise CannotDraw("Seven is too much.")
+
+    _, metadata = Mute()._repr_mimebundle_()
+    assert metadata["image/png"]["alt"] == "Mute. Seven is too much."
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    """One that shows a widget, run."""
+    code = "from linformer_from_scratch.widgets import RankSlider; RankSlider(rank=3)"
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     NotebookClient(notebook, timeout=120, store_widget_state=False).execute()
-    page, _ = HTMLExporter().from_notebook_node(notebook)
+    return notebook
+
+
+def test_a_page_of_nbconvert_shows_the_still(notebook):
+    html, _ = HTMLExporter().from_notebook_node(notebook)
     png = notebook.cells[0].outputs[0].data["image/png"]
-    assert page.count("".join(png.split())) == 1
-    assert "widget-view" not in page
+    assert html.count("".join(png.split())) == 1
+    assert "widget-view" not in html
 
 
-# The card
+def test_our_own_page_of_nbconvert_has_the_live_widget_with_its_words(notebook):
+    html, _ = get_exporter("live")().from_notebook_node(notebook)
+    assert html.count('class="live-widget"') == 1 and html.count("function heatMap") == 1
+    assert 'alt="A map rebuilt from its first r singular values. Rank 3 of 128' in html
 
 
-def test_a_heat_map_has_queries_down_keys_across_and_white_for_zero():
-    card = Card(70, 30)
-    weights = np.zeros((3, 7))
-    weights[0, 6], weights[2, 1] = 1.0, 0.5
-    card.heatmap((0, 0, 70, 30), weights)
-    cells = np.asarray(card.image)[10::20, 10::20]  # the middles of cells of 10 CSS pixels
-    blues = matplotlib.colormaps["Blues"]
-    assert cells.shape == (3, 7, 3)
-    assert cells[0, 6].tolist() == list(blues(255, bytes=True)[:3])
-    assert cells[2, 1].tolist() == list(blues(128, bytes=True)[:3])
-    assert cells[1].min() >= 247  # white, as nearly as Blues begins
+# In a page
 
 
-def test_a_heat_map_of_signed_numbers_is_clipped_at_its_limits():
-    card = Card(20, 10)
-    card.heatmap((0, 0, 20, 10), [[-5.0, 5.0]], limits=(-1, 1), colours="RdBu")
-    ends = [list(matplotlib.colormaps["RdBu"](i, bytes=True)[:3]) for i in (0, 255)]
-    assert np.asarray(card.image)[10, [10, 30]].tolist() == ends
+def test_a_page_holds_each_part_once_and_asks_nothing_of_others():
+    html = page([RankSlider(), RankSlider(rank=2)])
+    assert html.count("function heatMap") == 1
+    assert html.count('class="live-widget"') == 2
+    assert not re.search(r"""(?:src|href)=["']https?:""", html)
 
 
-def test_lines_are_smooth_and_as_wide_as_they_say():
-    card = Card(60, 40)
-    card.lines((0, 0, 60, 40), [([(0, 20), (60, 20)], "#000000", 6)])
-    assert (np.asarray(card.image)[:, 60, 0] < 128).sum() == pytest.approx(6 * DENSITY, abs=1)
-    card.lines((0, 0, 60, 40), [([(0, 0), (60, 40)], "#000000", 1)])
-    assert len(np.unique(np.asarray(card.image))) > 2  # greys: smooth edges
+def test_nothing_in_a_state_can_end_its_script():
+    sly = RankSlider()
+    sly.facts = {**sly.facts, "tokens": ["</script><b>"]}
+    html = embedded(sly)
+    assert html.count("</script>") == 1
 
 
-def test_a_swing_leaves_and_arrives_horizontally():
-    points = swing((10, 5), (50, 85))
-    assert points[0].tolist() == [10, 5]
-    assert points[-1].tolist() == [50, 85]
-    assert points[len(points) // 2].tolist() == [30, 45]
-    steps = np.abs(np.diff(points[:, 1]))
-    assert max(steps[0], steps[-1]) < steps.max() / 5
+def test_an_output_without_a_widget_is_none():
+    assert again({"output_type": "stream", "text": "x"}) is None
+    assert again({"data": {"text/plain": "x"}}) is None
 
 
-def test_a_tint_of_nothing_is_white():
-    assert [tint("#2F6DB5", strength) for strength in (0, 1)] == ["#ffffff", "#2f6db5"]
+# Colours
 
 
-def test_text_is_shortened_and_wrapped_to_its_width():
-    words = "attention weights of a real sentence"
-    assert shorten(words, 15, 1000) == words
-    short = shorten(words, 15, 90)
-    assert short.endswith("…")
-    assert 60 < text_width(short, 15) <= 90
-    lines = wrap(words, 15, 90)
-    assert " ".join(lines) == words
-    assert len(lines) > 2
-    assert all(text_width(line, 15) <= 90 for line in lines)
+@pytest.mark.parametrize("theme", PALETTE)
+def test_words_are_read_on_light_and_on_dark_pages(theme):
+    colours = dict(PALETTE[theme])
+    papers = {"light": ["#FFFFFF"], "dark": [colours["paper"], "#111111"]}[theme]
+    for name in ("ink", "grey", "query", "key", "value"):
+        assert all(contrast(colours[name], paper) >= 4.5 for paper in papers), name
+    assert all(contrast(colour, paper) >= 3 for colour in colours["lines"] for paper in papers)
 
 
-def test_slanted_words_climb_to_the_right():
-    card = Card(100, 100)
-    card.slanted(20, 90, "climbing", 15)
-    rows, columns = np.nonzero(np.asarray(card.image)[..., 0] < 128)
-    assert np.corrcoef(rows, columns)[0, 1] < -0.8
+@pytest.mark.parametrize("path", [*HERE.glob("*.js"), HERE / "view.css"], ids=lambda path: path.name)
+def test_no_widget_has_colours_of_its_own(path):
+    """Only view.js, whose shades of dark pages stand in no library."""
+    literal = re.findall(r"#[0-9a-fA-F]{6}\b|#[0-9a-fA-F]{3}\b", path.read_text(encoding="utf-8"))
+    assert len(literal) <= (10 if path.name == "view.js" else 0), literal
 
 
-@pytest.mark.parametrize("encode", [quick_png, small_png])
-def test_png_bytes_hold_every_pixel(encode):
-    noise = np.random.default_rng(0).integers(0, 256, (11, 13, 3), dtype=np.uint8)
-    assert (pixels(encode(Image.fromarray(noise))) == noise).all()
+@every_kind
+def test_every_widget_has_a_view_of_its_stem(kind):
+    stem = kind.__module__.rpartition(".")[2]
+    assert kind.parts()[-1] == stem
+    assert "export default widget(" in source(stem)
+    assert LIVE.endswith("+json")
