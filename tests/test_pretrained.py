@@ -38,7 +38,7 @@ from linformer_from_scratch.pretrained import (
 )
 from linformer_from_scratch.pretrained.encoding import recorded_encoder
 from linformer_from_scratch.pretrained.tokens import STRETCH, tokenizer, vocabulary
-from linformer_from_scratch.widgets.explorer import CannotDraw
+from linformer_from_scratch.widgets.live import CannotDraw
 from linformer_from_scratch.widgets.sentence import read_maps
 
 REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").read_text(encoding="utf-8"))[
