@@ -1,6 +1,6 @@
 // What one token reads: bars, bands from the keys to the query, and the map of which they are one row. The numbers are in attention_explorer.py.
 
-const [CELL, LOW_CELL, STACKED] = [1.75, 1.4, 48]; // em: the largest row, and where the map goes beneath: the row, the width below which
+const [CELL, LOW_CELL, STACKED] = [1.75, 1.2, 48]; // em: the largest row, and where the map goes beneath: the row, the width below which
 const PRINTED = 0.05; // weights from here on have their number beside the bar
 
 export default widget(({ model, stage }) => {
@@ -29,7 +29,7 @@ export default widget(({ model, stage }) => {
       ...controls,
       slider(model, "temperature", { label: "Temperature", values: range(-20, 20).map((i) => 10 ** (i / 20)), say: (t) => fixed(t, 2) }),
       headGrid(model, {
-        caption: "Layer ↓ and head →; dark: reads another word",
+        caption: "Layer ↓ and head →; shaded: reads another word",
         shade: (layer, head) => ofHead(layer, head).weight,
         say: (layer, head) => `reads “${tokens()[ofHead(layer, head).key]}”, ${fixed(ofHead(layer, head).weight, 2)}`,
       }),
@@ -59,7 +59,7 @@ export default widget(({ model, stage }) => {
  * frame: of the map whose rows these are continued in, or null where the map stands beneath.
  */
 function reading(stage, { tokens, query, pick, hover }) {
-  const { element, heading, small } = figure(stage, "", "bands: weights, which sum to one");
+  const { element, heading } = figure(stage, "", "");
   const box = html("div"), picture = d3.select(box).append("svg").attr("role", "img");
   const pen = document.createElement("canvas").getContext("2d"), gradient = `lw-${Math.random().toString(36).slice(2)}`;
   const place = { wide: 1, top: 0, pitch: 1, keys: 0, queries: 0 }; // units that grow with the type; where keys end and queries begin
@@ -69,7 +69,7 @@ function reading(stage, { tokens, query, pick, hover }) {
 
   function draw() {
     const { wide, top, pitch } = place, most = largest(weights), chosen = query(), words = tokens().map((token) => shorten(token));
-    const size = clamp(0.65 * pitch, 13, 16), y = (i) => top + (i + 0.5) * pitch;
+    const size = clamp(0.73 * pitch, 13, 16), y = (i) => top + (i + 0.5) * pitch;
     pen.font = `bold ${size}px ${getComputedStyle(element).fontFamily}`;
     const widths = words.map((word) => pen.measureText(word).width), widest = Math.max(...widths);
     const bar = clamp(wide / 7, 34, 112), bars = 2.6 * size + bar, keys = bars + 8, end = wide - widest - 16;
@@ -79,7 +79,7 @@ function reading(stage, { tokens, query, pick, hover }) {
     const rect = (group, x, width, i, high) => group.append("rect").attr("x", x).attr("width", width).attr("y", y(i) - high / 2).attr("height", high);
     const column = (texts, x, anchor) => picture.append("g").selectAll("text").data(texts).join("text").text((text) => text)
       .attr("x", x).attr("y", (_, i) => y(i)).attr("text-anchor", anchor).attr("dominant-baseline", "central").style("font-size", `${size}px`);
-    const above = (text, x, anchor, colour) => picture.append("text").text(text).attr("x", x).attr("y", top - 12).attr("text-anchor", anchor).style("fill", `var(--${colour})`);
+    const above = (text, x, anchor, colour) => picture.append("text").text(text).attr("x", x).attr("y", top - 10).attr("text-anchor", anchor).style("fill", `var(--${colour})`);
 
     const shade = picture.append("linearGradient").attr("id", gradient).attr("gradientUnits", "userSpaceOnUse").attr("x1", place.keys).attr("x2", end);
     for (const [offset, colour] of [[0, "key"], [1, "query"]]) shade.append("stop").attr("offset", offset).style("stop-color", `var(--${colour})`);
@@ -97,7 +97,7 @@ function reading(stage, { tokens, query, pick, hover }) {
     weights.forEach((weight, i) => rect(picture, bars - Math.max(1, bar * weight), Math.max(1, bar * weight), i, 0.6 * pitch).style("fill", "var(--key)"));
     values = column(Array.from(weights, (weight) => fixed(weight, 2)), (_, i) => bars - bar * weights[i] - 6, "end");
     names = column(words, keys, "start");
-    column(words, wide - 8, "end").filter((_, i) => i === chosen).style("font-weight", "bold").style("fill", "var(--query)");
+    column(words, wide - 8, "end").filter((_, i) => i === chosen).style("font-weight", "bold").style("fill", "var(--query)").style("stroke", "none");
     above("weight", bars, "end", "key");
     above("keys ↓", keys, "start", "key");
     above("queries ↓", wide - 8, "end", "query");
@@ -135,9 +135,9 @@ function reading(stage, { tokens, query, pick, hover }) {
     show(now, frame) {
       const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1;
       weights = now;
-      heading.textContent = `What “${tokens()[query()]}” reads: “${tokens()[largest(now)]}” most, ${fixed(Math.max(...now), 2)}`;
+      heading.textContent = `What “${tokens()[query()]}” reads: lines as thick as weights`;
       place.wide = (box.clientWidth || 320) / em;
-      place.top = frame ? (frame.offsetTop - box.offsetTop) / em : 34;
+      place.top = frame ? (frame.offsetTop - box.offsetTop) / em : 26;
       place.pitch = frame ? frame.offsetHeight / em / now.length : 16 * LOW_CELL;
       draw();
     },
