@@ -1,9 +1,14 @@
-"""Widget 9: what each relative of Linformer reads, what it costs, and how far off it is, at one budget."""
+"""Widget 9: relatives of Linformer at one cost, their maps and their errors. Drawn by family_explorer.js."""
 
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
-from ipywidgets import Dropdown
+import torch
+import traitlets
+from matplotlib.figure import Figure
+from torch import Tensor
 
+from linformer_from_scratch import plots
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.efficient.family import (
     FAMILY,
@@ -12,115 +17,155 @@ from linformer_from_scratch.efficient.family import (
     largest_size,
     linformer_flops,
 )
+from linformer_from_scratch.efficient.performer import orthogonal_gaussian
 from linformer_from_scratch.linformer import linformer_attention
-from linformer_from_scratch.plots import EDGE, GREY, INK, KEY, QUERY
-from linformer_from_scratch.pretrained import STORED_DIMS, stored_heads
+from linformer_from_scratch.pretrained import STORED_DIMS, stored_tokens
 from linformer_from_scratch.random_projections import relative_error
-from linformer_from_scratch.widgets.canvas import Card
-from linformer_from_scratch.widgets.explorer import CannotDraw, Explorer, powers_of_two
-from linformer_from_scratch.widgets.projection_explorer import HEADS, real_map
+from linformer_from_scratch.widgets.live import LiveWidget, menu, packed
+from linformer_from_scratch.widgets.projection_explorer import HEADS, real_map, stored_head
 
-LEARNED = "Linformer, learned on other texts"
-NAMES = (*(relative.name for relative in FAMILY), LEARNED)
-SIDE, LEFT, TOP, STEP, ROW = 240, 24, 58, 280, 26  # CSS pixels
-BARS, ZERO, HUNDRED = LEFT + 2 * STEP, LEFT + 2 * STEP + 186, 80  # where bars begin; pixels of 100 %
+LEARNED = "Linformer, learned"
+NAMES = {relative.name: relative.name for relative in FAMILY} | {LEARNED: f"{LEARNED} on other texts"}
+BUDGETS = [2**i for i in range(3, 8)]  # keys a query
+N, D = stored_head("5.6").q.shape
+KEY_FLOPS = 4 * N * D  # operations of exact attention for each key that a query reads
 
 
-class FamilyExplorer(Explorer):
+class FamilyExplorer(LiveWidget):
     """A real head's map P beside the n×n map that a relative puts in its place, and every relative's error.
 
     The budget is in keys that a query of exact attention could read for the same operations, rounded.
 
     Attributes:
-        size: of the chosen relative, the largest within the budget.
-        P, effective: (n, n) both.
+        size: of the chosen relative, the largest within the budget; None where nothing fits.
+        P, effective: (n, n) both; effective is zero where nothing fits the budget.
         errors: name -> ‖output − exact output‖ / ‖exact output‖, None where nothing fits the budget.
     """
 
-    def __init__(self):
-        self.head = Dropdown(options=HEADS, description="Map", layout={"width": "824px"})
-        self.relative = Dropdown(options=NAMES, value="Nyström", description="Relative")
-        self.budget = powers_of_two("Keys a query", 3, 7, 32)
-        super().__init__([self.head, self.relative, self.budget])
+    title = "What each relative puts in the place of a map"
+    controls = ("head", "relative", "budget")
+    menus = {"head": HEADS, "relative": NAMES}  # noqa: RUF012
 
-    def draw(self):
-        """See `Explorer.draw`."""
-        place, name, keys = self.head.value, self.relative.value, self.budget.value
-        head, relative = stored_heads()[place], members(place)[name]
-        n, d = head.q.shape
-        size = affordable(place, name, keys)
+    head = menu(HEADS)
+    relative = traitlets.Enum([*NAMES], default_value="Nyström").tag(sync=True)
+    budget = traitlets.Enum(BUDGETS, default_value=32).tag(sync=True)
+
+    def __init__(self, **start):
+        super().__init__(**start)
+        self.facts, self.data = facts(), data()
+
+    @property
+    def size(self) -> int | None:
+        """The largest size of the chosen relative within the budget."""
+        return affordable(self.relative, self.budget)
+
+    @property
+    def P(self) -> Tensor:
+        """The head's map, (n, n)."""
+        return real_map(self.head)
+
+    @property
+    def effective(self) -> Tensor:
+        """The map that the chosen relative puts in its place, (n, n)."""
+        if self.size is None:
+            return torch.zeros_like(self.P)
+        head = stored_head(self.head)
+        return effective_map(members(self.head)[self.relative].build(N, D, self.size), head.q, head.k)
+
+    @property
+    def errors(self) -> dict[str, float | None]:
+        """Error of the output by name; None where nothing fits the budget."""
+        return {name: error(self.head, name, affordable(name, self.budget)) for name in NAMES}
+
+    @property
+    def words(self) -> str:
+        """See `LiveWidget.words`."""
+        name, size, shown = self.relative, self.size, NAMES[self.relative]
         if size is None:
-            least = min(relative.flops(n, d, other) for other in relative.sizes(n)) / (4 * n * d)
-            raise CannotDraw(f"{name} costs as much as reading {least:.0f} keys, the budget is {keys}.")
-        self.size = size
-        self.P, _ = real_map(place)
-        self.effective = effective_map(relative.build(n, d, self.size), head.q, head.k)
-        self.errors = {other: error(place, other, affordable(place, other, keys)) for other in NAMES}
-        return self._card().image, self._words(relative, n, d)
-
-    def _card(self) -> Card:
-        card = Card(BARS + 430, TOP + SIDE + 24)
-        limit = max(0.05, self.P.quantile(0.98).item())
-        maps = (("exact", self.P), (_short(self.relative.value), self.effective))
-        for column, (title, values) in enumerate(maps):
-            x = LEFT + column * STEP
-            card.text(x, 24, title, 16, bold=True)
-            card.text(x, 46, "queries down, keys across", 14, GREY)
-            box = (x, TOP, x + SIDE, TOP + SIDE)
-            card.heatmap(box, values, (-limit, limit), "RdBu_r")
-            card.box(box, outline=EDGE)
-        card.text(BARS, 24, "Error of the output at this budget", 16, bold=True)
-        for i, (name, found) in enumerate(self.errors.items()):
-            y, chosen = TOP + 10 + ROW * i, name == self.relative.value
-            card.text(BARS, y, _short(name), 14, bold=chosen)
-            if found is not None:
-                end = ZERO + HUNDRED * min(found, 2)
-                card.box((ZERO, y - 8, end, y + 8), fill=KEY if chosen else QUERY)
-            said = "too dear" if found is None else f"{found:.0%}"
-            card.text(ZERO + 2 * HUNDRED + 62, y, said, 14, GREY if found is None else INK, "rm", bold=chosen)
-        across = ZERO + HUNDRED
-        card.box((across, TOP - 4, across + 1, TOP + ROW * len(self.errors)), fill=GREY)
-        card.text(across, TOP + ROW * len(self.errors) + 8, "answering zero", 14, GREY, "mm")
-        return card
-
-    def _words(self, relative: Relative, n: int, d: int) -> str:
-        cost = relative.flops(n, d, self.size) / (4 * n * d)
-        sized = f" with {self.size} {relative.size}" if relative.size else ""
+            return (
+                f"{shown} costs as much as reading {cost(name, None):.0f} keys, the budget is {self.budget}."
+            )
+        unit = members(self.head)[name].size
+        sized = f" with {size} {unit}" if unit else ""
         return (
-            f"{relative.name}{sized} costs as much as reading {cost:.0f} of {n} keys a query. "
-            f"Its output is off by {self.errors[relative.name]:.0%}. "
+            f"{shown}{sized} costs as much as reading {cost(name, size):.0f} of {N} keys a query. "
+            f"Its output is off by {self.errors[name]:.0%}. "
             f"{(self.effective < -1e-6).double().mean():.0%} of its weights are negative."
         )
 
-
-def _short(name: str) -> str:
-    return name.removesuffix(" on other texts")
+    def figure(self) -> Figure:
+        """See `LiveWidget.figure`."""
+        limit, signed = max(0.05, self.P.quantile(0.98).item()), self.effective.min().item() < -1e-6
+        own = {"values": self.effective, "title": self.relative, "limit": limit, "signed": signed}
+        shown = {
+            "P": partial(plots.draw_map, values=self.P, title=f"P: exact, {N} × {N}", limit=limit),
+            "effective": partial(plots.draw_map, **own),
+            "errors": partial(plots.draw_error_bars, errors=self.errors, chosen=self.relative),
+        }
+        return plots.board([[*shown]], shown, (12.5, 4.3))
 
 
 @cache
-def members(place: tuple[int, int]) -> dict[str, Relative]:
+def members(head: str) -> dict[str, Relative]:
     """The family for a stored head, and Linformer with the E and F that were fitted to this head."""
-    head = stored_heads()[place]
+    learned = stored_head(head).learned
 
     def fitted(n, d, size):
-        return lambda q, k, v: linformer_attention(q, k, v, *head.learned[size])
+        return lambda q, k, v: linformer_attention(q, k, v, *learned[size])
 
-    learned = Relative(LEARNED, "slots k", fitted, linformer_flops, lambda n: STORED_DIMS, False, True)
-    return {relative.name: relative for relative in (*FAMILY, learned)}
+    own = Relative(LEARNED, "slots k", fitted, linformer_flops, lambda n: STORED_DIMS, False, True)
+    return {relative.name: relative for relative in (*FAMILY, own)}
 
 
 @cache
-def affordable(place: tuple[int, int], name: str, keys: int) -> int | None:
+def affordable(name: str, keys: int) -> int | None:
     """The largest size of a relative that costs no more than reading so many keys a query, rounded."""
-    n, d = stored_heads()[place].q.shape
-    return largest_size(members(place)[name], n, d, 4 * n * d * (keys + 0.5))
+    return largest_size(members("5.6")[name], N, D, KEY_FLOPS * (keys + 0.5))
+
+
+def cost(name: str, size: int | None) -> float:
+    """Keys a query that cost as much as a relative of this size, or of the cheapest that there is."""
+    relative = members("5.6")[name]
+    sizes = relative.sizes(N) if size is None else [size]
+    return min(relative.flops(N, D, each) for each in sizes) / KEY_FLOPS
 
 
 @cache
-def error(place: tuple[int, int], name: str, size: int | None) -> float | None:
+def error(head: str, name: str, size: int | None) -> float | None:
     """Relative error of a stored head's output; None without a size."""
     if size is None:
         return None
-    q, k, v, _ = stored_heads()[place]
-    output = members(place)[name].build(*q.shape, size)(q, k, v)
+    q, k, v, _ = stored_head(head)
+    output = members(head)[name].build(N, D, size)(q, k, v)
     return relative_error(output.flatten(), scaled_dot_product_attention(q, k, v).flatten()).item()
+
+
+@cache
+def facts() -> dict[str, Any]:
+    """Tokens; sizes and costs of every relative at each of BUDGETS; errors of the heads there."""
+    sizes = {name: [affordable(name, keys) for keys in BUDGETS] for name in NAMES}
+    relatives = {
+        name: {
+            "unit": members("5.6")[name].size,
+            "sizes": sizes[name],
+            "costs": [cost(name, size) for size in sizes[name]],
+        }
+        for name in NAMES
+    }
+    errors = {
+        head: {name: [error(head, name, size) for size in sizes[name]] for name in NAMES} for head in HEADS
+    }
+    return {"tokens": stored_tokens(), "budgets": BUDGETS, "relatives": relatives, "errors": errors}
+
+
+@cache
+def data() -> dict[str, Any]:
+    """What the browser makes maps of: queries and keys; by budget E and F, and Performer's directions."""
+    slots, features = ([affordable(name, keys) for keys in BUDGETS] for name in (LEARNED, "Performer"))
+    heads = [stored_head(head) for head in HEADS]
+    learned = [torch.cat([torch.stack(head.learned[k]) for k in slots], dim=1) for head in heads]
+    return {
+        "qk": packed(torch.stack([torch.stack([head.q, head.k]) for head in heads]), "float16"),
+        "learned": packed(torch.stack(learned), "float16"),
+        "omega": packed(torch.cat([orthogonal_gaussian(m, D) for m in features])),
+    }
