@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 QUERY = "#2F6DB5"  # blue: what a token looks for
@@ -441,7 +442,8 @@ def captioned(figure: Figure, words: str) -> Figure:
         lines = textwrap.wrap(words, int(11.5 * width))
         more = 0.24 * len(lines) + 0.1
         figure.set_size_inches(width, height + more)
-        figure.get_layout_engine().set(rect=(0, more / (height + more), 1, height / (height + more)))
+        below = more / (height + more)
+        figure.set_layout_engine("constrained", rect=(0, below, 1, 1 - below))
         figure.text(0.01, 0.01, "\n".join(lines), fontsize=12, va="bottom", linespacing=1.4)
         return figure
 
@@ -568,8 +570,8 @@ def draw_heads(
     axis.imshow(table, cmap=WEIGHTS, vmin=0, vmax=2 * limit, aspect="auto")
     for (layer, head), number in np.ndenumerate(table):
         axis.text(head, layer, f"{number}", ha="center", va="center", color=INK, fontsize=10)
-    axis.set_xticks(range(table.shape[1]), range(1, table.shape[1] + 1))
-    axis.set_yticks(range(table.shape[0]), range(1, table.shape[0] + 1))
+    axis.set_xticks(range(table.shape[1]), [str(i + 1) for i in range(table.shape[1])])
+    axis.set_yticks(range(table.shape[0]), [str(i + 1) for i in range(table.shape[0])])
     axis.tick_params(length=0)
     axis.spines[:].set(visible=True, color=EDGE)
     axis.set(title=title, xlabel="layers down, heads across")
@@ -661,7 +663,7 @@ def draw_errors(
     for name, values in errors.items():
         colour, width, style = looks[name]
         axis.plot(dims, values, color=colour, linewidth=width, linestyle=style)
-        if name in (bands or {}):
+        if bands and name in bands:
             axis.fill_between(dims, *bands[name], color=colour, alpha=0.2, lw=0)
     axis.set_xticks(dims, [str(size) for size in dims])
     axis.yaxis.set_major_formatter(lambda error, _: f"{error:.3g}" if error < 0.01 else f"{error:.0%}")
@@ -743,7 +745,7 @@ def draw_moved(axis: Axes, moved: ArrayLike, first: int, title: str) -> None:
     colours = [KEY if i < first else QUERY for i in range(len(heights))]
     axis.bar(np.arange(1, len(heights) + 1), heights, color=colours)
     axis.set(title=title, xlabel="output", xlim=(0.5, len(heights) + 0.5))
-    axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def draw_spread(axis: Axes, spreads: ArrayLike, n: int) -> None:

@@ -112,7 +112,7 @@ class JLExplorer(LiveWidget):
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
         middles = -REACH + (torch.arange(BINS) + 0.5) * 2 * REACH / BINS
-        lengths = {"middles": middles, "counts": self.counts, "curve": (CURVE, self.expected)}
+        lengths: dict[str, Any] = {"middles": middles, "counts": self.counts, "curve": (CURVE, self.expected)}
         shares = dict(zip(DIMS, self.shares, strict=True))
         bounds = {k: failure_bound(k, self.epsilon) for k in range(DIMS[0], DIMS[-1] + 1)}
         slots = {"numbers": NUMBERS, "asked": self.asked, "n": self.n, "chosen": self.vectors}

@@ -1,7 +1,7 @@
 """Widget 8: which outputs an edited token moves, and what an input uses of E. Drawn by length_explorer.js."""
 
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import traitlets
@@ -90,7 +90,7 @@ class LengthExplorer(LiveWidget):
         row, shown = self.edited - 1, {}
         for name, far in self.moves.items():
             note = "outputs across, edited tokens down"
-            arguments = {
+            arguments: dict[str, Any] = {
                 "values": far,
                 "title": "",
                 "limit": far.quantile(0.95).item(),

@@ -156,7 +156,7 @@ class LiveWidget(anywidget.AnyWidget):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in state.items())})"
 
     def _repr_mimebundle_(self, **kwargs):
-        data, metadata = super()._repr_mimebundle_(**kwargs)
+        data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         data |= {"text/plain": repr(self), "image/png": self.still(), LIVE: {"widget": type(self).__name__}}
         # Arguments may be measured: in the metadata they stand where outputs are not compared.
         return data, metadata | {"image/png": {"alt": f"{self.title}. {self.said()}"}, LIVE: self.arguments()}

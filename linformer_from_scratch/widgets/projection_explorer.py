@@ -129,7 +129,7 @@ class ProjectionExplorer(LiveWidget):
         n, k, row = len(self.P), self.proj_dim, self.row
         limit, chosen = max(0.05, self.P.quantile(0.98).item()), SHORT[self.kind]
         strongest = self.P_bar.abs().quantile(0.98).item()
-        draw = {
+        draw: dict[str, dict[str, Any]] = {
             "P": {"values": self.P, "title": f"P: {n} × {n}", "limit": limit},
             "P̄": {"values": self.P_bar, "title": f"P̄: {n} × {k}", "limit": strongest, "tall": n / k}
             | {"note": "slots across", "signed": self.kind == BEST},
