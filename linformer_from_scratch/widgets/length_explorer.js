@@ -80,7 +80,7 @@ export default widget(({ model, stage }) => {
     return (group, width, height) => {
       const x = d3.scaleLinear([1, seqLen], [0, width]), y = d3.scaleLinear([0, Math.max(...spreads)], [height, 0]);
       axes(group, x, y, { width, height, across: "tokens n", yTicks: y.ticks(3) });
-      group.append("path").attr("d", d3.line((_, i) => x(i + 1), y)(spreads)).attr("fill", "none").style("stroke", "var(--query)").attr("stroke-width", 2.5);
+      stroke(group, d3.line((_, i) => x(i + 1), y)(spreads), "query", 2.5);
       group.append("circle").attr("cx", x(n)).attr("cy", y(spreads[n - 1])).attr("r", 6).style("fill", "var(--query)");
     };
   }

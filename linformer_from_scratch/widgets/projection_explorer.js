@@ -74,11 +74,10 @@ export default widget(({ model, stage }) => {
       const size = { width, height }, { x, y } = errorAxes(group, dims, Object.values(errors).flatMap((some) => [...some]), size);
       group.insert("line", ":first-child").attr("x1", x(k)).attr("x2", x(k)).attr("y2", height).style("stroke", "var(--edge)").attr("stroke-width", 12);
       const line = d3.line((_, i) => x(dims[i]), y), isChosen = (kind) => kind === model.get("kind");
-      const colour = (kind) => `var(--${isChosen(kind) ? "query" : kind === "best" ? "ink" : "grey"})`;
+      const colour = (kind) => (isChosen(kind) ? "query" : kind === "best" ? "ink" : "grey");
       for (const kind of [...places.kind].sort((one) => (isChosen(one) ? 1 : -1))) // the chosen one on top
-        group.append("path").attr("d", line(errors[kind])).attr("fill", "none").style("stroke", colour(kind))
-          .attr("stroke-width", isChosen(kind) ? 3.5 : 1.5).attr("stroke-dasharray", kind === "best" ? "6 4" : null);
-      endNames(group, places.kind.map((kind) => ({ name: shortNames[kind], y: y(errors[kind].at(-1)), colour: colour(kind), bold: isChosen(kind) })), size);
+        stroke(group, line(errors[kind]), colour(kind), isChosen(kind) ? 3.5 : 1.5, kind === "best" ? "6 4" : null);
+      endNames(group, places.kind.map((kind) => ({ name: shortNames[kind], y: y(errors[kind].at(-1)), colour: `var(--${colour(kind)})`, bold: isChosen(kind) })), size);
       const now = errors[model.get("kind")][dims.indexOf(k)];
       group.append("circle").attr("cx", x(k)).attr("cy", y(now)).attr("r", 6).style("fill", "var(--query)");
       name(places.kind.flatMap((kind) => dims.map((size, i) =>

@@ -21,16 +21,15 @@ export default widget(({ model, stage }) => {
   function curves(dims, { errors, medians, low, high }, ofHead, colours) {
     return (group, width, height) => {
       const size = { width, height }, { x, y } = errorAxes(group, dims, ofHead, size);
-      const across = (_, i) => x(dims[i]), line = d3.line(across, y), area = d3.area(across, (_, i) => y(low_[i]), (_, i) => y(high_[i]));
-      let low_, high_;
+      const across = (_, i) => x(dims[i]), line = d3.line(across, y);
       for (const kind of random) {
-        [low_, high_] = [low[kind], high[kind]];
-        group.append("path").attr("d", area(dims)).attr("fill", colours[kind]).attr("opacity", 0.18);
+        const band = d3.area(across, (_, i) => y(low[kind][i]), (_, i) => y(high[kind][i]));
+        group.append("path").attr("d", band(dims)).attr("fill", colours[kind]).attr("opacity", 0.18);
         for (const seed of range(0, errors[kind][0].length - 1))
           group.append("path").attr("d", line(errors[kind].map((some) => some[seed]))).attr("fill", "none").attr("stroke", colours[kind]).attr("opacity", 0.3);
       }
       const root = dims.map((k) => medians[theorem][0] * Math.sqrt(dims[0] / k));
-      group.append("path").attr("d", line(root)).attr("fill", "none").style("stroke", "var(--grey)").attr("stroke-width", 1.5).attr("stroke-dasharray", "2 4");
+      stroke(group, line(root), "grey", 1.5, "2 4");
       for (const kind of kinds) {
         group.append("path").attr("d", line(medians[kind])).attr("fill", "none").attr("stroke", colours[kind]).attr("stroke-width", 3)
           .attr("stroke-dasharray", looks[kind].dashed ? "7 5" : null);
