@@ -232,10 +232,11 @@ def test_a_square_names_what_was_measured_and_a_part_its_step(live):
     live.page.mouse.move(square["x"] + 5, square["y"] + 5)
     tip = live.root.locator(".lw-tip:not([hidden])")
     assert tip.inner_text() == "full, measured, n = 1,024: 1 ms"
-    part = live.root.locator("rect[data-words^='softmax']").first
-    part.hover()
-    assert tip.inner_text() == part.get_attribute("data-words")
-    assert tip.inner_text().endswith("of full; its bytes take longest")
+    model = CostModel(POINTS, [MACHINE], show="seconds")
+    live.root.locator(".lw-chart svg").nth(1).get_by_text("softmax").hover()
+    softmax, total = model.shares["full"][2], model.costs["full"][1]
+    named = f"softmax: {quantity(softmax, UNITS['seconds'])}, {softmax / total:.0%} of full"
+    assert tip.inner_text() == f"{named}; its bytes take longest"
 
 
 @pytest.mark.browser

@@ -82,7 +82,7 @@ export default widget(({ model, stage }) => {
       curves.show({
         title: `${title[0].toUpperCase()}${title.slice(1)} of one layer`,
         note: "dashed: from there on Linformer takes less",
-        curves: names.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], dot: total(name), points: points[name] })),
+        curves: names.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], dot: total(name), points: points[name] ?? [] })),
         ticks: ticksAround([...Object.values(drawn), ...Object.values(points).map((pairs) => pairs.map(([, value]) => value))].flat(), bases[show]),
         say, marks,
       });

@@ -21,39 +21,7 @@ function quantity(value, units) {
   return `${Number(fixed(number, digits))} ${unit}`;
 }
 
-/** Heights at least so far apart, from the top down. */
-function spread(heights, distance) {
-  const placed = [], order = range(0, heights.length - 1).sort((i, j) => heights[i] - heights[j]);
-  order.reduce((least, i) => (placed[i] = Math.max(heights[i], least)) + distance, -Infinity);
-  return placed;
-}
-
-/** Words beside the pointer: read(event) gives { words, x, y, mark }, in units of the picture, or nothing. */
-function tips({ element, svg }, read) {
-  const tip = html("div", { class: "lw-tip", hidden: "" });
-  element.style.position = "relative";
-  element.append(tip);
-  const hide = () => {
-    tip.hidden = true;
-    d3.select(svg).selectAll(".pointed").remove();
-  };
-  svg.addEventListener("pointerleave", hide);
-  svg.addEventListener("pointermove", (event) => {
-    hide();
-    const box = svg.getBoundingClientRect(), unit = box.width / svg.viewBox.baseVal.width;
-    const found = event.buttons ? null : read((event.clientX - box.left) / unit, (event.clientY - box.top) / unit, event.target);
-    if (!found) return;
-    tip.hidden = false;
-    tip.textContent = found.words;
-    if (found.ring) d3.select(svg).append("circle").attr("class", "pointed").attr("cx", found.x).attr("cy", found.y).attr("r", 9)
-      .attr("fill", "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
-    Object.assign(tip.style, { left: `${Math.max(0, Math.min(found.x * unit + 12, box.width - tip.offsetWidth))}px`, top: `${box.top - element.getBoundingClientRect().top + found.y * unit + 14}px` });
-  });
-  return hide;
-}
-
-const NARROW = 36; // em of a chart from which on names stand at the ends of its curves
-const REACH = 28; // units around the pointer in which the nearest point is named
+const NARROW = 28; // em of a chart from which on names stand at the ends of its curves
 
 /**
  * Curves over n on log axes. A drag sets n, pointing names the nearest point.
@@ -61,59 +29,55 @@ const REACH = 28; // units around the pointer in which the nearest point is name
  * lengths: where the curves have points; values: the n that can be set.
  */
 function growth(stage, model, { lengths, values }) {
-  const picture = chart(stage, { title: "", width: 52, height: 23, margin: { top: 34, right: 20, bottom: 44, left: 84 } });
-  let named = [];
-  const hide = tips(picture, (x, y) => {
-    const away = (point) => Math.hypot(point.x - x, point.y - y);
-    const nearestOne = named.reduce((best, point) => (away(point) < away(best) ? point : best), { x: Infinity, y: Infinity });
-    return away(nearestOne) < REACH ? { ...nearestOne, ring: true } : null;
-  });
-  let scale = null;
-  dragged(picture.svg, (x) => choose(model, "n", values[nearest(values.map(Math.log2), Math.log2(scale.invert(x - picture.margin.left)))]));
+  const high = (width) => (width < NARROW ? 17 : clamp(0.42 * width, 13, 19)), margin = { top: 28, right: 20, bottom: 44, left: 84 };
+  const picture = chart(stage, { title: "", width: 52, height: high, margin }), name = namedPoints(picture);
+  const x = d3.scaleLog(), octaves = Math.log2(lengths.at(-1) / lengths[0]);
+  dragged(picture.svg, (at) => choose(model, "n", values[nearest(values.map(Math.log2), Math.log2(x.invert(at - margin.left)))]));
 
   /**
    * curves: [{ name, colour, width, values, dot, points }], dot at the chosen n, points [[n, value]] as squares;
    * ticks of the values; say: a value in words; marks: [[words, n]] of dashed lines, at most two.
    */
-  function show({ title, note, curves, ticks, say, marks = [] }) {
-    hide();
+  function show({ title, note, curves, ticks, say, marks }) {
     const isWide = picture.element.clientWidth / parseFloat(getComputedStyle(picture.element).fontSize) > NARROW;
-    picture.margin.right = isWide ? 130 : 26;
-    const { left, top } = picture.margin;
+    margin.right = isWide ? 130 : 34;
     picture.show((group, width, height) => {
-      const x = d3.scaleLog([lengths[0], lengths.at(-1)], [0, width]), y = d3.scaleLog([ticks[0], ticks.at(-1)], [height, 0]);
-      const n = model.get("n"), octaves = Math.log2(lengths.at(-1) / lengths[0]), skip = Math.ceil((70 * octaves) / width);
-      const xTicks = lengths.filter((at) => Math.log2(at / lengths[0]) % skip === 0);
-      axes(group, x, y, { width, height, across: "tokens n; drag to set n", xTicks, yTicks: ticks, xFormat: thousands, yFormat: say });
-      const upright = (at, colour, dashes) => group.append("path").attr("d", `M${x(at)},0V${height}`)
-        .attr("stroke", `var(--${colour})`).attr("stroke-width", 1.2).attr("stroke-dasharray", dashes);
+      const y = d3.scaleLog([ticks[0], ticks.at(-1)], [height, 0]), n = model.get("n");
+      x.domain([lengths[0], lengths.at(-1)]).range([0, width]);
+      const everyX = Math.ceil((70 * octaves) / width), everyY = Math.ceil((18 * ticks.length) / height); // so that labels have room
+      axes(group, x, y, {
+        width, height, across: "tokens n; drag to set n", xFormat: thousands, yFormat: say,
+        xTicks: lengths.filter((at) => Math.log2(at / lengths[0]) % everyX === 0), yTicks: ticks.filter((_, i) => i % everyY === 0),
+      });
+      const write = (at, height, words, anchor) => group.append("text").attr("x", at).attr("y", height).attr("text-anchor", anchor).text(words);
       marks.forEach(([words, at], i) => {
         if (at < lengths[0] || at > lengths.at(-1)) return;
-        upright(at, "key", "5 4");
-        group.append("text").attr("x", x(at) + (i ? 4 : -4)).attr("y", -8).attr("text-anchor", i ? "start" : "end").style("fill", "var(--key)").text(words);
+        stroke(group, `M${x(at)},0V${height}`, "key", 1.2, "5 4");
+        write(x(at) + (i ? 4 : -4), -8, words, i ? "start" : "end").style("fill", "var(--key)");
       });
-      upright(n, "ink", null);
-      named = [];
+      stroke(group, `M${x(n)},0V${height}`, "ink", 1.2);
       const widestFirst = [...curves].sort((a, b) => b.width - a.width); // so that all are seen where they meet
-      const name = (curve, at, value, what) => named.push({ x: left + x(at), y: top + y(value), words: `${curve.name}${what}, n = ${thousands(at)}: ${say(value)}` });
-      for (const curve of widestFirst) {
+      for (const curve of widestFirst)
         group.append("path").attr("fill", "none").attr("stroke", curve.colour).attr("stroke-width", curve.width)
           .attr("d", d3.line()(curve.values.map((value, i) => [x(lengths[i]), y(value)])));
-        curve.values.forEach((value, i) => name(curve, lengths[i], value, ""));
+      for (const { dot, points, colour, width } of widestFirst) {
+        const solid = (tag) => group.append(tag).attr("fill", colour).attr("stroke", "var(--ink)");
+        solid("circle").attr("cx", x(n)).attr("cy", y(dot)).attr("r", width / 2 + 3.5);
+        for (const [at, value] of points) solid("rect").attr("x", x(at) - 5).attr("y", y(value) - 5).attr("width", 10).attr("height", 10);
       }
-      for (const curve of widestFirst) {
-        group.append("circle").attr("cx", x(n)).attr("cy", y(curve.dot)).attr("r", curve.width / 2 + 3.5).attr("fill", curve.colour).attr("stroke", "var(--ink)");
-        for (const [at, value] of curve.points ?? []) {
-          group.append("rect").attr("x", x(at) - 5).attr("y", y(value) - 5).attr("width", 10).attr("height", 10).attr("fill", curve.colour).attr("stroke", "var(--ink)");
-          name(curve, at, value, ", measured");
-        }
-      }
-      const onRight = x(n) > width / 2;
-      group.append("text").attr("x", x(n) + (onRight ? -6 : 6)).attr("y", height - 8).attr("text-anchor", onRight ? "end" : "start").text(`n = ${thousands(n)}`);
+      const side = x(n) > width / 2 ? -1 : 1;
+      write(x(n) + 6 * side, height - 8, `n = ${thousands(n)}`, side < 0 ? "end" : "start");
       if (isWide)
-        spread(curves.map((curve) => y(curve.values.at(-1))), 19).forEach((at, i) =>
-          group.append("text").attr("x", width + 10).attr("y", at + 5).style("fill", curves[i].colour).style("font-weight", "bold").text(curves[i].name));
-      scale = x;
+        apart(curves.map((curve) => y(curve.values.at(-1))), 19, 0, height).forEach((at, i) =>
+          write(width + 10, at + 5, curves[i].name, "start").style("fill", curves[i].colour).style("font-weight", "bold"));
+      const point = (words, at, value) => ({
+        x: x(at), y: y(value),
+        get say() { return `${words}, n = ${thousands(at)}: ${say(value)}`; }, // written when it is pointed at
+      });
+      name(curves.flatMap((curve) => [
+        ...curve.points.map(([at, value]) => point(`${curve.name}, measured`, at, value)),
+        ...curve.values.map((value, i) => point(curve.name, lengths[i], value)),
+      ]));
     }, { title, note });
   }
   return { show };
@@ -124,13 +88,12 @@ const ROW = 54; // units from one bar to the next
 /** Bars made of parts, `count` of them one below the other, on one scale; pointing names a part. */
 function shares(stage, { count }) {
   const picture = chart(stage, { title: "", width: 40, height: (count * ROW) / 16, margin: { top: 4, right: 0, bottom: 0, left: 0 } });
+  const name = namedPoints(picture);
   picture.element.style.flexBasis = "22em";
-  const hide = tips(picture, (x, y, part) => part.dataset?.words && { words: part.dataset.words, x, y });
 
   /** rows: [{ name, colour, words, parts: [{ name, value, strong, words }] }]. */
   function show({ title, note, rows }) {
-    hide();
-    const total = ({ parts }) => parts.reduce((sum, { value }) => sum + value, 0);
+    const total = ({ parts }) => parts.reduce((sum, { value }) => sum + value, 0), points = [];
     picture.show((group, width) => {
       const x = d3.scaleLinear([0, Math.max(...rows.map(total))], [0, width - 1]);
       rows.forEach((row, i) => {
@@ -138,15 +101,19 @@ function shares(stage, { count }) {
         line.append("text").attr("y", 14).style("fill", row.colour).style("font-weight", "bold").text(row.name);
         line.append("text").attr("x", width).attr("y", 14).attr("text-anchor", "end").text(row.words);
         let from = 0;
-        for (const { name, value, strong, words } of row.parts) {
-          line.append("rect").attr("data-words", words).attr("x", x(from)).attr("y", 20).attr("width", Math.max(1, x(value))).attr("height", 25)
-            .attr("fill", row.colour).attr("fill-opacity", strong ? 1 : 0.3).attr("stroke", row.parts.length > 1 ? "var(--paper)" : null);
-          if (x(value) > 8 * name.length + 8)
-            line.append("text").attr("x", x(from + value / 2)).attr("y", 38).attr("text-anchor", "middle").style("stroke", "none")
-              .style("pointer-events", "none").style("fill", `var(--${strong ? "paper" : "ink"})`).text(name);
-          from += value;
+        for (const part of row.parts) {
+          const left = x(from), wide = Math.max(1, x(part.value));
+          from += part.value;
+          line.append("rect").attr("x", left).attr("y", 20).attr("width", wide).attr("height", 25).attr("fill", row.colour)
+            .attr("fill-opacity", part.strong ? 1 : 0.3).attr("stroke", row.parts.length > 1 ? "var(--paper)" : null);
+          if (wide > 8 * part.name.length + 8)
+            line.append("text").attr("x", left + wide / 2).attr("y", 38).attr("text-anchor", "middle").text(part.name)
+              .style("stroke", "none").style("fill", `var(--${part.strong ? "paper" : "ink"})`);
+          const along = Math.ceil(wide / 30); // a point for each stretch of it
+          points.push(...range(1, along).map((at) => ({ x: left + ((at - 0.5) / along) * wide, y: i * ROW + 32, say: part.words })));
         }
       });
+      name(points);
     }, { title, note });
   }
   return { show };

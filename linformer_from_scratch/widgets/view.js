@@ -459,7 +459,11 @@ function sentence(stage, { tokens, hover, query = () => -1, pick }) {
 
 /**
  * A chart of lines, bars and axes, as wide as its place; draw receives an empty group and its size in units
- * that grow with the type, so that 14 units are always 0.875em.
+ * that grow with the type, so that 14 units are always 0.875em. height: in em, or a function of the width.
+ *
+ * @param {HTMLElement} stage
+ * @param {{title: string, note?: string, width?: number, height?: number | ((width: number) => number),
+ *   margin?: {top: number, right: number, bottom: number, left: number}}} options
  */
 function chart(stage, { title, note = "", width = 46, height = 12, margin = { top: 14, right: 20, bottom: 44, left: 64 } }) {
   const { element, heading, small } = figure(stage, title, note);
@@ -474,8 +478,8 @@ function chart(stage, { title, note = "", width = 46, height = 12, margin = { to
       small.textContent = below;
       picture.attr("aria-label", `${now} ${below}`);
       const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1;
-      const wide = (element.clientWidth || 320) / em, high = height * 16;
-      picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${height}em`);
+      const wide = (element.clientWidth || 320) / em, high = 16 * (typeof height === "function" ? height(wide / 16) : height);
+      picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.selectAll("*").remove();
       const group = picture.append("g").attr("transform", `translate(${margin.left}, ${margin.top})`);
       draw(group, wide - margin.left - margin.right, high - margin.top - margin.bottom);
@@ -517,7 +521,10 @@ function namedPoints({ element, svg, margin }) {
     Object.assign(tip.style, { left: `${clamp(left, 0, Math.max(0, most))}px`, top: `${top}px` });
   });
   svg.addEventListener("pointerleave", () => { tip.hidden = true; });
-  return (now) => { points = now; };
+  return (now) => {
+    points = now;
+    tip.hidden = true;
+  };
 }
 
 /** Heights of labels that want to stand at ys, moved down or up until they lie a gap apart, within low … high. */

@@ -31,7 +31,7 @@ export default widget(({ model, stage }) => {
       curves.show({
         title: "What a rank sends in one layer, forward",
         note: "dashed: above this n it sends more than Linformer",
-        curves: methods.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], dot: sent[name] })),
+        curves: methods.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], dot: sent[name], points: [] })),
         ticks, say: inBytes, marks: others.map((name) => [`${name} ${thousands(above[name])}`, above[name]]),
       });
       bars.show({
