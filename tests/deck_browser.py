@@ -70,7 +70,8 @@ SMALL = """(least) => {
   const scale = Reveal.getScale();
   const size = (element) => {
     const own = parseFloat(getComputedStyle(element).fontSize);
-    return element.getScreenCTM ? (own * element.getScreenCTM().a) / scale : own;
+    const {a, b} = element.getScreenCTM?.() ?? {a: scale, b: 0};  // of a turned text both
+    return (own * Math.hypot(a, b)) / scale;
   };
   return [...document.querySelectorAll("section.present .lw :not(.lw-hidden)")]
     .filter((element) => element.checkVisibility() && hasText(element) && size(element) < least - 0.05)

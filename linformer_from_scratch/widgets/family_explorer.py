@@ -96,10 +96,10 @@ class FamilyExplorer(LiveWidget):
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
         limit, signed = max(0.05, self.P.quantile(0.98).item()), self.effective.min().item() < -1e-6
-        own = {"values": self.effective, "title": self.relative, "limit": limit, "signed": signed}
+        own: dict[str, Any] = {"values": self.effective, "title": self.relative, "signed": signed}
         shown = {
             "P": partial(plots.draw_map, values=self.P, title=f"P: exact, {N} × {N}", limit=limit),
-            "effective": partial(plots.draw_map, **own),
+            "effective": partial(plots.draw_map, limit=limit, **own),
             "errors": partial(plots.draw_error_bars, errors=self.errors, chosen=self.relative),
         }
         return plots.board([[*shown]], shown, (12.5, 4.3))
@@ -161,7 +161,9 @@ def facts() -> dict[str, Any]:
 @cache
 def data() -> dict[str, Any]:
     """What the browser makes maps of: queries and keys; by budget E and F, and Performer's directions."""
-    slots, features = ([affordable(name, keys) for keys in BUDGETS] for name in (LEARNED, "Performer"))
+    slots, features = (
+        [size for keys in BUDGETS if (size := affordable(name, keys))] for name in (LEARNED, "Performer")
+    )
     heads = [stored_head(head) for head in HEADS]
     learned = [torch.cat([torch.stack(head.learned[k]) for k in slots], dim=1) for head in heads]
     return {

@@ -126,7 +126,7 @@ def scores(preset: str, layer: int, head: int) -> Tensor:
     if preset == "random":
         return fixed_numbers()["random"].double()
     if preset == "local":
-        return -distance.abs() / 2.0
+        return -distance.abs().double() / 2
     if preset == "induction":
         return 6.0 * (distance == PERIOD - 1).double()  # the token after the same token, one period ago
     q, k = (

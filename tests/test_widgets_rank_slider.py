@@ -1,0 +1,82 @@
+"""The rank slider's numbers are those of low_rank.py, its maps those of the model and of the presets' names."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch import pretrained
+from linformer_from_scratch.data import documents
+from linformer_from_scratch.pretrained import attention_maps
+from linformer_from_scratch.widgets import RankSlider, rank_slider
+from linformer_from_scratch.widgets.live import CannotDraw
+from linformer_from_scratch.widgets.rank_slider import PERIOD, PRESETS, N, scores
+
+
+def test_without_the_pretrained_model_one_sentence_says_so_and_other_maps_show(monkeypatch):
+    def missing(*_):
+        raise pretrained.PretrainedMissing("not installed")
+
+    monkeypatch.setattr(rank_slider, "encode", missing)
+    for name in ("real_heads", "facts", "data"):
+        monkeypatch.setattr(rank_slider, name, getattr(rank_slider, name).__wrapped__)
+    slider = RankSlider()
+    assert "needs the pretrained model" in slider.facts["missing"] and "queries" not in slider.data
+    with pytest.raises(CannotDraw, match="needs the pretrained model: not installed"):
+        _ = slider.words
+    assert slider.still().startswith(b"\x89PNG")
+    slider.preset = "local"
+    assert "Rank 8 of 128" in slider.words
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("rank", [1, 17, N])
+def test_the_measured_errors_are_those_of_eckart_young_and_mirsky(preset, rank):
+    slider = RankSlider(preset=preset, rank=rank)
+    sigma = torch.linalg.svdvals(slider.P)
+    frobenius = sigma[rank:].square().sum().sqrt()
+    spectral = sigma[rank] if rank < N else torch.tensor(0.0)
+    assert slider.error == pytest.approx((frobenius.item(), spectral.item()), abs=1e-8)
+    assert torch.linalg.matrix_rank(slider.rebuilt, rtol=1e-9) <= rank
+    assert f"Frobenius error {slider.error[0]:.4f}" in slider.words
+
+
+def test_the_slider_opens_on_a_real_head_and_layer_and_head_choose_the_models_map():
+    slider = RankSlider()
+    assert slider.preset == "head"
+    text = next(text for text in documents().values() if len(text) > 8 * N)
+    slider.layer, slider.head = 2, 9
+    maps = attention_maps(text, N)
+    assert slider.facts["tokens"] == maps.tokens
+    assert_close(slider.P.float(), maps.weights[1, 8], atol=5e-3, rtol=0)  # queries and keys in float16
+
+
+def test_shuffling_keeps_the_weights_of_every_row_and_nothing_of_their_order():
+    real, shuffled = RankSlider(), RankSlider(preset="shuffled")
+    assert_close(real.P.sort(dim=-1).values, shuffled.P.sort(dim=-1).values)
+    assert (real.P.argmax(dim=-1) == shuffled.P.argmax(dim=-1)).double().mean() < 0.2
+
+
+def test_an_untrained_head_is_nearly_even():
+    untrained = RankSlider(preset="untrained", layer=4)
+    assert untrained.P.max() < 3 / N
+    assert_close(untrained.P, RankSlider(preset="untrained", layer=4, head=9).P)
+    assert (untrained.P != RankSlider(preset="untrained", layer=5).P).any()
+
+
+def test_the_presets_are_what_they_are_called():
+    local = scores("local", 1, 1).softmax(dim=-1)
+    assert (local.argmax(dim=-1) == torch.arange(N)).all()
+    assert local[60, 57:64].sum() > 0.8
+    induction = scores("induction", 1, 1).softmax(dim=-1)
+    late = torch.arange(PERIOD, N)
+    assert (induction.argmax(dim=-1)[late] == late - PERIOD + 1).all()
+    assert induction[0].max() == pytest.approx(1 / N)  # nothing to repeat yet
+
+
+def test_cold_maps_of_a_random_softmax_are_of_higher_rank_than_hot_ones():
+    ranks = []
+    for temperature in (10.0, 1.0, 0.3):
+        sigma = RankSlider(preset="random", temperature=temperature).sigma
+        ranks.append((sigma.square().sum() / sigma[0] ** 2).item())
+    assert ranks == sorted(ranks)
+    assert ranks[0] < 1.1 < 10 < ranks[-1]
