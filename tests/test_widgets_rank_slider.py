@@ -1,4 +1,4 @@
-"""The rank slider's numbers are those of low_rank.py, its maps those of the model and of the presets' names."""
+"""The rank slider: its numbers are those of low_rank.py, its maps those of the model and of their names."""
 
 import pytest
 import torch
