@@ -18,7 +18,7 @@ export default widget(({ model, stage }) => {
   stage.append(board);
   const matrix = (name, role, area) => {
     const map = heatMap(board, {
-      title: name, note: "slots down, tokens across; a click takes a slot", abreast: ABREAST, signed: true,
+      title: name, note: "slots down, tokens across; click one", abreast: ABREAST, signed: true,
       rows: () => slots, columns: () => tokens, hover: axesOf(pointed, "slot", "key"), pick: pickSlot, picks: "takes the slot",
       read: (weight, slot, token) => `slot ${slot + 1} takes ${signed(weight)} of the ${role} of “${tokens[token]}”`,
     });

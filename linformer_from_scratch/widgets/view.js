@@ -374,6 +374,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
   }
 
   hover.listen(mark);
+  new ResizeObserver(mark).observe(frame); // what stands beside it may give it another width
   return {
     element, canvas, values: () => map.values,
     /**
@@ -509,21 +510,28 @@ function namedPoints({ element, svg, margin }) {
   element.style.position = "relative";
   element.append(tip);
   let points = [];
+  const hide = () => {
+    tip.hidden = true;
+    d3.select(svg).selectAll(".pointed").remove();
+  };
   svg.addEventListener("pointermove", (event) => {
+    hide();
     const box = svg.getBoundingClientRect(), unit = box.width / svg.viewBox.baseVal.width;
     const from = ({ x, y }) => Math.hypot(box.left + (x + margin.left) * unit - event.clientX, box.top + (y + margin.top) * unit - event.clientY);
     const point = points.reduce((best, other) => (from(other) < from(best) ? other : best), points[0]);
-    tip.hidden = !point || from(point) > 40 * unit;
-    if (tip.hidden) return;
+    if (!point || from(point) > 40 * unit) return;
+    tip.hidden = false;
     tip.textContent = point.say;
+    d3.select(svg).append("circle").attr("class", "pointed").attr("cx", point.x + margin.left).attr("cy", point.y + margin.top).attr("r", 9)
+      .attr("fill", "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
     const left = (point.x + margin.left) * unit + 12, most = svg.clientWidth - tip.offsetWidth;
     const top = box.top - element.getBoundingClientRect().top + (point.y + margin.top) * unit + 12;
     Object.assign(tip.style, { left: `${clamp(left, 0, Math.max(0, most))}px`, top: `${top}px` });
   });
-  svg.addEventListener("pointerleave", () => { tip.hidden = true; });
+  svg.addEventListener("pointerleave", hide);
   return (now) => {
     points = now;
-    tip.hidden = true;
+    hide();
   };
 }
 
