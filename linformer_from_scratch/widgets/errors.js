@@ -1,14 +1,15 @@
 // What widgets share that show the error of a head's output against the slots k.
 
-const PERCENTS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30];
+const DECADES = [0.001, 0.01, 0.1, 1, 10], PERCENTS = DECADES.flatMap((error) => [error, 3 * error]);
 
 /** Axes on which all these errors have room, both logarithmic; returns their scales, of k and of the error. */
 function errorAxes(group, dims, errors, { width, height }) {
   const ends = [Math.min(...errors), Math.max(...errors)];
   const x = d3.scalePoint(dims, [0, width]), y = d3.scaleLog(ends, [height, 0]).nice(), [low, high] = y.domain();
+  const ticks = PERCENTS.filter((error) => error >= low && error <= high), isDense = 18 * ticks.length > height;
   axes(group, x, y, {
     width, height, across: "slots k", xTicks: dims,
-    yTicks: PERCENTS.filter((error) => error >= low && error <= high), yFormat: (error) => `${+(100 * error).toPrecision(1)}%`,
+    yTicks: ticks.filter((error) => !isDense || DECADES.includes(error)), yFormat: (error) => `${+(100 * error).toPrecision(1)}%`,
   });
   group.append("line").attr("x2", width).attr("y1", y(1)).attr("y2", y(1)).style("stroke", "var(--grey)"); // answering zero
   return { x, y };

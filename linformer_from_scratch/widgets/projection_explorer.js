@@ -141,7 +141,7 @@ export default widget(({ model, stage }) => {
       const at = headNow() * places.kind.length * dims.length, ofKind = (all, kind) => all.subarray(at + kind * dims.length, at + (kind + 1) * dims.length);
       const errors = Object.fromEntries(places.kind.map((kind, i) => [kind, ofKind(sent.errors, i)]));
       mixers.forEach(({ map, bars, name: matrixName, colour }, i) => {
-        map.show([E, F][i], k, n, { limit: strongest[i], theme, high: HIGH, marked: { i: slot }, title: `${matrixName}: ${k} × ${n}, mixes the ${colour}s` });
+        map.show([E, F][i], k, n, { limit: strongest[i], theme, high: HIGH, marked: { i: slot }, title: `${matrixName}: ${k} × ${n}, for ${colour}s` });
         bars.element.style.maxWidth = map.canvas.parentElement.style.width;
       });
       exact.show(P, n, n, { limit, theme, title: `P: ${n} × ${n}` });

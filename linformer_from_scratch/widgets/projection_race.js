@@ -5,8 +5,8 @@ export default widget(({ model, stage }) => {
   const heads = Object.keys(model.get("choices").head), kinds = Object.keys(names), draws = model.get("data").errors.shape[2];
   const perHead = kinds.length * draws * allDims.length, numbersNow = {};
   const picture = chart(stage, {
-    title: "Error of the head's output", width: 60, height: 26, margin: { top: 14, right: 128, bottom: 44, left: 56 },
-    note: "band: eight of ten draws, thin lines: each draw; 100% is answering zero; theorem 1 and the best of rank k need P itself",
+    title: "Error of the head's output", width: 60, height: (wide) => clamp(0.4 * wide, 12.5, 24), margin: { top: 14, right: 128, bottom: 44, left: 56 },
+    note: "band: eight of ten draws; theorem 1 and the best of rank k need P itself",
   });
   const name = namedPoints(picture);
 
