@@ -229,6 +229,13 @@ def test_shares_and_entropies_of_maps_made_by_hand(monkeypatch):
     assert "20% to the previous token, 20% to itself, 20% to the next token, 40% to [CLS]" in gallery.words
 
 
+def test_the_entropy_of_a_head_is_the_mean_of_its_rows(monkeypatch):
+    half = torch.eye(4)
+    half[2:] = 0.25  # two rows of 0 bits, two of 2
+    gallery = showing(HeadGallery, [half], ["[CLS]", "a", "b", "[SEP]"], monkeypatch)
+    assert gallery.entropies.unique().tolist() == pytest.approx([1], abs=1e-4)
+
+
 def test_the_next_token_is_told_from_the_previous(monkeypatch):
     following = torch.eye(5).roll(1, dims=1)
     gallery = showing(HeadGallery, [following], ["[CLS]", "a", "b", "c", "[SEP]"], monkeypatch)
@@ -257,6 +264,14 @@ def test_bands_are_as_thick_as_their_weights_and_fill_the_querys_row():
     assert all(one[1] == pytest.approx(two[0]) for one, two in pairwise(ends))
     printed = [text.get_text() for text in axis.texts if text.get_text().startswith("0.")]
     assert printed == ["0.50", "0.26", "0.10", "0.10"]  # and not 0.04
+
+
+def test_the_still_draws_the_map_at_its_temperature(monkeypatch):
+    explorer, drawn = AttentionExplorer(query=2, temperature=0.5), {}
+    monkeypatch.setattr(plots, "draw_reading", lambda axis, **given: drawn.update(given))
+    explorer.figure()
+    assert_close(drawn["values"], explorer.map)
+    assert drawn["query"] == 2
 
 
 @BOTH
