@@ -60,6 +60,8 @@ def test_what_does_not_fit_is_said_with_both_numbers_and_reads_nothing():
     explorer, _ = choose("tiled exact", budget=8)
     assert explorer.words == "tiled exact costs as much as reading 128 keys, the budget is 8."
     assert explorer.size is None and not explorer.effective.any()
+    cheapest = choose("two levels", budget=8)[0].words  # of the sizes that there are
+    assert cheapest == "two levels costs as much as reading 23 keys, the budget is 8."
     assert explorer.errors["two levels"] is None and explorer.errors["Nyström"] > 0
     assert explorer.still()
 

@@ -8,7 +8,7 @@ from traitlets import TraitError
 from linformer_from_scratch import pretrained
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.low_rank import cumulative_spectrum, rank_at, singular_values
-from linformer_from_scratch.pretrained import attention_maps
+from linformer_from_scratch.pretrained import attention_maps, encode, random_weights, tokenize
 from linformer_from_scratch.widgets import HeadPicker, head_picker
 from linformer_from_scratch.widgets.head_picker import BLOCK, TEXTS, N, analysed
 
@@ -47,6 +47,10 @@ def test_the_baselines_are_what_they_are_called():
     spectra = HeadPicker().spectra
     assert list(spectra) == ["this head", "untrained", "random softmax", "identity"]
     assert_close(spectra["identity"], torch.linspace(1 / 256, 1, 256, dtype=torch.float64))
+    untrained = encode(tokenize(documents()["assignment"], N), random_weights(seed=0)).weights[4, 0]
+    sigma = singular_values(untrained).double()
+    spectra = HeadPicker(layer=5, head=3).spectra
+    assert_close(spectra["untrained"], cumulative_spectrum(sigma), atol=1e-3, rtol=0)
     assert spectra["untrained"][32] > 0.9  # small scores: rank 1 + d_head, nearly
     assert all(spectrum[-1] == pytest.approx(1) for spectrum in spectra.values())
 

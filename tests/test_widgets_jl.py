@@ -52,6 +52,8 @@ def test_the_histogram_counts_every_vector_and_lies_around_the_curve(proj_dim):
     explorer = JLExplorer(proj_dim=proj_dim)
     assert explorer.counts.sum() == SAMPLES
     assert explorer.counts[BINS // 2 :].sum() == (explorer.distortions >= 0).sum()
+    beyond = explorer.distortions >= REACH - 2 * REACH / BINS
+    assert explorer.counts[-1] == beyond.sum() and beyond.any() == (proj_dim <= 16)
     width = (CURVE[1] - CURVE[0]).item()
     assert (explorer.expected.sum() * width / (2 * REACH / BINS)).item() == pytest.approx(SAMPLES, rel=0.1)
     middles = explorer.expected[2::4]  # of the bins
