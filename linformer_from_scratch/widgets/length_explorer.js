@@ -10,7 +10,7 @@ export default widget(({ model, stage }) => {
   const editedNow = () => Math.min(model.get("token"), model.get("n"));
 
   const parts = names.map((name) => {
-    const column = html("div", { class: "lw-column" });
+    const column = html("div", { class: "lw-lane" });
     stage.append(column);
     const bars = chart(column, { title: name, height: 7, margin: { top: 8, right: 20, bottom: 8, left: 44 } });
     const map = heatMap(column, {

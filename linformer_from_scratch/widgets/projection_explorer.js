@@ -141,13 +141,13 @@ export default widget(({ model, stage }) => {
       const at = headNow() * places.kind.length * dims.length, ofKind = (all, kind) => all.subarray(at + kind * dims.length, at + (kind + 1) * dims.length);
       const errors = Object.fromEntries(places.kind.map((kind, i) => [kind, ofKind(sent.errors, i)]));
       mixers.forEach(({ map, bars, name: matrixName, colour }, i) => {
-        map.show([E, F][i], k, n, { limit: strongest[i], theme, high: HIGH, marked: { i: slot }, title: `${matrixName}: ${k} × ${n}, for ${colour}s` });
+        map.show([E, F][i], k, n, { limit: strongest[i], theme, high: HIGH, marked: { i: slot }, title: best ? `Vᵀ in place of ${matrixName}: ${k} × ${n}` : `${matrixName}: ${k} × ${n}, for ${colour}s` });
         bars.element.style.maxWidth = map.canvas.parentElement.style.width;
       });
       exact.show(P, n, n, { limit, theme, title: `P: ${n} × ${n}` });
       strip.element.style.minWidth = `${parseFloat(exact.canvas.parentElement.style.width) * (most / n)}em`; // for every k
-      strip.show(P_bar, n, k, { limit: quantile(P_bar.map(Math.abs), 0.98), theme, signed: best, marked: { j: slot }, title: `P̄: ${n} × ${k}` });
-      product_.show(effective, n, n, { limit, theme, note: "queries down, keys across; red below 0" });
+      strip.show(P_bar, n, k, { limit: quantile(P_bar.map(Math.abs), 0.98), theme, signed: best, marked: { j: slot }, title: best ? `UΣ: ${n} × ${k}` : `P̄: ${n} × ${k}` });
+      product_.show(effective, n, n, { limit, theme, title: best ? "UΣVᵀ: the best map" : "P̄F: what it amounts to", note: "queries down, keys across; red below 0" });
       curve.show(curves(errors, k));
       text.refresh();
       shown = { E, F, slot, theme };
