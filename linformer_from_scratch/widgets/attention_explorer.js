@@ -1,6 +1,8 @@
-// What one token reads: bars, bands from the keys to the query, and the map of which they are one row. The numbers are in attention_explorer.py.
+// What one token reads: bars, bands from the keys to the query, and the map of which they are one row.
+// The numbers are in attention_explorer.py.
 
-const [CELL, LOW_CELL, STACKED] = [1.75, 1.2, 48]; // em: the largest row, and where the map goes beneath: the row, the width below which
+const [CELL, LOW_CELL] = [1.75, 1.2]; // em: the largest row, and that of bands above their map
+const STACKED = 48; // em: below this width the map goes beneath
 const PRINTED = 0.05; // weights from here on have their number beside the bar
 
 export default widget(({ model, stage }) => {
@@ -40,8 +42,8 @@ export default widget(({ model, stage }) => {
       const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
       const stacked = place.clientWidth < STACKED * (parseFloat(getComputedStyle(place).fontSize) || 16);
       place.classList.toggle("lw-stacked", stacked);
-      const title = `Layer ${layer}, head ${head}: the whole map`;
-      map.show(P, n, n, { limit: 1, theme, query: query(), title, note: "queries down, keys across; each row sums to one", cell: CELL, besides: !stacked });
+      const title = `Layer ${layer}, head ${head}: the whole map`, note = "queries down, keys across; each row sums to one";
+      map.show(P, n, n, { limit: 1, theme, query: query(), title, note, cell: CELL, besides: !stacked });
       bands.show(weights, stacked ? null : map.element.querySelector(".lw-frame"));
       text.refresh();
       Object.assign(numbersNow, { map: P, weights, entropy: entropy(weights), elsewhere: elsewhere().map(({ weight }) => weight) });
@@ -74,17 +76,21 @@ function reading(stage, { tokens, query, pick, hover }) {
     const widths = words.map((word) => pen.measureText(word).width), widest = Math.max(...widths);
     const bar = clamp(wide / 7, 34, 112), bars = 2.6 * size + bar, keys = bars + 8, end = wide - widest - 16;
     Object.assign(place, { keys: keys + widest, queries: end });
-    picture.attr("viewBox", `0 0 ${wide} ${top + words.length * pitch + 6}`).style("height", `${(top + words.length * pitch + 6) / 16}em`);
-    picture.attr("aria-label", heading.textContent).selectAll("*").remove();
-    const rect = (group, x, width, i, high) => group.append("rect").attr("x", x).attr("width", width).attr("y", y(i) - high / 2).attr("height", high);
+    const high = top + words.length * pitch + 6;
+    picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`).attr("aria-label", heading.textContent);
+    picture.selectAll("*").remove();
+    const rect = (x, width, i, thick) =>
+      picture.append("rect").attr("x", x).attr("width", width).attr("y", y(i) - thick / 2).attr("height", thick);
     const column = (texts, x, anchor) => picture.append("g").selectAll("text").data(texts).join("text").text((text) => text)
       .attr("x", x).attr("y", (_, i) => y(i)).attr("text-anchor", anchor).attr("dominant-baseline", "central").style("font-size", `${size}px`);
-    const above = (text, x, anchor, colour) => picture.append("text").text(text).attr("x", x).attr("y", top - 10).attr("text-anchor", anchor).style("fill", `var(--${colour})`);
+    const above = (text, x, anchor, colour) =>
+      picture.append("text").text(text).attr("x", x).attr("y", top - 10).attr("text-anchor", anchor).style("fill", `var(--${colour})`);
 
-    const shade = picture.append("linearGradient").attr("id", gradient).attr("gradientUnits", "userSpaceOnUse").attr("x1", place.keys).attr("x2", end);
-    for (const [offset, colour] of [[0, "key"], [1, "query"]]) shade.append("stop").attr("offset", offset).style("stop-color", `var(--${colour})`);
-    rect(picture, end, wide - end, chosen, pitch).style("fill", "var(--query)").style("opacity", 0.14); // the row of the map begins here
-    rect(picture, end, 4, chosen, pitch).style("fill", "var(--query)");
+    const shade = picture.append("linearGradient").attr("id", gradient).attr("gradientUnits", "userSpaceOnUse");
+    shade.attr("x1", place.keys).attr("x2", end);
+    ["key", "query"].forEach((colour, offset) => shade.append("stop").attr("offset", offset).style("stop-color", `var(--${colour})`));
+    rect(end, wide - end, chosen, pitch).style("fill", "var(--query)").style("opacity", 0.14); // the row of the map begins here
+    rect(end, 4, chosen, pitch).style("fill", "var(--query)");
     let filled = y(chosen) - pitch / 2; // of the query's row, by the bands above
     const lines = Array.from(weights, (weight, i) => {
       filled += weight * pitch;
@@ -94,10 +100,12 @@ function reading(stage, { tokens, query, pick, hover }) {
     lines.sort((a, b) => a.weight - b.weight); // the heaviest on top
     bands = picture.append("g").attr("fill", "none").selectAll("path").data(lines).join("path").attr("d", ({ path }) => path)
       .attr("stroke", `url(#${gradient})`).attr("stroke-width", ({ weight }) => Math.max(1, weight * pitch));
-    weights.forEach((weight, i) => rect(picture, bars - Math.max(1, bar * weight), Math.max(1, bar * weight), i, 0.6 * pitch).style("fill", "var(--key)"));
-    values = column(Array.from(weights, (weight) => fixed(weight, 2)), (_, i) => bars - bar * weights[i] - 6, "end");
+    const lengths = Array.from(weights, (weight) => Math.max(1, bar * weight));
+    lengths.forEach((length, i) => rect(bars - length, length, i, 0.6 * pitch).style("fill", "var(--key)"));
+    values = column(Array.from(weights, (weight) => fixed(weight, 2)), (_, i) => bars - lengths[i] - 6, "end");
     names = column(words, keys, "start");
-    column(words, wide - 8, "end").filter((_, i) => i === chosen).style("font-weight", "bold").style("fill", "var(--query)").style("stroke", "none");
+    column(words, wide - 8, "end").filter((_, i) => i === chosen)
+      .style("font-weight", "bold").style("fill", "var(--query)").style("stroke", "none");
     above("weight", bars, "end", "key");
     above("keys ↓", keys, "start", "key");
     above("queries ↓", wide - 8, "end", "query");

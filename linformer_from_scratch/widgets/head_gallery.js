@@ -58,14 +58,15 @@ function smallMap(stage, { head, hover, query, pick }) {
   const canvas = html("canvas", { role: "img" }), box = html("div", { class: "lw-small" }, canvas);
   const overlay = d3.select(box).append("svg").attr("aria-hidden", "true").attr("preserveAspectRatio", "none");
   const [chosenRow, row, column] = ["query", "query", "key"].map((colour, i) =>
-    overlay.append("rect").attr("fill", "none").attr("stroke-width", i ? 1.5 : 2).attr("vector-effect", "non-scaling-stroke").style("stroke", `var(--${colour})`));
+    overlay.append("rect").attr("fill", "none").attr("vector-effect", "non-scaling-stroke")
+      .attr("stroke-width", i ? 1.5 : 2).style("stroke", `var(--${colour})`));
   let map = { values: null, n: 0, bits: 0 };
   element.append(box);
   element.addEventListener("click", pick);
   box.addEventListener("pointermove", (event) => {
     const frame = box.getBoundingClientRect();
-    const [i, j] = [(event.clientY - frame.top) / frame.height, (event.clientX - frame.left) / frame.width].map((x) => clamp(Math.floor(x * map.n), 0, map.n - 1));
-    hover.point({ i, j }, map);
+    const cell = (share) => clamp(Math.floor(share * map.n), 0, map.n - 1);
+    hover.point({ i: cell((event.clientY - frame.top) / frame.height), j: cell((event.clientX - frame.left) / frame.width) }, map);
   });
   box.addEventListener("pointerleave", () => hover.point(null, map));
   hover.listen(mark);

@@ -16,7 +16,8 @@ function sentenceOf(model) {
   const pick = (i) => choose(model, "query", i);
   /** Weights of all heads, (layers, heads, n, n), rows sum to one. */
   const maps = () => decoded(shown(), () => softmax(Float64Array.from(numbers(model, shown()), Math.log), tokens().length));
-  const choices = () => Object.fromEntries(Object.keys(facts().tokens).map((one) => [one, model.get("choices").sentence[one] ?? "your own sentence"]));
+  const named = (one) => model.get("choices").sentence[one] ?? "your own sentence";
+  const choices = () => Object.fromEntries(Object.keys(facts().tokens).map((one) => [one, named(one)]));
   const also = { query: null }; // each sentence has its own word to look at first
   return {
     tokens, query, pick, maps,

@@ -439,8 +439,8 @@ function sentence(stage, { tokens, hover, query = () => -1, pick }) {
   stage.append(element);
   function mark() {
     spans.forEach((span, i) => {
-      span.classList.toggle("lw-row", i === hover.cell?.i);
-      span.classList.toggle("lw-column", i === hover.cell?.j);
+      span.classList.toggle("lw-query", i === hover.cell?.i);
+      span.classList.toggle("lw-key", i === hover.cell?.j);
       if (pick) span.setAttribute("aria-pressed", String(i === query()));
     });
   }
