@@ -42,7 +42,7 @@ export default widget(({ model, stage }) => {
 
   board.append(side);
   const curve = chart(side, {
-    title: "Error of the head's output", note: "drag to set k; answering zero has 100%", height: 13, margin: { top: 14, right: 114, bottom: 44, left: 52 },
+    title: "Error of the head's output", note: "drag to set k; answering zero has 100%", height: 13, margin: { top: 14, right: 124, bottom: 44, left: 52 },
   });
   const name = namedPoints(curve);
   dragged(curve.svg, (x) => {

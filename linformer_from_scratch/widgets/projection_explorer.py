@@ -126,27 +126,41 @@ class ProjectionExplorer(LiveWidget):
 
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
-        n, k, row = len(self.P), self.proj_dim, self.row
-        limit, chosen = max(0.05, self.P.quantile(0.98).item()), SHORT[self.kind]
-        strongest = self.P_bar.abs().quantile(0.98).item()
-        draw: dict[str, dict[str, Any]] = {
-            "P": {"values": self.P, "title": f"P: {n} × {n}", "limit": limit},
-            "P̄": {"values": self.P_bar, "title": f"P̄: {n} × {k}", "limit": strongest, "tall": n / k}
-            | {"note": "slots across", "signed": self.kind == BEST},
-            "P̄F": {"values": self.effective, "title": "P̄F: what it amounts to", "limit": limit}
-            | {"signed": True},
+        n, k, best = len(self.P), self.proj_dim, self.kind == BEST
+        limit = max(0.05, self.P.quantile(0.98).item())
+        mixer = partial(plots.draw_map, signed=True, note="slots down, tokens across", query=self.row - 1)
+        shown = {
+            name: partial(mixer, values=matrix, title=title, limit=matrix.abs().max().item())
+            for name, matrix in (("E", self.E), ("F", self.F))
+            for title in [f"{f'Vᵀ in place of {name}' if best else name}: {k} × {n}"]
         }
-        for name, matrix in (("E", self.E), ("F", self.F)):
-            draw[name] = {"values": matrix, "title": f"{name}: {k} × {n}", "limit": matrix.abs().max().item()}
-            draw[name] |= {"note": "slots down, tokens across", "signed": True, "query": row - 1}
-        shown = {name: partial(plots.draw_map, **arguments) for name, arguments in draw.items()}
-        looks = {name: (plots.GREY, 1.5, "-") for name in SHORT.values()}
-        looks[SHORT[BEST]] = plots.INK, 1.5, "--"
-        looks[chosen] = plots.QUERY, 3.5, looks[chosen][2]
-        errors = {SHORT[kind]: values for kind, values in self.errors.items()}
-        shown["errors"] = partial(plots.draw_errors, dims=STORED_DIMS, errors=errors, looks=looks, k=k)
+        shown["P"] = partial(plots.draw_map, values=self.P, title=f"P: {n} × {n}", limit=limit)
+        shown["P̄"] = partial(
+            plots.draw_map,
+            values=self.P_bar,
+            title=f"{'UΣ' if best else 'P̄'}: {n} × {k}",
+            limit=self.P_bar.abs().quantile(0.98).item(),
+            signed=best,
+            note="slots across",
+            tall=n / k,
+        )
+        title = "UΣVᵀ: the best map" if best else "P̄F: what it amounts to"
+        shown["P̄F"] = partial(plots.draw_map, values=self.effective, title=title, limit=limit, signed=True)
+        shown["errors"] = partial(
+            plots.draw_errors,
+            dims=STORED_DIMS,
+            errors={SHORT[kind]: values for kind, values in self.errors.items()},
+            looks={SHORT[kind]: self._look(kind) for kind in KINDS},
+            k=k,
+        )
         layout = [["E", ".", "F", "errors"], ["P", "P̄", "P̄F", "errors"]]
         return plots.board(layout, shown, (11.6, 5.2), (1, 2.6), (2, 1, 2, 1.5))
+
+    def _look(self, kind: str) -> tuple[str, float, str]:
+        style = "--" if kind == BEST else "-"
+        if kind == self.kind:
+            return plots.QUERY, 3.5, style
+        return (plots.INK if kind == BEST else plots.GREY), 1.5, style
 
 
 @cache
@@ -173,7 +187,9 @@ def best_factors(name: str) -> tuple[Tensor, Tensor]:
     """
     u, sigma, vt = decompose(real_map(name))
     most = max(STORED_DIMS)
-    return (u * sigma)[:, :most].half().double(), vt[:most].half().double()
+    largest = vt.gather(-1, vt.abs().argmax(dim=-1, keepdim=True))  # above zero, to settle the signs
+    left, right = u * sigma * largest.T.sign(), vt * largest.sign()
+    return left[:, :most].half().double(), right[:most].half().double()
 
 
 def projections(kind: str, name: str, k: int, seed: int = 0) -> tuple[Tensor, Tensor]:
