@@ -93,7 +93,7 @@ class Live:
         return self.state()
 
     def controls(self):
-        """Name in the page -> locator of every slider, menu, box and field, and of the chosen head."""
+        """Name in the page -> locator of every slider, menu and box, and of the chosen head."""
         found = {}
         for kind in (
             "input[type=range]",
