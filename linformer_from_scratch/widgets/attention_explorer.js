@@ -82,7 +82,8 @@ function reading(stage, { tokens, query, pick, hover }) {
     const rect = (x, width, i, thick) =>
       picture.append("rect").attr("x", x).attr("width", width).attr("y", y(i) - thick / 2).attr("height", thick);
     const column = (texts, x, anchor) => picture.append("g").selectAll("text").data(texts).join("text").text((text) => text)
-      .attr("x", x).attr("y", (_, i) => y(i)).attr("text-anchor", anchor).attr("dominant-baseline", "central").style("font-size", `${size}px`);
+      .attr("x", x).attr("y", (_, i) => y(i)).attr("text-anchor", anchor).attr("dominant-baseline", "central")
+      .style("font-size", `${size}px`);
     const above = (text, x, anchor, colour) =>
       picture.append("text").text(text).attr("x", x).attr("y", top - 10).attr("text-anchor", anchor).style("fill", `var(--${colour})`);
 
