@@ -5,10 +5,10 @@ const SLOTS = range(1, 5).map((i) => 10 ** i); // on the right
 export default widget(({ model, stage }) => {
   const { dims, lengths, numbers: amounts, bins, reach } = model.get("facts"), all = numbers(model, "distortions");
   const [, throws, , samples] = model.get("data").distortions.shape, last = dims.at(-1), numbersNow = {};
-  const titles = [`Squared lengths of ${samples} vectors: off by`, "Share off by ε or more", "Slots the bound asks for"];
+  const titles = ["Squared lengths: off by", "Share off by ε or more", "Slots the bound asks for"];
   const [lengthsKept, tails, slots] = titles.map((title) => {
-    const one = chart(stage, { title, width: 34, height: 20, margin: { top: 20, right: 34, bottom: 44, left: 60 } });
-    one.element.style.flexBasis = "20em";
+    const one = chart(stage, { title, width: 34, height: 13.5, margin: { top: 20, right: 34, bottom: 44, left: 60 } });
+    one.element.style.flexBasis = "16em";
     return one;
   });
   const [nameBars, nameTails, nameSlots] = [lengthsKept, tails, slots].map(namedPoints);
@@ -42,8 +42,8 @@ export default widget(({ model, stage }) => {
   function histogram(counts, curve, epsilon) {
     return (group, width, height) => {
       const x = d3.scaleLinear([-reach, reach], [0, width]), y = d3.scaleLinear([0, Math.max(...counts, ...curve) * 1.05], [height, 0]);
-      const ticks = { xTicks: range(-2, 2).map((i) => i / 2), xFormat: off }, step = width / bins;
-      axes(group, x, y, { width, height, across: "‖Rx‖² / ‖x‖² − 1; drag to set ε", up: "vectors", ...ticks });
+      const ticks = { xTicks: width < 240 ? [-1, 0, 1] : [-1, -0.5, 0, 0.5, 1], xFormat: off }, step = width / bins;
+      axes(group, x, y, { width, height, across: "‖Rx‖² / ‖x‖² − 1; drag to set ε", up: `of ${samples} vectors`, ...ticks });
       const ends = (i) => [i, i + 1].map((edge) => off(x.invert(edge * step))).join(" to ");
       counts.forEach((count, i) => {
         const outside = Math.abs(x.invert((i + 0.5) * step)) >= epsilon;
@@ -52,7 +52,7 @@ export default widget(({ model, stage }) => {
       });
       stroke(group, d3.line((_, i) => (i * step) / 4, y)(curve), "ink");
       for (const sign of [-1, 1]) stroke(group, `M${x(sign * epsilon)},0V${height}`, "ink", 1.5, "4 3");
-      group.append("text").attr("x", x(epsilon)).attr("y", -6).attr("text-anchor", "middle").text(`ε = ${fixed(epsilon, 2)}`);
+      group.append("text").attr("x", x(epsilon) + 5).attr("y", 12).text(`ε = ${fixed(epsilon, 2)}`);
       nameBars(counts.map((count, i) => ({ x: (i + 0.5) * step, y: y(count), say: `off by ${ends(i)}: ${count} vectors` })));
     };
   }
@@ -109,9 +109,9 @@ export default widget(({ model, stage }) => {
       const shares = thrown.map((some) => some.filter((x) => Math.abs(x) >= epsilon).length / samples);
       const bounds = dims.map((at) => bound(at, epsilon)), asked = amounts.map((amount) => needed(amount, epsilon));
       const outside = shares[dims.indexOf(k)], allowed = bound(k, epsilon), wanted = needed(vectors, epsilon);
-      lengthsKept.show(histogram(counts, curve, epsilon), { note: "orange: outside ε; curve: means of k squares" });
-      tails.show(measuredAndBound(shares, bounds, k, epsilon), { note: "orange: measured; green: the lemma's bound" });
-      slots.show(slotsAsked(asked, vectors, n), { note: "for N vectors within ε, with a chance of ½ at least" });
+      lengthsKept.show(histogram(counts, curve, epsilon), { note: "curve: means of k squares" });
+      tails.show(measuredAndBound(shares, bounds, k, epsilon), { note: "orange: measured; green: bound" });
+      slots.show(slotsAsked(asked, vectors, n), { note: "all N within ε, with a chance of ½" });
       Object.assign(numbersNow, { distortions, counts, expected: curve, outside, shares, bound: allowed, bounds, needed: wanted, asked });
       const mean = distortions.reduce((sum, x) => sum + x, 0) / samples;
       const spread = Math.sqrt(distortions.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (samples - 1));
