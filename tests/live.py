@@ -95,14 +95,8 @@ class Live:
     def controls(self):
         """Name in the page -> locator of every slider, menu and box, and of the chosen head."""
         found = {}
-        for kind in (
-            "input[type=range]",
-            "select",
-            "input[type=checkbox]",
-            "input[type=text]:not(:disabled)",
-        ):
-            for control in self.root.locator(f".lw-controls {kind}").all():
-                found[control.evaluate("it => it.labels[0].textContent")] = control
+        for control in self.root.locator(".lw-controls :is(input:not([type=text]), select)").all():
+            found[control.evaluate("it => it.labels[0].textContent")] = control
         if self.root.locator(".lw-heads").count():
             found["Layer and head"] = self.root.locator(".lw-heads button[aria-checked=true]")
         return found
