@@ -15,19 +15,24 @@ export default widget(({ model, stage }) => {
     const bars = chart(column, { title: name, height: 7, margin: { top: 8, right: 20, bottom: 8, left: 44 } });
     const map = heatMap(column, {
       title: "The same for every token that may be edited", note: "edited token down, output across; click a row",
-      abreast: 1, rows: () => places.slice(0, model.get("n")), hover, pick: (i) => choose(model, "token", i + 1), picks: "edits the row's token",
+      abreast: 1, rows: () => places.slice(0, model.get("n")), hover,
+      pick: (i) => choose(model, "token", i + 1), picks: "edits the row's token",
       read: (far, i, j) => `editing token ${i + 1} moves output ${j + 1} by ${fixed(far, 3)}`,
     });
     return { name, column, bars, map };
   });
-  const curve = chart(parts[0].column, { title: "Standard deviation of Linformer's scores", note: "drag to set n", height: 9, margin: { top: 8, right: 20, bottom: 44, left: 44 } });
+  const curve = chart(parts[0].column, {
+    title: "Standard deviation of Linformer's scores", note: "drag to set n", height: 9,
+    margin: { top: 8, right: 20, bottom: 44, left: 44 },
+  });
   dragged(curve.svg, (x) => {
     const inside = curve.svg.viewBox.baseVal.width - curve.margin.left - curve.margin.right;
     choose(model, "n", clamp(Math.round(1 + ((x - curve.margin.left) / inside) * (seqLen - 1)), 1, seqLen));
   });
   const matrix = heatMap(parts[1].column, {
     title: "E", abreast: 1, signed: true, rows: () => range(1, slots).map((slot) => `slot ${slot}`), columns: () => places,
-    read: (weight, slot, token) => `slot ${slot + 1} takes ${fixed(weight, 3).replace("-", "−")} of token ${token + 1}${token < model.get("n") ? "" : ": not used"}`,
+    read: (weight, slot, token) => `slot ${slot + 1} ${token < model.get("n") ? "takes" : "would take"} `
+      + `${fixed(weight, 3).replace("-", "−")} of token ${token + 1}`,
   });
   const cover = html("div", { class: "lw-unused" });
   matrix.canvas.after(cover);
@@ -89,7 +94,9 @@ export default widget(({ model, stage }) => {
     numbers: numbersNow,
     controls: [
       slider(model, "n", { label: "Tokens n", values: range(1, most) }),
-      slider(model, "token", { label: "Edit token", values: () => range(1, model.get("n")), say: () => `${editedNow()} of ${model.get("n")}` }),
+      slider(model, "token", {
+        label: "Edit token", values: () => range(1, model.get("n")), say: () => `${editedNow()} of ${model.get("n")}`,
+      }),
     ],
     draw(theme) {
       const n = model.get("n"), edited = editedNow();
@@ -104,9 +111,14 @@ export default widget(({ model, stage }) => {
         map.show(far[name], n, n, { limit: quantile(far[name], 0.95), theme, cell, query: edited - 1 });
         closeUp(map);
         standAbove(picture, map);
-        picture.show(bars(moved[name], edited), { title: `Token ${edited} is edited: ${name}`, note: "how far each output moves; orange: earlier ones" });
+        picture.show(bars(moved[name], edited), {
+          title: `Token ${edited} is edited: ${name}`, note: "how far each output moves; orange: earlier ones",
+        });
       }
-      matrix.show(E, slots, seqLen, { limit: Math.max(...E.map(Math.abs)), theme, cell, high: cell * slots, title: `E: ${slots} slots × ${seqLen} positions, ${n} of them used`, note: "slots down, positions across" });
+      matrix.show(E, slots, seqLen, {
+        limit: Math.max(...E.map(Math.abs)), theme, cell, high: cell * slots,
+        title: `E: ${slots} slots × ${seqLen} positions, ${n} of them used`, note: "slots down, positions across",
+      });
       closeUp(matrix);
       cover.style.left = `${(100 * n) / seqLen}%`;
       curve.show(line(n));

@@ -4,7 +4,8 @@ const ABREAST = 3.4; // maps beside each other: three, of which the middle one i
 const HIGH = 9; // em, of E and F whatever k is, so that nothing below them moves
 
 export default widget(({ model, stage }) => {
-  const { tokens, dims, short: shortNames } = model.get("facts"), data = model.get("data"), { head: heads, kind: kinds } = model.get("choices");
+  const { tokens, dims, short: shortNames } = model.get("facts"), data = model.get("data");
+  const { head: heads, kind: kinds } = model.get("choices");
   const sent = Object.fromEntries(Object.keys(data).map((name) => [name, numbers(model, name)]));
   const [, , n, d] = data.qkv.shape, most = dims[dims.length - 1], rows = data.learned.shape[2];
   const places = { head: Object.keys(heads), kind: Object.keys(kinds) };
@@ -42,14 +43,16 @@ export default widget(({ model, stage }) => {
 
   board.append(side);
   const curve = chart(side, {
-    title: "Error of the head's output", note: "drag to set k; answering zero has 100%", height: 13, margin: { top: 14, right: 124, bottom: 44, left: 52 },
+    title: "Error of the head's output", note: "drag to set k; answering zero has 100%", height: 13,
+    margin: { top: 14, right: 124, bottom: 44, left: 52 },
   });
   const name = namedPoints(curve);
   dragged(curve.svg, (x) => {
     const inside = curve.svg.viewBox.baseVal.width - curve.margin.left - curve.margin.right;
     choose(model, "proj_dim", dims[clamp(Math.round(((x - curve.margin.left) / inside) * (dims.length - 1)), 0, dims.length - 1)]);
   });
-  const written = html("div", { class: "lw-mixed" }), heading = html("b"), legend = html("span", {}, "below each token the colour of its weight in E");
+  const written = html("div", { class: "lw-mixed" }), heading = html("b");
+  const legend = html("span", {}, "below each token the colour of its weight in E");
   side.append(written);
   written.append(heading, legend);
   const text = sentence(written, { tokens: () => tokens, hover: axesOf(pointed, "query", "key") });
@@ -60,24 +63,27 @@ export default widget(({ model, stage }) => {
     const own = (all, at, count) => all.subarray(at * count * n, at * count * n + k * n);
     if (kind === "best") return Array(2).fill(own(sent.right, from, most));
     if (kind === "mean" || kind === "strided") {
-      const weight = kind === "mean" ? (slot, token) => (Math.floor(token / width) === slot ? 1 / width : 0) : (slot, token) => (token === slot * width ? 1 : 0);
+      const inWindow = (slot, token) => (Math.floor(token / width) === slot ? 1 / width : 0);
+      const first = (slot, token) => (token === slot * width ? 1 : 0);
+      const weight = kind === "mean" ? inWindow : first;
       return Array(2).fill(Float64Array.from({ length: k * n }, (_, p) => weight(Math.floor(p / n), p % n)));
     }
     const all = kind === "learned" ? sent.learned.subarray(2 * from * rows * n) : sent.gaussian;
     return [0, rows].map((start) => all.subarray((start + k - 2) * n, (start + 2 * k - 2) * n)); // 2 + 4 + … are k − 2 rows before
   }
 
-  const qkv = () => range(0, 2).map((role) => sent.qkv.subarray((3 * headNow() + role) * n * d, (3 * headNow() + role + 1) * n * d));
+  const qkv = () => range(3 * headNow(), 3 * headNow() + 2).map((at) => sent.qkv.subarray(at * n * d, (at + 1) * n * d));
 
   function curves(errors, k) {
     return (group, width, height) => {
       const size = { width, height }, { x, y } = errorAxes(group, dims, Object.values(errors).flatMap((some) => [...some]), size);
-      group.insert("line", ":first-child").attr("x1", x(k)).attr("x2", x(k)).attr("y2", height).style("stroke", "var(--edge)").attr("stroke-width", 12);
+      stroke(group, `M${x(k)},0V${height}`, "edge", 12).lower();
       const line = d3.line((_, i) => x(dims[i]), y), isChosen = (kind) => kind === model.get("kind");
       const colour = (kind) => (isChosen(kind) ? "query" : kind === "best" ? "ink" : "grey");
       for (const kind of [...places.kind].sort((one) => (isChosen(one) ? 1 : -1))) // the chosen one on top
         stroke(group, line(errors[kind]), colour(kind), isChosen(kind) ? 3.5 : 1.5, kind === "best" ? "6 4" : null);
-      endNames(group, places.kind.map((kind) => ({ name: shortNames[kind], y: y(errors[kind].at(-1)), colour: `var(--${colour(kind)})`, bold: isChosen(kind) })), size);
+      endNames(group, places.kind.map((kind) =>
+        ({ name: shortNames[kind], y: y(errors[kind].at(-1)), colour: `var(--${colour(kind)})`, bold: isChosen(kind) })), size);
       const now = errors[model.get("kind")][dims.indexOf(k)];
       group.append("circle").attr("cx", x(k)).attr("cy", y(now)).attr("r", 6).style("fill", "var(--query)");
       name(places.kind.flatMap((kind) => dims.map((size, i) =>
@@ -121,7 +127,9 @@ export default widget(({ model, stage }) => {
       menu(model, "head", { label: "Map", wide: true }),
       menu(model, "kind", { label: "E and F" }),
       slider(model, "proj_dim", { label: "Slots k", values: dims }),
-      slider(model, "slot", { label: "Look at slot", values: () => range(1, model.get("proj_dim")), say: () => `${slotNow() + 1} of ${model.get("proj_dim")}` }),
+      slider(model, "slot", {
+        label: "Look at slot", values: () => range(1, model.get("proj_dim")), say: () => `${slotNow() + 1} of ${model.get("proj_dim")}`,
+      }),
     ],
     draw(theme) {
       const k = model.get("proj_dim"), best = model.get("kind") === "best", slot = slotNow(), [q, keys, v] = qkv();
@@ -129,25 +137,31 @@ export default widget(({ model, stage }) => {
         const P = softmax(scoresOf(q, keys, d, Math.sqrt(d)), n);
         return { P, output: product(P, v, n), limit: Math.max(0.05, quantile(P, 0.98)) };
       });
-      const { E, F, P_bar, effective, error, sums, negative, strongest } = approximately([model.get("head"), model.get("kind"), k], () => {
+      const state = [model.get("head"), model.get("kind"), k];
+      const { E, F, P_bar, effective, error, sums, negative, strongest, read } = approximately(state, () => {
         const [E, F] = projections(k);
         const P_bar = best ? firstColumns(sent.left.subarray(headNow() * n * most, (headNow() + 1) * n * most), most, k)
           : softmax(scoresOf(q, product(E, keys, n), d, Math.sqrt(d)), k);
         const effective = product(P_bar, F, k), sums = rowSums(effective, n);
         const negative = effective.reduce((count, weight) => count + (weight < 0 ? 1 : 0), 0) / effective.length;
         const strongest = [E, F].map((all) => all.reduce((largest, weight) => Math.max(largest, Math.abs(weight)), 1e-3));
-        return { E, F, P_bar, effective, sums, negative, strongest, error: relativeError(product(effective, v, n), output) };
+        const read = quantile(P_bar.map(Math.abs), 0.98); // a few weights may be darker
+        return { E, F, P_bar, effective, sums, negative, strongest, read, error: relativeError(product(effective, v, n), output) };
       });
-      const at = headNow() * places.kind.length * dims.length, ofKind = (all, kind) => all.subarray(at + kind * dims.length, at + (kind + 1) * dims.length);
+      const at = headNow() * places.kind.length * dims.length;
+      const ofKind = (all, kind) => all.subarray(at + kind * dims.length, at + (kind + 1) * dims.length);
       const errors = Object.fromEntries(places.kind.map((kind, i) => [kind, ofKind(sent.errors, i)]));
       mixers.forEach(({ map, bars, name: matrixName, colour }, i) => {
-        map.show([E, F][i], k, n, { limit: strongest[i], theme, high: HIGH, marked: { i: slot }, title: best ? `Vᵀ in place of ${matrixName}: ${k} × ${n}` : `${matrixName}: ${k} × ${n}, for ${colour}s` });
+        const title = best ? `Vᵀ in place of ${matrixName}: ${k} × ${n}` : `${matrixName}: ${k} × ${n}, for ${colour}s`;
+        map.show([E, F][i], k, n, { limit: strongest[i], theme, high: HIGH, marked: { i: slot }, title });
         bars.element.style.maxWidth = map.canvas.parentElement.style.width;
       });
       exact.show(P, n, n, { limit, theme, title: `P: ${n} × ${n}` });
       strip.element.style.minWidth = `${parseFloat(exact.canvas.parentElement.style.width) * (most / n)}em`; // for every k
-      strip.show(P_bar, n, k, { limit: quantile(P_bar.map(Math.abs), 0.98), theme, signed: best, marked: { j: slot }, title: best ? `UΣ: ${n} × ${k}` : `P̄: ${n} × ${k}` });
-      product_.show(effective, n, n, { limit, theme, title: best ? "UΣVᵀ: the best map" : "P̄F: what it amounts to", note: "queries down, keys across; red below 0" });
+      const stripTitle = `${best ? "UΣ" : "P̄"}: ${n} × ${k}`;
+      strip.show(P_bar, n, k, { limit: read, theme, signed: best, marked: { j: slot }, title: stripTitle });
+      const title = best ? "UΣVᵀ: the best map" : "P̄F: what it amounts to";
+      product_.show(effective, n, n, { limit, theme, title, note: "queries down, keys across; red below 0" });
       curve.show(curves(errors, k));
       text.refresh();
       shown = { E, F, slot, theme };

@@ -5,7 +5,8 @@ export default widget(({ model, stage }) => {
   const heads = Object.keys(model.get("choices").head), kinds = Object.keys(names), draws = model.get("data").errors.shape[2];
   const perHead = kinds.length * draws * allDims.length, numbersNow = {};
   const picture = chart(stage, {
-    title: "Error of the head's output", width: 60, height: (wide) => clamp(0.4 * wide, 12.5, 24), margin: { top: 14, right: 128, bottom: 44, left: 56 },
+    title: "Error of the head's output", width: 60, height: (wide) => clamp(0.4 * wide, 12.5, 24),
+    margin: { top: 14, right: 128, bottom: 44, left: 56 },
     note: "band: eight of ten draws; theorem 1 and the best of rank k need P itself",
   });
   const name = namedPoints(picture);
@@ -26,7 +27,8 @@ export default widget(({ model, stage }) => {
         const band = d3.area(across, (_, i) => y(low[kind][i]), (_, i) => y(high[kind][i]));
         group.append("path").attr("d", band(dims)).attr("fill", colours[kind]).attr("opacity", 0.18);
         for (const seed of range(0, errors[kind][0].length - 1))
-          group.append("path").attr("d", line(errors[kind].map((some) => some[seed]))).attr("fill", "none").attr("stroke", colours[kind]).attr("opacity", 0.3);
+          group.append("path").attr("d", line(errors[kind].map((some) => some[seed]))).attr("fill", "none")
+            .attr("stroke", colours[kind]).attr("opacity", 0.3);
       }
       const root = dims.map((k) => medians[theorem][0] * Math.sqrt(dims[0] / k));
       stroke(group, line(root), "grey", 1.5, "2 4");
