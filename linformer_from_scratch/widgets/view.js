@@ -641,6 +641,7 @@ function widget(make) {
     for (const watched of [document.documentElement, document.body, document.head]) themes.observe(watched, { attributes: true, childList: true });
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", soon);
+    bar.querySelectorAll("button").forEach((button) => { button.dataset.lmSuppressShortcuts = "true"; });
     root.addEventListener("keydown", (event) => event.stopPropagation()); // keys in here turn no page
     draw();
 
