@@ -115,6 +115,16 @@ def test_a_prediction_stays_a_prediction(path):
         assert (tagged, hidden) == (cell in answers, cell in answers), cell.source
 
 
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_what_a_slide_marks_is_printed_once(path):
+    for cell in code(read(path)):
+        for mark in cell.metadata.get("slideshow", {}).get("mark", []):
+            printed = "".join(
+                out.get("text", "") or out.get("data", {}).get("text/plain", "") for out in cell.outputs
+            )
+            assert len(re.findall(mark, printed, re.MULTILINE)) == 1, f"{mark} in {printed}"
+
+
 RAW = re.compile(r"tensor\(|torch\.Size|(?<!\w)[\[({]['\"]|[\[(](?:True|False)\b")
 
 

@@ -95,6 +95,13 @@ def test_widgets_show_their_still_pictures_and_link_to_the_live_chapter(page):
     assert page.count(link) == 2
 
 
+def test_the_number_that_matters_is_marked():
+    text = "n = 64: 2 < 3\nn = 8: 4\n"
+    assert slides.printed(text, ["(?<=64: ).*", "^n = 8"]) == (
+        "n = 64: <mark>2 &lt; 3</mark>\n<mark>n = 8</mark>: 4\n"
+    )
+
+
 def test_links_to_other_notebooks_are_plain_text(page):
     assert "in chapter 02, see" in page
     assert 'href="https://arxiv.org/abs/2006.04768"' in page
@@ -103,7 +110,7 @@ def test_links_to_other_notebooks_are_plain_text(page):
 def test_everything_a_deck_loads_lies_beside_it(page, deck):
     wanted = re.findall(r"<(?:script|link|img|video)\b[^>]*?(?:src|href)=\"([^\"]+)\"", page)
     files = [path for path in wanted if not path.startswith("data:")]
-    assert "scenes/media/clip.mp4" in files and "vendor/mathjax/tex-svg.js" in files
+    assert "scenes/media/clip.mp4" in files and "vendor/mathjax/startup.js" in files
     assert [path for path in files if not (deck.parent / path).is_file()] == []
 
 

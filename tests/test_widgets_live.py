@@ -15,7 +15,14 @@ pytestmark = pytest.mark.browser
 
 KINDS = [kind for name in widgets.__all__ if issubclass(kind := getattr(widgets, name), LiveWidget)]
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-LIMIT_MS, LOADED = 50, 3  # from key to pixels on idle cores; how much slower two test workers may make it
+LIMIT_MS, PICTURES_S = 50, 30  # from key to pixels, and pictures a second of a drag, on idle cores
+LOADED = 3  # how much slower two test workers may make it
+THERE_AND_BACK = {
+    "range": ("ArrowRight", "ArrowLeft"),
+    "select-one": ("ArrowDown", "ArrowUp"),
+    "checkbox": ("Space", "Space"),
+    "button": ("ArrowDown", "ArrowUp"),
+}
 
 TURN_DARK = """() => {
     Object.assign(document.body.style, { background: "#111", color: "#eee" });
@@ -30,6 +37,19 @@ SMALL = """() => {
     return [...document.querySelectorAll(".lw *")]
         .filter((it) => it.checkVisibility() && [...it.childNodes].some(isText) && size(it) < 11.9)
         .map((it) => `${it.outerHTML.slice(0, 80)} ${size(it)}`);
+}"""
+# A pressed pointer goes right and back in two seconds: pictures a second, and how many lines of numbers.
+DRAG = """async ([left, right, y]) => {
+    const root = document.querySelector(".lw"), chart = document.elementFromPoint(left, y).closest("svg");
+    const start = performance.now(), first = root.pictures, seen = new Set();
+    let now = start;
+    while (now < start + 2000) {
+        now = await new Promise(requestAnimationFrame);
+        const clientX = right - (right - left) * Math.abs((now - start) / 1000 - 1);
+        chart.dispatchEvent(new PointerEvent("pointermove", { pointerId: 1, clientX, clientY: y }));
+        seen.add(root.querySelector(".lw-words").textContent);
+    }
+    return [(1000 * (root.pictures - first)) / (now - start), seen.size];
 }"""
 
 STARTS = {"CostModel": {"show": "seconds"}}  # where the numbers' type is seen
@@ -79,20 +99,38 @@ def test_every_control_moves_the_picture_and_the_numbers_are_those_of_python(ope
 
 @every_kind
 def test_a_key_is_answered_at_once(opened, kind, record_property):
-    """Median from key press to changed pixels, for every slider; keys come no faster than a hand's."""
+    """Median from key press to changed pixels, for every control; keys come no faster than a hand's."""
     opened.page.evaluate(STOPWATCH)
     for name, control in opened.controls().items():
-        if control.evaluate("it => it.type") != "range":
-            continue
         opened.page.evaluate("() => { moves = [] }")
+        there, back = THERE_AND_BACK[control.evaluate("it => it.type")]
         control.focus()
-        for key in 6 * ["ArrowRight"] + 6 * ["ArrowLeft"]:
+        for key in 6 * [there] + 6 * [back]:
             opened.after(lambda key=key: opened.page.keyboard.press(key))
-        median = statistics.median(opened.page.evaluate("moves"))
-        record_property(
-            "report", f"{type(opened.as_python()).__name__}, {name}: {median:.0f} ms from key to pixels"
-        )
+        moves = opened.page.evaluate("moves")
+        assert len(moves) >= 12, name
+        median = statistics.median(moves)
+        record_property("report", f"{kind.__name__}, {name}: {median:.0f} ms from key to pixels")
         assert median <= LOADED * LIMIT_MS, name
+
+
+@pytest.mark.parametrize(
+    "kind", [widgets.RankSlider, widgets.ProjectionExplorer], ids=lambda kind: kind.__name__
+)
+def test_the_picture_follows_a_drag(opened, kind, record_property):
+    """Pictures a second while the pointer moves at every frame, on every chart that can be dragged."""
+    charts = opened.root.locator(".lw-stage svg[style*=resize]")
+    assert charts.count()
+    for i in range(charts.count()):
+        box = charts.nth(i).bounding_box()
+        left, right, middle = box["x"] + 80, box["x"] + box["width"] - 30, box["y"] + box["height"] / 2
+        opened.page.mouse.move(left, middle)
+        opened.page.mouse.down()
+        rate, drawn = opened.page.evaluate(DRAG, [left, right, middle])
+        opened.page.mouse.up()
+        record_property("report", f"{kind.__name__}, chart {i + 1}: {rate:.0f} pictures a second in a drag")
+        assert drawn > 10, "the lines of numbers that a sweep shows"
+        assert rate >= PICTURES_S / LOADED
 
 
 @every_kind
@@ -146,10 +184,8 @@ def test_axe_finds_nothing_serious(browser, together, scheme):
             page.wait_for_function("() => document.querySelector('.lw').style.colorScheme === 'dark'")
         page.add_script_tag(path=AXE)
         found = page.evaluate("() => axe.run()")["violations"]
-        serious = {
-            v["id"]: v["nodes"][0]["html"][:200] for v in found if v["impact"] in ("serious", "critical")
-        }
-        assert [(v["id"], v["nodes"][0]["html"][:200]) for v in serious] == []
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
 
 
 @pytest.mark.parametrize("width", [360, 640, 2560])

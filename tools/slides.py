@@ -14,6 +14,7 @@ import jinja2
 import nbformat
 from chromium import find_chromium
 from nbconvert import SlidesExporter
+from nbconvert.filters import ansi2html
 from nbformat import NotebookNode
 
 from linformer_from_scratch.widgets.page import again, embedded, scripts
@@ -85,6 +86,7 @@ def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
         if cell.cell_type == "code":
             cell.source = cell.source.replace("\n\n\n", "\n\n")  # a slide has no room for two empty lines
             cell.metadata.output_only = "no-code" in cell.metadata.get("tags", [])
+            cell.metadata.marks = cell.metadata.get("slideshow", {}).get("mark", [])
             cell.metadata.answer = "answer" in cell.metadata.get("tags", [])
             cell.metadata.live = any(WIDGET in output.get("data", {}) for output in cell.outputs)
             for output in cell.outputs:
@@ -103,6 +105,13 @@ def _prose(source: str) -> str:
     return source.replace("<video ", "<video data-autoplay ")
 
 
+def printed(text: str, marks: list[str]) -> str:
+    """Printed text as HTML; the number that matters, what the regular expressions match, stands out."""
+    for mark in marks:
+        text = re.sub(mark, "\ue000\\g<0>\ue001", text, flags=re.MULTILINE)  # characters of nobody else
+    return ansi2html(text).replace("\ue000", "<mark>").replace("\ue001", "</mark>")
+
+
 def build(chapter: Path, out: Path) -> Path:
     """Write the deck of a chapter, and what it needs, into a folder; return the deck's page.
 
@@ -117,7 +126,10 @@ def build(chapter: Path, out: Path) -> Path:
     shutil.copytree(DECK / "vendor", out / "vendor", dirs_exist_ok=True)
     shutil.copy(DECK / "deck.css", out)
     exporter = SlidesExporter(
-        template_name="deck", extra_template_basedirs=[str(DECK.parent)], exclude_anchor_links=True
+        template_name="deck",
+        extra_template_basedirs=[str(DECK.parent)],
+        exclude_anchor_links=True,
+        filters={"printed": printed},
     )
     page, _ = exporter.from_notebook_node(as_deck(notebook, chapter.stem))
     deck = out / f"{chapter.stem}.html"

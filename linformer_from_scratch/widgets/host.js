@@ -1,13 +1,16 @@
 // A page without a kernel: every .live-widget becomes alive. PARTS (name -> text) is written in front of this file.
 
-/** Bytes that travelled as base64, as the DataView that a kernel would have sent. */
-function revived(value) {
-  if (Array.isArray(value)) return value.map(revived);
+/** A state with its bytes, which travelled compressed as base64, as the DataViews that a kernel would have sent. */
+async function revived(value) {
   if (value === null || typeof value !== "object") return value;
-  if (typeof value.base64 === "string") {
-    return new DataView(Uint8Array.from(atob(value.base64), (character) => character.charCodeAt(0)).buffer);
+  if (Array.isArray(value)) return Promise.all(value.map(revived));
+  if (typeof value.gzip === "string") {
+    const bytes = Uint8Array.from(atob(value.gzip), (character) => character.charCodeAt(0));
+    const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new DataView(await new Response(unpacked).arrayBuffer());
   }
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, revived(inner)]));
+  const inner = Object.entries(value).map(async ([name, one]) => [name, await revived(one)]);
+  return Object.fromEntries(await Promise.all(inner));
 }
 
 /** What a widget needs of its host. */
@@ -33,10 +36,10 @@ async function enliven(element) {
   const { parts, state } = JSON.parse(element.querySelector("script").textContent);
   const text = () => new Blob([parts.map((part) => PARTS[part]).join("\n")], { type: "text/javascript" });
   modules[parts.join()] ??= import(URL.createObjectURL(text()));
-  const { default: widget } = await modules[parts.join()];
+  const [{ default: widget }, alive] = await Promise.all([modules[parts.join()], revived(state)]);
   const el = document.createElement("div");
   element.append(el);
-  widget.render({ model: hosted(revived(state)), el });
+  widget.render({ model: hosted(alive), el });
   element.querySelector("img")?.remove();
 }
 

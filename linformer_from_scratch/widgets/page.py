@@ -1,6 +1,7 @@
 """Widgets in a page without a kernel: their still pictures, their state, the scripts that make them live."""
 
 import base64
+import gzip
 import json
 from collections.abc import Iterable
 from html import escape
@@ -56,7 +57,7 @@ def page(shown: Iterable[LiveWidget], title: str = "Widgets", style: str = PAGE)
 
 def _in_text(value: Any) -> Any:
     if isinstance(value, bytes):
-        return {"base64": base64.b64encode(value).decode()}
+        return {"gzip": base64.b64encode(gzip.compress(value, mtime=0)).decode()}
     raise TypeError(f"{type(value).__name__} cannot travel in a page")
 
 

@@ -310,8 +310,8 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
 
   function mark() {
     const { i, j } = hover.cell ?? {}, isRow = i < map.n, isColumn = j < map.m;
-    const box = frame.getBoundingClientRect(), em = parseFloat(getComputedStyle(frame).fontSize) / 16 || 1;
-    const width = box.width / em, height = box.height / em; // in units that grow with the type
+    const em = parseFloat(getComputedStyle(frame).fontSize) / 16 || 1;
+    const width = frame.offsetWidth / em, height = frame.offsetHeight / em; // in units that grow with the type
     overlay.setAttribute("viewBox", `0 0 ${width || 1} ${height || 1}`);
     const colours = PALETTE[map.theme], across = width / map.m, down = height / map.n, picture = d3.select(overlay);
     picture.selectAll("*").remove();
