@@ -24,10 +24,13 @@ class Cost(Story):
             times = entries(full_attention, new) // entries(full_attention, old)
             twice = entries(compress_keys, new) // entries(compress_keys, old)
             caption = f"{new:,} tokens: the square takes {times} times as much, the strip {twice} times."
-            self.step(caption, *map(Transform, (square, strip, sizes), picture), seconds=1.5, pause=1.3)
+            grow = map(Transform, (square, strip), picture[:2])
+            self.step(caption, *grow, exchange(sizes, picture[2]), seconds=1.5, pause=1.3)
+            sizes = picture[2]
         n = crossover(lambda n: operations(compress_keys, n), lambda n: operations(full_attention, n))
         paid = f"All counted, the strip is cheaper from n = {n} on: just above 2k."
-        self.step(paid, Indicate(strip, color=KEY), pause=2.5)
+        filled = strip.animate(rate_func=there_and_back).set_fill(opacity=1)
+        self.step(paid, filled, pause=2.5)
 
     def picture(self, n: int) -> tuple[Mobject, ...]:
         """Square, strip and their numbers of entries for n tokens."""

@@ -24,22 +24,24 @@ class LowRank(Story):
         label = formula("sigma_1, sigma_2, ...", KEY, 34).next_to(bars, LEFT, buff=0.4)
         first = map(FadeIn, (original, title, bars, label))
         self.step("A head's attention map, and its singular values.", *first)
-        shown = []
+        shown = None
         for r in RANKS:
             new = grid(rebuild(u, sigma, vt, r).clamp(0, 1), QUERY, cell=0.25).move_to([3.6, 1.5, 0])
             name = words(f"rank {r}").next_to(new, UP, buff=0.15)
             kept = [bar.animate.set_fill(QUERY) for bar in bars[:r]]
             error = spectral_error(sigma, r).item()
             text = words(f"spectral error\n{error:.3f}", KEY, 30).move_to([0, 1.5, 0])
-            pieces = VGroup(new, name)
+            texts = VGroup(name, text)
             caption = f"{r} kept: the error is the next bar, σ{'₀₁₂₃₄₅₆₇₈₉'[r + 1]} = {error:.3f}."
-            if shown:
-                change = [*map(Transform, shown, (pieces, text))]
-            else:
-                shown, change = [pieces, text], [FadeIn(pieces, text)]
+            change = (
+                [ReplacementTransform(shown[0], new), exchange(shown[1], texts)]
+                if shown
+                else [FadeIn(new, texts)]
+            )
             self.step(caption, *change, *kept, pause=1.2)
+            shown = new, texts
         closest = "No map of that rank comes closer: Eckart and Young."
-        self.step(closest, Indicate(shown[1], color=KEY), pause=1.5)
+        self.step(closest, pulse(text), pause=1.5)
 
     def bar(self, height: float) -> Rectangle:
         """A bar of this share of the tallest."""

@@ -25,11 +25,15 @@ class RandomProjections(Story):
         dots, facts = self.cloud(axes, 1000, 2)
         start = f"{POINTS} points in 1,000 dimensions, thrown down to 2 at random."
         self.step(start, FadeIn(band, axes, names, diagonal, dots, facts), pause=1.2)
-        for proj_dim in (10, 100, 400):
-            caption = f"Keep {proj_dim} random mixtures: the distances tighten around the diagonal."
-            self.step(caption, *map(Transform, (dots, facts), self.cloud(axes, 1000, proj_dim)), pause=1.5)
-        caption = "Ten times as many dimensions, the same 400 mixtures: no worse."
-        self.step(caption, *map(Transform, (dots, facts), self.cloud(axes, 10_000, 400)), pause=2.5)
+        steps = [
+            (1000, k, f"Keep {k} random mixtures: the distances tighten around the diagonal.", 1.5)
+            for k in (10, 100, 400)
+        ]
+        steps.append((10_000, 400, "Ten times as many dimensions, the same 400 mixtures: no worse.", 2.5))
+        for n, proj_dim, caption, pause in steps:
+            cloud, news = self.cloud(axes, n, proj_dim)
+            self.step(caption, Transform(dots, cloud), exchange(facts, news), pause=pause)
+            facts = news
 
     def cloud(self, axes: Axes, n: int, proj_dim: int) -> tuple[VGroup, VGroup]:
         """One dot for each pair of points, and the numbers beside them."""

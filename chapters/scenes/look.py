@@ -1,11 +1,12 @@
-"""What all scenes share: white paper, the course's colours, a caption for each step, text and matrices."""
+"""What all scenes share: white paper, the course's colours, captions, calm changes, text and matrices."""
 
 from manim import *
 from torch import Tensor
 
 from linformer_from_scratch.plots import INK, KEY, QUERY, VALUE
 
-__all__ = ["GRID", "INK", "KEY", "QUERY", "VALUE", "Story", "formula", "grid", "number", "shades", "words"]
+__all__ = ["GRID", "INK", "KEY", "QUERY", "VALUE", "Story"]
+__all__ += ["exchange", "formula", "grid", "number", "pulse", "shades", "words"]
 
 GRID = "#D9D9D9"  # lines that only help the eye
 
@@ -21,9 +22,19 @@ class Story(Scene):
     def step(self, caption: str, *animations: Animation, seconds: float = 1.2, pause: float = 1.0) -> None:
         """Change the caption, play the animations together, give time to look."""
         old, self.caption = self.caption, words(caption, size=28).to_edge(DOWN, buff=0.35)
-        self.play(FadeOut(old, run_time=0.2), FadeIn(self.caption, run_time=0.4))
+        self.play(exchange(old, self.caption), run_time=0.4)
         self.play(*animations, run_time=seconds)
         self.wait(pause)
+
+
+def exchange(old: Mobject, new: Mobject) -> Succession:
+    """The old one goes before the new one comes: neither is read through the other."""
+    return Succession(FadeOut(old), FadeIn(new))
+
+
+def pulse(source: Mobject) -> Animation:
+    """The source grows a little and shrinks back: what appears meanwhile comes from it."""
+    return ScaleInPlace(source, 1.08, rate_func=there_and_back)
 
 
 def words(text: str, color: str = INK, size: float = 26) -> Text:
