@@ -46,7 +46,7 @@ class Attention(Story):
 
         places = [plane.c2p(*value) for value in v.tolist()]
         values = VGroup(ConvexHull(*places, color=VALUE, stroke_width=2, fill_opacity=0.06))
-        star = Star(color=QUERY, fill_opacity=1).scale(0.25).move_to(plane.c2p(*mixture))
+        star = Star(color=QUERY, fill_opacity=1).scale(0.25).move_to(plane.c2p(*mixture)).set_z_index(1)
         discs, threads = VGroup(), VGroup()  # area of a disc, width of a thread: the weight
         for place, token, weight in zip(places, TOKENS, weights, strict=True):
             values.add(Dot(place, color=VALUE), beside(plane, place, token, VALUE))

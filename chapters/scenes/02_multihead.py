@@ -29,8 +29,12 @@ class MultiHead(Story):
         tokens = blocks(split_heads(x, HEADS), INK).arrange(buff=0).scale(1.5)
         parts = ((q, QUERY), (k, KEY), (v, VALUE))
         wholes = VGroup(*(blocks(*part).arrange(buff=0).scale(1.5) for part in parts)).arrange(buff=1.2)
+        wholes.shift(1.1 * DOWN)
         letters = VGroup(*(formula(s).next_to(whole, UP) for s, whole in zip("QKV", wholes, strict=True)))
         framed = [blocks(*part, HEAD_COLORS) for part in parts]
+        cut = VGroup(*(parted.copy().arrange(buff=0.15).scale(1.5) for parted in framed))
+        for parted, whole in zip(cut, wholes, strict=True):
+            parted.move_to(whole)
         lanes = VGroup(*(VGroup(*lane).arrange(buff=0.3) for lane in zip(*framed, strict=True)))
         lanes.arrange(buff=1.7).shift(2.2 * UP)
         titles, squares, sizes = VGroup(), VGroup(), VGroup()
@@ -47,19 +51,24 @@ class MultiHead(Story):
         names = VGroup(formula("W^O").next_to(mixing, DOWN, 0.1), formula("Y").next_to(mixed, DOWN, 0.1))
 
         self.step("Five tokens, one row each; d_model = 6 features, one column each.", FadeIn(tokens))
-        projections = [TransformFromCopy(tokens, whole) for whole in wholes]
-        self.step("Three projections: queries, keys, values.", *projections, FadeOut(tokens), FadeIn(letters))
-        cuts = [ReplacementTransform(wholes[j][i], lanes[i][j]) for i in range(HEADS) for j in range(3)]
-        cuts += [FadeOut(letters), FadeIn(titles)]
-        self.step("Cut the features into 3 heads of 2. Every head keeps all tokens.", *cuts)
-        pairs = [lane[:2] for lane in lanes]
-        compare = [*map(TransformFromCopy, pairs, squares), FadeIn(sizes)]
+        project = Succession(tokens.animate.shift(2.2 * UP), FadeIn(wholes, letters))
+        self.step("Three projections: queries, keys, values.", project)
+        apart = FadeOut(tokens), ReplacementTransform(wholes, cut)
+        caption = "Cut the features into 3 heads of 2. Every head keeps all tokens."
+        self.step(caption, *apart, seconds=0.7, pause=0.1)
+        self.play(FadeIn(lanes, titles), run_time=0.7)
+        self.play(FadeOut(cut, letters), run_time=0.6)
+        self.wait()
+        pairs = [pulse(lane[:2]) for lane in lanes]
+        compare = *pairs, FadeIn(squares, sizes)
         self.step("Each head compares its own queries and keys: 3 maps, each n×n.", *compare)
-        sources = [VGroup(square, lane[2]) for square, lane in zip(squares, lanes, strict=True)]
-        self.step("Each map mixes the values of its own head.", *map(TransformFromCopy, sources, reads))
+        sources = [
+            pulse(source) for square, lane in zip(squares, lanes, strict=True) for source in (square, lane[2])
+        ]
+        self.step("Each map mixes the values of its own head.", *sources, FadeIn(reads))
         self.step("The results are joined side by side …", *map(Transform, reads, joined))
-        mix = [*map(Transform, reads, product[0]), FadeIn(product[1:], names)]
-        self.step("… and Wᴼ mixes the heads: every new feature reads all three.", *mix)
+        mix = Succession(Transform(reads, product[0]), FadeIn(product[1:], names))
+        self.step("… and Wᴼ mixes the heads: every new feature reads all three.", mix, seconds=1.6)
 
 
 def blocks(x: torch.Tensor, color: str, frames: tuple[str, ...] = HEADS * (GRID,)) -> VGroup:

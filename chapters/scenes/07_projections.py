@@ -31,8 +31,10 @@ class Projections(Story):
         }
         for sharing, caption in steps.items():
             gone = {KEY_VALUE: [FadeOut(names[1])], LAYERWISE: [FadeOut(names[0], axes)]}.get(sharing, [])
-            moves = [Transform(start, self.cells(sharing)), Transform(count, self.count(sharing)), *gone]
+            fewer = self.count(sharing)
+            moves = [Transform(start, self.cells(sharing)), exchange(count, fewer), *gone]
             self.step(caption, *moves, seconds=1.6)
+            count = fewer
         self.wait(1.5)
 
     def cells(self, sharing: str) -> VGroup:

@@ -43,9 +43,11 @@ class Training(Story):
         self.step(closing, FadeIn(ends), pause=2.5)
 
     def level(self, name: str, loss: float) -> VGroup:
-        """A baseline: a thin line across, its name on it at the right."""
+        """A baseline: a thin line across, its name on it at the left, where no curve comes by."""
         line = DashedLine(place(0, loss), place(1, loss), color=GREY, stroke_width=2)
-        return VGroup(line, words(name, GREY, 22).next_to(line, UP, buff=0.1, aligned_edge=RIGHT))
+        return VGroup(
+            line, words(name, GREY, 22).next_to(line, UP, 0.1, aligned_edge=LEFT).shift(0.1 * RIGHT)
+        )
 
     def curve(self, points: list, color: str) -> VMobject:
         """A learning curve from where it enters the picture."""
