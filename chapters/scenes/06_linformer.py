@@ -33,7 +33,8 @@ class Linformer(Story):
         aside = for_keys.animate.shift(3.3 * LEFT)
         self.step("F does the same for the values.", aside, seconds=0.7, pause=0.1)
         self.play(FadeIn(rows, values, mixtures[-1], names), run_time=0.6)
-        self.play(*(flow for i in range(SLOTS) for flow in flows(E[i], values, line(mixtures, i, D))))
+        dim = line(values, 0, N * D).animate(rate_func=there_and_back).set_fill(opacity=0.15)
+        self.play(dim, *(flow for i in range(SLOTS) for flow in flows(E[i], values, line(mixtures, i, D))))
         self.wait(0.3)
 
         gone = VGroup(*for_keys[:2], *for_keys[3], *for_values[:2], *for_values[3])
@@ -79,7 +80,8 @@ class Linformer(Story):
             formula("F V", VALUE).next_to(values, UP, 0.15),
             words(f"{N}×{N} without E", GREY).next_to(full, DOWN, 0.15),
         )
-        self.play(*map(Transform, slots, (keys, values)), FadeIn(queries, full, letters))
+        self.play(*map(Transform, slots, (keys, values)), run_time=0.7)
+        self.play(FadeIn(queries, full, letters), run_time=0.3)
         self.play(FadeIn(strip, formula("overline(P)", QUERY).next_to(strip, RIGHT)), run_time=0.8)
         self.wait(0.7)
         result = FadeIn(output, formula("overline(P) (F V)").next_to(output, RIGHT))
