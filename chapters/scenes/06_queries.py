@@ -19,30 +19,32 @@ class Queries(Story):
         q, k, v = 1.6 * torch.randn(3, N, D, generator=torch.Generator().manual_seed(3))
         E = MeanPooling(N, SLOTS)(torch.eye(N))
         start = VGroup(lane(q, k, v, -3.6), lane(q, k, v, 3.6))
-        squeezed = VGroup(lane(q, E @ k, E @ v, -3.6), lane(E @ q, k, v, 3.6))
+        squeezed = lane(q, E @ k, E @ v, -3.6), lane(E @ q, k, v, 3.6)
+        shorter = (0, 1), (0, 2), (1, 0), (1, 1)  # side and matrix; the two others stay as they are
         kept, lost = linformer_attention(q, k, v, E, E), attention_weights(E @ q, k) @ v
         left = words("compress keys and values", KEY).move_to([-3.6, 3.4, 0])
         right = words("compress queries", QUERY).move_to([3.6, 3.4, 0])
         caption = f"{N} queries, {N} keys, {N} values: queries × keys make a map."
         self.step(caption, FadeIn(start, left, right))
         caption = f"Average: {SLOTS} keys and values on the left, {SLOTS} queries on the right."
-        self.step(caption, Transform(start, squeezed), seconds=1.8, pause=1.5)
-        outputs = VGroup(matrix(shades(kept), KEY, -1.1), matrix(shades(lost), KEY, 6.1))
+        squeeze = [FadeTransform(start[side][i], squeezed[side][i]) for side, i in shorter]
+        self.step(caption, *squeeze, seconds=1.8, pause=1.5)
+        outputs = VGroup(matrix(shades(kept), INK, -1.0), matrix(shades(lost), INK, 6.2))
         rows = [
-            words(f"{len(o)} rows", KEY, 32).next_to(g, DOWN)
+            words(f"{len(o)} rows", INK, 32).next_to(g, DOWN)
             for o, g in zip((kept, lost), outputs, strict=True)
         ]
         self.step(
             "Mix the values by the map: a row comes out for each query.", FadeIn(outputs, *rows), pause=1.5
         )
         caption = f"{N} tokens keep {N} outputs only if the queries stay."
-        self.step(caption, Circumscribe(outputs[0], color=KEY), pause=2.5)
+        self.step(caption, Circumscribe(outputs[0], color=INK), pause=2.5)
 
 
 def lane(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, x: float) -> VGroup:
     """Queries, map and values of one attention, side by side around x."""
     weights = attention_weights(q, k)
-    parts = ((shades(q), QUERY, -2.7), (weights / weights.max(), INK, -0.8), (shades(v), VALUE, 1.1))
+    parts = ((shades(q), QUERY, -2.85), (weights / weights.max(), QUERY, -0.8), (shades(v), VALUE, 1.25))
     return VGroup(*(matrix(shade, color, x + shift) for shade, color, shift in parts))
 
 
