@@ -23,7 +23,7 @@ class Benchmark(Story):
 
     def construct(self) -> None:
         """The three curves one by one, a marker that stops where they cross, and the gaps at the end."""
-        title = words(f"floor of the time of a layer, {H200.name}", size=24).move_to([-2.9, 3.5, 0])
+        title = words(f"floor of the time of a layer, {H200.name}", size=24).move_to([-2.9, 3.55, 0])
         first = FadeIn(axes(), title), *curve(STORED)
         self.step("A floor of the time, with stored maps: it grows like n².", *first)
         self.step("Exact attention tile by tile: n² as well, but fewer bytes.", *curve(TILED))
@@ -31,7 +31,10 @@ class Benchmark(Story):
         log_n = ValueTracker(log2(LENGTHS[0]))
         line = always_redraw(lambda: marker(round(2 ** log_n.get_value())))
         self.step("“Linformer is faster.” From which n? Than what?", FadeIn(line), seconds=0.4, pause=0.8)
-        for theirs, side, more in ((STORED, 0.6 * UP, ", before n reaches k"), (TILED, [0.95, -0.35, 0], "")):
+        for theirs, side, more in (
+            (STORED, [-0.3, 0.6, 0], ", before n reaches k"),
+            (TILED, [0.95, -0.35, 0], ""),
+        ):
             n = crossover(lambda n: seconds(OURS, n), lambda n, theirs=theirs: seconds(theirs, n))
             times = [[seconds(name, length) for length in LENGTHS] for name in (OURS, theirs)]
             crossing = measured_crossover(LENGTHS, *times)  # of the lines as they are drawn
@@ -39,7 +42,7 @@ class Benchmark(Story):
             name = words(f"n = {n}", CURVES[theirs][1]).move_to(dot).shift(side)
             name.add_background_rectangle(WHITE, opacity=1)  # the marker passes behind it
             self.play(log_n.animate.set_value(log2(n)), run_time=0.8)
-            self.step(f"Than {theirs}: from n = {n} on{more}.", FadeIn(dot, name), Flash(dot, color=INK))
+            self.step(f"Than {theirs}: from n = {n} on{more}.", GrowFromCenter(dot), FadeIn(name))
         ratios = VGroup(*(ratio(name, LENGTHS[-1]) for name in CURVES))
         caption = "“Faster” says nothing until it says from which n, and than what."
         self.step(caption, log_n.animate.set_value(log2(LENGTHS[-1])), FadeIn(ratios), pause=2)
@@ -53,7 +56,7 @@ def seconds(name: str, n: int) -> float:
 
 def place(n: float, time: float) -> list[float]:
     """Where a time stands in the picture; both axes are logarithmic."""
-    return [-5.3 + 0.83 * log2(n / LENGTHS[0]), -2.1 + 0.286 * log2(time / 3e-7), 0]
+    return [-5.3 + 0.83 * log2(n / LENGTHS[0]), -2.4 + 0.286 * log2(time / 3e-7), 0]
 
 
 def log2(x: float) -> float:
@@ -82,10 +85,10 @@ def curve(name: str) -> tuple[Animation, Animation]:
 
 
 def marker(n: int) -> VGroup:
-    """A line at n tokens, with a dot on each curve."""
+    """A line at n tokens, with a dot on each curve; n stands on top, away from the axis and its marks."""
     dots = (Dot(place(n, seconds(name, n)), color=color) for name, (_, color) in CURVES.items())
     line = DashedLine(place(n, 3e-7), place(n, 1e-1), color=INK, stroke_width=2)
-    return VGroup(line, *dots, words(f"n = {n:,}", size=24).next_to(line, DOWN, buff=0.45))
+    return VGroup(line, *dots, words(f"n = {n:,}", size=24).next_to(line, UP, buff=0.1))
 
 
 def ratio(name: str, n: int) -> Text:

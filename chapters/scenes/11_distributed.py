@@ -40,39 +40,36 @@ class Distributed(Story):
         self.step(caption, *moves, FadeIn(names))
         blocks = [slots(part, E @ K, x, "slots") for part, x in zip(partial, X, strict=True)]
         factors = [VGroup(*pair) for pair in zip(columns, keys, strict=True)]
-        products = [TransformFromCopy(pair, cells) for pair, (cells, _) in zip(factors, blocks, strict=True)]
+        products = [*map(pulse, factors), FadeIn(*(cells for cells, _ in blocks))]
         letter = formula("(E_s K_s)^T", KEY, 34).set_x(EDGE, RIGHT).set_y(Y["slots"])
         caption = f"Each rank compresses its own tokens into {SLOTS} slots."
         self.step(caption, *products, FadeIn(letter), seconds=1, pause=0.1)
         self.play(FadeIn(*(numbers for _, numbers in blocks)), run_time=0.3)
         self.wait(1)
-        total = self.add_up(blocks, partial.cumsum(dim=0))
+        total = self.add_up(blocks, partial.sum(dim=0))
         name = formula("(E K)^T", KEY, 34).next_to(total, RIGHT)
         self.step("… and give E K, as if one rank held the whole text.", FadeIn(name), seconds=0.4)
-        back = [TransformFromCopy(total, total.copy().move_to(block)) for block in blocks]
-        new = name.copy().set_x(EDGE, RIGHT).set_y(Y["slots"])
+        back = VGroup(name.copy().set_x(EDGE, RIGHT).set_y(Y["slots"]))
+        back.add(*(total.copy().move_to(block) for block in blocks))
         caption = f"Every rank gets the sum: the same {SLOTS} slots everywhere."
-        self.step(caption, *back, FadeOut(*blocks, letter), FadeIn(new), seconds=1)
+        self.step(caption, pulse(total), exchange(VGroup(letter, *blocks), back), seconds=1)
         grown = ValueTracker(0)
         bars = always_redraw(lambda: sent(round(SHORT * (LONG / SHORT) ** grown.get_value())))
-        self.play(FadeOut(total, name), FadeIn(bars), run_time=0.4)
+        self.play(FadeOut(total, name), run_time=0.2)
+        self.play(FadeIn(bars), run_time=0.2)
         caption = "A longer text has no more slots to send."
         self.step(caption, grown.animate.set_value(1), seconds=1.5, pause=2)
 
-    def add_up(self, blocks: list[VGroup], sums: torch.Tensor) -> VGroup:
-        """One rank's slots after the other fly to the middle, where their sum grows."""
-        total = VGroup()
-        for block, so_far in zip(blocks, sums, strict=True):
-            flying = block.copy()
-            move = flying.animate.move_to([MIDDLE, Y["sum"], 0])
-            if block is blocks[0]:
-                self.step("The slots are summed over the ranks …", move, seconds=0.5, pause=0.1)
-            else:
-                self.play(move, run_time=0.5)
-            self.remove(flying, total)
-            total = slots(so_far, sums[-1], MIDDLE, "sum")
-            self.add(total)
-            self.wait(0.3)
+    def add_up(self, blocks: list[VGroup], whole: torch.Tensor) -> VGroup:
+        """A copy of each rank's slots comes straight down; then the sum takes the place of all addends."""
+        addends, pluses = VGroup(*(block.copy() for block in blocks)), VGroup()
+        for x in X[1:]:
+            pluses.add(formula("+").move_to([x - (X[1] - X[0]) / 2, Y["sum"], 0]))
+        down = Succession(addends.animate.set_y(Y["sum"]), FadeIn(pluses))
+        self.step("The slots are summed over the ranks …", down, seconds=1.2, pause=0.6)
+        total = slots(whole, whole, MIDDLE, "sum")
+        self.play(exchange(VGroup(addends, pluses), total), run_time=0.8)
+        self.wait(0.7)
         return total
 
 
