@@ -66,6 +66,17 @@ def test_ones_own_sentence_is_read_by_the_kernel_and_a_bad_one_is_said(lab):
     assert explorer.picture() == picture
 
 
+def test_this_machine_is_measured_by_the_kernel(lab):
+    lab.open("device.ipynb", [NOTEBOOK[0], "model = CostModel(show='seconds')\nmodel", "print(model.words)"])
+    model = lab.widget(1)
+    devices = model.root.get_by_label("Device")
+    others = devices.locator("option").all_inner_texts()
+    assert others[0] != "this machine, measured now"
+    devices.select_option(label="this machine, measured now")
+    wait_until(lambda: "on this machine, measured now" in model.words(), "the two ceilings")
+    assert lab.run(2) == model.words()
+
+
 def test_the_page_asks_nothing_of_the_internet(lab):
     assert lab.page.outside == []
 

@@ -317,6 +317,9 @@ def test_the_deck_that_shows_everything_is_presentable(browser, everything, deck
 def test_every_chapter_is_presentable_and_printable(browser, chapter, out):
     """Seconds for a deck: formulas are set, and every step of it is looked at as a room would see it."""
     deck = slides.build(chapter, out)
+    files = [deck, out / "deck.css", *(out / path for path in slides.media(read(chapter)))]
+    files += [path for path in (out / "vendor").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 6e6
     assert_presentable(browser, chapter, deck)
     assert_printable(browser, deck)
 
