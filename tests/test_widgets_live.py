@@ -125,6 +125,7 @@ def test_the_picture_follows_a_drag(opened, kind, record_property):
     charts = opened.root.locator(".lw-stage svg[style*=resize]")
     assert charts.count()
     for i in range(charts.count()):
+        charts.nth(i).scroll_into_view_if_needed()
         box = charts.nth(i).bounding_box()
         left, right, middle = box["x"] + 80, box["x"] + box["width"] - 30, box["y"] + box["height"] / 2
         opened.page.mouse.move(left, middle)
