@@ -188,7 +188,9 @@ def test_an_end_from_outside_keeps_what_there_is_and_ends_what_runs(tmp_path, ho
         "--out",
         str(out),
     ]
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it may be ignored
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
 
     def waited_for(happens):
         end = time.monotonic() + 60
