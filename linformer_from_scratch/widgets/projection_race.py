@@ -60,8 +60,8 @@ class ProjectionRace(LiveWidget):
     def __init__(self, **start):
         super().__init__(**start)
         looks = {kind: {"line": line, "dashed": kind == BEST} for kind, line in LOOKS.items()}
-        self.facts = {"n": len(stored_tokens()), "dims": [*STORED_DIMS], "names": NAMES, "looks": looks}
-        self.facts = {**self.facts, "random": [*RANDOM], "theorem": THEOREM}
+        known = {"n": len(stored_tokens()), "dims": [*STORED_DIMS], "names": NAMES, "looks": looks}
+        self.facts = known | {"random": [*RANDOM], "theorem": THEOREM}
         self.data = {"errors": packed(torch.stack([all_errors(name) for name in HEADS]))}
 
     @property
