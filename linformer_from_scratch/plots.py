@@ -72,7 +72,8 @@ def heatmaps(
         arrays = {title: np.asarray(array, dtype=float) for title, array in maps.items()}
         largest = max(np.nanmax(array) for array in arrays.values())
         widest = max(array.shape[1] for array in arrays.values()) if numbers else 0
-        figure, axes = _figure(len(arrays), width=max(3.9, 0.6 * widest), height=3.9)
+        side = max(3.9, 0.3 * len(queries or ()))  # so that no label touches the next
+        figure, axes = _figure(len(arrays), width=max(side, 0.6 * widest), height=side)
         for axis, (title, array) in zip(axes, arrays.items(), strict=True):
             axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest")
             axis.set(title=title, xlabel=columns, ylabel=rows, aspect="auto" if stretch else "equal")
@@ -196,7 +197,8 @@ def curves(
         elif axis.dataLim.ymin >= 0:
             axis.set_ylim(bottom=0)
         axis.set(xlabel=x_label, ylabel=y_label, title=title)
-        axis.legend(frameon=False)
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2} if bands else {}
+        axis.legend(frameon=False, **below)  # where there are bands, beneath them
         drawn = ", ".join([*lines, *(f"floor of {name}" for name in floors or {})])
         return _finish(figure, f"{title}. {y_label} against {x_label}: {drawn}.")
 
@@ -284,6 +286,7 @@ def bars(
                 left, heights, width * 0.92, label=name, color=LINES[i], yerr=spread, error_kw=style
             )
             axis.bar_label(drawn, fmt="%.2f", fontsize=10)
+        axis.margins(y=0.12)  # room for the number on the highest
         axis.set_xticks(range(len(labels)), labels)
         axis.set(ylabel=y_label, title=title)
         if len(groups) > 1:  # beneath, where no bar can be

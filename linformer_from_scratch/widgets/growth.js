@@ -53,7 +53,8 @@ function growth(stage, model, { lengths, values }) {
       marks.forEach(([words, at], i) => {
         if (at < lengths[0] || at > lengths.at(-1)) return;
         stroke(group, `M${x(at)},0V${height}`, "key", 1.2, "5 4");
-        write(x(at) + (i ? 4 : -4), -8, words, i ? "start" : "end").style("fill", "var(--key)");
+        const ends = Math.max(x(at) - 4, 7.5 * words.length - margin.left); // no farther left than the chart
+        write(i ? x(at) + 4 : ends, -8, words, i ? "start" : "end").style("fill", "var(--key)");
       });
       stroke(group, `M${x(n)},0V${height}`, "ink", 1.2);
       const widestFirst = [...curves].sort((a, b) => b.width - a.width); // so that all are seen where they meet

@@ -180,8 +180,6 @@ export default widget(({ model, stage }) => {
   };
 });
 
-const signed = (weight) => fixed(weight, 3).replace("-", "−");
-
 /** What a map with these axes sees of a pointer that many maps share: its cell is { query, key, slot }, as far as known. */
 function axesOf(shared, down, across) {
   return {

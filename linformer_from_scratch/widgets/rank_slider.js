@@ -7,8 +7,11 @@ export default widget(({ model, stage }) => {
   const d = data.queries?.shape.at(-1), places = range(1, n).map(String);
   const tokens = () => (["head", "untrained"].includes(model.get("preset")) ? words : places);
   const hover = pointing(), decomposed = remember(), rebuilt = remember();
-  const maps = ["P", "P_r", "P − P_r"].map((title) => heatMap(stage, { title, rows: tokens, hover }));
-  const spectrum = chart(stage, { title: "Singular values σ₁, σ₂, …", width: 58 });
+  const missed = (weight, i, j) =>
+    `“${tokens()[i]}” reads “${tokens()[j]}”: ${signed(Math.abs(weight))} too ${weight < 0 ? "much" : "little"}`;
+  const maps = ["P", "P_r", "P − P_r"].map((title, i) => heatMap(stage, { title, rows: tokens, hover, read: i === 2 ? missed : undefined }));
+  const margin = { top: 54, right: 20, bottom: 44, left: 64 }; // above the bars stands what they are
+  const spectrum = chart(stage, { title: "Singular values σ₁, σ₂, …", width: 58, height: 14.5, margin });
   const text = sentence(stage, { tokens, hover });
   const numbersNow = {};
 
@@ -38,8 +41,8 @@ export default widget(({ model, stage }) => {
       for (const [kept, from, to] of [[true, 0, rank], [false, rank, n]])
         group.append("path").attr("class", kept ? "kept" : "lost").attr("fill", `var(--${kept ? "query" : "key"})`)
           .attr("d", Array.from(sigma.subarray(from, to), (s, i) => `M${x(from + i + 0.6)},${height}V${Math.min(y(s), height - 1)}H${x(from + i + 1.4)}V${height}Z`).join(""));
-      group.append("text").attr("x", width).attr("y", 10).attr("text-anchor", "end").style("fill", "var(--query)").text(`kept: ${rank}`);
-      group.append("text").attr("x", width).attr("y", 28).attr("text-anchor", "end").style("fill", "var(--key)").text(`lost: ${n - rank}; the first is the spectral error`);
+      group.append("text").attr("x", width).attr("y", -30).attr("text-anchor", "end").style("fill", "var(--query)").text(`kept: ${rank}`);
+      group.append("text").attr("x", width).attr("y", -12).attr("text-anchor", "end").style("fill", "var(--key)").text(`lost: ${n - rank}; the first is the spectral error`);
     };
   }
 
@@ -60,6 +63,7 @@ export default widget(({ model, stage }) => {
       slider(model, "rank", { label: "Rank r", values: range(1, n) }),
       slider(model, "temperature", { label: "Temperature", values: range(-10, 10).map((i) => 10 ** (i / 10)), say: (t) => fixed(t, 2) }),
       headGrid(model, {
+        caption: "Layer and head (layers down, heads across; the darker, the higher its stable rank)",
         shade: (layer, head) => stable && Math.min(1, stable[12 * layer + head - 13] / 20),
         say: (layer, head) => stable && `stable rank ${fixed(stable[12 * layer + head - 13], 1)}`,
       }),

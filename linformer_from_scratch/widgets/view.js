@@ -26,6 +26,7 @@ function fixed(x, digits) {
   const rounded = /50{29}$/.test(exact) && /[13579]$/.test(text) ? exact.slice(0, text.length) : text;
   return rounded.replace(/^-(?=[0.]*$)/, "");
 }
+const signed = (x) => fixed(x, 3).replace("-", "−");
 const percent = (x) => `${fixed(100 * x, 0)}%`;
 const thousands = (x) => x.toLocaleString("en-US");
 
@@ -269,13 +270,14 @@ const READABLE = 13; // px of a cell from which on every token is named beside i
  *   pick?: (i: number, j: number) => void, picks?: string, read?: (value: number, i: number, j: number) => string, signed?: boolean}} options
  */
 function heatMap(stage, { title, note = "queries down, keys across", abreast = 3, rows, columns = rows, hover,
-  pick, picks = "takes the row as query", read, signed = false }) {
+  pick, picks = "takes the row as query", read, signed: isSigned = false }) {
   const { element, heading, small } = figure(stage, title, note);
   const canvas = html("canvas", { role: "img", "aria-label": title });
   const overlay = document.createElementNS(SVG, "svg");
   overlay.setAttribute("aria-hidden", "true");
   const frame = html("div", { class: "lw-frame", tabindex: 0, role: "group" }, canvas, overlay);
   frame.dataset.lmSuppressShortcuts = "true";
+  frame.style.cursor = pick ? "pointer" : "crosshair";
   const scale = html("canvas", { "aria-hidden": "true" }), least = html("span"), most = html("span");
   element.append(frame, html("div", { class: "lw-scale" }, least, scale, most));
   const tip = html("div", { class: "lw-tip", hidden: "" });
@@ -342,13 +344,14 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
     tip.hidden = !at || hover.source !== map;
     if (tip.hidden) return;
     const value = map.values[at.i * map.m + at.j], from = rows()[at.i], to = columns()[at.j];
-    tip.replaceChildren(read ? read(value, at.i, at.j) : `“${from}” reads “${to}”: ${fixed(value, 3)}`);
+    tip.replaceChildren(read ? read(value, at.i, at.j) : `“${from}” reads “${to}”: ${signed(value)}`);
     if (!map.named) tip.append(lens(at));
     const left = frame.offsetLeft + (((at.j + 1) * across) / width) * frame.offsetWidth;
     const top = frame.offsetTop + (((at.i + 1) * down) / height) * frame.offsetHeight;
     Object.assign(tip.style, { left: `${left + 10}px`, top: `${top + 10}px` });
-    const over = tip.getBoundingClientRect().right - document.documentElement.clientWidth;
-    if (over > 0) tip.style.left = `${left - over}px`;
+    const widget = frame.closest(".lw"), box = widget.getBoundingClientRect(); // a cell cuts what leaves its widget
+    const over = ((tip.getBoundingClientRect().right - box.right) * widget.offsetWidth) / box.width;
+    if (over > 0) tip.style.left = `${left + 10 - over}px`;
   }
 
   /** The cells around the one that is pointed at, large, with the names of their rows and columns. */
@@ -382,7 +385,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
      * cell: the largest one, em; high: of a map that is not square, em; besides: what stands to the left names the rows.
      */
     show(values, n, m, { limit, theme, query = -1, cell = Infinity, besides = false, marked = {}, high = null,
-      title: now = title, note: below = note, signed: both = signed, square = n === m }) {
+      title: now = title, note: below = note, signed: both = isSigned, square = n === m }) {
       Object.assign(map, { values, n, m, limit, theme, query, besides, marked, signed: both });
       heading.textContent = now;
       small.textContent = below;
@@ -394,6 +397,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       const side = Math.min(clamp((room - GAP * (abreast - 1)) / abreast, LEAST_SIDE, largestSide), cell * longest);
       const wide = Math.min(side * (square ? 1 : clamp(m / n, 0.05, 1)), room);
       map.named = (Math.min(side, room - names) * 16) / longest >= READABLE;
+      element.style.paddingRight = map.named ? "2.5em" : ""; // where the last of the slanted names ends
       const width = map.named ? Math.min(wide, room - names) : wide;
       Object.assign(frame.style, { width: `${width}em`, height: `${square ? width : (high ?? Math.min(side, room))}em` });
       Object.assign(frame.style, map.named ? { marginLeft: besides ? "" : "6.5em", marginTop: "5.5em" } : { marginLeft: "", marginTop: "" });
@@ -603,7 +607,7 @@ function widget(make) {
     const bar = html("div", { class: "lw-bar" },
       html("button", { type: "button", click: pin }, "Pin"), html("button", { type: "button", click: reset }, "Reset"),
       html("button", { type: "button", click: copy }, "Copy state"), note);
-    const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, controls, stage, words, bar, pins);
+    const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, controls, words, stage, bar, pins);
     el.append(root);
     const made = make({ model, stage });
     controls.append(...made.controls.map((control) => control.element).filter((element) => !stage.contains(element)));
@@ -628,6 +632,9 @@ function widget(make) {
       const refusal = model.get("refusal");
       const said = refusal ? { refusal } : made.draw(theme);
       words.classList.toggle("lw-refused", Boolean(said.refusal));
+      stage.classList.toggle("lw-stale", Boolean(said.refusal)); // the picture is that of the last state
+      bar.querySelector("button").disabled = Boolean(said.refusal);
+      if (note.textContent !== stateText(model)) note.textContent = "";
       words.textContent = said.refusal ?? said;
       stage.querySelectorAll("[role=img]").forEach((picture) => picture.setAttribute("aria-describedby", words.id));
       root.pictures += 1;
