@@ -197,8 +197,10 @@ def curves(
         elif axis.dataLim.ymin >= 0:
             axis.set_ylim(bottom=0)
         axis.set(xlabel=x_label, ylabel=y_label, title=title)
-        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 2} if bands else {}
-        axis.legend(frameon=False, **below)  # where there are bands, beneath them
+        if bands:  # beneath, so that it lies on none
+            axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
+        else:
+            axis.legend(frameon=False)
         drawn = ", ".join([*lines, *(f"floor of {name}" for name in floors or {})])
         return _finish(figure, f"{title}. {y_label} against {x_label}: {drawn}.")
 
