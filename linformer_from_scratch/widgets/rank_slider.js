@@ -63,7 +63,7 @@ export default widget(({ model, stage }) => {
       slider(model, "rank", { label: "Rank r", values: range(1, n) }),
       slider(model, "temperature", { label: "Temperature", values: range(-10, 10).map((i) => 10 ** (i / 10)), say: (t) => fixed(t, 2) }),
       headGrid(model, {
-        caption: "Layer and head (layers down, heads across; the darker, the higher its stable rank)",
+        caption: "Layer ↓ and head →; shaded: stable rank",
         shade: (layer, head) => stable && Math.min(1, stable[12 * layer + head - 13] / 20),
         say: (layer, head) => stable && `stable rank ${fixed(stable[12 * layer + head - 13], 1)}`,
       }),
