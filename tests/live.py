@@ -36,14 +36,24 @@ NUMBERS = """root => {
     return found;
 }"""
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-# From the key or the click to the frame that shows what it did, milliseconds.
+# From the key or the click to the frame in which the widget has drawn, milliseconds.
 STOPWATCH = """() => {
     window.moves = [];
-    const watch = (event) => requestAnimationFrame(() => {
-        const channel = new MessageChannel();
-        channel.port1.onmessage = () => window.moves.push(performance.now() - event.timeStamp);
-        channel.port2.postMessage(0);
-    });
+    const root = document.querySelector(".lw");
+    let last = null;
+    const watch = (event) => {
+        const before = root.pictures;
+        const look = () => requestAnimationFrame(() => {
+            const channel = new MessageChannel();
+            channel.port1.onmessage = () => {
+                if (root.pictures > before) window.moves.push(performance.now() - event.timeStamp);
+                else if (event === last) look();
+            };
+            channel.port2.postMessage(0);
+        });
+        last = event;
+        look();
+    };
     for (const kind of ["keydown", "change"]) document.addEventListener(kind, watch, true);
 }"""
 

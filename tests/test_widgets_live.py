@@ -108,10 +108,10 @@ def test_a_key_is_answered_at_once(opened, kind, record_property):
         opened.page.evaluate("() => { moves = [] }")
         there, back = THERE_AND_BACK[control.evaluate("it => it.type")]
         control.focus()
-        for key in 6 * [there] + 6 * [back]:
+        for key in 6 * [there, back]:
             opened.after(lambda key=key: opened.page.keyboard.press(key))
         moves = opened.page.evaluate("moves")
-        assert len(moves) >= 12, name
+        assert len(moves) >= 10, f"{name} draws too late, or not at all"
         median = statistics.median(moves)
         record_property("report", f"{kind.__name__}, {name}: {median:.0f} ms from key to pixels")
         assert median <= LOADED * LIMIT_MS, name
@@ -162,6 +162,23 @@ def test_play_pin_reset_and_copy(opened):
     opened.after(opened.root.get_by_role("button", name="Reset").click)
     assert opened.state() == opening
     assert opened.root.locator(".lw-pinned").count() == 0
+
+
+@pytest.mark.parametrize("kind", [widgets.LengthExplorer])
+def test_a_state_that_cannot_be_drawn_leaves_the_last_picture_grey(opened, kind):
+    pin = opened.root.get_by_role("button", name="Pin")
+    assert opened.root.locator(".lw-stale").count() == 0 and pin.is_enabled()
+    opened.after(lambda: opened.root.get_by_label("Tokens n").press("End"))
+    assert "28 tokens" in opened.words()
+    assert opened.root.locator(".lw-stale").count() == 1 and pin.is_disabled()
+
+
+@pytest.mark.parametrize("kind", [widgets.RankSlider])
+def test_a_tip_stays_within_its_widget(opened, kind):
+    last = opened.root.locator(".lw-frame").last
+    last.hover(position={"x": last.bounding_box()["width"] - 5, "y": 40})
+    tip, root = opened.root.locator(".lw-tip:not([hidden])").bounding_box(), opened.root.bounding_box()
+    assert tip["x"] + tip["width"] <= root["x"] + root["width"] + 1
 
 
 def test_an_exported_notebook_lives(browser, tmp_path):

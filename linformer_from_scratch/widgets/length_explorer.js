@@ -32,7 +32,7 @@ export default widget(({ model, stage }) => {
   const matrix = heatMap(parts[1].column, {
     title: "E", abreast: 1, signed: true, rows: () => range(1, slots).map((slot) => `slot ${slot}`), columns: () => places,
     read: (weight, slot, token) => `slot ${slot + 1} ${token < model.get("n") ? "takes" : "would take"} `
-      + `${fixed(weight, 3).replace("-", "−")} of token ${token + 1}`,
+      + `${signed(weight)} of token ${token + 1}`,
   });
   const cover = html("div", { class: "lw-unused" });
   matrix.canvas.after(cover);
