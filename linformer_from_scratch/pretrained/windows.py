@@ -1,0 +1,75 @@
+"""Linformer with an E for every length: windows of a text, its first and last token alone (chapter 12).
+
+An E that is fitted at fixed positions knows one length. This one is a function of n, and has nothing to fit:
+slot 0 is [CLS], the last slot [SEP], and proj_dim - 2 windows share what stands between. Many heads rest on
+those two tokens, whose values are short; a mean over neighbours would bury them.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from linformer_from_scratch.heads import AttentionLayer, split_heads
+from linformer_from_scratch.linformer import real_tokens
+
+FEWEST = 3  # slots: the first token, a window, the last token
+
+
+def windows(lengths: Tensor, proj_dim: int, n: int) -> Tensor:
+    """E of each text: row i is the mean of window i; a text of at most proj_dim tokens has a slot for each.
+
+    Token t of a text of m > proj_dim tokens is in window ⌊(t - 1) (proj_dim - 2) / (m - 2)⌋ + 1. Rows of slots
+    without a token, and columns of padding, are zero.
+
+    Shape: lengths (batch,) of integers, n: padded length -> (batch, proj_dim, n)
+    """
+    token, length = torch.arange(n, device=lengths.device), lengths[:, None]
+    shared = (token - 1) * (proj_dim - 2) // (length - 2).clamp(min=1) + 1
+    slot = torch.where(length > proj_dim, shared, token).masked_fill(token >= length, -1)  # (batch, n)
+    members = (slot[:, None] == torch.arange(proj_dim, device=lengths.device)[:, None]).float()
+    return members / members.sum(dim=-1, keepdim=True).clamp(min=1)
+
+
+class WindowAttention(AttentionLayer):
+    """Linformer's attention with E = F = `windows` of each text: O(n · proj_dim), nothing to fit.
+
+    head_i = softmax(Q_i (E K_i)ᵀ / √d_head) E V_i          Wang et al. 2020, section 4, with E a function of n
+
+    Args:
+        d_model, num_heads: as MultiHeadAttention.
+        proj_dim: slots, the paper's k.
+
+    Shape: x (batch, n, d_model), padding_mask (batch, n), True = a real token; real tokens come first
+        -> (batch, n, d_model)
+    Raises: ValueError as AttentionLayer, or if proj_dim is below 3.
+    A text of at most proj_dim tokens gets exact attention. Padding changes nothing.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, proj_dim: int):
+        super().__init__(d_model, num_heads)
+        if proj_dim < FEWEST:
+            raise ValueError(f"proj_dim is {proj_dim}, expected at least {FEWEST}: first, last, and between")
+        self.proj_dim = proj_dim
+
+    def project(self, x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (batch, num_heads, n, d_head); keys and values (batch, num_heads, proj_dim, d_head)."""
+        E = windows(lengths_of(x, padding_mask), self.proj_dim, x.size(1)).to(x.dtype)
+        x = real_tokens(x, padding_mask)
+        slots = E @ x  # (E X) W = E (X W): one product serves keys and values of all heads
+        q, k, v = self.query(x), self.key(slots), self.value(slots)
+        return split_heads(q, self.num_heads), split_heads(k, self.num_heads), split_heads(v, self.num_heads)
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Every query reads every slot that holds a token."""
+        lengths = lengths_of(q.transpose(1, 2), padding_mask)
+        if lengths.min() >= self.proj_dim:
+            return functional.scaled_dot_product_attention(q, k, v)
+        filled = torch.arange(self.proj_dim, device=q.device) < lengths[:, None]
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=filled[:, None, None])
+
+
+def lengths_of(x: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """How many real tokens each text has. Shape: x (batch, n, …) -> (batch,)"""
+    if padding_mask is None:
+        return torch.full((x.size(0),), x.size(1), device=x.device)
+    return padding_mask.sum(dim=1)
