@@ -124,7 +124,11 @@ class DistillationLoss:
         """The loss of one batch."""
         with torch.no_grad():
             wanted = self.teacher.hidden(ids)
-        pairs = zip(model.hidden(ids), wanted, strict=True)
+        return self.compare(model.hidden(ids), wanted)
+
+    def compare(self, found: list[Tensor], wanted: list[Tensor]) -> Tensor:
+        """The loss, from what the blocks of both say."""
+        pairs = zip(found, wanted, strict=True)
         errors = [(x - y).square().sum() / y.square().sum() for x, y in pairs]
         return sum(errors, start=torch.zeros(())) / len(errors)
 

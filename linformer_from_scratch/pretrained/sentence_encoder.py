@@ -1,6 +1,6 @@
 """The pretrained encoder with Linformer inside, and what to compare it with: the capstone of chapter 12."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from safetensors.torch import load_file
 from torch import Tensor
@@ -12,6 +12,7 @@ from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS, NUM_HEADS, NUM_LAYERS
+from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, Projection
 
 FITTED = DATA  # minilm_linformer_k128.safetensors and its model card
@@ -50,6 +51,15 @@ def best_rank_encoder(rank: int) -> SentenceEncoder:
 def linformer_encoder(make: Callable[[], Projection]) -> SentenceEncoder:
     """Linformer in every layer; `make` gives each E and each F, twelve in all."""
     return SentenceEncoder(LinformerAttention(D_MODEL, NUM_HEADS, make(), make()) for _ in range(NUM_LAYERS))
+
+
+def window_encoder(proj_dim: int, exact: Collection[int] = ()) -> SentenceEncoder:
+    """Linformer with windows of each text's length, but exact attention in some layers, counted from 0."""
+    sizes = D_MODEL, NUM_HEADS
+    return SentenceEncoder(
+        MultiHeadAttention(*sizes) if i in exact else WindowAttention(*sizes, proj_dim)
+        for i in range(NUM_LAYERS)
+    )
 
 
 def fitted_encoder(proj_dim: int = 128) -> SentenceEncoder:

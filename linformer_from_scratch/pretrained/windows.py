@@ -18,8 +18,8 @@ FEWEST = 3  # slots: the first token, a window, the last token
 def windows(lengths: Tensor, proj_dim: int, n: int) -> Tensor:
     """E of each text: row i is the mean of window i; a text of at most proj_dim tokens has a slot for each.
 
-    Token t of a text of m > proj_dim tokens is in window ⌊(t - 1) (proj_dim - 2) / (m - 2)⌋ + 1. Rows of slots
-    without a token, and columns of padding, are zero.
+    Token t of a text of m > proj_dim tokens is in window ⌊(t - 1) (proj_dim - 2) / (m - 2)⌋ + 1. Rows of
+    slots without a token, and columns of padding, are zero.
 
     Shape: lengths (batch,) of integers, n: padded length -> (batch, proj_dim, n)
     """
@@ -33,7 +33,7 @@ def windows(lengths: Tensor, proj_dim: int, n: int) -> Tensor:
 class WindowAttention(AttentionLayer):
     """Linformer's attention with E = F = `windows` of each text: O(n · proj_dim), nothing to fit.
 
-    head_i = softmax(Q_i (E K_i)ᵀ / √d_head) E V_i          Wang et al. 2020, section 4, with E a function of n
+    head_i = softmax(Q_i (E K_i)ᵀ / √d_head) E V_i          Wang et al. 2020, section 4; E a function of n
 
     Args:
         d_model, num_heads: as MultiHeadAttention.

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from linformer_from_scratch.course.experiments import capstone, efficient, recall, training, writing
+from linformer_from_scratch.course.experiments import capstone, efficient, lengths, recall, training, writing
 from linformer_from_scratch.course.experiments.experiment import Experiment
 
-DECLARED = (training, efficient, recall, writing, capstone)
+DECLARED = (training, efficient, recall, writing, capstone, lengths)
 EXPERIMENTS = {experiment.name: experiment for module in DECLARED for experiment in module.EXPERIMENTS}
 
 

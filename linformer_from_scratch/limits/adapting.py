@@ -1,0 +1,93 @@
+"""Fit an encoder to what the exact one says of texts of every length (chapter 12).
+
+Small changes of all weights (low_rank_updates.py), learned on stretches of real text of any length.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.limits.capstone import DistillationLoss
+from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_LAYERS, tokenize
+from linformer_from_scratch.pretrained.low_rank_updates import add_updates
+from linformer_from_scratch.pretrained.network import SentenceEncoder, pool
+from linformer_from_scratch.training import Config, Trainer
+
+TOKENS = 2048  # in an update
+WHOLE = 0.3  # share of updates with texts of the greatest length, the others have any
+
+
+class Crops:
+    """Stretches of documents, [CLS] before and [SEP] after: batches for the Trainer.
+
+    All texts of a batch have one length, drawn for the batch; together they have about TOKENS tokens.
+
+    Args: texts: the documents. shortest, longest: in tokens, the two marks among them.
+    Raises: ValueError if no document is long enough.
+    """
+
+    def __init__(self, texts: Iterable[str], shortest: int, longest: int = MAX_TOKENS):
+        self.shortest, self.longest = shortest, longest
+        found = [tokenize(text, max_tokens=None) for text in texts]
+        self.first, self.last = found[0][:1], found[0][-1:]
+        self.bodies = [ids[1:-1] for ids in found]
+        if max(map(len, self.bodies)) < longest - 2:
+            raise ValueError(f"no document has {longest} tokens, the longest has {max(map(len, found))}")
+
+    def __call__(self, step: int) -> tuple[Tensor]:
+        """The batch of one update: ids (texts, n), the same for the same step."""
+        random = torch.Generator().manual_seed(step)
+        whole = torch.rand((), generator=random) < WHOLE
+        drawn = torch.randint(self.shortest, self.longest + 1, (), generator=random)
+        n = self.longest if whole else int(drawn)
+        return (torch.stack([self._stretch(n, random) for _ in range(max(1, TOKENS // n))]),)
+
+    def _stretch(self, n: int, random: torch.Generator) -> Tensor:
+        """n tokens from anywhere: every place of every document is as likely."""
+        places = torch.tensor([max(0, len(body) - (n - 2) + 1) for body in self.bodies])
+        body = self.bodies[torch.multinomial(places.float(), 1, generator=random)]
+        start = int(torch.randint(len(body) - (n - 2) + 1, (), generator=random))
+        return torch.cat([self.first, body[start : start + n - 2], self.last])
+
+
+class VectorLoss(DistillationLoss):
+    """What DistillationLoss asks of blocks, and of texts' vectors: 1 - their mean cosine to the teacher's.
+
+    Args:
+        teacher: the exact model.
+        blocks: those that are compared, counted from 0; by default all.
+
+    Shape: ids (batch, n) -> ()
+    """
+
+    def __init__(self, teacher: SentenceEncoder, blocks: Sequence[int] = range(NUM_LAYERS)):
+        super().__init__(teacher)
+        self.blocks = blocks
+
+    def compare(self, found: list[Tensor], wanted: list[Tensor]) -> Tensor:
+        """The two terms, from what the blocks of both say."""
+        found, wanted = ([hidden[i].float() for i in self.blocks] for hidden in (found, wanted))
+        cosine = (pool(found[-1]) * pool(wanted[-1])).sum(dim=-1).mean()
+        return super().compare(found, wanted) + 1 - cosine
+
+
+def adapt(
+    model: SentenceEncoder,
+    loss: VectorLoss,
+    crops: Crops,
+    rank: int,
+    config: Config,
+    folder: str | Path | None = None,
+) -> list[float]:
+    """Make a model say what its teacher says by updates of a rank; every loss on the way.
+
+    It computes in bfloat16 where PyTorch holds that safe; what is learned is float32. With a folder a run
+    that was stopped goes on where it was.
+    """
+    torch.manual_seed(config.seed)
+    add_updates(model, rank)
+    trainer = Trainer(model, loss, crops, config, folder=folder, autocast=True)
+    loss.teacher.to(trainer.device)
+    return [record["loss"] for record in trainer.train()]

@@ -1,0 +1,65 @@
+"""Fit a trained network by small changes: W + B A, whose rank is that of B and A (Hu et al. 2021, LoRA).
+
+The pretrained W stays as it is; B and A are what is learned and kept, 2 · d · rank numbers in place of d².
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+
+class LowRankUpdate(nn.Module):
+    """W + B A. B begins as zeros, so W begins as it was (Hu et al. 2021, arXiv 2106.09685, section 4.1).
+
+    Args: d_out, d_in: shape of W. rank: of the change.
+    Shape: W (d_out, d_in) -> as W
+    """
+
+    def __init__(self, d_out: int, d_in: int, rank: int):
+        super().__init__()
+        self.A = nn.Parameter(torch.randn(rank, d_in) / math.sqrt(d_in))
+        self.B = nn.Parameter(torch.zeros(d_out, rank))
+
+    def forward(self, weight: Tensor) -> Tensor:
+        """The weight that the layer computes with."""
+        return weight + self.B @ self.A
+
+
+def add_updates(model: nn.Module, rank: int) -> list[nn.Parameter]:
+    """Give every linear layer a LowRankUpdate; what is to be learned: those, all biases, all LayerNorms.
+
+    Everything else is frozen. The model computes what it did before.
+    """
+    model.requires_grad_(False)
+    for module in list(model.modules()):
+        if isinstance(module, nn.Linear):
+            update = LowRankUpdate(module.out_features, module.in_features, rank)
+            parametrize.register_parametrization(module, "weight", update)
+            if module.bias is not None:
+                module.bias.requires_grad_(True)
+        elif isinstance(module, nn.LayerNorm):
+            module.requires_grad_(True)
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def learned(model: nn.Module) -> dict[str, Tensor]:
+    """What add_updates lets learn, by name: the file of a fitted model holds this and no more."""
+    return {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
+
+
+def load_updates(model: nn.Module, rank: int, found: dict[str, Tensor]) -> None:
+    """Change a model's weights by what was learned of one like it: W becomes W + B A, and stays a matrix.
+
+    Raises: ValueError if `found` is not what `learned` gives of such a model.
+    """
+    add_updates(model, rank)
+    expected = {name: tensor.shape for name, tensor in learned(model).items()}
+    if {name: tensor.shape for name, tensor in found.items()} != expected:
+        raise ValueError(f"got {len(found)} tensors, expected the {len(expected)} of updates of rank {rank}")
+    model.load_state_dict({name: tensor.float() for name, tensor in found.items()}, strict=False)
+    for module in list(model.modules()):
+        if parametrize.is_parametrized(module):
+            parametrize.remove_parametrizations(module, "weight")
+    model.requires_grad_(True)
