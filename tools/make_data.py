@@ -20,13 +20,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.course.experiments import lengths
 from linformer_from_scratch.course.experiments.capstone import fitted_projections
-from linformer_from_scratch.course.files import DATA
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.data.text import DOCSTRINGS, SHIPPED
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.pretrained import (
-    MAX_TOKENS,
     SENTENCES,
     STORED_DIMS,
     STORED_HEADS,
@@ -34,7 +33,9 @@ from linformer_from_scratch.pretrained import (
     encode,
     tokenize,
 )
+from linformer_from_scratch.pretrained.lengthwise import Layout, write_layout
 from linformer_from_scratch.pretrained.maps import MAPS_FILE
+from linformer_from_scratch.pretrained.sentence_encoder import FITTED, FIXED, FIXED_DIM
 from linformer_from_scratch.pretrained.stored import HEADS_FILE
 from linformer_from_scratch.pretrained.tokens import vocabulary
 from linformer_from_scratch.pretrained.weights import SHA256
@@ -42,7 +43,6 @@ from linformer_from_scratch.projections import MeanPooling
 
 SHORTEST, LEAST = 30, 300  # characters of a docstring, and of a module's docstrings together
 NOT_LIBRARY = {"site-packages", "test", "tests", "idle_test", "pydoc_data"}  # folders left out
-FITTED_DIM = 128  # slots of the fitted encoder's E and F
 SHOWN, TOKENS, STRIDE = "assignment", 128, 900  # the text of the stored heads; tokens, and characters between
 
 
@@ -119,10 +119,14 @@ def make_heads() -> None:
 
 
 def make_fitted() -> None:
-    """Write the E and F of 128 slots that chapter 12 fits, in half precision; fit them if that is undone."""
-    found = {name: tensor.half() for name, tensor in fitted_projections(FITTED_DIM).items()}
-    about = {"model": "all-MiniLM-L6-v2", "seq_len": str(MAX_TOKENS), "proj_dim": str(FITTED_DIM)}
-    save_file(found, DATA / f"minilm_linformer_k{FITTED_DIM}.safetensors", metadata=about)
+    """Write what chapter 12 fits, in half precision, and fit it if that is undone.
+
+    That is E and F at fixed places, and the encoder for texts of every length: its updates, and its layout.
+    """
+    save_file({name: tensor.half() for name, tensor in fitted_projections(FIXED_DIM).items()}, FIXED)
+    path = FITTED / f"minilm_linformer_k{lengths.PROJ_DIM}.safetensors"
+    save_file({name: tensor.half() for name, tensor in lengths.updates(lengths.KEEPER).items()}, path)
+    write_layout(Layout(lengths.PROJ_DIM, (lengths.LAST,), lengths.crossover()), path.with_suffix(".json"))
 
 
 def cut(text: str) -> Tensor:

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
 from linformer_from_scratch.pretrained.sentence_encoder import SentenceEncoder
+from linformer_from_scratch.pretrained.texts import chunks
 from linformer_from_scratch.projections import LearnedProjection
 from linformer_from_scratch.training import Config, Trainer
 from linformer_from_scratch.training.modes import evaluating
@@ -77,10 +78,7 @@ class ChunkEncoder(nn.Module):
 
     def embed(self, ids: Tensor) -> Tensor:
         """Unit vectors of texts. Shape: ids (batch, n), [CLS] and [SEP] among them -> (batch, 384)"""
-        first, body, last = ids[:, :1], ids[:, 1:-1], ids[:, -1:]
-        count = -(-body.size(1) // self.chunk)
-        chunks = [torch.cat([first, part, last], dim=1) for part in body.tensor_split(count, dim=1)]
-        vectors = torch.stack([self.encoder.embed(chunk) for chunk in chunks])
+        vectors = torch.stack([self.encoder.embed(chunk) for chunk in chunks(ids, self.chunk)])
         return functional.normalize(vectors.mean(dim=0), dim=-1)
 
 

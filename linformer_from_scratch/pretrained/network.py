@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from linformer_from_scratch.encoder import Block
 from linformer_from_scratch.heads import AttentionLayer
+from linformer_from_scratch.pretrained.texts import TextEncoder
 from linformer_from_scratch.pretrained.weights import (
     D_MODEL,
     MAX_TOKENS,
@@ -33,7 +34,7 @@ BLOCK = {  # our names of its parts, and BERT's
 }
 
 
-class SentenceEncoder(nn.Module):
+class SentenceEncoder(TextEncoder):
     """all-MiniLM-L6-v2 around six attention layers, with its pretrained weights in all of them.
 
     Args:
@@ -43,7 +44,8 @@ class SentenceEncoder(nn.Module):
             pretrained ones.
 
     Shape: ids (batch, n) with n <= 512, padding_mask (batch, n), True = a real token -> (batch, n, 384)
-    Raises: ValueError if there are more than 512 tokens or not six layers; as model_weights.
+    Raises: ValueError if ids are no (batch, n) of integers, if there are more than 512 tokens or not six
+        layers; as model_weights.
     """
 
     segment: Tensor
@@ -76,6 +78,7 @@ class SentenceEncoder(nn.Module):
 
     def hidden(self, ids: Tensor, padding_mask: Tensor | None = None) -> list[Tensor]:
         """The vectors after every block, six of (batch, n, 384)."""
+        check_ids(ids)
         n = ids.size(-1)
         if n > MAX_TOKENS:
             raise ValueError(f"input has {n} tokens; the encoder has positions for {MAX_TOKENS}")
@@ -89,6 +92,14 @@ class SentenceEncoder(nn.Module):
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """A unit vector a text: the mean over its real tokens, scaled to length one. Shape: (batch, 384)."""
         return pool(self(ids, padding_mask), padding_mask)
+
+
+def check_ids(ids: Tensor) -> None:
+    """Raise ValueError unless this is a batch of ids."""
+    if not isinstance(ids, Tensor):
+        raise ValueError(f"expected ids (batch, n), got {type(ids).__name__}; `encode` takes texts")
+    if ids.dim() != 2 or ids.is_floating_point():
+        raise ValueError(f"ids are {ids.dtype} {tuple(ids.shape)}, expected integers (batch, n)")
 
 
 def pool(hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
@@ -106,7 +117,7 @@ def renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {
         "tokens.weight": weights["embeddings.word_embeddings.weight"],
         "positions.weight": weights["embeddings.position_embeddings.weight"],
-        "segment": weights["embeddings.token_type_embeddings.weight"][0],
+        "segment": weights["embeddings.token_type_embeddings.weight"][0].clone(),  # a tensor of its own
         **{
             f"{ours}.{kind}": weights[f"{berts}.{kind}"]
             for ours, berts in parts.items()

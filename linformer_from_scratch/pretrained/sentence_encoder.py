@@ -1,6 +1,6 @@
 """The pretrained encoder with Linformer inside, and what to compare it with: the capstone of chapter 12."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from safetensors.torch import load_file
 from torch import Tensor
@@ -10,12 +10,15 @@ from linformer_from_scratch.course.files import DATA
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained.lengthwise import LengthwiseEncoder, read_layout
+from linformer_from_scratch.pretrained.low_rank_updates import load_updates
 from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS, NUM_HEADS, NUM_LAYERS
-from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, Projection
 
-FITTED = DATA  # minilm_linformer_k128.safetensors and its model card
+FITTED = DATA  # minilm_linformer_k128: what was fitted (.safetensors), layout (.json), model card (.md)
+RANK = 16  # of the updates that were fitted
+FIXED, FIXED_DIM = DATA / "minilm_fixed_k128.safetensors", 128
 
 
 class BestRankAttention(MultiHeadAttention):
@@ -53,33 +56,37 @@ def linformer_encoder(make: Callable[[], Projection]) -> SentenceEncoder:
     return SentenceEncoder(LinformerAttention(D_MODEL, NUM_HEADS, make(), make()) for _ in range(NUM_LAYERS))
 
 
-def window_encoder(proj_dim: int, exact: Collection[int] = ()) -> SentenceEncoder:
-    """Linformer with windows of each text's length, but exact attention in some layers, counted from 0."""
-    sizes = D_MODEL, NUM_HEADS
-    return SentenceEncoder(
-        MultiHeadAttention(*sizes) if i in exact else WindowAttention(*sizes, proj_dim)
-        for i in range(NUM_LAYERS)
-    )
+def fixed_encoder() -> SentenceEncoder:
+    """Linformer in every layer with E and F of 128 slots, fitted at fixed places of 512 tokens (chapter 12).
+
+    All other weights are the pretrained ones. Shorter texts meet the first columns only, and lose more; what
+    is made for use is fitted_encoder.
+
+    Raises: ValueError if the file does not hold them; as model_weights.
+    """
+    model = linformer_encoder(lambda: LearnedProjection(MAX_TOKENS, FIXED_DIM))
+    expected = projections(model)
+    found = {name: tensor.float() for name, tensor in load_file(FIXED).items()}
+    if {name: t.shape for name, t in found.items()} != {name: t.shape for name, t in expected.items()}:
+        raise ValueError(f"{FIXED.name} does not hold {len(expected)} matrices {FIXED_DIM} × {MAX_TOKENS}")
+    model.load_state_dict(found, strict=False)
+    return model
 
 
-def fitted_encoder(proj_dim: int = 128) -> SentenceEncoder:
-    """Linformer in every layer with E and F as chapter 12 fitted them; minilm_linformer_k128.md says how.
+def fitted_encoder(proj_dim: int = 128) -> LengthwiseEncoder:
+    """Texts to vectors, long ones through 128 slots: what chapter 12 fitted on texts of every length.
 
-    All other weights are the pretrained ones. Made for 512 tokens: shorter texts lose more (chapter 12).
+    Its model card, minilm_linformer_k128.md, says what it keeps and what it takes, by length.
 
-    Raises: ValueError if no E and F of that size come with the course, or the file does not hold them.
+    Raises: ValueError if no encoder of that size comes with the course; as load_updates and model_weights.
     """
     path = FITTED / f"minilm_linformer_k{proj_dim}.safetensors"
     if not path.exists():
         sizes = sorted(int(p.stem.rpartition("k")[2]) for p in FITTED.glob("minilm_linformer_k*.safetensors"))
-        raise ValueError(f"no fitted E and F of k={proj_dim} come with the course, only of k in {sizes}")
-    model = linformer_encoder(lambda: LearnedProjection(MAX_TOKENS, proj_dim))
-    expected = projections(model)
-    found = {name: tensor.float() for name, tensor in load_file(path).items()}
-    if {name: t.shape for name, t in found.items()} != {name: t.shape for name, t in expected.items()}:
-        raise ValueError(f"{path.name} does not hold {len(expected)} matrices {proj_dim} × {MAX_TOKENS}")
-    model.load_state_dict(found, strict=False)
-    return model
+        raise ValueError(f"no fitted encoder of k={proj_dim} comes with the course, only of k in {sizes}")
+    encoder = LengthwiseEncoder(read_layout(path.with_suffix(".json")))
+    load_updates(encoder.linformer, RANK, load_file(path))
+    return encoder.eval()
 
 
 def projections(model: SentenceEncoder) -> dict[str, Tensor]:

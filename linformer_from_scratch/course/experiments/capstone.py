@@ -111,7 +111,7 @@ WAYS: dict[str, tuple[Callable[[int], dict], tuple[int, ...]]] = {  # and the va
     "chunks": (lambda k: texts().judge(ChunkEncoder(texts().teacher, k)), (CHUNK,)),
     "mean pooling": (lambda k: texts().judge(pooled(k)), WIDTHS),
     "E and F": (fit_projections, WIDTHS),
-    "E and F, as shipped": (lambda k: texts().judge(sentence_encoder.fitted_encoder(k)), (128,)),
+    "E and F, as shipped": (lambda k: texts().judge(sentence_encoder.fixed_encoder()), (128,)),
     "best rank": (lambda k: texts().judge(sentence_encoder.best_rank_encoder(k)), (32, 128)),
     "E and F, then all": (fit_all, WIDTHS),
     "mean pooling, all": (fit_pooled, (128,)),

@@ -1,0 +1,128 @@
+"""A sentence encoder that reads short texts exactly and long ones through Linformer's slots (chapter 12)."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors.torch import load_model, save_model
+from torch import Tensor
+
+from linformer_from_scratch.course.files import atomic_write
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained.network import SentenceEncoder, check_ids
+from linformer_from_scratch.pretrained.texts import TextEncoder
+from linformer_from_scratch.pretrained.weights import D_MODEL, NUM_HEADS, NUM_LAYERS
+from linformer_from_scratch.pretrained.windows import WindowAttention, lengths_of
+
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+BASE = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+class Layout(NamedTuple):
+    """What an encoder is, beside its weights.
+
+    proj_dim: slots of its Linformer layers.
+    exact_layers: those that keep exact attention, counted from 0.
+    crossover: tokens from which on a text goes through Linformer.
+    """
+
+    proj_dim: int
+    exact_layers: tuple[int, ...]
+    crossover: int
+
+
+def window_encoder(proj_dim: int, exact_layers: tuple[int, ...] = ()) -> SentenceEncoder:
+    """Linformer with windows of each text's length, and exact attention in some layers, counted from 0.
+
+    Raises: ValueError if there is no such layer; as WindowAttention and SentenceEncoder.
+    """
+    strange = set(exact_layers) - set(range(NUM_LAYERS))
+    if strange:
+        raise ValueError(f"exact_layers holds {min(strange)}, expected layers from 0 to {NUM_LAYERS - 1}")
+    sizes = D_MODEL, NUM_HEADS
+    return SentenceEncoder(
+        MultiHeadAttention(*sizes) if i in exact_layers else WindowAttention(*sizes, proj_dim)
+        for i in range(NUM_LAYERS)
+    )
+
+
+class LengthwiseEncoder(TextEncoder):
+    """Exact attention for texts below the crossover, Linformer's slots from there on.
+
+    Args:
+        layout: see Layout. exact, linformer: the two networks, by default with the pretrained weights.
+
+    Shape of embed: ids (batch, n) with n <= 512, padding_mask (batch, n), True = a real token -> (batch, 384)
+    Raises: ValueError as SentenceEncoder, or if the crossover is below proj_dim: such texts have empty slots.
+    A text's vector does not depend on what else is in its batch.
+    """
+
+    def __init__(
+        self, layout: Layout, exact: SentenceEncoder | None = None, linformer: SentenceEncoder | None = None
+    ):
+        super().__init__()
+        if layout.crossover < layout.proj_dim:
+            raise ValueError(f"crossover is {layout.crossover}, expected at least proj_dim={layout.proj_dim}")
+        self.layout = layout
+        self.exact = exact or window_encoder(layout.proj_dim, tuple(range(NUM_LAYERS)))
+        self.linformer = linformer or window_encoder(layout.proj_dim, layout.exact_layers)
+        self.linformer.tokens, self.linformer.positions = self.exact.tokens, self.exact.positions
+
+    def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """A unit vector a text, each by the network of its length. Shape: (batch, 384)."""
+        check_ids(ids)
+        lengths = lengths_of(ids, padding_mask)
+        long = lengths >= self.layout.crossover
+        if long.all() or not long.any():
+            return (self.linformer if long.any() else self.exact).embed(ids, padding_mask)
+        assert padding_mask is not None  # or all texts had one length
+        vectors = torch.empty(len(ids), D_MODEL, device=ids.device, dtype=self.exact.tokens.weight.dtype)
+        for network, rows in ((self.exact, ~long), (self.linformer, long)):
+            n = int(lengths[rows].max())
+            vectors[rows] = network.embed(ids[rows, :n], padding_mask[rows, :n])
+        return vectors
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the weights (safetensors) and the layout (JSON) into a folder, which is made if need be."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_model(self, str(folder / WEIGHTS))
+        write_layout(self.layout, folder / CONFIG)
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path) -> "LengthwiseEncoder":
+        """The encoder that save_pretrained wrote into a folder.
+
+        Raises: FileNotFoundError if a file is missing there, ValueError if one is not what was written; as
+            SentenceEncoder.
+        """
+        folder = Path(folder)
+        for name in (CONFIG, WEIGHTS):
+            if not (folder / name).is_file():
+                raise FileNotFoundError(f"{folder} holds no {name}, expected what save_pretrained wrote")
+        encoder = cls(read_layout(folder / CONFIG))
+        try:
+            load_model(encoder, str(folder / WEIGHTS))
+        except Exception as error:  # safetensors has its own, PyTorch RuntimeError
+            why = " ".join(str(error).split())[:200]
+            raise ValueError(f"{folder / WEIGHTS} does not hold this encoder's weights: {why}") from None
+        return encoder.eval()
+
+
+def write_layout(layout: Layout, path: Path) -> None:
+    """Write a layout as JSON, with the name of the model whose weights it changes."""
+    atomic_write(path, json.dumps({"base_model": BASE, **layout._asdict()}, indent=2) + "\n")
+
+
+def read_layout(path: Path) -> Layout:
+    """The layout that a JSON file holds.
+
+    Raises: ValueError if it holds another thing.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Layout(found["proj_dim"], tuple(found["exact_layers"]), found["crossover"])
+    except (ValueError, KeyError, TypeError) as error:
+        expected = ", ".join(Layout._fields)
+        raise ValueError(f"{path} is no layout: {error!r}; expected JSON with {expected}") from None

@@ -1,0 +1,122 @@
+"""lengthwise.py: exact attention for short texts, Linformer for long ones, in a folder and back."""
+
+import json
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from linformer_from_scratch.pretrained import lengthwise, low_rank_updates, sentence_encoder, tokenize
+from linformer_from_scratch.pretrained.lengthwise import Layout, LengthwiseEncoder, window_encoder
+from linformer_from_scratch.pretrained.windows import WindowAttention
+
+SAME = {"atol": 1e-6, "rtol": 0}
+LAYOUT = Layout(proj_dim=8, exact_layers=(5,), crossover=12)
+SHORT, LONG = "Rates rose again today.", "The bank raised its rates because it expected inflation to rise, twice."
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    torch.manual_seed(0)
+    found = LengthwiseEncoder(LAYOUT)
+    with torch.no_grad():
+        for parameter in found.linformer.blocks.parameters():
+            parameter.mul_(1.01)  # other weights than the exact network's
+    return found.eval()
+
+
+@torch.no_grad()
+def test_every_text_goes_through_the_network_of_its_length(encoder):
+    exact = sentence_encoder.full_encoder()
+    short, long = tokenize(SHORT)[None], tokenize(LONG)[None]
+    assert short.size(1) < 12 <= long.size(1)
+    assert_close(encoder.embed(short), exact.embed(short), **SAME)
+    assert_close(encoder.embed(long), encoder.linformer.embed(long), **SAME)
+    assert (encoder.embed(long) - exact.embed(long)).abs().max() > 1e-3
+    at = tokenize("Rates rose again today and the day before.")[None]
+    assert at.size(1) == 11
+    assert_close(encoder.embed(at), exact.embed(at), **SAME)
+    at = tokenize("Rates rose again today and the day before that.")[None]
+    assert_close(encoder.embed(at), encoder.linformer.embed(at), **SAME)
+
+
+def test_a_vector_does_not_depend_on_what_else_is_in_the_batch(encoder):
+    texts = [SHORT, LONG, "x", LONG + " And so it did."]
+    together = encoder.encode(texts)
+    for text, vector in zip(texts, together, strict=True):
+        assert_close(vector, encoder.encode(text), **SAME)
+
+
+def test_layers_are_what_the_layout_says():
+    kinds = [type(block.attention).__name__ for block in window_encoder(8, (0, 5)).blocks]
+    assert kinds == ["MultiHeadAttention", *4 * ["WindowAttention"], "MultiHeadAttention"]
+    layers = [block.attention for block in window_encoder(8).blocks]
+    assert all(isinstance(layer, WindowAttention) and layer.proj_dim == 8 for layer in layers)
+    with pytest.raises(ValueError, match="exact_layers holds 6, expected layers from 0 to 5"):
+        window_encoder(8, (1, 6))
+
+
+def test_a_crossover_that_leaves_slots_empty_is_refused():
+    with pytest.raises(ValueError, match="crossover is 7, expected at least proj_dim=8"):
+        LengthwiseEncoder(Layout(8, (), 7))
+
+
+def test_an_encoder_comes_back_from_its_folder(encoder, tmp_path):
+    encoder.save_pretrained(tmp_path / "new" / "folder")
+    found = LengthwiseEncoder.from_pretrained(tmp_path / "new" / "folder")
+    assert found.layout == LAYOUT and not found.training
+    assert_close(found.encode([SHORT, LONG]), encoder.encode([SHORT, LONG]))
+    assert found.linformer.tokens is found.exact.tokens
+    about = json.loads((tmp_path / "new" / "folder" / "config.json").read_text())
+    assert about["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
+    encoder.save_pretrained(tmp_path / "new" / "folder")  # again
+
+
+def test_a_folder_that_holds_something_else_is_refused(encoder, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no config\.json, expected what save_pretrained wrote"):
+        LengthwiseEncoder.from_pretrained(tmp_path)
+    encoder.save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"proj_dim": 8}')
+    with pytest.raises(ValueError, match=r"config\.json is no layout: .*expected JSON with proj_dim, exact_"):
+        LengthwiseEncoder.from_pretrained(tmp_path)
+    lengthwise.write_layout(LAYOUT, tmp_path / "config.json")
+    (tmp_path / "model.safetensors").write_bytes(b"half a file")
+    with pytest.raises(ValueError, match=r"model\.safetensors does not hold this encoder's weights: "):
+        LengthwiseEncoder.from_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match=r"holds no model\.safetensors"):
+        LengthwiseEncoder.from_pretrained(tmp_path)
+
+
+def small():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(5, 4), nn.LayerNorm(4), nn.Linear(4, 3, bias=False), nn.Embedding(2, 2))
+
+
+def test_updates_begin_with_nothing_and_are_all_that_is_learned():
+    model, x = small(), torch.randn(6, 5)
+    before, kept = model[:3](x), {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    some = low_rank_updates.add_updates(model, rank=2)
+    assert_close(model[:3](x), before)
+    assert sum(p.numel() for p in some) == 2 * (5 + 4) + 4 + 2 * 4 + 2 * (4 + 3)  # B A, biases, LayerNorm
+    model[:3](x).square().sum().backward()
+    torch.optim.SGD(some, lr=0.1).step()
+    assert (model[:3](x) - before).abs().max() > 1e-3
+    assert torch.equal(model[0].parametrizations.weight.original, kept["0.weight"])
+    change = model[0].weight - kept["0.weight"]
+    assert torch.linalg.matrix_rank(change, rtol=1e-4) == 2
+
+
+def test_what_was_learned_makes_the_same_of_another_copy():
+    model, x = small(), torch.randn(6, 5)
+    low_rank_updates.add_updates(model, rank=2)
+    with torch.no_grad():
+        for parameter in low_rank_updates.learned(model).values():
+            parameter.add_(torch.randn_like(parameter))
+    found, copy = low_rank_updates.learned(model), small()
+    low_rank_updates.load_updates(copy, 2, found)
+    assert_close(copy[:3](x), model[:3](x))
+    assert copy.state_dict().keys() == small().state_dict().keys()  # plain matrices again
+    with pytest.raises(ValueError, match="got 7 tensors, expected the 7 of updates of rank 3"):
+        low_rank_updates.load_updates(small(), 3, found)

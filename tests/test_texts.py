@@ -1,0 +1,157 @@
+"""encode: texts to vectors, as sentence-transformers has them."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch.data import docstrings
+from linformer_from_scratch.pretrained import sentence_encoder, texts, tokenize
+from linformer_from_scratch.pretrained.weights import model_folder
+
+SAME = {"atol": 1e-6, "rtol": 0}
+SOME = [
+    "The bank raised its rates because it expected inflation to rise.",
+    "Rates rose.",
+    "naïve café — 北京",
+    " ".join(["A cat chased its own tail until it was tired."] * 9),
+    "x",
+]
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return sentence_encoder.full_encoder()
+
+
+@pytest.fixture(scope="module")
+def alone(encoder):
+    with torch.no_grad():
+        return torch.cat([encoder.embed(tokenize(text)[None]) for text in SOME])
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 32])
+def test_vectors_come_in_the_order_of_the_texts_however_they_are_batched(encoder, alone, batch_size):
+    found = encoder.encode(SOME, batch_size=batch_size)
+    assert_close(found, alone, **SAME)
+    assert found.shape == (5, 384) and not found.requires_grad
+    assert_close(found.norm(dim=1), torch.ones(5))
+    assert (found @ found.mT - torch.eye(5)).max() < 0.9  # five texts, five vectors
+
+
+def test_one_text_gives_one_vector_and_none_give_none(encoder, alone):
+    assert_close(encoder.encode(SOME[0]), alone[0], **SAME)
+    assert encoder.encode(SOME[0]).shape == (384,)
+    assert encoder.encode([]).shape == (0, 384)
+
+
+def test_what_gives_texts_one_after_another_will_do(encoder, alone):
+    for given in (tuple(SOME), iter(SOME), (text for text in SOME), np.array(SOME)):
+        assert_close(encoder.encode(given), alone, **SAME)
+
+
+def test_texts_of_like_length_go_together_the_longest_first(encoder, monkeypatch):
+    seen = []
+    embed = encoder.embed
+
+    def watched(ids, mask):
+        seen.append(mask.sum(dim=1).tolist())
+        assert ids.shape == mask.shape and mask.size(1) == mask.sum(dim=1).max()
+        return embed(ids, mask)
+
+    monkeypatch.setattr(encoder, "embed", watched)
+    encoder.encode(SOME, batch_size=2)
+    lengths = sorted((len(tokenize(text)) for text in SOME), reverse=True)
+    assert seen == [lengths[:2], lengths[2:4], lengths[4:]]
+
+
+LONG = "word " * 600  # and two marks
+WRONG = {
+    "the text is '': it holds no token, expected at least one": ("", {}),
+    "texts[1] is ' \\u200b': it holds no token, expected at least one": (["a", " \u200b"], {}),
+    "texts[1] is None, expected a string": (["a", None], {}),
+    "texts[0] is 3.5, expected a string": ([3.5], {}),
+    "expected a text or a list of texts, got int 5": (5, {}),
+    "expected a text or a list of texts, got dict {'a': 1}": ({"a": 1}, {}),
+    "expected a text or a list of texts, got bytes b'a'": (b"a", {}),
+    "expected a text or a list of texts, got Tensor tensor([101, 102])": (torch.tensor([101, 102]), {}),
+    "texts[1] has 602 tokens, expected at most 512; pass truncate=True to read its beginning, or window=510 "
+    "for the mean of its pieces": (["a", LONG], {}),
+    "got truncate=True and window=100, expected one of the two": ("a", {"truncate": True, "window": 100}),
+    "window is 511, expected at most 510: two more are marks": ("a", {"window": 511}),
+    "window is 0, expected an integer of at least 1": ("a", {"window": 0}),
+    "batch_size is 0, expected an integer of at least 1": ("a", {"batch_size": 0}),
+}
+
+
+@pytest.mark.parametrize("sentence", WRONG)
+def test_what_cannot_be_encoded_is_refused_in_one_sentence(encoder, sentence):
+    given, options = WRONG[sentence]
+    with pytest.raises(ValueError) as caught:
+        encoder.encode(given, **options)
+    assert str(caught.value) == sentence
+
+
+def test_a_network_is_given_ids(encoder):
+    with pytest.raises(ValueError, match=r"^expected ids \(batch, n\), got list; `encode` takes texts$"):
+        encoder(SOME)
+    with pytest.raises(ValueError, match=r"^ids are torch.int64 \(13,\), expected integers \(batch, n\)$"):
+        encoder.embed(torch.zeros(13, dtype=torch.long))
+
+
+def test_truncated_texts_are_read_to_their_512th_token_and_the_rest_is_counted(encoder):
+    with pytest.warns(UserWarning) as told:
+        found = encoder.encode(["a", LONG, "word " * 700], truncate=True)
+    assert [str(warning.message) for warning in told] == [
+        "2 of 3 texts have more than 512 tokens: the last 280 of their tokens were left out, 190 of one text "
+        "at most"
+    ]
+    assert told[0].filename == __file__
+    assert_close(found[1], encoder.embed(tokenize("word " * 510)[None])[0].detach(), **SAME)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoder.encode(["a", "word " * 510], truncate=True)  # nothing is lost
+
+
+def test_a_window_gives_the_mean_of_pieces_of_nearly_equal_length(encoder):
+    words = [f"word{i}" for i in "abcdefghijk"]  # two tokens each
+    text, body = " ".join(words), tokenize(" ".join(words))[1:-1]
+    pieces = [body[:8], body[8:15], body[15:]]
+    assert list(map(len, pieces)) == [8, 7, 7]
+    ends = torch.tensor([101]), torch.tensor([102])
+    with torch.no_grad():
+        vectors = [encoder.embed(torch.cat([ends[0], piece, ends[1]])[None])[0] for piece in pieces]
+    expected = torch.nn.functional.normalize(sum(vectors), dim=0)
+    found = encoder.encode(["Rates rose.", text], window=8)
+    assert_close(found[1], expected, **SAME)
+    assert_close(found[0], encoder.encode("Rates rose."), **SAME)
+    assert (found[1] - encoder.encode(text)).abs().max() > 1e-3
+    assert encoder.encode(LONG, window=510).shape == (384,)
+
+
+def test_long_work_shows_a_bar_and_short_work_none(encoder, capsys, monkeypatch):
+    encoder.encode(SOME)
+    assert capsys.readouterr().err == ""
+    encoder.encode(SOME, progress=True)
+    assert "5/5" in capsys.readouterr().err
+    monkeypatch.setattr(texts, "PATIENCE", 0.0)
+    encoder.encode(SOME)
+    assert "5/5" in capsys.readouterr().err
+    encoder.encode(SOME, progress=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_exact_encoder_gives_the_vectors_of_sentence_transformers(encoder):
+    library = pytest.importorskip("sentence_transformers")
+    theirs = library.SentenceTransformer(str(model_folder()), device="cpu")
+    assert theirs.max_seq_length == 256  # by default it leaves out the rest, and says nothing
+    theirs.max_seq_length = 512
+    some = SOME + [text[: 90 * i + 20] for i, text in enumerate(list(docstrings().values())[:20])]
+    assert_close(encoder.encode(some), torch.as_tensor(theirs.encode(some)), **SAME)
+
+
+def test_an_encoder_that_does_not_embed_says_so():
+    with pytest.raises(NotImplementedError, match="TextEncoder does not say what the vector of a text is"):
+        texts.TextEncoder().embed(torch.zeros(1, 3, dtype=torch.long))
