@@ -39,9 +39,14 @@ def everything():
             for kind in (LinformerAttention, DividedByTokens)
         ]
         found["shard of padding"] = shard_of_padding()
+        found["changes"] = many_sizes()
         found["PyTorch's own sum"] = as_torch_sums()
         if world_size() == 2:
-            found["batches"] = sentence_of(experiments.different_batches, [3, 2])
+            found["batches"] = {
+                "at first": sentence_of(experiments.different_batches, [3, 2]),
+                "later": sentence_of(experiments.different_batches, [3, 2], 2),
+                "later on rank 1 alone": sentence_of(experiments.different_batches, [3, 2], 1, 3),
+            }
             found["differences"] = differences_between_ranks()
         if world_size() == 4:
             found["rows and columns"] = rows_and_columns()
@@ -83,6 +88,22 @@ def shard_of_padding():
     return differences(shard(whole), whole, x, mask)
 
 
+def many_sizes():
+    """One layer, given batches of several sizes and with and without gradients: output and gradient of E."""
+    torch.manual_seed(4)
+    E, F = (LearnedProjection(11, 3) for _ in range(2))
+    whole = LinformerAttention(20, 5, E, F).double()
+    layer, found = shard(whole), {}
+    for i, batch in enumerate((2, 2, 3, 1, 1)):
+        x = torch.randn(batch, 11, 20, dtype=torch.float64)
+        with torch.no_grad():
+            found[f"evaluated {i}"] = (layer(own_part(x)) - own_part(whole(x))).abs().max().item()
+        whole.zero_grad()
+        layer.zero_grad()
+        found |= {f"{name} {i}": value for name, value in differences(layer, whole, x).items()}
+    return found
+
+
 def differences(layer, whole, x, mask=None):
     """Of output and gradient of E, largest absolute ones."""
     expected = whole(x, mask)
@@ -119,6 +140,24 @@ def gradient_of_cube(start, upstream):
     x = start.clone().requires_grad_()
     upstream.requires_grad_()
     return torch.autograd.grad((sum_over_ranks(x) ** 3 * upstream).sum(), x, create_graph=True)[0]
+
+
+def sentences():
+    """The sentence encoder whole and on shards, its last text so short that a rank holds only padding."""
+    some = {"real": (300, 9), "num_blocks": 2, "dtype": torch.float64}
+    with process_group("cpu"):
+        return {
+            "E and F": experiments.sentence_errors(True, **some),
+            "windows": experiments.sentence_errors(False, **some),
+            "all blocks in float32": experiments.sentence_errors(False, gradients=False),
+            "refused": sentence_of(longer_than_its_shard),
+            "encode": sentence_of(shard(experiments.sentence_encoder()).encode, "A short text."),
+        }
+
+
+def longer_than_its_shard():
+    """A whole text for each rank."""
+    shard(experiments.sentence_encoder(num_blocks=1))(torch.zeros(1, 512, dtype=torch.long))
 
 
 def rows_and_columns():

@@ -1,7 +1,7 @@
 """What ranks are asked to show, each function in every rank, called by launch; on CPUs.
 
 torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.distributed makes the comparisons with one
-process on GPUs as well.
+process on GPUs as well, by NCCL, with which it was never run.
 """
 
 import time
@@ -15,21 +15,27 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from linformer_from_scratch.cost import Sizes
-from linformer_from_scratch.distributed.sequence import (
-    Reduce,
-    own_part,
-    shard,
-    shard_projection,
-    sum_gradients,
-)
-from linformer_from_scratch.distributed.sums import sum_over_ranks
+from linformer_from_scratch.distributed.sequence import shard, shard_projection, sum_gradients
+from linformer_from_scratch.distributed.sums import Reduce, sum_over_ranks
 from linformer_from_scratch.distributed.wire import sent_bytes
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.pretrained.network import SentenceEncoder
+from linformer_from_scratch.pretrained.sentence_encoder import linformer_encoder
+from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS, NUM_HEADS, NUM_LAYERS, VOCAB_SIZE
+from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection
-from linformer_from_scratch.training.ranks import Group, device_of_rank, process_group, rank, world_size
+from linformer_from_scratch.training.ranks import (
+    Group,
+    device_of_rank,
+    own_part,
+    process_group,
+    rank,
+    world_size,
+)
 
 CPU = torch.device("cpu")
+SLOTS = 128  # of the sentence encoder
 PAUSE = 0.05  # seconds, so that what was sent has been counted
 
 
@@ -49,7 +55,7 @@ def errors(
         whole, x, upstream, mask = _layer_and_texts(seq_len, proj_dim, shared, device_of_rank(device))
         expected = _run(whole, x, upstream, mask)
         layer = shard(whole)
-        layer.reduce = reduce
+        layer.add_up.reduce = reduce
         found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
         sum_gradients(layer)
         return _errors_of_shards(layer, found, whole, expected) | {
@@ -105,33 +111,37 @@ def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
 
 
 def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
-    """How often ranks exchange something in a layer's forward and backward pass, as PyTorch counts it.
+    """How often ranks exchange something in a layer's passes, as PyTorch counts, for texts of some lengths.
 
-    For texts of several lengths; the layer skips its check that the ranks are alike.
+    "first": forward, once the layer is cut; "forward", "backward": from then on, with batches of one size.
     """
-    from torch.distributed.tensor.debug import CommDebugMode  # slow to load
-
     with process_group("cpu"):
         found = {}
         for n in lengths:
             whole, x, upstream, _ = _layer_and_texts(n)
-            layer = shard(whole)
-            layer.check = False
-            with CommDebugMode() as forward:
-                output = layer(own_part(x).requires_grad_())
-            with CommDebugMode() as backward:
-                output.backward(own_part(upstream))
-            counted = {"forward": forward.get_comm_counts(), "backward": backward.get_comm_counts()}
-            found[n] = {way: {str(kind): times for kind, times in c.items()} for way, c in counted.items()}
+            layer, own = shard(whole), own_part(x).requires_grad_()
+            first, forward = (_exchanges_of(partial(layer, own)) for _ in range(2))
+            backward = _exchanges_of(partial(layer(own).backward, own_part(upstream)))
+            found[n] = {"first": first, "forward": forward, "backward": backward}
         return found
 
 
-def different_batches(sizes: Sequence[int]) -> Tensor:
-    """A layer whose ranks are given batches of different sizes."""
+def _exchanges_of(call: Callable[[], object]) -> dict[str, int]:
+    """Kind of exchange -> how often."""
+    from torch.distributed.tensor.debug import CommDebugMode  # slow to load
+
+    with CommDebugMode() as counted:
+        call()
+    return {str(kind): times for kind, times in counted.get_comm_counts().items()}
+
+
+def different_batches(sizes: Sequence[int], alike: int = 0, size: int = 2) -> Tensor:
+    """A layer whose ranks are given batches of different sizes, after some that are alike, of one size."""
     with process_group("cpu"):
         layer = shard(_layer_and_texts(seq_len=11)[0])
-        n = layer.E.seq_len
-        return layer(torch.randn(sizes[rank()], n, 20, dtype=torch.float64)).detach()
+        for batch in [*[size] * alike, sizes[rank()]]:
+            output = layer(torch.randn(batch, layer.E.seq_len, 20, dtype=torch.float64))
+        return output.detach()
 
 
 def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict[str, float]:
@@ -165,6 +175,64 @@ def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict
         }
 
 
+def sentence_errors(
+    learned: bool = True,
+    real: Sequence[int] = (MAX_TOKENS, 200, 9),
+    num_blocks: int = NUM_LAYERS,
+    gradients: bool = True,
+    dtype: torch.dtype = torch.float32,
+    device: str = "cpu",
+) -> dict[str, float]:
+    """As `errors`, of the pretrained sentence encoder on texts of some lengths, which padding fills up.
+
+    Of the tokens' vectors, the texts' vectors and the gradients of these; learned: E and F, else windows.
+    """
+    with process_group(device):
+        torch.manual_seed(0)
+        whole = sentence_encoder(learned, num_blocks).to(device_of_rank(device), dtype)
+        ids = torch.randint(VOCAB_SIZE, (len(real), MAX_TOKENS), device=device_of_rank(device))
+        mask = torch.arange(MAX_TOKENS, device=ids.device) < torch.tensor(real, device=ids.device)[:, None]
+        upstream = torch.randn(len(real), D_MODEL).to(ids.device, dtype)
+        model = shard(whole)
+        with torch.no_grad():
+            vectors, expected = model(own_part(ids), own_part(mask)), own_part(whole(ids, mask))
+        with torch.set_grad_enabled(gradients):
+            texts, wanted = model.embed(own_part(ids), own_part(mask)), whole.embed(ids, mask)
+        found = {
+            "vectors of tokens": _difference(vectors, expected),
+            "vectors of texts": _difference(texts, wanted),
+        }
+        if gradients:
+            texts.backward(upstream / world_size())  # each rank's share of the loss
+            wanted.backward(upstream)
+            sum_gradients(model)
+            found |= _gradient_errors(model, whole)
+        return found
+
+
+def sentence_encoder(learned: bool = True, num_blocks: int = NUM_LAYERS) -> SentenceEncoder:
+    """The pretrained encoder with 128 slots, by E and F as parameters or by windows of each text's length."""
+    if learned:
+        encoder = linformer_encoder(lambda: LearnedProjection(MAX_TOKENS, SLOTS))
+    else:
+        encoder = SentenceEncoder(WindowAttention(D_MODEL, NUM_HEADS, SLOTS) for _ in range(NUM_LAYERS))
+    encoder.blocks = encoder.blocks[:num_blocks]
+    return encoder
+
+
+def _gradient_errors(model: nn.Module, whole: nn.Module) -> dict[str, float]:
+    """Of each parameter; of E, F and the positions, the part that the rank holds."""
+    found = {}
+    for name, parameter in whole.named_parameters():
+        expected, ours = parameter.grad, model.get_parameter(name).grad
+        assert expected is not None and ours is not None
+        scale = expected.abs().max()  # of the whole: a rank may hold nothing but padding
+        if expected.shape != ours.shape:
+            expected = own_part(expected, dim=0 if name == "positions.weight" else -1)
+        found[f"gradient of {name}"] = ((ours - expected).abs().max() / scale).item()
+    return found
+
+
 def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool = False) -> dict[int, int]:
     """Bytes that this rank sends for a layer's forward pass, for each length of a text of batch 1."""
     with process_group("cpu"):
@@ -174,7 +242,6 @@ def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool 
             s = Sizes(n, d_model, num_heads=1, proj_dim=proj_dim)
             E, F = (LearnedProjection(n, proj_dim) for _ in range(2))
             layer = shard(LinformerAttention(d_model, s.num_heads, E, E if shared else F))
-            layer.check = False
             x = own_part(torch.randn(1, n, d_model))
             found[n] = _sent_by(partial(layer, x))
         return found

@@ -6,19 +6,25 @@ sum over ranks of these slots is what one process would have: (proj_dim, d_model
 
 import copy
 import zlib
-from collections.abc import Callable
 from typing import TypeVar, overload
 
 import torch
 from torch import Tensor, distributed, nn
 
-from linformer_from_scratch.distributed.sums import sum_over_ranks
-from linformer_from_scratch.encoder import Classifier, Encoder
+from linformer_from_scratch.distributed.sentences import (
+    SequenceParallelSentenceEncoder,
+    SequenceParallelWindows,
+    check_fills,
+)
+from linformer_from_scratch.distributed.sums import AgreedSum, Reduce, sum_over_ranks
+from linformer_from_scratch.encoder import Block, Classifier, Encoder, NoAttention
+from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.pretrained.network import SentenceEncoder
+from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, Projection
-from linformer_from_scratch.training.ranks import Group, assert_same_across_ranks, rank, shares, world_size
+from linformer_from_scratch.training.ranks import Group, assert_same_across_ranks, own_part, world_size
 
-Reduce = Callable[[Tensor, Group], Tensor]
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -32,9 +38,9 @@ class SequenceParallelAttention(LinformerAttention):
         E, F: this rank's columns, learned projections with seq_len = the tokens it holds. Where F is E
             and the heads share it, the ranks exchange half as much.
         group: the ranks that share a text; all ranks by default.
-        check: first see that the ranks' batches and layers are alike, a few bytes more. Sums of tensors that
-            are not alike end in a crash or in wrong numbers, so only layers behind a checked one should do
-            without, and all ranks the same ones.
+        check: see that the ranks' batches and layers are alike: one number more beside the slots, and two
+            small exchanges at first and after a change. Sums of tensors that are not alike end in a crash or
+            in wrong numbers, so only layers behind a checked one should do without, and all ranks the same.
         reduce: (this rank's part, group) -> the sum over the ranks.
 
     Shape: x (batch, seq_len of this rank, d_model), padding_mask (batch, seq_len of this rank) -> as x
@@ -58,15 +64,11 @@ class SequenceParallelAttention(LinformerAttention):
         reduce: Reduce = sum_over_ranks,
     ):
         super().__init__(d_model, num_heads, _learned(E), _learned(F))
-        self.group, self.check, self.reduce = group, check, reduce
+        self.add_up = AgreedSum(group, check, reduce)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """As in one process, for texts that fill the shard."""
-        if x.size(1) != self.E.seq_len:
-            raise ValueError(
-                f"this shard has {x.size(1)} tokens and {self.E.seq_len} columns of E; "
-                "pad the text to its full length before it is cut"
-            )
+        check_fills(x.size(1), self.E.seq_len, "columns of E")
         return super().forward(x, padding_mask)
 
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
@@ -82,20 +84,16 @@ class SequenceParallelAttention(LinformerAttention):
         return keys, values
 
     def _sum(self, part: Tensor, batch: int) -> Tensor:
-        """Sum over the ranks, after a check that all of them sum the same thing."""
-        if self.check:
-            assert_same_across_ranks(
-                self.group,
-                batch=batch,
-                d_model=self.query.in_features,
-                num_heads=self.num_heads,
-                proj_dim=self.E.proj_dim,
-                sharing="E = F" if self.F is self.E else "E and F",
-                matrices=self.E.stored.shape[:-2].numel(),
-                dtype=part.dtype,
-                gradients=part.requires_grad,
-            )
-        return self.reduce(part, self.group)
+        """Sum over the ranks, all of which must sum the same thing."""
+        return self.add_up(
+            part,
+            batch=batch,
+            d_model=self.query.in_features,
+            num_heads=self.num_heads,
+            proj_dim=self.E.proj_dim,
+            sharing="E = F" if self.F is self.E else "E and F",
+            matrices=self.E.stored.shape[:-2].numel(),
+        )
 
 
 @overload
@@ -103,63 +101,112 @@ def shard(model: LinformerAttention, group: Group = None) -> SequenceParallelAtt
 @overload
 def shard(model: Model, group: Group = None) -> Model: ...
 def shard(model: nn.Module, group: Group = None) -> nn.Module:
-    """This rank's copy of a model: attention layers with its columns of E and F, encoders with its positions.
+    """This rank's copy of a model: attention with its columns of E and F, encoders with its positions.
 
     The rest is the same on all ranks, and so must the model be before it is cut, to the last number: all
     ranks of the group cut at the same time, and first compare what they have, in two small exchanges.
 
     Args:
-        model: a LinformerAttention, or a module that holds some and works on each token alone elsewhere.
+        model: a LinformerAttention; an Encoder or SentenceEncoder around such layers or around
+            WindowAttention; or a module that holds some and works on each token alone elsewhere.
         group: the ranks that share a text; all ranks by default. Their shards are shares(seq_len, ranks).
 
-    Raises: ValueError if an E is not learned, if an Encoder looks at neighbours, across the edges of shards,
-        or if the model holds a Classifier, which takes a mean over all tokens; if the ranks' models differ.
+    Raises: ValueError, with its name, for what cannot be cut: other attention; an E that is not learned;
+        WindowAttention without an encoder, which says how long texts are; an Encoder that looks at
+        neighbours, across the edges of shards; a Classifier, which takes a mean over all tokens. Also if the
+        ranks' models differ.
     """
     if world_size(group) > 1:
         assert_same_across_ranks(group, **_description(model))
-    holder = nn.ModuleList([copy.deepcopy(model)])
-    layers: dict[int, SequenceParallelAttention] = {}  # one that stands in two places stays one
-    matrices: set[int] = set()
-    for parent in list(holder.modules()):
-        if isinstance(parent, Classifier):
-            raise ValueError("a Classifier takes a mean over tokens of all ranks; cut its encoder")
-        if isinstance(parent, Encoder):
-            _shard_positions(parent, group)
-        for name, child in list(parent._modules.items()):
-            if isinstance(child, LinformerAttention):
-                if id(child) not in layers:
-                    layers[id(child)] = _shard_attention(child, matrices, group, check=not layers)
-                setattr(parent, name, layers[id(child)])
-    return holder[0]
+    for name, module in model.named_modules():
+        _check_can_be_cut(name, module)
+    return _Cut(group)(copy.deepcopy(model))
+
+
+def _check_can_be_cut(name: str, module: nn.Module) -> None:
+    """Raise ValueError for what reads more than one token in a way that no sum over shards gives."""
+    if isinstance(module, Classifier):
+        raise ValueError("a Classifier takes a mean over tokens of all ranks; cut its encoder")
+    if isinstance(module, Block) and not isinstance(module.attention, AttentionLayer | NoAttention):
+        name, module = f"{name}.attention", module.attention  # of any kind
+    elif not isinstance(module, AttentionLayer) or type(module) in (LinformerAttention, WindowAttention):
+        return
+    raise ValueError(
+        f"{name or 'the model'} is a {type(module).__name__}, whose tokens may read all others; "
+        "expected LinformerAttention or WindowAttention, whose slots are sums over shards"
+    )
 
 
 def _description(model: nn.Module) -> dict[str, object]:
     """What must be the same on all ranks: sizes first, then the numbers themselves."""
-    layers = [(name, layer) for name, layer in model.named_modules() if isinstance(layer, LinformerAttention)]
-    heads = {f"num_heads{name and ' of '}{name}": layer.num_heads for name, layer in layers}
+    layers = [
+        (name and f" of {name}", x) for name, x in model.named_modules() if isinstance(x, AttentionLayer)
+    ]
+    kinds = {f"kind{of}": type(layer).__name__ for of, layer in layers}
+    heads = {f"num_heads{of}": layer.num_heads for of, layer in layers}
+    slots = {f"proj_dim{of}": x.proj_dim for of, x in layers if isinstance(x, WindowAttention)}
     sizes: dict[str, object] = {}
     numbers: dict[str, object] = {}
-    for name, parameter in model.named_parameters():
-        state = "learned" if parameter.requires_grad else "frozen"
-        sizes[name] = f"{tuple(parameter.shape)} of {parameter.dtype}, {state}"
-        stored = parameter.detach().flatten().view(torch.uint8).cpu().numpy()
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        state = "learned" if tensor.requires_grad else "frozen"
+        sizes[name] = f"{tuple(tensor.shape)} of {tensor.dtype}, {state}"
+        stored = tensor.detach().flatten().view(torch.uint8).cpu().numpy()
         numbers[f"the numbers of {name}"] = f"checksum {zlib.crc32(stored.data)}"
-    return {**sizes, **heads, **numbers}
+    return {**kinds, **sizes, **heads, **slots, **numbers}
 
 
-def _shard_attention(
-    whole: LinformerAttention, matrices: set[int], group: Group, check: bool
-) -> SequenceParallelAttention:
-    for matrix in (whole.E, whole.F):
-        if id(matrix) not in matrices:  # a shared one is cut once
-            shard_projection(matrix, group)
-            matrices.add(id(matrix))
-    layer = SequenceParallelAttention(
-        whole.query.in_features, whole.num_heads, whole.E, whole.F, group, check
-    )
-    for name in ("query", "key", "value", "output"):
-        setattr(layer, name, getattr(whole, name))
-    return layer.train(whole.training)
+class _Cut:
+    """Makes this rank's part of modules, in place; what stands in two places stays one."""
+
+    def __init__(self, group: Group):
+        self.group = group
+        self.done: dict[nn.Module, nn.Module] = {}
+        self.layers = 0
+
+    def __call__(self, module: nn.Module, seq_len: int | None = None) -> nn.Module:
+        """The part of a module; seq_len: tokens of a whole text, where an encoder around it says so."""
+        if module not in self.done:
+            self.done[module] = self._part(module, seq_len)
+        return self.done[module]
+
+    def _part(self, module: nn.Module, seq_len: int | None) -> nn.Module:
+        if isinstance(module, LinformerAttention):
+            return self._linformer(module)
+        if isinstance(module, WindowAttention):
+            return self._windows(module, seq_len)
+        if isinstance(module, LearnedProjection):
+            shard_projection(module, self.group)
+        if isinstance(module, Encoder | SentenceEncoder):
+            seq_len = module.positions.num_embeddings
+            _shard_positions(module, self.group)
+        for name, child in module._modules.items():
+            if child is not None:
+                setattr(module, name, self(child, seq_len))
+        if isinstance(module, SentenceEncoder):
+            return SequenceParallelSentenceEncoder(module, self.group)
+        return module
+
+    def _linformer(self, whole: LinformerAttention) -> SequenceParallelAttention:
+        for name in ("key", "value"):
+            if getattr(getattr(whole, name), "bias", None) is not None:
+                raise ValueError(f"a layer's {name} has a bias, which every rank would add to the slots")
+        E, F = (self(_learned(matrix)) for matrix in (whole.E, whole.F))
+        layer = SequenceParallelAttention(
+            whole.query.in_features, whole.num_heads, E, F, self.group, self._first()
+        )
+        for name in ("query", "key", "value", "output"):
+            setattr(layer, name, getattr(whole, name))
+        return layer.train(whole.training)
+
+    def _windows(self, whole: WindowAttention, seq_len: int | None) -> SequenceParallelWindows:
+        if seq_len is None:
+            raise ValueError("WindowAttention does not say how long its texts are; cut the encoder around it")
+        return SequenceParallelWindows(whole, seq_len, AgreedSum(self.group, self._first()))
+
+    def _first(self) -> bool:
+        """Whether this layer is the model's first, which sees for all of them that the ranks are alike."""
+        self.layers += 1
+        return self.layers == 1
 
 
 def shard_projection(E: Projection, group: Group = None) -> None:
@@ -170,8 +217,8 @@ def shard_projection(E: Projection, group: Group = None) -> None:
     E.seq_len = columns.size(-1)
 
 
-def _shard_positions(encoder: Encoder, group: Group) -> None:
-    if encoder.neighbours is not None:
+def _shard_positions(encoder: Encoder | SentenceEncoder, group: Group) -> None:
+    if isinstance(encoder, Encoder) and encoder.neighbours is not None:
         width = encoder.neighbours.kernel_size[0]
         raise ValueError(
             f"a convolution over {width} tokens crosses the edges of shards, expected neighbours=0"
@@ -185,11 +232,6 @@ def _learned(E: Projection) -> LearnedProjection:
     if not isinstance(E, LearnedProjection):
         raise ValueError(f"got a {type(E).__name__}, expected a LearnedProjection, whose columns can be cut")
     return E
-
-
-def own_part(x: Tensor, group: Group = None, dim: int = 1) -> Tensor:
-    """This rank's part of a tensor that is cut along its tokens, such as ids (batch, n)."""
-    return x.split(shares(x.size(dim), world_size(group)), dim)[rank(group)]
 
 
 def sum_gradients(model: nn.Module, group: Group = None) -> None:
@@ -209,6 +251,6 @@ def sharded_parameters(model: nn.Module) -> list[Tensor]:
     for module in model.modules():
         if isinstance(module, SequenceParallelAttention):
             found += [module.E.stored, module.F.stored]
-        if isinstance(module, Encoder):
+        if isinstance(module, Encoder | SentenceEncoder):
             found.append(module.positions.weight)
     return list({id(parameter): parameter for parameter in found}.values())

@@ -1,9 +1,13 @@
 """A sum over ranks that gradients pass through."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, distributed
 
-from linformer_from_scratch.training.ranks import Group, world_size
+from linformer_from_scratch.training.ranks import Group, assert_same_across_ranks, world_size
+
+Reduce = Callable[[Tensor, Group], Tensor]  # (this rank's part, group) -> the sum over the ranks
 
 
 class _SumOverRanks(torch.autograd.Function):
@@ -30,3 +34,41 @@ def sum_over_ranks(x: Tensor, group: Group = None) -> Tensor:
     Shape: x (...) -> (...)
     """
     return x if world_size(group) == 1 else _SumOverRanks.apply(x, group)
+
+
+class AgreedSum:
+    """Sums over ranks of parts that all ranks describe alike; one exchange each while that stays the same.
+
+    Unlike tensors must not be summed: that ends in a crash or in wrong numbers. So every rank sends as many
+    numbers as were agreed on last, and one more, which is 1 where it now holds something else. All see the
+    sum of these; if it is not 0, they compare what they hold in two small exchanges, agree, and sum again.
+    The first sum begins with that comparison. On GPUs, reading the number waits for the sum.
+
+    Args:
+        group: the ranks.
+        check: whether to compare at all.
+        reduce: (this rank's part, group) -> the sum over the ranks.
+    """
+
+    def __init__(self, group: Group = None, check: bool = True, reduce: Reduce = sum_over_ranks):
+        self.group, self.check, self.reduce = group, check, reduce
+        self.agreed: dict[str, object] = {}
+        self.alike = torch.empty(0)  # numbers of the agreed kind, without storage
+
+    def __call__(self, part: Tensor, **held: object) -> Tensor:
+        """The sum of the parts, where `held` is the same on all ranks and says how large they are.
+
+        Raises: ValueError on every rank, with what two of them hold, if they differ.
+        """
+        if world_size(self.group) == 1 or not self.check:
+            return self.reduce(part, self.group)
+        held |= {"dtype": part.dtype, "gradients": part.requires_grad}
+        if self.agreed:
+            as_agreed = held == self.agreed
+            own = part.flatten() if as_agreed else torch.zeros_like(self.alike, device=part.device)
+            total = self.reduce(torch.cat([own, own.new_tensor([not as_agreed])]), self.group)
+            if not total[-1]:
+                return total[:-1].view_as(part)
+        assert_same_across_ranks(self.group, **held)
+        self.agreed, self.alike = held, torch.empty(part.numel(), dtype=part.dtype, device="meta")
+        return self.reduce(part, self.group)

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
 from itertools import count
@@ -23,6 +23,7 @@ TIMES = count()  # that this process has joined the others; each time they meet 
 WAIT = 60.0  # seconds for a rank that is missing, or late; one that dies is noticed at once
 MOMENT = 0.1  # seconds for gloo to let go of its last tensors: a group freed before can wait for ever
 GRACE = 3.0  # seconds in which the rank that failed can say why, before those that lost it end as well
+ASKED = 1.0  # seconds in which a rank that lives says so, when others ask who is there
 NOTHING = "nothing"  # what a rank holds of a name that only others have
 MOST = 10**6  # ranks, and seconds of waiting
 
@@ -79,13 +80,15 @@ def _device_here(name: str) -> torch.device:
 def process_group(device: str | None = None, wait: float = WAIT) -> Iterator[None]:
     """Join the processes that were started with this one, by NCCL on GPUs and gloo on CPUs; leave at the end.
 
+    Tested with gloo alone: NCCL was never run.
+
     Args:
         device: as device_of_rank.
         wait: seconds to wait for the others, here and in every exchange.
 
     Raises: in one sentence, ValueError if what torchrun sets is missing or out of its range, TimeoutError if
-        the others do not come, OSError if this one cannot come, ConnectionError if one is lost; that last
-        sentence is printed at once, since whoever started the ranks may end this one.
+        the others do not come, OSError if this one cannot come, ConnectionError if one is lost, with its
+        number; that last sentence is printed at once, since whoever started the ranks may end this one.
     """
     if not 0 < wait <= MOST:
         raise ValueError(f"wait is {wait}, expected seconds, more than 0 and at most {MOST}")
@@ -101,13 +104,14 @@ def process_group(device: str | None = None, wait: float = WAIT) -> Iterator[Non
         torch.cuda.set_device(_gpu_of_rank(found, own))
     store = _meet("nccl" if found.type == "cuda" else "gloo", own, expected, wait)
     try:
-        yield
-        _wait_to_leave(store, expected)
+        with _answering(store, own):
+            yield
+            _wait_to_leave(store, expected)
     except RuntimeError as error:
-        what = _what_happened(error, wait)
+        what = _what_happened(error, wait, store, expected)
         if what is None:
             raise
-        sentence = f"rank {rank()} of {expected} {what}; start the same command again"
+        sentence = f"rank {own} of {expected} {what}; start the same command again"
         print(sentence, file=sys.stderr, flush=True)
         time.sleep(GRACE)
         raise ConnectionError(sentence) from error
@@ -200,13 +204,54 @@ def _ended_after(seconds: float, sentence: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _what_happened(error: RuntimeError, wait: float) -> str | None:
+def _what_happened(error: RuntimeError, wait: float, store: distributed.Store, expected: int) -> str | None:
     """What to say of an exchange that failed because of another rank; None if there is another reason."""
     if any(sign in str(error) for sign in ("closed by peer", "reset by peer", "Broken pipe")):
-        return "has lost another rank"
+        return f"has lost {_names(_missing(store, expected, least=1))}"
     if "Timed out" in str(error):
-        return f"has waited {wait:g} s for another rank"
+        return f"has waited {wait:g} s for {_names(_missing(store, expected, least=0))}"
     return None
+
+
+def _names(missing: list[int]) -> str:
+    if not missing:
+        return "another rank"
+    numbers = " and ".join(map(str, missing))
+    return f"rank{'s' if len(missing) > 1 else ''} {numbers}"
+
+
+@contextmanager
+def _answering(store: distributed.Store, own: int) -> Iterator[None]:
+    """Meanwhile a thread waits to be asked whether this rank is there, and answers once."""
+    asked = f"asked {own}"
+
+    def answer(store: distributed.Store) -> None:
+        with suppress(RuntimeError):  # the store has gone
+            if store.get(asked) == b"there?":
+                store.set(f"{own} is there", "")
+
+    connection = store.clone()  # a connection of its own, on which it may wait
+    connection.set_timeout(timedelta(seconds=MOST))
+    threading.Thread(target=answer, args=(connection,), daemon=True).start()
+    yield
+    with suppress(RuntimeError):  # what fails stays there for others to ask, until its process ends
+        store.set(asked, "has left")
+
+
+def _missing(store: distributed.Store, expected: int, least: int) -> list[int]:
+    """Ranks that do not say that they are there, at least so many; what the first to ask found, all say."""
+    try:
+        if not store.check(["missing"]):
+            for number in range(expected):
+                store.set(f"asked {number}", "there?")
+            until, missing = time.monotonic() + ASKED, list(range(expected))
+            while len(missing) > least and time.monotonic() < until:
+                missing = [number for number in missing if not store.check([f"{number} is there"])]
+                time.sleep(MOMENT / 10)
+            store.set("missing", ",".join(map(str, missing)))
+        return [int(number) for number in store.get("missing").decode().split(",") if number]
+    except RuntimeError:  # rank 0 holds the store, unless whoever started the ranks does
+        return [] if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else [0]
 
 
 def mesh(sequence: int = 1) -> DeviceMesh:
@@ -257,6 +302,11 @@ def shares(whole: int, parts: int) -> list[int]:
     if not 1 <= parts <= whole:
         raise ValueError(f"{whole} cannot be cut into {parts} parts of at least 1")
     return [whole // parts + (i < whole % parts) for i in range(parts)]
+
+
+def own_part(x: Tensor, group: Group = None, dim: int = 1) -> Tensor:
+    """This rank's part of a tensor that is cut along its tokens, such as ids (batch, n)."""
+    return x.split(shares(x.size(dim), world_size(group)), dim)[rank(group)]
 
 
 def mean_over_ranks(value: float) -> float:

@@ -1,0 +1,99 @@
+"""The sentence encoder of chapter 12 on shards of its texts, and the windows it may attend through.
+
+Both are made by `shard`. Texts are padded to the encoder's full length before they are cut.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from linformer_from_scratch.distributed.sums import AgreedSum, sum_over_ranks
+from linformer_from_scratch.heads import check_inputs, merge_heads, split_heads
+from linformer_from_scratch.linformer import real_tokens
+from linformer_from_scratch.pretrained.network import SentenceEncoder, pool
+from linformer_from_scratch.pretrained.windows import WindowAttention, lengths_of, windows
+from linformer_from_scratch.training.ranks import Group, own_part, rank, shares, world_size
+
+
+class SequenceParallelWindows(WindowAttention):
+    """WindowAttention on this rank's tokens; the other ranks hold the rest of the text.
+
+    A window is cut by the length of the whole text. So two exchanges serve a layer: how many real tokens each
+    text has, batch integers; then the slots.
+
+    Args:
+        whole: the layer before it was cut, whose weights this one takes.
+        seq_len: tokens of a whole text, with its padding.
+        add_up: sums over the ranks.
+
+    Shape: as SequenceParallelAttention
+    Raises: ValueError if x has not as many tokens as this rank's share of seq_len, or if the ranks' batches
+        or layers differ.
+    """
+
+    def __init__(self, whole: WindowAttention, seq_len: int, add_up: AgreedSum):
+        nn.Module.__init__(self)
+        for name, weights in whole.named_children():
+            setattr(self, name, weights)
+        self.num_heads, self.proj_dim, self.training = whole.num_heads, whole.proj_dim, whole.training
+        self.seq_len, self.add_up = seq_len, add_up
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """As in one process, for texts that fill the shard."""
+        check_inputs(x, padding_mask, self.query.in_features)
+        check_fills(x.size(1), shares(self.seq_len, world_size(self.add_up.group))[rank(self.add_up.group)])
+        lengths = self.add_up(
+            lengths_of(x, padding_mask),
+            batch=len(x),
+            d_model=x.size(-1),
+            num_heads=self.num_heads,
+            proj_dim=self.proj_dim,
+            numbers=x.dtype,
+            slots_have_gradients=x.requires_grad,
+        )
+        E = own_part(windows(lengths, self.proj_dim, self.seq_len), self.add_up.group, dim=-1)
+        x = real_tokens(x, padding_mask)
+        slots = self.add_up.reduce(E.to(x.dtype) @ x, self.add_up.group)
+        qkv = (split_heads(y, self.num_heads) for y in (self.query(x), self.key(slots), self.value(slots)))
+        whole_mask = torch.arange(self.seq_len, device=x.device) < lengths[:, None]
+        return self.output(merge_heads(self.attend(*qkv, whole_mask)))
+
+
+class SequenceParallelSentenceEncoder(SentenceEncoder):
+    """SentenceEncoder on this rank's tokens and their positions; `embed` gives the whole text's vector.
+
+    Args:
+        whole: the encoder, whose parts this one takes; its positions and its attention are cut already.
+        group: the ranks that share a text.
+
+    Shape: as SentenceEncoder, with n = this rank's share of 512 tokens
+    Raises: ValueError if there are more or fewer tokens.
+    """
+
+    def __init__(self, whole: SentenceEncoder, group: Group = None):
+        nn.Module.__init__(self)
+        for name, part in whole.named_children():
+            setattr(self, name, part)
+        self.register_buffer("segment", whole.segment)
+        self.training, self.group = whole.training, group
+
+    def hidden(self, ids: Tensor, padding_mask: Tensor | None = None) -> list[Tensor]:
+        """This rank's vectors after every block."""
+        check_fills(ids.size(-1), self.positions.num_embeddings)
+        return super().hidden(ids, padding_mask)
+
+    def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """The whole text's unit vector, the same on every rank: one exchange more. Shape: (batch, 384)
+
+        The loss is the sum of what the ranks make of it, so each takes its share: loss(vectors) / ranks.
+        """
+        own = real_tokens(self(ids, padding_mask), padding_mask).sum(dim=1, keepdim=True)
+        return pool(sum_over_ranks(own, self.group))
+
+
+def check_fills(found: int, expected: int, of: str = "positions") -> None:
+    """Raise ValueError unless a shard's tokens are as many as it was cut for."""
+    if found != expected:
+        raise ValueError(
+            f"this shard has {found} tokens and {expected} {of}; "
+            "pad the text to its full length before it is cut"
+        )
