@@ -336,6 +336,25 @@ def die():
         distributed.all_reduce(torch.ones(1))
 
 
+def dies(victim):
+    """One of several ranks is killed between two exchanges."""
+    with process_group("cpu"):
+        distributed.all_reduce(torch.ones(1))
+        if rank() == victim:
+            os.kill(os.getpid(), signal.SIGKILL)
+        distributed.all_reduce(torch.ones(1))
+
+
+def stopped():
+    """Rank 1 does nothing any more, as on a machine that hangs."""
+    with process_group("cpu"):
+        pass  # both have begun
+    with process_group("cpu", wait=2):
+        if rank() == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        distributed.all_reduce(torch.ones(1))
+
+
 def late():
     """Rank 1 is alive and does not come, though it came once."""
     with process_group("cpu"):

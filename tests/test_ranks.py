@@ -27,6 +27,7 @@ from linformer_from_scratch.distributed.launch import _done as done
 from linformer_from_scratch.training import ranks
 
 IMPORT = "from linformer_from_scratch.training.ranks import process_group"
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 SECONDS = 60  # "within seconds" on a machine that does other things as well
 
 
@@ -220,7 +221,64 @@ def test_what_is_wrong_is_said_within_seconds(lonely, function):
 
 def test_a_rank_that_lost_another_says_so(lonely):
     first, second = lonely["lost"]
-    assert first == "rank 0 of 2 has lost another rank; start the same command again" and second is None
+    assert first == "rank 0 of 2 has lost rank 1; start the same command again" and second is None
+
+
+KILLED = f"""
+import sys; sys.path.insert(0, {str(Path(work.__file__).parent)!r})
+import ranks_at_work as work
+work.dies(int(sys.argv[1]))
+"""
+
+
+def test_a_killed_rank_is_named_by_every_other(tmp_path):
+    """Slow for its real processes, which no launcher ends; rank 0 is no neighbour of rank 2 in a ring of 4."""
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    place = {**os.environ, "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    words = [sys.executable, script, "2"]
+    jobs = [
+        subprocess.Popen(words, env={**place, "RANK": str(i)}, stderr=subprocess.PIPE, text=True)
+        for i in range(4)
+    ]
+    said = [job.communicate(timeout=SECONDS)[1].splitlines() for job in jobs]
+    assert [job.returncode for job in jobs] == [1, 1, -signal.SIGKILL, 1]
+    for number in (0, 1, 3):
+        assert f"rank {number} of 4 has lost rank 2; start the same command again" in said[number]
+
+
+@pytest.mark.parametrize("launcher_holds_it, missing", [("True", []), (None, [0])])
+def test_a_store_that_has_gone_with_its_rank_names_it(monkeypatch, launcher_holds_it, missing):
+    monkeypatch.delenv("TORCHELASTIC_USE_AGENT_STORE", raising=False)
+    if launcher_holds_it:
+        monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", launcher_holds_it)
+
+    def check(names):
+        raise RuntimeError("Connection reset by peer")
+
+    assert ranks._missing(types.SimpleNamespace(check=check), 3, least=1) == missing
+
+
+def test_launch_and_torchrun_name_a_killed_rank_and_torchrun_lets_the_others_say_whom_they_lost(tmp_path):
+    """Slow for its real processes."""
+    assert failure_of(work.dies, 3, 2) == "rank 2 of 3 failed: Signal 9 (SIGKILL) ended it"
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    words = [*TORCHRUN, "3", "--monitor-interval", "8", script, "2"]
+    err = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS).stderr
+    for number in (0, 1):
+        assert f"rank {number} of 3 has lost rank 2; start the same command again\n" in err
+    assert re.search(r"Root Cause.*rank +: 2 .*Signal 9 \(SIGKILL\)", err, re.DOTALL)
+
+
+def test_a_rank_that_is_stopped_is_named_and_one_that_is_late_is_not(lonely):
+    assert failure_of(work.stopped, 2).startswith(
+        "rank 0 of 2 failed: ConnectionError: rank 0 of 2 has waited 2 s for rank 1; start"
+    )
+    assert "has waited 2 s for another rank; start" in lonely[work.late]
 
 
 @pytest.mark.parametrize("count", [0, -1, 2.5, True, "2", 257, 10**6])
@@ -286,9 +344,9 @@ def test_ranks_may_be_started_by_threads_several_at_a_time_and_by_ranks():
         assert found.result().startswith(f"rank 0 of 1 failed: {sentence}") and "\n" not in found.result()
 
 
-def failure_of(function, ranks=1):
+def failure_of(function, ranks=1, *arguments):
     with pytest.raises(RuntimeError) as caught:
-        launch(function, ranks)
+        launch(function, ranks, *arguments)
     return str(caught.value)
 
 
@@ -428,7 +486,6 @@ def test_ranks_that_do_not_see_the_same_checkpoint_are_refused(tmp_path):
 
 TRAIN = "--d-model 8 --num-heads 2 --num-layers 1 --seq-len 16 --proj-dim 4 --vocabulary 259 --batch-size 5"
 TRAIN = f"-m linformer_from_scratch.training {TRAIN} --warmup 2 --device cpu --quiet".split()
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 
 
 def losses(folder):
