@@ -567,6 +567,41 @@ def draw_shares(
     axis.margins(x=0.25)
 
 
+def draw_ranges(
+    axis: Axes,
+    rows: Mapping[str, Sequence[tuple[float, float, str, str]]],
+    lengths: Sequence[int],
+    n: int,
+    title: str,
+) -> None:
+    """Bars along n on a log axis, a row a name, and a line at the chosen n.
+
+    Args: rows: name -> (first n, last n, colour, what is written above it) of each bar.
+    """
+    for i, bars_ in enumerate(rows.values()):
+        for low, high, colour, words in bars_:
+            axis.barh(i, high - low, left=low, height=0.4, color=colour, edgecolor=colour, linewidth=3)
+            axis.text(low, i - 0.28, words, va="bottom")
+    axis.axvline(n, color=INK, linewidth=2)
+    axis.set(
+        xscale="log", xlim=(lengths[0], 2 * lengths[-1]), ylim=(len(rows) - 0.6, -0.8), xlabel="tokens n"
+    )
+    axis.set_title(title, loc="left", weight="bold")
+    axis.set_xticks(lengths[::2], [f"{length:,}" for length in lengths[::2]])
+    axis.set_yticks(range(len(rows)), list(rows))
+    axis.tick_params(left=False)
+    axis.minorticks_off()
+    axis.spines["left"].set_visible(False)
+
+
+def draw_notes(axis: Axes, notes: Mapping[str, Iterable[str]]) -> None:
+    """Headings with lines of text below each other."""
+    lines = [f"{name}: {'; '.join(said)}" for name, said in notes.items()]
+    wrapped = "\n".join(textwrap.fill(line, 105, subsequent_indent="   ") for line in lines)
+    axis.text(0, 1, wrapped, va="top", fontsize=11, linespacing=1.4, transform=axis.transAxes)
+    axis.set_axis_off()
+
+
 def draw_heads(
     axis: Axes, numbers: ArrayLike, title: str, limit: float, chosen: tuple[int, int] | None = None
 ) -> None:

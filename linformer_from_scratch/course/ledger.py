@@ -67,7 +67,7 @@ def ledger() -> list[Claim]:
     entries = sorted(content, key=lambda entry: entry["chapter"])
     written = [field for field in Claim._fields if field != "link"]
     return [
-        Claim(**{field: entry[field] for field in written}, link=_link(entry["chapter"], entry["cell"]))
+        Claim(**{field: entry[field] for field in written}, link=link(entry["chapter"], entry["cell"]))
         for entry in entries
     ]
 
@@ -116,8 +116,11 @@ def _row(claim: Claim) -> str:
     return "<tr>" + "".join(f"<td {LEFT}>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _link(chapter: str, tag: str) -> str:
-    """Address of the heading above a tagged cell; of the chapter alone where there are no notebooks."""
+def link(chapter: str, name: str) -> str:
+    """Address of the heading above the cell of this id or tag; of the chapter where there are no notebooks.
+
+    Raises: ValueError if there is no such cell.
+    """
     notebook = CHAPTERS / f"{chapter}.ipynb"
     if not CHAPTERS.is_dir():
         return notebook.name
@@ -127,6 +130,6 @@ def _link(chapter: str, tag: str) -> str:
         if cell["cell_type"] == "markdown":
             found = [line for line in "".join(cell["source"]).splitlines() if line.startswith("#")]
             heading = found[-1].lstrip("# ") if found else heading
-        if tag in cell["metadata"].get("tags", []):
+        if name in (cell["id"], *cell["metadata"].get("tags", [])):
             return f"{notebook.name}#{heading.replace(' ', '-')}"
-    raise ValueError(f"no cell of {chapter} has the tag {tag}")
+    raise ValueError(f"no cell of {chapter} has the tag {name}, nor the id")

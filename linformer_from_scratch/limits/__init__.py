@@ -2,7 +2,7 @@
 
 recall: recall and copying at a fixed k, from recorded runs. sharpness: sharp attention. writing: texts yet to
 be written. length: shorter texts. capstone: Linformer fitted into a pretrained encoder. bootstrap: whether
-one search is better than another.
+one search is better than another. decision: which attention for which case, and what says so.
 """
 
 from linformer_from_scratch.limits.length import empty_slots

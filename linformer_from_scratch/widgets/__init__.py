@@ -2,6 +2,7 @@
 
 from linformer_from_scratch.widgets.attention_explorer import AttentionExplorer
 from linformer_from_scratch.widgets.cost_model import CostModel
+from linformer_from_scratch.widgets.decision_explorer import DecisionExplorer
 from linformer_from_scratch.widgets.family_explorer import FamilyExplorer
 from linformer_from_scratch.widgets.head_gallery import HeadGallery
 from linformer_from_scratch.widgets.head_picker import HeadPicker
@@ -15,6 +16,7 @@ from linformer_from_scratch.widgets.wire_explorer import WireExplorer
 __all__ = [
     "AttentionExplorer",
     "CostModel",
+    "DecisionExplorer",
     "FamilyExplorer",
     "HeadGallery",
     "HeadPicker",

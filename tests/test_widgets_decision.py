@@ -1,0 +1,140 @@
+"""Widget 12: it says what decide says, in Python and in the page; links lead where a page is a notebook."""
+
+import math
+
+import pytest
+import traitlets
+from lab import open_browser, open_page
+from live import Live
+
+from linformer_from_scratch.limits.decision import A100, CPU, H200, V100, Case, decide, rule_of
+from linformer_from_scratch.widgets import DecisionExplorer
+from linformer_from_scratch.widgets.decision_explorer import LENGTHS
+from linformer_from_scratch.widgets.page import page as page_of
+
+STATES = [
+    {},
+    {"n": 64, "batch": 256, "machines": 64},
+    {"n": 1024, "device": V100},
+    {"n": 2048, "device": A100, "batch": 32},
+    {"n": 8192, "lengths_vary": True},
+    {"n": 8192, "lengths_vary": True, "exact_recall": True},
+    {"n": 2**20, "device": H200},
+    {"n": 2**20, "device": H200, "machines": 8},
+    {"n": 2**20, "machines": 2, "causal": True},
+    {"causal": True, "device": H200},
+]
+# Of each widget: heading -> the lines beneath it.
+DETAILS = """() => {
+    const lines = (part) => [...part.querySelectorAll("dd")].map((line) => line.textContent);
+    const part = (one) => [one.querySelector("dt").textContent, lines(one)];
+    const parts = (widget) => [...widget.querySelectorAll(".lw-advice > div")];
+    const details = (widget) => Object.fromEntries(parts(widget).map(part));
+    return [...document.querySelectorAll(".lw")].map(details);
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with open_browser(chromium) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A page with a widget for each state."""
+    path = tmp_path_factory.mktemp("decisions") / "page.html"
+    path.write_text(page_of([DecisionExplorer(**state) for state in STATES]), encoding="utf-8")
+    return path
+
+
+def test_it_opens_on_512_tokens_on_the_cpu():
+    explorer = DecisionExplorer()
+    assert explorer.state() == dict(
+        zip(explorer.controls, (512, 1, 1, CPU, False, False, False), strict=True)
+    )
+    assert explorer.words == (
+        "512 tokens, one text at a time, CPU of the course, one machine: take fused exact attention, "
+        "as it is. With 512 tokens a block gains too little to pay for E, F and a fixed length."
+    )
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+def test_it_says_what_decide_says(state):
+    explorer, advice = DecisionExplorer(**state), decide(Case(**state))
+    assert f"take {advice.take}. {advice.why}" in explorer.words
+    assert explorer.details["From which n"] == [advice.since]
+    assert explorer.details["How far that reaches"] == [advice.reach]
+    assert explorer.details["Runner-up"] == [advice.runner_up]
+    assert len(explorer.details["What says so"]) == len(advice.evidence)
+    assert math.isnan(explorer.from_n) if advice.from_n is None else explorer.from_n == advice.from_n
+
+
+@pytest.mark.parametrize("state", STATES, ids=str)
+def test_spans_cover_all_lengths_and_name_what_is_taken_there(state):
+    explorer, seen = DecisionExplorer(**state), []
+    for low, high, kind in explorer.spans:
+        seen += [n for n in LENGTHS if low <= n <= high]
+        for n in (low, high):
+            assert rule_of(Case(**state | {"n": n})).kind == kind
+    assert seen == LENGTHS
+
+
+@pytest.mark.parametrize(
+    ("control", "value"), [("n", 1000), ("machines", 128), ("device", "TPU"), ("causal", 2)]
+)
+def test_only_what_the_controls_offer_is_taken(control, value):
+    with pytest.raises(traitlets.TraitError):
+        DecisionExplorer(**{control: value})
+
+
+def test_the_still_shows_what_to_take_and_all_that_is_said_beside_it():
+    ranges, notes = DecisionExplorer(n=8192, lengths_vary=True).figure().axes
+    assert [text.get_text() for text in ranges.texts] == ["exact", "chunks", "", ""]
+    assert [label.get_text() for label in ranges.get_yticklabels()] == [
+        "what to take",
+        "timed on this device:\n512 to 4,096",
+        "tried how well it works:\n512",
+    ]
+    (said,) = notes.texts
+    for words in ("From which n: From where", "Runner-up: windows", "cell 12-124", "Park et al. 2022"):
+        assert words in " ".join(said.get_text().split())
+
+
+@pytest.mark.browser
+def test_the_page_says_what_python_says(browser, file):
+    with open_page(browser, 1280, 900) as page:
+        page.goto(file.as_uri())
+        for i, state in enumerate(STATES):
+            assert Live(page, page.locator(".lw").nth(i)).differences(DecisionExplorer(**state)) == []
+        seen = page.evaluate(DETAILS)
+        assert seen == [DecisionExplorer(**state).details for state in STATES]
+        assert page.locator(".lw a").count() == 0
+        assert page.complaints == []
+
+
+@pytest.mark.browser
+def test_a_drag_along_n_sets_it(browser, file):
+    with open_page(browser, 1280, 900) as page:
+        page.goto(file.as_uri())
+        live = Live(page, page.locator(".lw").first)
+        box = live.root.locator(".lw-stage svg").bounding_box()
+        page.mouse.move(box["x"] + 20, box["y"] + 30)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 30, steps=5)
+        page.mouse.up()
+        assert live.as_python().n == 2**20
+        assert "take chunks" in live.words()
+
+
+@pytest.mark.browser
+def test_in_a_notebook_a_place_is_a_link_to_the_heading_of_its_cell(browser, file):
+    address = "http://course.invalid/12_limits.ipynb"
+    with open_page(browser, 1280, 900) as page:
+        page.route(address, lambda route: route.fulfill(path=file, content_type="text/html"))
+        page.goto(address)
+        links = Live(page, page.locator(".lw").first).root.locator("a")
+        assert [link.text_content() for link in links.all()][-1] == "chapter 10, cell 10-094"
+        assert links.last.evaluate("it => it.href") == (
+            "http://course.invalid/10_benchmark.ipynb#From-which-n-is-it-worth-it?"
+        )
