@@ -232,7 +232,7 @@ work.dies(int(sys.argv[1]))
 
 
 def test_a_killed_rank_is_named_by_every_other(tmp_path):
-    """Slow for its real processes, which no launcher ends; rank 0 is no neighbour of rank 2 in a ring of 4."""
+    """Slow for its real processes, which no launcher ends; rank 0 is no neighbour of rank 2 of 4."""
     script = tmp_path / "killed.py"
     script.write_text(KILLED)
     with socket.socket() as free:
@@ -256,10 +256,10 @@ def test_a_store_that_has_gone_with_its_rank_names_it(monkeypatch, launcher_hold
     if launcher_holds_it:
         monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", launcher_holds_it)
 
-    def check(names):
+    def gone(*arguments):
         raise RuntimeError("Connection reset by peer")
 
-    assert ranks._missing(types.SimpleNamespace(check=check), 3, least=1) == missing
+    assert ranks._missing(types.SimpleNamespace(set=gone), 3, least=1) == missing
 
 
 def test_launch_and_torchrun_name_a_killed_rank_and_torchrun_lets_the_others_say_whom_they_lost(tmp_path):

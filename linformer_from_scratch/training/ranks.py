@@ -239,17 +239,15 @@ def _answering(store: distributed.Store, own: int) -> Iterator[None]:
 
 
 def _missing(store: distributed.Store, expected: int, least: int) -> list[int]:
-    """Ranks that do not say that they are there, at least so many; what the first to ask found, all say."""
+    """Ranks that do not answer, at least so many; who has answered others before it ended is none of them."""
+    missing, until = list(range(expected)), time.monotonic() + ASKED
     try:
-        if not store.check(["missing"]):
-            for number in range(expected):
-                store.set(f"asked {number}", "there?")
-            until, missing = time.monotonic() + ASKED, list(range(expected))
-            while len(missing) > least and time.monotonic() < until:
-                missing = [number for number in missing if not store.check([f"{number} is there"])]
-                time.sleep(MOMENT / 10)
-            store.set("missing", ",".join(map(str, missing)))
-        return [int(number) for number in store.get("missing").decode().split(",") if number]
+        for number in missing:
+            store.set(f"asked {number}", "there?")
+        while len(missing) > least and time.monotonic() < until:
+            missing = [number for number in missing if not store.check([f"{number} is there"])]
+            time.sleep(MOMENT / 10)
+        return missing
     except RuntimeError:  # rank 0 holds the store, unless whoever started the ranks does
         return [] if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else [0]
 
