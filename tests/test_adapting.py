@@ -18,15 +18,17 @@ def test_stretches_lie_in_the_documents_between_their_marks():
     texts = [" ".join(f"{letter}{i}" for i in range(60)) for letter in "ab"] + ["too short"]
     crops = Crops(texts, shortest=5, longest=40)
     bodies = [tokenize(text)[1:-1].tolist() for text in texts]
-    lengths = Counter()
+    lengths, starts = Counter(), set()
     for step in range(60):
         (ids,) = crops(step)
         lengths[ids.size(1)] += 1
         assert len(ids) == 2048 // ids.size(1)
         assert (ids[:, 0] == 101).all() and (ids[:, -1] == 102).all()
+        starts |= {tuple(row) for row in ids[:, 1:4].tolist()}
         for row in ids[:3, 1:-1].tolist():
             assert any(row == body[i : i + len(row)] for body in bodies for i in range(len(body)))
     assert min(lengths) < 12 and max(lengths) == 40 and lengths[40] >= 10  # three tenths are whole
+    assert len(starts) > 50  # anywhere
     assert torch.equal(crops(7)[0], crops(7)[0]) and not torch.equal(crops(0)[0][0, :5], crops(1)[0][0, :5])
     with pytest.raises(ValueError, match="no document has 512 tokens, the longest has"):
         Crops(["too short"], 5)

@@ -13,7 +13,10 @@ from linformer_from_scratch.pretrained.windows import WindowAttention
 
 SAME = {"atol": 1e-6, "rtol": 0}
 LAYOUT = Layout(proj_dim=8, exact_layers=(5,), crossover=12)
-SHORT, LONG = "Rates rose again today.", "The bank raised its rates because it expected inflation to rise, twice."
+SHORT, LONG = (
+    "Rates rose again today.",
+    "The bank raised its rates because it expected inflation to rise, twice.",
+)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +77,9 @@ def test_an_encoder_comes_back_from_its_folder(encoder, tmp_path):
 
 
 def test_a_folder_that_holds_something_else_is_refused(encoder, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"holds no config\.json, expected what save_pretrained wrote"):
+    with pytest.raises(
+        FileNotFoundError, match=r"holds no config\.json, expected what save_pretrained wrote"
+    ):
         LengthwiseEncoder.from_pretrained(tmp_path)
     encoder.save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"proj_dim": 8}')

@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+import yaml
 from safetensors.torch import save_file
 from torch import nn
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.results import read_rows
+from linformer_from_scratch.course.experiments import lengths
+from linformer_from_scratch.course.results import read_rows, select
 from linformer_from_scratch.data import docstrings, split
 from linformer_from_scratch.encoder import Block
 from linformer_from_scratch.limits import capstone
@@ -14,7 +16,9 @@ from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import encode, model_weights, tokenize
 from linformer_from_scratch.pretrained import sentence_encoder as se
+from linformer_from_scratch.pretrained.lengthwise import Layout, window_encoder, write_layout
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
+from tools import model_card
 
 TEXT = "The bank raised its rates because it expected inflation to rise."
 ROLES = "query", "key", "value"
@@ -24,6 +28,11 @@ SAME = {"atol": 2e-5, "rtol": 0}
 @pytest.fixture(scope="module")
 def full():
     return se.full_encoder().eval()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return se.fitted_encoder(128)
 
 
 @torch.no_grad()
@@ -144,8 +153,8 @@ def test_impossible_inputs_are_refused(full):
 
 
 @torch.no_grad()
-def test_the_fitted_projections_load_in_one_line_and_keep_what_the_card_says(full):
-    model = se.fitted_encoder(128)
+def test_the_projections_fitted_at_fixed_places_keep_what_was_recorded(full):
+    model = se.fixed_encoder()
     for name, tensor in full.state_dict().items():
         assert torch.equal(tensor, model.state_dict()[name])
     assert len(model.state_dict()) == len(full.state_dict()) + 12
@@ -154,25 +163,71 @@ def test_the_fitted_projections_load_in_one_line_and_keep_what_the_card_says(ful
     found = capstone.mean_cosine(capstone.embed_all(model, ids[:24]), expected)
     pooled = se.linformer_encoder(lambda: MeanPooling(512, 128))
     assert found > capstone.mean_cosine(capstone.embed_all(pooled, ids[:24]), expected) + 0.1
-    rows = {row["way"]: row for row in read_rows("12_capstone") if row["k"] in (1, 128, 512)}
-    assert found == pytest.approx(rows["E and F"]["docstrings"]["cosine"], abs=0.03)
-    card = (se.FITTED / "minilm_linformer_k128.md").read_text(encoding="utf-8")
-    for way in ("exact", "E and F", "mean pooling", "one slot"):
-        numbers = [
-            rows[way][text][what] for text in ("docstrings", "reference") for what in ("cosine", "reciprocal")
-        ]
-        line = f"| {way} | " + " | ".join(f"{x:g}" for x in numbers) + " |"
-        assert line in card
-    fit = rows["E and F"]
-    assert f"{fit['updates']} updates" in card and f"highest rate\n{fit['rate']}" in card
+    (row,) = select(read_rows("12_capstone"), way="E and F", k=128)
+    assert found == pytest.approx(row["docstrings"]["cosine"], abs=0.03)
 
 
-def test_other_sizes_of_fitted_projections_are_refused(tmp_path, monkeypatch):
+def test_a_file_that_holds_other_projections_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(se, "FIXED", tmp_path / "minilm_fixed_k128.safetensors")
+    save_file({"wrong": torch.zeros(2)}, se.FIXED)
+    with pytest.raises(ValueError, match=r"fixed_k128\.safetensors does not hold 12 matrices 128 × 512"):
+        se.fixed_encoder()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("n", [256, 512])
+def test_the_fitted_encoder_keeps_of_long_texts_what_was_recorded(full, fitted, n):
+    ids, _ = capstone.passages(split(docstrings())[1], n)
+    expected = capstone.embed_all(full, ids[:16])
+    found = capstone.mean_cosine(capstone.embed_all(fitted, ids[:16]), expected)
+    (row,) = select(read_rows("12_lengths"), way="windows of n, last layer exact, fitted", n=n)
+    assert found == pytest.approx(row["docstrings"]["cosine"], abs=0.01)
+    without = capstone.mean_cosine(capstone.embed_all(window_encoder(128, (5,)), ids[:16]), expected)
+    assert found > without + 0.03
+
+
+@torch.no_grad()
+def test_short_texts_are_the_exact_encoders(full, fitted):
+    at = fitted.layout.crossover
+    ids, _ = capstone.passages(split(docstrings())[1], at - 1)
+    assert_close(fitted.embed(ids[:2]), full.embed(ids[:2]))
+    ids, _ = capstone.passages(split(docstrings())[1], at)
+    assert (fitted.embed(ids[:2]) - full.embed(ids[:2])).abs().max() > 1e-3
+
+
+def test_other_sizes_of_fitted_encoders_are_refused(tmp_path, monkeypatch):
     with pytest.raises(
-        ValueError, match=r"no fitted E and F of k=100 come with the course, only of k in \[128\]"
+        ValueError, match=r"no fitted encoder of k=100 comes with the course, only of k in \[128\]"
     ):
         se.fitted_encoder(100)
     monkeypatch.setattr(se, "FITTED", tmp_path)
     save_file({"wrong": torch.zeros(2)}, tmp_path / "minilm_linformer_k64.safetensors")
-    with pytest.raises(ValueError, match=r"k64\.safetensors does not hold 12 matrices 64 × 512"):
+    write_layout(Layout(64, (5,), 192), tmp_path / "minilm_linformer_k64.json")
+    with pytest.raises(ValueError, match="got 1 tensors, expected the 122 of updates of rank 16"):
         se.fitted_encoder(64)
+
+
+def test_the_shortest_text_for_slots_is_the_measured_one(fitted):
+    assert fitted.layout == Layout(lengths.PROJ_DIM, (lengths.LAST,), lengths.crossover())
+
+
+def test_the_card_says_what_was_recorded_in_the_form_of_the_hub():
+    text = model_card.CARD.read_text(encoding="utf-8")
+    assert text == model_card.card()
+    _, header, body = text.split("---\n", 2)
+    assert yaml.safe_load(header) == {
+        "language": "en",
+        "license": "apache-2.0",
+        "library_name": "linformer-from-scratch",
+        "pipeline_tag": "sentence-similarity",
+        "base_model": "sentence-transformers/all-MiniLM-L6-v2",
+        "base_model_relation": "finetune",
+        "tags": ["sentence-similarity", "feature-extraction", "linformer", "efficient-attention"],
+    }
+    for title in ("How to use", "What it keeps, by length", "Limits and risks", "Licence and citation"):
+        assert f"\n## {title}\n" in body
+    for n in (256, 384, 512):
+        (row,) = select(read_rows("12_lengths"), way="windows of n, last layer exact, fitted", n=n)
+        docs, other = (f"{row[c]['cosine']:.3f} ± {row[c]['standard error']:.3f}" for c in model_card.CORPORA)
+        (line,) = [line for line in body.splitlines() if line.startswith(f"| {n} | {docs} |")]
+        assert f"| {other} |" in line

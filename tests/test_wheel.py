@@ -1,6 +1,8 @@
 """The package works where nothing else of the repository is: its wheel, unpacked in an empty folder."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,7 +10,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
+from torch.testing import assert_close
 
+from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder
 from linformer_from_scratch.pretrained.weights import model_folder
 
 ROOT = Path(__file__).parents[1]
@@ -86,8 +91,21 @@ def test_a_wheel_needs_nothing_else_of_the_repository(installed, tmp_path):
 def test_the_fitted_encoder_comes_with_the_wheel(installed, tmp_path):
     if model_folder() is None:  # found by its path: nothing of its code is imported
         pytest.skip("the pretrained model is not installed")
-    code = """
-from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder
-print(len(fitted_encoder(128).blocks))
-"""
-    assert run_beside(installed, code, tmp_path) == "6\n"
+    example = next(block for block in blocks(ROOT / "README.md") if "fitted_encoder" in block)
+    code = example + "\nprint(vectors.tolist())"
+    answer, vectors = run_beside(installed, code, tmp_path).splitlines()
+    assert answer == "The bank raised its rates."
+    texts = ["Rates rose.", "The bank raised its rates.", "The cat chased its own tail."]
+    assert_close(torch.tensor(json.loads(vectors)), fitted_encoder(128).encode(texts), atol=1e-6, rtol=0)
+
+
+def test_the_cards_example_runs_as_printed(installed, tmp_path):
+    if model_folder() is None:
+        pytest.skip("the pretrained model is not installed")
+    (example,) = blocks(ROOT / "linformer_from_scratch/data/shipped/minilm_linformer_k128.md")
+    assert "tensor([[1.0" in run_beside(installed, example, tmp_path)
+
+
+def blocks(path):
+    """The Python of a page."""
+    return re.findall(r"```python\n(.+?)```", path.read_text(encoding="utf-8"), re.DOTALL)

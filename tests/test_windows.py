@@ -18,7 +18,9 @@ def test_windows_by_hand():
     assert_close(E, torch.tensor(expected) / torch.tensor([[1], [2], [2], [2], [1]]))
 
 
-@pytest.mark.parametrize(("length", "proj_dim"), [(129, 128), (200, 128), (512, 128), (17, 3), (9, 8), (512, 5)])
+@pytest.mark.parametrize(
+    ("length", "proj_dim"), [(129, 128), (200, 128), (512, 128), (17, 3), (9, 8), (512, 5)]
+)
 def test_every_token_is_in_one_window_and_windows_are_nearly_equal(length, proj_dim):
     (E,) = windows(torch.tensor([length]), proj_dim, n=length + 3)
     members = E > 0
@@ -47,7 +49,10 @@ def layer():
 def test_it_is_linformers_attention_with_that_e(layer):
     x = torch.randn(2, 9, 12).double()
     E = windows(torch.tensor([9]), 5, 9)[0].double()
-    q, k, v = (layer_of(x).unflatten(-1, (3, 4)).transpose(1, 2) for layer_of in (layer.query, layer.key, layer.value))
+    q, k, v = (
+        layer_of(x).unflatten(-1, (3, 4)).transpose(1, 2)
+        for layer_of in (layer.query, layer.key, layer.value)
+    )
     heads = linformer_attention(q, k, v, E, E)  # the paper's order: E (X W)
     assert_close(layer(x), layer.output(heads.transpose(1, 2).flatten(2)))
 
