@@ -19,7 +19,14 @@ from linformer_from_scratch.distributed import (
     shard,
     ulysses_bytes,
 )
-from linformer_from_scratch.distributed.plan import plan
+from linformer_from_scratch.distributed.plan import (
+    NETWORK,
+    Wire,
+    longest_text,
+    plan,
+    training_bytes,
+    wire_of,
+)
 from linformer_from_scratch.distributed.sequence import sharded_parameters
 from linformer_from_scratch.encoder import Classifier, Encoder, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
@@ -307,16 +314,48 @@ def test_windows_of_an_encoder_are_cut_with_it():
         model(ids[:, :7])
 
 
+MILLION = Sizes(2**20, 1024, 16, 256, bytes_per_number=2)
+
+
 def test_a_plan_by_hand():
     (device,) = (device for device in DEVICES if device.name == "H200")
-    found = plan(Sizes(2**20, 1024, 16, 256, bytes_per_number=2), 8, device, wire_bytes_per_s=50e9)
+    found = plan(MILLION, 8, device, Wire("a wire", 50e9, 3e-6))
     assert (found.tokens, found.matrix_bytes, found.token_bytes) == (131_072, 2**27, 2**28)
-    assert found.sent_bytes == 1_835_008 and found.wire_seconds == 1_835_008 / 50e9
+    assert found.sent_bytes == 1_835_008 and found.steps == 14
+    assert found.wire_seconds == 1_835_008 / 50e9 + 14 * 3e-6
     assert found.exact_seconds == (8 * 2**20 * 2**20 + 4 * 2**40 * 2**10) / 8 / 989e12
+    assert found.ring_seconds == 7 * 2**29 / 50e9 + 7 * 3e-6
     operations = 4 * 2**17 * 2**20 + 4 * 256 * 2**20 + 8 * 2**17 * 256 * 2**10
     assert operations / 989e12 < found.seconds < 3 * operations / 989e12
+    assert found.linformer_total == found.seconds + found.wire_seconds
+    assert found.ring_total == found.exact_seconds > found.ring_seconds
+    assert found._replace(ring_seconds=9.0).ring_total == 9.0
     with pytest.raises(ValueError, match="7 ranks do not divide n=1048576"):
-        plan(Sizes(2**20, 1024, 16, 256), 7, device, 50e9)
+        plan(MILLION, 7, device, NETWORK)
+
+
+def test_the_wire_of_a_plan_is_nvlink_within_a_machine_of_eight():
+    assert [wire_of(ranks).name for ranks in (1, 8, 9, 64)] == ["NVLink", "NVLink", "network", "network"]
+    alone, many = (plan(MILLION, ranks, DEVICES[-1], NETWORK) for ranks in (1, 64))
+    assert (alone.wire_seconds, alone.ring_seconds, many.steps) == (0, 0, 126)
+    assert many.steps * NETWORK.latency_s == pytest.approx(0.63e-3)
+
+
+def test_training_memory_by_hand():
+    a_layer = 2 * 256 * 2**20 * 16 + 2**20 * 1024 * 2
+    assert training_bytes(MILLION, layers=1) == a_layer
+    assert training_bytes(MILLION, layers=12, ranks=8) == 12 * a_layer / 8
+    longest = longest_text(MILLION, 12, 141e9)
+    fits, too_long = (
+        training_bytes(Sizes(n, 1024, 16, 256, bytes_per_number=2), 12) <= 141e9
+        for n in (longest, longest + 1)
+    )
+    assert fits and not too_long
+    assert longest_text(MILLION, 12, 141e9, ranks=8) // 8 == longest
+
+
+def test_grouped_heads_send_less_around_a_ring():
+    assert ring_bytes(MILLION, 8, group=4) == ring_bytes(MILLION, 8) / 4
 
 
 def test_the_command_compares_the_ranks_of_a_machine():

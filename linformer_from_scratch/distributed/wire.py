@@ -19,9 +19,12 @@ def linformer_bytes(s: Sizes, ranks: int, shared: bool = False) -> float:
     return (1 if shared else 2) * s.slots * s.bytes_per_number * 2 * (ranks - 1) / ranks
 
 
-def ring_bytes(s: Sizes, ranks: int) -> float:
-    """Ring attention (Liu et al. 2023, arXiv 2310.01889): every shard's keys and values visit every rank."""
-    return 2 * s.tokens / ranks * s.bytes_per_number * (ranks - 1)
+def ring_bytes(s: Sizes, ranks: int, group: int = 1) -> float:
+    """Ring attention (Liu et al. 2023, arXiv 2310.01889): every shard's keys and values visit every rank.
+
+    group: query heads that share a key/value head, as in grouped-query attention.
+    """
+    return 2 * s.tokens / group / ranks * s.bytes_per_number * (ranks - 1)
 
 
 def ulysses_bytes(s: Sizes, ranks: int) -> float:
