@@ -109,6 +109,8 @@ def test_the_page_says_what_python_says(browser, file):
             assert Live(page, page.locator(".lw").nth(i)).differences(DecisionExplorer(**state)) == []
         seen = page.evaluate(DETAILS)
         assert seen == [DecisionExplorer(**state).details for state in STATES]
+        takes = [f"Take {decide(Case(**state)).take}." for state in STATES]
+        assert page.locator(".lw-take").all_text_contents() == takes
         assert page.locator(".lw a").count() == 0
         assert page.complaints == []
 

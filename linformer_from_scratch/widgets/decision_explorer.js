@@ -7,7 +7,8 @@ export default widget(({ model, stage }) => {
   const margin = { top: 4, right: 24, bottom: 24, left: 14 };
   const picture = chart(stage, { title: "What to take, by tokens n", note: "drag to set n", width: 40, height: (3 * ROW + margin.top + margin.bottom) / 16, margin });
   const beside = html("dl", { class: "lw-text lw-advice" }), under = html("dl", { class: "lw-text lw-advice" }), numbersNow = {}, x = d3.scaleLog().domain([lengths[0], 2 * lengths.at(-1)]);
-  stage.append(html("div", { class: "lw-decision" }, picture.element, beside, under));
+  const headline = html("p", { class: "lw-text lw-take" });
+  stage.append(html("div", { class: "lw-decision" }, headline, picture.element, beside, under));
   dragged(picture.svg, (at) => choose(model, "n", lengths[nearest(lengths.map(Math.log2), Math.log2(x.invert(at - margin.left)))]));
 
   const state = () => Object.fromEntries(Object.keys(model.get("defaults")).map((name) => [name, model.get(name)]));
@@ -91,10 +92,11 @@ export default widget(({ model, stage }) => {
       const evidence = rule.timed ? [...rule.evidence, ...known.evidence] : rule.evidence;
       const part = (name, ...said) => html("div", {}, html("dt", {}, name), ...said);
       const lines = (all) => all.map((line) => html("dd", {}, line));
+      headline.textContent = `Take ${rule.take}.`;
       under.replaceChildren(part("Runner-up", ...lines([rule.runner_up])), part("What would change it", ...lines(changes(one))));
       beside.replaceChildren(
-        part("From which n", ...lines([filled(since[rule.since])])), part("How far that reaches", ...lines([reach(one, rule)])),
-        part("What says so", ...evidence.map(cited)),
+        part("From which n", ...lines([filled(since[rule.since])])), part("What says so", ...evidence.map(cited)),
+        part("How far that reaches", ...lines([reach(one, rule)])),
       );
       show(one, rule, theme);
       const texts = one.batch === 1 ? "one text" : `${one.batch} texts`;

@@ -66,12 +66,12 @@ class DecisionExplorer(LiveWidget):
         advice = self.advice
         return {
             "From which n": [advice.since],
+            "What says so": [f"{one.shows} ({one.place})" for one in advice.evidence],
             "How far that reaches": [advice.reach],
             "Runner-up": [advice.runner_up],
             "What would change it": [
                 f"{', '.join(words)}: {take}" for take, words in decision.changes(self.case).items()
             ],
-            "What says so": [f"{one.shows} ({one.place})" for one in advice.evidence],
         }
 
     @property
