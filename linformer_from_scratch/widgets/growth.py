@@ -92,7 +92,7 @@ class Terms(dict[tuple[int, ...], float]):
         return self + -1 * other
 
     def __truediv__(self, letter):
-        ((powers, coefficient),) = letter.items()
+        ((powers, coefficient),) = self._terms(letter).items()
         return self * Terms({tuple(-power for power in powers): 1 / coefficient})
 
     __floordiv__ = __truediv__  # Sizes divides by what divides
