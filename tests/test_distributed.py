@@ -1,5 +1,6 @@
 """Linformer's layer on shards of the sequence: as one process, one exchange, bytes that n does not change."""
 
+import re
 import runpy
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from linformer_from_scratch.distributed.sequence import sharded_parameters
 from linformer_from_scratch.encoder import Classifier, Encoder, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained import weights
 from linformer_from_scratch.pretrained.sentence_encoder import BestRankAttention
 from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
@@ -370,10 +372,21 @@ def test_the_command_compares_the_ranks_of_a_machine():
     ]
     ran = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0
-    assert ran.stdout.splitlines() == [
-        f"3 ranks, {what}: as one process, with all gradients"
-        for what in ("a layer", "a layer with E = F", "an encoder")
-    ]
+    head, names, *lines = ran.stdout.splitlines()
+    assert head == "3 ranks, gloo, cpu: as one process, with all gradients"
+    assert names.split("  ")[-1].strip() == "sentence encoder"
+    rows = {line[:30].strip(): line[30:].split() for line in lines[:-1]}
+    assert rows["tokens n"] == ["27", "27", "27", "512"] and rows["slots k"] == ["7", "7", "7", "128"]
+    for errors in (rows["error of outputs"], rows["error of gradients"]):
+        assert all(0 < float(error) < 1e-13 for error in errors[:3]) and 0 < float(errors[3]) < 1e-4
+    formula = [int(text.replace(",", "")) for text in rows["bytes by formula"]]
+    assert formula[0] == pytest.approx(linformer_bytes(Sizes(27, 20, 5, 7, 2, 8), 3), abs=1)
+    assert formula[2] == pytest.approx(2 * formula[1], abs=1)  # two layers
+    assert formula[3] == 6 * linformer_bytes(Sizes(512, 384, 12, 128, 2), 3)
+    if sys.platform == "linux":
+        sent = [int(text.replace(",", "")) for text in rows["bytes sent"]]
+        assert all(0 < found - expected < 7000 for found, expected in zip(sent, formula, strict=True))
+    assert lines[-1].startswith("an all-reduce of 8 MB sends ")
     assert torch.distributed.is_initialized() is False
 
 
@@ -396,9 +409,22 @@ def command(monkeypatch, capsys):
     return run
 
 
-def test_the_command_alone_is_one_rank(command):
+def test_the_command_alone_is_one_rank(command, monkeypatch):
+    monkeypatch.setattr(weights, "model_folder", lambda: None)
     code, out, err = command()
-    assert (code, err) == (None, "") and out.startswith("1 rank, a layer: as one process")
+    assert (code, err) == (None, "") and out.startswith("1 rank, no exchange, cpu: as one process")
+    assert re.search(r"\nbytes sent( +0){3}\n", out)
+    assert out.splitlines()[-1].startswith("the sentence encoder is not installed: pip install")
+
+
+def test_the_command_says_what_it_prints(command):
+    code, out, _ = command("--help")
+    assert code == 0 and all(word in out for word in ("largest error", "bytes sent", "NCCL", "never run"))
+
+
+def test_the_command_ends_with_an_error_that_is_too_large(command, monkeypatch):
+    monkeypatch.setattr(experiments, "errors", lambda n, **_: {"output": 1e-3, "gradient of x": 0.0})
+    assert command()[0] == "rank 0 differs by 1.0e-03 in a layer, expected less than 1e-10"
 
 
 def test_the_command_says_in_one_sentence_what_is_wrong(command, monkeypatch):

@@ -4,6 +4,7 @@ torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.distributed m
 process on GPUs as well, by NCCL, with which it was never run.
 """
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ from linformer_from_scratch.training.ranks import (
 
 CPU = torch.device("cpu")
 SLOTS = 128  # of the sentence encoder
+LARGE = 2**23  # bytes of an all-reduce whose speed is measured
 PAUSE = 0.05  # seconds, so that what was sent has been counted
 
 
@@ -147,11 +149,7 @@ def different_batches(sizes: Sequence[int], alike: int = 0, size: int = 2) -> Te
 def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict[str, float]:
     """As `errors`, for a masked language model of two blocks that share one E: loss and some gradients."""
     with process_group(device):
-        torch.manual_seed(0)
-        E = LearnedProjection(seq_len, proj_dim)
-        encoder = Encoder(30, seq_len, 20, [LinformerAttention(20, 5, E, E) for _ in range(2)])
-        whole = MaskedLanguageModel(encoder).double().to(device_of_rank(device))
-        ids, targets = torch.randint(30, (2, 2, seq_len)).to(device_of_rank(device))
+        whole, ids, targets = _model_and_texts(seq_len, proj_dim, device_of_rank(device))
         expected = functional.cross_entropy(whole(ids).flatten(0, 1), targets.flatten())
         expected.backward()
         model = shard(whole)
@@ -175,6 +173,17 @@ def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict
         }
 
 
+def _model_and_texts(
+    seq_len: int, proj_dim: int, device: torch.device
+) -> tuple[MaskedLanguageModel, Tensor, Tensor]:
+    """The same on every rank: a model of two blocks that share one E, ids of two texts, and targets."""
+    torch.manual_seed(0)
+    E = LearnedProjection(seq_len, proj_dim)
+    encoder = Encoder(30, seq_len, 20, [LinformerAttention(20, 5, E, E) for _ in range(2)])
+    ids, targets = torch.randint(30, (2, 2, seq_len)).to(device)
+    return MaskedLanguageModel(encoder).double().to(device), ids, targets
+
+
 def sentence_errors(
     learned: bool = True,
     real: Sequence[int] = (MAX_TOKENS, 200, 9),
@@ -188,10 +197,8 @@ def sentence_errors(
     Of the tokens' vectors, the texts' vectors and the gradients of these; learned: E and F, else windows.
     """
     with process_group(device):
-        torch.manual_seed(0)
         whole = sentence_encoder(learned, num_blocks).to(device_of_rank(device), dtype)
-        ids = torch.randint(VOCAB_SIZE, (len(real), MAX_TOKENS), device=device_of_rank(device))
-        mask = torch.arange(MAX_TOKENS, device=ids.device) < torch.tensor(real, device=ids.device)[:, None]
+        ids, mask = _texts_of(real, device_of_rank(device))
         upstream = torch.randn(len(real), D_MODEL).to(ids.device, dtype)
         model = shard(whole)
         with torch.no_grad():
@@ -212,12 +219,78 @@ def sentence_errors(
 
 def sentence_encoder(learned: bool = True, num_blocks: int = NUM_LAYERS) -> SentenceEncoder:
     """The pretrained encoder with 128 slots, by E and F as parameters or by windows of each text's length."""
+    torch.manual_seed(0)
     if learned:
         encoder = linformer_encoder(lambda: LearnedProjection(MAX_TOKENS, SLOTS))
     else:
         encoder = SentenceEncoder(WindowAttention(D_MODEL, NUM_HEADS, SLOTS) for _ in range(NUM_LAYERS))
     encoder.blocks = encoder.blocks[:num_blocks]
     return encoder
+
+
+def _texts_of(real: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Ids of texts of so many tokens, padded to 512, and which of them are real; the same on every rank."""
+    ids = torch.randint(VOCAB_SIZE, (len(real), MAX_TOKENS), generator=torch.Generator().manual_seed(0))
+    return ids.to(device), (torch.arange(MAX_TOKENS) < torch.tensor(real)[:, None]).to(device)
+
+
+def layer_forward(seq_len: int, shared: bool, device: str) -> Callable[[], Tensor]:
+    """This rank's forward pass of the layer of `errors`, to be called by all ranks."""
+    whole, x, _, mask = _layer_and_texts(seq_len, shared=shared, device=device_of_rank(device))
+    return partial(shard(whole), own_part(x), own_part(mask))
+
+
+def encoder_forward(seq_len: int, device: str) -> Callable[[], Tensor]:
+    """This rank's forward pass of the model of `encoder_errors`."""
+    whole, ids, _ = _model_and_texts(seq_len, 7, device_of_rank(device))
+    return partial(shard(whole), own_part(ids))
+
+
+def sentence_forward(real: Sequence[int], device: str) -> Callable[[], Tensor]:
+    """This rank's forward pass of the encoder of `sentence_errors`, with learned E and F."""
+    ids, mask = _texts_of(real, device_of_rank(device))
+    return partial(shard(sentence_encoder().to(ids.device)), own_part(ids), own_part(mask))
+
+
+@torch.no_grad()
+def measured(forward: Callable[[], object]) -> tuple[float, int | None]:
+    """Seconds of a call that all ranks make, the least of five, and bytes that this rank sends in it.
+
+    None for what cannot be counted: what NCCL sends, or a system other than Linux.
+    """
+    forward()
+    seconds = min(_seconds_of(forward) for _ in range(5))
+    if world_size() == 1:
+        return seconds, 0
+    if distributed.get_backend() != "gloo" or sys.platform != "linux":
+        return seconds, None
+    return seconds, _sent_by(forward)
+
+
+def bytes_per_second(device: str) -> float:
+    """What this rank sends in a second of an all-reduce of LARGE bytes, the best of five."""
+    many = torch.zeros(LARGE // 4, device=device_of_rank(device))
+    sent = 2 * LARGE * (world_size() - 1) / world_size()
+    return sent / min(_seconds_of(lambda: distributed.all_reduce(many)) for _ in range(5))
+
+
+def largest_over_ranks(value: float) -> float:
+    """The largest of the ranks' numbers."""
+    found: list[float] = [value] * world_size()
+    if world_size() > 1:
+        distributed.all_gather_object(found, value)
+    return max(found)
+
+
+def _seconds_of(call: Callable[[], object]) -> float:
+    """Seconds of a call that all ranks begin together."""
+    if world_size() > 1:
+        distributed.barrier()
+    start = time.perf_counter()
+    call()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 def _gradient_errors(model: nn.Module, whole: nn.Module) -> dict[str, float]:
