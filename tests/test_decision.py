@@ -129,7 +129,9 @@ def test_a_place_names_the_cell_and_its_address_leads_to_a_heading_above_it(piec
 
 
 def test_numbers_of_every_advice_are_the_cases_own_or_stand_in_its_evidence(cells):
-    recorded = {str(row["texts"]) for row in records.recorded_cpu()["rows"] if row["part"] == "table 3"}
+    content = records.recorded_cpu()
+    recorded = {str(row["texts"]) for row in content["rows"] if row["part"] == "table 3"}
+    recorded.add(str(content["machine"]["cores"]))
     for case in CASES:
         advice = decide(case)
         there = "\n".join(cells[one.cell] for one in advice.evidence if one.cell)
@@ -163,6 +165,8 @@ def test_where_nobody_has_measured_the_length_is_not_known(device):
     advice = decide(Case(n=8192, device=device))
     assert advice.from_n is None
     assert "is not known" in advice.since and f"on the {CPU} it pays from n = 2,048 on" in advice.since
+    assert rule_of(Case(n=2047, device=device)).kind == "exact"
+    assert rule_of(Case(n=2048, device=device)).kind == "chunks"
 
 
 # The table.
@@ -206,6 +210,7 @@ def test_reach_says_what_was_not_timed_and_not_tried():
     assert "Nothing was timed at n = 8,192" in decide(Case(n=8192)).reach
     assert "Nothing was timed" not in decide(Case(n=8192, device=A100)).reach
     assert "At most 2 texts at a time were timed, not 4." in decide(Case(batch=4)).reach
+    assert decide(Case(batch=2)).reach == decide(Case()).reach
     assert "At most 16 texts" in decide(Case(batch=32, device=A100)).reach
 
 
@@ -233,10 +238,10 @@ def test_a_case_that_cannot_be_is_refused_in_one_sentence(wrong, words):
 def test_the_table_shows_every_line_with_its_evidence(device):
     shown = html.unescape(DecisionTable(device)._repr_html_())
     for rule in rules():
-        assert rule.need in shown and rule.take in shown
+        assert rule.need in shown and rule.take in shown and rule.reach in shown
         for one in rule.evidence:
             assert one.shows in shown and one.place in shown
             assert not one.cell or f"<a href='{one.address}'>" in html.unescape(shown)
-    assert all(one.shows in shown for one in devices()[device].evidence)
+    assert all(one.place in shown for one in devices()[device].evidence)
     assert "{" not in shown
     assert len(repr(DecisionTable(device)).splitlines()) == len(rules())

@@ -244,7 +244,8 @@ def first_worth(faster: Mapping[int, float]) -> int:
 @cache
 def devices() -> dict[str, Known]:
     """Device -> what is known of it."""
-    rows = select(records.recorded_cpu()["rows"], part="table 3", **{"pass": "forward"})
+    content = records.recorded_cpu()
+    rows, machine = select(content["rows"], part="table 3", **{"pass": "forward"}), content["machine"]
     lengths, texts = ({row[name] for row in rows} for name in ("n", "texts"))
     flash, ours = FLASH_FORWARD_MS["FlashAttention"], FLASH_FORWARD_MS["Linformer"]
     here = worth_it_on_the_cpu()
@@ -259,7 +260,7 @@ def devices() -> dict[str, Known]:
         CPU: Known(
             here,
             f"A block with Linformer, k = {K}, is {WORTH} times as fast as with fused exact attention from "
-            f"n = {here:,} on: measured here, forward.",
+            f"n = {here:,} on: measured here, forward ({machine['processor']}, {machine['cores']} cores).",
             (on_the_cpu,),
             (min(lengths), max(lengths)),
             max(texts),
@@ -369,7 +370,7 @@ def rules() -> tuple[Rule, ...]:
         ),
         Rule(
             need="exact look-up, copying, quoting",
-            when={"exact_recall": True},
+            when={"causal": False, "exact_recall": True},
             span="any",
             kind="exact",
             take="fused exact attention",
@@ -383,7 +384,7 @@ def rules() -> tuple[Rule, ...]:
         ),
         Rule(
             need="the gist (classify, search), some hundred tokens",
-            when={},
+            when=gist,
             span="below",
             kind="exact",
             take="fused exact attention, as it is",
@@ -397,7 +398,7 @@ def rules() -> tuple[Rule, ...]:
         ),
         Rule(
             need="the gist of long texts of many lengths",
-            when={"lengths_vary": True},
+            when={**gist, "lengths_vary": True},
             span="from",
             kind="chunks",
             take="chunks, encoded exactly and averaged",
@@ -411,7 +412,7 @@ def rules() -> tuple[Rule, ...]:
         ),
         Rule(
             need="the gist of long texts of one length",
-            when={},
+            when={**gist, "lengths_vary": False},
             span="from",
             kind="chunks",
             take="chunks, encoded exactly and averaged; if they are not enough, Linformer",
@@ -514,40 +515,38 @@ def _over_fused(name: str) -> dict[str, float]:
 class DecisionTable:
     """The table of advice for a device: HTML with links in a notebook, lines of text elsewhere."""
 
-    columns = ("your case", "n", *FLAGS.values(), "take", "from which n", "what says so")
+    columns = ("your case", "n", *FLAGS.values(), "take", "how far", "from which n", "what says so")
 
     def __init__(self, device: str = CPU):
         self.device = device
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Need, span, yes, no or either for each flag, what to take, from which n."""
+        """Need, span, yes, no or either for each flag, what to take, how far that was tried, from which n."""
         turn, found = turn_of(self.device), []
         spans = {"any": "any", "below": f"below {turn:,}", "from": f"from {turn:,}"}
         for rule in rules():
             case = Case(device=self.device, machines=SEVERAL if rule.when.get("split") else 1)
             flags = [{True: "yes", False: "no", None: "either"}[rule.when.get(name)] for name in FLAGS]
             since = SINCE[rule.since].format(**values(case))
-            found.append((rule.need, spans[rule.span], *flags, rule.take, since))
+            found.append((rule.need, spans[rule.span], *flags, rule.take, rule.reach, since))
         return found
 
     def __repr__(self) -> str:
-        return "\n".join(f"{need}, n {span}: {take}" for need, span, *_, take, _ in self.rows())
+        return "\n".join(f"{need}, n {span}: {take}" for need, span, *_, take, _, _ in self.rows())
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th {LEFT}>{name}</th>" for name in self.columns)
-        lines = [
-            "".join(f"<td {LEFT}>{html.escape(cell)}</td>" for cell in row) + self._evidence(rule)
-            for row, rule in zip(self.rows(), rules(), strict=True)
-        ]
+        known, lines = "; ".join(map(_place, devices()[self.device].evidence)), []
+        for row, rule in zip(self.rows(), rules(), strict=True):
+            cells = [html.escape(cell) for cell in row]
+            cells[-1] += f" <small>({known})</small>" if rule.since in ("below", "time") else ""
+            cells.append("<br>".join(f"{html.escape(one.shows)} ({_place(one)})" for one in rule.evidence))
+            lines.append("".join(f"<td {LEFT}>{cell}</td>" for cell in cells))
         body = "".join(f"<tr>{line}</tr>" for line in lines)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
-    def _evidence(self, rule: Rule) -> str:
-        found = (*rule.evidence, *devices()[self.device].evidence) if rule.timed else rule.evidence
-        return f"<td {LEFT}>{'<br>'.join(map(_cited, found))}</td>"
 
-
-def _cited(evidence: Evidence) -> str:
+def _place(evidence: Evidence) -> str:
+    """Where it stands, as HTML, with a link if there is one."""
     place, address = html.escape(evidence.place), html.escape(evidence.address)
-    place = f"<a href='{address}'>{place}</a>" if address else place
-    return f"{html.escape(evidence.shows)} <small>({place})</small>"
+    return f"<a href='{address}'>{place}</a>" if address else place
