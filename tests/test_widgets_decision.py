@@ -14,6 +14,7 @@ from linformer_from_scratch.widgets.page import page as page_of
 
 STATES = [
     {},
+    {"batch": 2},
     {"n": 64, "batch": 256, "machines": 64},
     {"n": 1024, "device": V100},
     {"n": 2048, "device": A100, "batch": 32},
