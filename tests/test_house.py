@@ -12,7 +12,7 @@ FLOORS = {
     "course.sources": 1,
     "course.ledger": 1,
     "course.results": 2,
-    "course.experiments": 5,
+    "course.experiments": 6,
     "course.start_here": 3,
     "heads": 1,
     "projections": 1,
@@ -25,17 +25,17 @@ FLOORS = {
     "training.recipes": 3,  # a command knows every model; the trainer is given one
     "training.records": 3,
     "training.__main__": 3,
-    "distributed": 3,
+    "distributed": 4,
     "pretrained": 3,
     "fitting": 2,
-    "limits": 4,
+    "limits": 5,
     "benchmark.layers": 3,  # timing is given a callable; what is compared knows every layer
     "benchmark.records": 3,
     "benchmark.suite": 4,
     "benchmark.check": 4,
     "benchmark.__main__": 4,
-    "widgets": 5,
-    "exercises": 5,
+    "widgets": 6,
+    "exercises": 6,
 }
 
 ROOMS = {"efficient_attention": "efficient", "start_here": "course/start_here"}  # stems that live elsewhere
