@@ -53,9 +53,10 @@ class SequenceParallelWindows(WindowAttention):
         E = own_part(windows(lengths, self.proj_dim, self.seq_len), self.add_up.group, dim=-1)
         x = real_tokens(x, padding_mask)
         slots = self.add_up.reduce(E.to(x.dtype) @ x, self.add_up.group)
-        qkv = (split_heads(y, self.num_heads) for y in (self.query(x), self.key(slots), self.value(slots)))
+        projected = self.query(x), self.key(slots), self.value(slots)
+        q, k, v = (split_heads(y, self.num_heads) for y in projected)
         whole_mask = torch.arange(self.seq_len, device=x.device) < lengths[:, None]
-        return self.output(merge_heads(self.attend(*qkv, whole_mask)))
+        return self.output(merge_heads(self.attend(q, k, v, whole_mask)))
 
 
 class SequenceParallelSentenceEncoder(SentenceEncoder):

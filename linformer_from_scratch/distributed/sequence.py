@@ -190,9 +190,10 @@ class _Cut:
         for name in ("key", "value"):
             if getattr(getattr(whole, name), "bias", None) is not None:
                 raise ValueError(f"a layer's {name} has a bias, which every rank would add to the slots")
-        E, F = (self(_learned(matrix)) for matrix in (whole.E, whole.F))
+        for matrix in (whole.E, whole.F):
+            self(_learned(matrix))  # in place
         layer = SequenceParallelAttention(
-            whole.query.in_features, whole.num_heads, E, F, self.group, self._first()
+            whole.query.in_features, whole.num_heads, whole.E, whole.F, self.group, self._first()
         )
         for name in ("query", "key", "value", "output"):
             setattr(layer, name, getattr(whole, name))

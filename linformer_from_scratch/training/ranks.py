@@ -230,7 +230,7 @@ def _answering(store: distributed.Store, own: int) -> Iterator[None]:
             if store.get(asked) == b"there?":
                 store.set(f"{own} is there", "")
 
-    connection = store.clone()  # a connection of its own, on which it may wait
+    connection = store.clone()  # type: ignore[attr-defined]  # PyTorch's stub lacks it; a connection of its own, on which it may wait
     connection.set_timeout(timedelta(seconds=MOST))
     threading.Thread(target=answer, args=(connection,), daemon=True).start()
     yield
