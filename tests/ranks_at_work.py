@@ -147,9 +147,11 @@ def sentences():
     some = {"real": (300, 9), "num_blocks": 2, "dtype": torch.float64}
     with process_group("cpu"):
         return {
-            "E and F": experiments.sentence_errors(True, **some),
-            "windows": experiments.sentence_errors(False, **some),
-            "all blocks in float32": experiments.sentence_errors(False, gradients=False),
+            "E and F": experiments.sentence_errors("E and F", **some),
+            "windows": experiments.sentence_errors("windows", **some),
+            "fitted": experiments.sentence_errors("fitted", **some),
+            "all blocks in float32": experiments.sentence_errors("windows", gradients=False),
+            "all fitted blocks in float32": experiments.sentence_errors("fitted", gradients=False),
             "refused": sentence_of(longer_than_its_shard),
             "encode": sentence_of(shard(experiments.sentence_encoder()).encode, "A short text."),
         }

@@ -33,7 +33,7 @@ from linformer_from_scratch.encoder import Classifier, Encoder, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import weights
-from linformer_from_scratch.pretrained.sentence_encoder import BestRankAttention
+from linformer_from_scratch.pretrained.sentence_encoder import BestRankAttention, fitted_encoder
 from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
 from linformer_from_scratch.training.ranks import mesh
@@ -56,22 +56,29 @@ def test_shards_compute_what_one_process_does_with_all_gradients(count, what):
         assert len(found[what]) >= 2 and max(found[what].values()) < EXACT
 
 
+OF_SENTENCES = {  # some of the gradients that are compared
+    "E and F": {"blocks.1.attention.E.stored", "positions.weight"},
+    "windows": {"blocks.1.attention.key.weight", "positions.weight"},
+    "fitted": {f"{path}.blocks.{i}.attention.key.weight" for path in ("exact", "linformer") for i in (0, 1)}
+    | {"exact.positions.weight", "exact.tokens.weight"},
+}
+
+
 @cache
 def sentences(count):
     return launch(work.sentences, count)
 
 
-@pytest.mark.parametrize("what", ["E and F", "windows", "all blocks in float32"])
+@pytest.mark.parametrize("what", [*OF_SENTENCES, "all blocks in float32", "all fitted blocks in float32"])
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_sentence_encoder_on_shards_is_the_whole_one(count, what):
     """Slow for its processes, which load the pretrained weights; 512 tokens on 3 ranks are uneven."""
     for found in sentences(count):
         errors = found[what]
         assert max(errors.values()) < (1e-5 if "float32" in what else EXACT)
-        assert {"vectors of tokens", "vectors of texts"} <= errors.keys()
+        assert "vectors of texts" in errors and ("vectors of tokens" in errors) == ("fitted" not in what)
         if "float32" not in what:
-            ours = "attention.E.stored" if what == "E and F" else "attention.key.weight"
-            assert {f"gradient of blocks.1.{ours}", "gradient of positions.weight"} <= errors.keys()
+            assert OF_SENTENCES[what] <= {name.removeprefix("gradient of ") for name in errors}
 
 
 def test_a_shard_of_sentences_takes_texts_that_fill_it():
@@ -297,6 +304,12 @@ def test_attention_that_no_sum_over_shards_gives_is_refused_by_its_name(make, na
 def test_what_cannot_be_cut_alone_is_refused():
     with pytest.raises(ValueError, match="the model is a MultiHeadAttention, whose tokens may read"):
         shard(MultiHeadAttention(8, 2))
+    with pytest.raises(ValueError, match="MultiHeadAttention does not say how long its texts are; cut"):
+        shard(MultiHeadAttention(8, 2), gather=True)
+    with pytest.raises(ValueError, match="the model is a MultiHeadAttention, whose tokens may read"):
+        shard(MultiHeadAttention(8, 2, causal=True), gather=True)
+    with pytest.raises(ValueError, match=r"exact\.blocks\.0\.attention is a MultiHeadAttention"):
+        shard(fitted_encoder(128))
     with pytest.raises(ValueError, match="does not say how long its texts are; cut the encoder around it"):
         shard(WindowAttention(8, 2, 4))
     layer = some_linformer()

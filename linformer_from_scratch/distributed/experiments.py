@@ -21,10 +21,10 @@ from linformer_from_scratch.distributed.sums import Reduce, sum_over_ranks
 from linformer_from_scratch.distributed.wire import sent_bytes
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.pretrained.lengthwise import LengthwiseEncoder, window_encoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder
-from linformer_from_scratch.pretrained.sentence_encoder import linformer_encoder
-from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS, NUM_HEADS, NUM_LAYERS, VOCAB_SIZE
-from linformer_from_scratch.pretrained.windows import WindowAttention
+from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder, linformer_encoder
+from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS, NUM_LAYERS, VOCAB_SIZE
 from linformer_from_scratch.projections import LearnedProjection
 from linformer_from_scratch.training.ranks import (
     Group,
@@ -185,7 +185,7 @@ def _model_and_texts(
 
 
 def sentence_errors(
-    learned: bool = True,
+    kind: str = "E and F",
     real: Sequence[int] = (MAX_TOKENS, 200, 9),
     num_blocks: int = NUM_LAYERS,
     gradients: bool = True,
@@ -194,21 +194,20 @@ def sentence_errors(
 ) -> dict[str, float]:
     """As `errors`, of the pretrained sentence encoder on texts of some lengths, which padding fills up.
 
-    Of the tokens' vectors, the texts' vectors and the gradients of these; learned: E and F, else windows.
+    Of the tokens' vectors, the texts' vectors and the gradients of these; kind: as sentence_encoder.
     """
     with process_group(device):
-        whole = sentence_encoder(learned, num_blocks).to(device_of_rank(device), dtype)
+        whole = sentence_encoder(kind, num_blocks).to(device_of_rank(device), dtype)
         ids, mask = _texts_of(real, device_of_rank(device))
         upstream = torch.randn(len(real), D_MODEL).to(ids.device, dtype)
-        model = shard(whole)
-        with torch.no_grad():
-            vectors, expected = model(own_part(ids), own_part(mask)), own_part(whole(ids, mask))
+        model, found = shard(whole, gather=kind == "fitted"), {}
+        if isinstance(whole, SentenceEncoder) and isinstance(model, SentenceEncoder):
+            with torch.no_grad():
+                vectors, expected = model(own_part(ids), own_part(mask)), own_part(whole(ids, mask))
+            found["vectors of tokens"] = _difference(vectors, expected)
         with torch.set_grad_enabled(gradients):
             texts, wanted = model.embed(own_part(ids), own_part(mask)), whole.embed(ids, mask)
-        found = {
-            "vectors of tokens": _difference(vectors, expected),
-            "vectors of texts": _difference(texts, wanted),
-        }
+        found["vectors of texts"] = _difference(texts, wanted)
         if gradients:
             texts.backward(upstream / world_size())  # each rank's share of the loss
             wanted.backward(upstream)
@@ -217,14 +216,24 @@ def sentence_errors(
         return found
 
 
-def sentence_encoder(learned: bool = True, num_blocks: int = NUM_LAYERS) -> SentenceEncoder:
-    """The pretrained encoder with 128 slots, by E and F as parameters or by windows of each text's length."""
+def sentence_encoder(
+    kind: str = "E and F", num_blocks: int = NUM_LAYERS
+) -> SentenceEncoder | LengthwiseEncoder:
+    """The pretrained encoder with 128 slots and its last blocks alone.
+
+    kind: "E and F" as parameters; "windows" of each text's length; or "fitted", as it comes with the course,
+    whose last layer and whose short texts are exact.
+    """
     torch.manual_seed(0)
-    if learned:
-        encoder = linformer_encoder(lambda: LearnedProjection(MAX_TOKENS, SLOTS))
-    else:
-        encoder = SentenceEncoder(WindowAttention(D_MODEL, NUM_HEADS, SLOTS) for _ in range(NUM_LAYERS))
-    encoder.blocks = encoder.blocks[:num_blocks]
+    encoders: dict[str, Callable[[], SentenceEncoder | LengthwiseEncoder]] = {
+        "E and F": lambda: linformer_encoder(lambda: LearnedProjection(MAX_TOKENS, SLOTS)),
+        "windows": lambda: window_encoder(SLOTS),
+        "fitted": lambda: fitted_encoder(SLOTS),
+    }
+    encoder = encoders[kind]()
+    for module in list(encoder.modules()):
+        if isinstance(module, SentenceEncoder):
+            module.blocks = module.blocks[-num_blocks:]
     return encoder
 
 
@@ -301,7 +310,7 @@ def _gradient_errors(model: nn.Module, whole: nn.Module) -> dict[str, float]:
         assert expected is not None and ours is not None
         scale = expected.abs().max()  # of the whole: a rank may hold nothing but padding
         if expected.shape != ours.shape:
-            expected = own_part(expected, dim=0 if name == "positions.weight" else -1)
+            expected = own_part(expected, dim=0 if name.endswith("positions.weight") else -1)
         found[f"gradient of {name}"] = ((ours - expected).abs().max() / scale).item()
     return found
 

@@ -5,10 +5,13 @@ Both are made by `shard`. Texts are padded to the encoder's full length before t
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from linformer_from_scratch.distributed.sums import AgreedSum, sum_over_ranks
 from linformer_from_scratch.heads import check_inputs, merge_heads, split_heads
 from linformer_from_scratch.linformer import real_tokens
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained.lengthwise import LengthwiseEncoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder, pool
 from linformer_from_scratch.pretrained.windows import WindowAttention, lengths_of, windows
 from linformer_from_scratch.training.ranks import Group, own_part, rank, shares, world_size
@@ -59,6 +62,38 @@ class SequenceParallelWindows(WindowAttention):
         return self.output(merge_heads(self.attend(q, k, v, whole_mask)))
 
 
+class GatheredAttention(MultiHeadAttention):
+    """Exact attention on this rank's tokens, which read the keys and values of all ranks.
+
+    They are gathered in one sum, to which every rank gives its own between zeros, and which of them are real
+    in another: batch · seq_len · (2 d_model + 1) numbers, where slots are batch · proj_dim · d_model.
+
+    Args, Shape, Raises: as SequenceParallelWindows
+    """
+
+    def __init__(self, whole: MultiHeadAttention, seq_len: int, add_up: AgreedSum):
+        nn.Module.__init__(self)
+        for name, weights in whole.named_children():
+            setattr(self, name, weights)
+        self.num_heads, self.num_kv_heads, self.causal = whole.num_heads, whole.num_kv_heads, False
+        self.training, self.seq_len, self.add_up = whole.training, seq_len, add_up
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """As in one process, for texts that fill the shard."""
+        check_inputs(x, padding_mask, self.query.in_features)
+        group = self.add_up.group
+        own = shares(self.seq_len, world_size(group))
+        before, after = sum(own[: rank(group)]), sum(own[rank(group) + 1 :])
+        check_fills(x.size(1), own[rank(group)])
+        real = x.new_ones(x.shape[:2]) if padding_mask is None else padding_mask.to(x.dtype)
+        sizes = {"batch": len(x), "d_model": x.size(-1), "num_heads": self.num_heads}
+        whole_mask = self.add_up(functional.pad(real, (before, after)), **sizes, kv_heads=self.num_kv_heads)
+        q, k, v = self.project(x)
+        both = functional.pad(torch.stack([k, v]), (0, 0, before, after))
+        k, v = self.add_up.reduce(both, group)
+        return self.output(merge_heads(self.attend(q, k, v, whole_mask > 0)))
+
+
 class SequenceParallelSentenceEncoder(SentenceEncoder):
     """SentenceEncoder on this rank's tokens and their positions; `embed` gives the whole text's vector.
 
@@ -89,6 +124,27 @@ class SequenceParallelSentenceEncoder(SentenceEncoder):
         """
         own = real_tokens(self(ids, padding_mask), padding_mask).sum(dim=1, keepdim=True)
         return pool(sum_over_ranks(own, self.group))
+
+
+class SequenceParallelLengthwiseEncoder(LengthwiseEncoder):
+    """LengthwiseEncoder on this rank's tokens: a text's length is the sum over ranks.
+
+    Args, Shape, Raises: as SequenceParallelSentenceEncoder
+    """
+
+    def __init__(self, whole: LengthwiseEncoder, group: Group = None):
+        nn.Module.__init__(self)
+        self.layout, self.exact, self.linformer = whole.layout, whole.exact, whole.linformer
+        self.linformer.positions = self.exact.positions  # each was cut; they stay one
+        self.training, self.add_up = whole.training, AgreedSum(group)
+
+    def lengths(self, ids: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """Of the whole texts, on every rank."""
+        return self.add_up(super().lengths(ids, padding_mask), batch=len(ids))
+
+    def without_padding(self, ids: Tensor, padding_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """As they are: a shard is always full."""
+        return ids, padding_mask
 
 
 def check_fills(found: int, expected: int, of: str = "positions") -> None:

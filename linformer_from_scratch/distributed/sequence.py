@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, distributed, nn
 
 from linformer_from_scratch.distributed.sentences import (
+    GatheredAttention,
+    SequenceParallelLengthwiseEncoder,
     SequenceParallelSentenceEncoder,
     SequenceParallelWindows,
     check_fills,
@@ -20,6 +22,8 @@ from linformer_from_scratch.distributed.sums import AgreedSum, Reduce, sum_over_
 from linformer_from_scratch.encoder import Block, Classifier, Encoder, NoAttention
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained.lengthwise import LengthwiseEncoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, Projection
@@ -97,10 +101,12 @@ class SequenceParallelAttention(LinformerAttention):
 
 
 @overload
-def shard(model: LinformerAttention, group: Group = None) -> SequenceParallelAttention: ...
+def shard(
+    model: LinformerAttention, group: Group = None, gather: bool = False
+) -> SequenceParallelAttention: ...
 @overload
-def shard(model: Model, group: Group = None) -> Model: ...
-def shard(model: nn.Module, group: Group = None) -> nn.Module:
+def shard(model: Model, group: Group = None, gather: bool = False) -> Model: ...
+def shard(model: nn.Module, group: Group = None, gather: bool = False) -> nn.Module:
     """This rank's copy of a model: attention with its columns of E and F, encoders with its positions.
 
     The rest is the same on all ranks, and so must the model be before it is cut, to the last number: all
@@ -110,6 +116,8 @@ def shard(model: nn.Module, group: Group = None) -> nn.Module:
         model: a LinformerAttention; an Encoder or SentenceEncoder around such layers or around
             WindowAttention; or a module that holds some and works on each token alone elsewhere.
         group: the ranks that share a text; all ranks by default. Their shards are shares(seq_len, ranks).
+        gather: let exact attention within an encoder gather the keys and values of all ranks, which is what
+            Linformer does without: numbers in proportion to n. By default it is refused.
 
     Raises: ValueError, with its name, for what cannot be cut: other attention; an E that is not learned;
         WindowAttention without an encoder, which says how long texts are; an Encoder that looks at
@@ -119,12 +127,14 @@ def shard(model: nn.Module, group: Group = None) -> nn.Module:
     if world_size(group) > 1:
         assert_same_across_ranks(group, **_description(model))
     for name, module in model.named_modules():
-        _check_can_be_cut(name, module)
+        _check_can_be_cut(name, module, gather)
     return _Cut(group)(copy.deepcopy(model))
 
 
-def _check_can_be_cut(name: str, module: nn.Module) -> None:
+def _check_can_be_cut(name: str, module: nn.Module, gather: bool) -> None:
     """Raise ValueError for what reads more than one token in a way that no sum over shards gives."""
+    if gather and type(module) is MultiHeadAttention and not module.causal:
+        return
     if isinstance(module, Classifier):
         raise ValueError("a Classifier takes a mean over tokens of all ranks; cut its encoder")
     if isinstance(module, Block) and not isinstance(module.attention, AttentionLayer | NoAttention):
@@ -172,8 +182,8 @@ class _Cut:
     def _part(self, module: nn.Module, seq_len: int | None) -> nn.Module:
         if isinstance(module, LinformerAttention):
             return self._linformer(module)
-        if isinstance(module, WindowAttention):
-            return self._windows(module, seq_len)
+        if isinstance(module, WindowAttention | MultiHeadAttention):
+            return self._of_whole_text(module, seq_len)
         if isinstance(module, LearnedProjection):
             shard_projection(module, self.group)
         if isinstance(module, Encoder | SentenceEncoder):
@@ -184,6 +194,8 @@ class _Cut:
                 setattr(module, name, self(child, seq_len))
         if isinstance(module, SentenceEncoder):
             return SequenceParallelSentenceEncoder(module, self.group)
+        if isinstance(module, LengthwiseEncoder):
+            return SequenceParallelLengthwiseEncoder(module, self.group)
         return module
 
     def _linformer(self, whole: LinformerAttention) -> SequenceParallelAttention:
@@ -199,10 +211,16 @@ class _Cut:
             setattr(layer, name, getattr(whole, name))
         return layer.train(whole.training)
 
-    def _windows(self, whole: WindowAttention, seq_len: int | None) -> SequenceParallelWindows:
+    def _of_whole_text(
+        self, whole: WindowAttention | MultiHeadAttention, seq_len: int | None
+    ) -> SequenceParallelWindows | GatheredAttention:
         if seq_len is None:
-            raise ValueError("WindowAttention does not say how long its texts are; cut the encoder around it")
-        return SequenceParallelWindows(whole, seq_len, AgreedSum(self.group, self._first()))
+            kind = type(whole).__name__
+            raise ValueError(f"{kind} does not say how long its texts are; cut the encoder around it")
+        add_up = AgreedSum(self.group, self._first())
+        if isinstance(whole, WindowAttention):
+            return SequenceParallelWindows(whole, seq_len, add_up)
+        return GatheredAttention(whole, seq_len, add_up)
 
     def _first(self) -> bool:
         """Whether this layer is the model's first, which sees for all of them that the ranks are alike."""

@@ -33,6 +33,7 @@ WORTH = 1.5  # times as fast: what chapter 10 calls worth it
 WRITTEN = 128  # bytes of a text in the recorded runs of 12_writing
 FLASH_TEXTS = 16  # at a time, in what FlashAttention's authors published (benchmark/published.py)
 SEVERAL = 8  # machines of the question "and on several?"
+FITTED = "windows of n, last layer exact, fitted"  # of 12_lengths
 FLAGS = {"causal": "causal", "exact_recall": "exact look-up", "lengths_vary": "lengths vary"}
 KINDS = ("exact", "Linformer", "chunks", "ring")  # of what is taken
 SINCE = {  # from which n
@@ -390,8 +391,8 @@ def rules() -> tuple[Rule, ...]:
             take="fused exact attention, as it is",
             why="With {n} tokens a block gains too little to pay for E, F and a fixed length.",
             since="below",
-            runner_up="chunks, encoded exactly and averaged, where memory is short",
-            evidence=(e["search"], e["saved"]),
+            runner_up="weights in 8 bits, if vectors may change a little; chunks where memory is short",
+            evidence=(e["search"], e["saved"], e["int8"]),
             reach=encoder,
             tested=(passages, passages),
             timed=True,
@@ -432,6 +433,7 @@ def evidence() -> dict[str, Evidence]:
     """What lines of the table rest on."""
     recalled = accuracies("recall")
     longest = max(recalled["full"])
+    (passages,) = (row["n"] for row in read_rows("12_costs"))
     exact, slots = min(recalled["full"][longest]), max(recalled["Linformer, learned"][longest])
     written = {name: _mean_end(name) for name in ("full, causal", "Linformer")}
     cut, ours = (_over_fused(name) for name in ("fused exact, chunks of 128", "Linformer, k = 128"))
@@ -482,7 +484,15 @@ def evidence() -> dict[str, Evidence]:
             "12-096",
         ),
         "lengths": Evidence("E and F that were fitted at one length, at others", "12-059"),
-        "follows": Evidence("an E that follows the length, cosine by n", "12-132"),
+        "follows": Evidence(
+            f"an E that follows the length, fitted: cosine {min(_cosines(FITTED)):.2f} or more at every n tried",
+            "12-132",
+        ),
+        "int8": Evidence(
+            f"{passages} tokens, exact = 1: weights in 8 bits {_time('int8', passages):.2f} of the time, cosine "
+            f"{min(_cosines('int8')):.2f}; Linformer fitted {_time(FITTED, passages):.2f}",
+            "12-142",
+        ),
         "words": Evidence("counting words is right more often than every network", "08-121"),
         "arena": Evidence(
             f"Text, run again, % right: Transformer {theirs:.1f}, Linformer {low_rank:.1f}",
@@ -498,6 +508,21 @@ def evidence() -> dict[str, Evidence]:
             "windows and global tokens for long documents", "", "Beltagy et al. 2020, arXiv 2004.05150"
         ),
     }
+
+
+def _cosines(way: str) -> list[float]:
+    """Of a sentence encoder to the exact one, at each length and in both corpora."""
+    rows = read_rows("12_lengths", way=way)
+    return [row[name]["cosine"] for row in rows for name in ("docstrings", "reference")]
+
+
+def _time(way: str, n: int) -> float:
+    """Of a sentence encoder, exact = 1; fitting changes no time."""
+    (row,) = read_rows("12_seconds", n=n)
+    return (
+        row["seconds"][way if way in row["seconds"] else way.removesuffix(", fitted")]
+        / row["seconds"]["exact"]
+    )
 
 
 def _mean_end(attention: str) -> float:

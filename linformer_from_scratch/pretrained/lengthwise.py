@@ -72,16 +72,23 @@ class LengthwiseEncoder(TextEncoder):
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """A unit vector a text, each by the network of its length. Shape: (batch, 384)."""
         check_ids(ids)
-        lengths = lengths_of(ids, padding_mask)
-        long = lengths >= self.layout.crossover
+        long = self.lengths(ids, padding_mask) >= self.layout.crossover
         if long.all() or not long.any():
             return (self.linformer if long.any() else self.exact).embed(ids, padding_mask)
         assert padding_mask is not None  # or all texts had one length
         vectors = torch.empty(len(ids), D_MODEL, device=ids.device, dtype=self.exact.tokens.weight.dtype)
         for network, rows in ((self.exact, ~long), (self.linformer, long)):
-            n = int(lengths[rows].max())
-            vectors[rows] = network.embed(ids[rows, :n], padding_mask[rows, :n])
+            vectors[rows] = network.embed(*self.without_padding(ids[rows], padding_mask[rows]))
         return vectors
+
+    def lengths(self, ids: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """How many real tokens each text has. Shape: (batch,)"""
+        return lengths_of(ids, padding_mask)
+
+    def without_padding(self, ids: Tensor, padding_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Both without the columns in which no text has a token."""
+        n = int(padding_mask.sum(dim=1).max())
+        return ids[:, :n], padding_mask[:, :n]
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the weights (safetensors) and the layout (JSON) into a folder, which is made if need be."""
