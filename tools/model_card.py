@@ -9,6 +9,7 @@ import torch
 
 from linformer_from_scratch.course.experiments import lengths
 from linformer_from_scratch.course.results import RESULTS, read, read_rows, select
+from linformer_from_scratch.limits.adapting import TOKENS
 from linformer_from_scratch.limits.bootstrap import paired_bootstrap
 from linformer_from_scratch.pretrained.sentence_encoder import FITTED, RANK
 from linformer_from_scratch.pretrained.weights import SHA256
@@ -40,7 +41,7 @@ def card() -> str:
         rank=RANK,
         numbers=f"{fit['numbers']:,}",
         updates=f"{fit['updates']:,}",
-        tokens=lengths.TOKENS,
+        tokens=TOKENS,
         rate=lengths.CONFIG.learning_rate,
         shortest=lengths.FITS[lengths.KEEPER][1],
     )

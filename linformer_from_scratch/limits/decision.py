@@ -485,12 +485,12 @@ def evidence() -> dict[str, Evidence]:
         ),
         "lengths": Evidence("E and F that were fitted at one length, at others", "12-059"),
         "follows": Evidence(
-            f"an E that follows the length, fitted: cosine {min(_cosines(FITTED)):.2f} or more at every n tried",
+            f"an E that follows the length, fitted: cosine {min(_cosines(FITTED)):.2f} or more at every n",
             "12-132",
         ),
         "int8": Evidence(
-            f"{passages} tokens, exact = 1: weights in 8 bits {_time('int8', passages):.2f} of the time, cosine "
-            f"{min(_cosines('int8')):.2f}; Linformer fitted {_time(FITTED, passages):.2f}",
+            f"{passages} tokens, time of exact = 1: weights in 8 bits {_time('int8', passages):.2f}, cosine "
+            f"{min(_cosines('int8')):.2f}; Linformer, fitted, {_time(FITTED, passages):.2f}",
             "12-142",
         ),
         "words": Evidence("counting words is right more often than every network", "08-121"),
@@ -519,10 +519,8 @@ def _cosines(way: str) -> list[float]:
 def _time(way: str, n: int) -> float:
     """Of a sentence encoder, exact = 1; fitting changes no time."""
     (row,) = read_rows("12_seconds", n=n)
-    return (
-        row["seconds"][way if way in row["seconds"] else way.removesuffix(", fitted")]
-        / row["seconds"]["exact"]
-    )
+    seconds = row["seconds"]
+    return seconds[way if way in seconds else way.removesuffix(", fitted")] / seconds["exact"]
 
 
 def _mean_end(attention: str) -> float:

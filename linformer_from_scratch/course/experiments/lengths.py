@@ -17,7 +17,7 @@ from linformer_from_scratch.course.experiments.experiment import BUILD, Experime
 from linformer_from_scratch.course.files import atomic_write
 from linformer_from_scratch.course.results import read_rows
 from linformer_from_scratch.data import docstrings, documents, split
-from linformer_from_scratch.limits.adapting import TOKENS, Crops, VectorLoss, adapt
+from linformer_from_scratch.limits.adapting import Crops, VectorLoss, adapt
 from linformer_from_scratch.limits.capstone import (
     ChunkEncoder,
     embed_all,
