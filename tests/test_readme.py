@@ -8,6 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from linformer_from_scratch.limits.decision import worth_it_on_the_cpu
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 NOT_IN_THE_TREE = {".gitignore", ".gitattributes"}
@@ -68,6 +70,10 @@ def test_the_chapter_table_agrees_with_the_chapters():
             assert ROOT / link == found[0]
             assert title.startswith(f"# {number} · {label}\n")
             assert f"**{question}** · {minutes} minutes" in title
+
+
+def test_it_says_from_which_n_linformer_was_worth_it():
+    assert f"from about {worth_it_on_the_cpu():,} tokens on" in README
 
 
 def test_chapter_00_shows_the_same_table():

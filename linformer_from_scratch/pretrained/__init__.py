@@ -1,7 +1,9 @@
 """A real pretrained encoder, all-MiniLM-L6-v2: what its heads read, and what Linformer makes of it.
 
 weights.py finds the model, tokens.py reads text as it does, network.py runs it around any attention.
-encoding.py and maps.py show what its heads do; sentence_encoder.py puts Linformer into them (chapter 12).
+encoding.py and maps.py show what its heads do; sentence_encoder.py puts Linformer into them (chapter 12):
+windows.py is an E for every length, low_rank_updates.py what was fitted, lengthwise.py the encoder for use,
+texts.py its `encode`.
 """
 
 from linformer_from_scratch.pretrained.encoding import Encoding, encode
