@@ -51,6 +51,17 @@ def test_a_vector_does_not_depend_on_what_else_is_in_the_batch(encoder):
         assert_close(vector, encoder.encode(text), **SAME)
 
 
+def test_misuse_is_refused_in_one_sentence(encoder, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"^expected ids \(batch, n\), got list; `encode` takes texts$"):
+        encoder(["a text"])
+    ids, mask = torch.ones(2, 20, dtype=torch.long), torch.ones(2, 20, dtype=torch.bool)
+    with pytest.raises(ValueError, match="padding stands before a real token"):
+        encoder.embed(ids, mask.index_fill(1, torch.arange(15), False))
+    monkeypatch.setattr(encoder, "state_dict", lambda: {"packed": (torch.int8, None)})
+    with pytest.raises(ValueError, match="some weights are no plain tensors; save an encoder before it is"):
+        encoder.save_pretrained(tmp_path)
+
+
 def test_layers_are_what_the_layout_says():
     kinds = [type(block.attention).__name__ for block in window_encoder(8, (0, 5)).blocks]
     assert kinds == ["MultiHeadAttention", *4 * ["WindowAttention"], "MultiHeadAttention"]
@@ -84,6 +95,12 @@ def test_a_folder_that_holds_something_else_is_refused(encoder, tmp_path):
     encoder.save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"proj_dim": 8}')
     with pytest.raises(ValueError, match=r"config\.json is no layout: .*expected JSON with proj_dim, exact_"):
+        LengthwiseEncoder.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"proj_dim": "8", "exact_layers": [5], "crossover": 12}')
+    with pytest.raises(ValueError, match=r"is no layout: .*not all of them are integers"):
+        LengthwiseEncoder.from_pretrained(tmp_path)
+    lengthwise.write_layout(LAYOUT._replace(crossover=11), tmp_path / "config.json")
+    with pytest.raises(ValueError, match=r"crossover=11.*, the weights were saved with Layout.*crossover=12"):
         LengthwiseEncoder.from_pretrained(tmp_path)
     lengthwise.write_layout(LAYOUT, tmp_path / "config.json")
     (tmp_path / "model.safetensors").write_bytes(b"half a file")

@@ -67,12 +67,24 @@ def test_texts_of_like_length_go_together_the_longest_first(encoder, monkeypatch
     assert seen == [lengths[:2], lengths[2:4], lengths[4:]]
 
 
+class Frame(list):
+    """As a table of pandas is gone through: by the names of its columns."""
+
+    columns = ("text",)
+
+    def __repr__(self):
+        return "a table"
+
+
 LONG = "word " * 600  # and two marks
 WRONG = {
     "the text is '': it holds no token, expected at least one": ("", {}),
     "texts[1] is ' \\u200b': it holds no token, expected at least one": (["a", " \u200b"], {}),
     "texts[1] is None, expected a string": (["a", None], {}),
     "texts[0] is 3.5, expected a string": ([3.5], {}),
+    "expected a text or a list of texts, got ndarray array('a', dtype='<U1')": (np.array("a"), {}),
+    "expected a text or a list of texts, got Frame a table": (Frame(), {}),
+    "truncate is 'no', expected True or False": ("a", {"truncate": "no"}),
     "expected a text or a list of texts, got int 5": (5, {}),
     "expected a text or a list of texts, got dict {'a': 1}": ({"a": 1}, {}),
     "expected a text or a list of texts, got bytes b'a'": (b"a", {}),
@@ -113,6 +125,16 @@ def test_truncated_texts_are_read_to_their_512th_token_and_the_rest_is_counted(e
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         encoder.encode(["a", "word " * 510], truncate=True)  # nothing is lost
+
+
+def test_texts_of_which_the_vocabulary_knows_nothing_are_counted(encoder):
+    with pytest.warns(UserWarning) as told:
+        found = encoder.encode(["😀", "a", "🚀"])
+    assert [str(warning.message) for warning in told] == [
+        "2 of 3 texts hold no word that the vocabulary knows, only [UNK]; their vectors say nothing of them"
+    ]
+    assert told[0].filename == __file__
+    assert_close(found[0], found[2])  # as told
 
 
 def test_a_window_gives_the_mean_of_pieces_of_nearly_equal_length(encoder):

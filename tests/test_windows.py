@@ -76,6 +76,12 @@ def test_a_text_does_not_notice_what_it_is_padded_with_or_batched_with(layer):
         assert_close(found[i, :n], layer(x[i : i + 1, :n])[0])
 
 
+def test_padding_before_a_text_is_refused(layer):
+    mask = torch.tensor([[True, True, True], [False, True, True]])
+    with pytest.raises(ValueError, match=r"^padding stands before a real token, expected every"):
+        layer(torch.randn(2, 3, 12).double(), mask)
+
+
 def test_too_few_slots_are_refused():
     with pytest.raises(ValueError, match="proj_dim is 2, expected at least 3: first, last, and between"):
         WindowAttention(12, 3, proj_dim=2)

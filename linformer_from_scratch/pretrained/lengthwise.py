@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_model, save_model
 from torch import Tensor
 
@@ -69,6 +70,10 @@ class LengthwiseEncoder(TextEncoder):
         self.linformer = linformer or window_encoder(layout.proj_dim, layout.exact_layers)
         self.linformer.tokens, self.linformer.positions = self.exact.tokens, self.exact.positions
 
+    def forward(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """As embed."""
+        return self.embed(ids, padding_mask)
+
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """A unit vector a text, each by the network of its length. Shape: (batch, 384)."""
         check_ids(ids)
@@ -91,15 +96,20 @@ class LengthwiseEncoder(TextEncoder):
         return ids[:, :n], padding_mask[:, :n]
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the weights (safetensors) and the layout (JSON) into a folder, which is made if need be."""
+        """Write the weights (safetensors) and the layout (JSON) into a folder, which is made if need be.
+
+        Raises: ValueError if the weights are no plain tensors, as after quantisation: save first.
+        """
         folder = Path(folder)
+        if not all(isinstance(weights, Tensor) for weights in self.state_dict().values()):
+            raise ValueError("some weights are no plain tensors; save an encoder before it is quantised")
         folder.mkdir(parents=True, exist_ok=True)
-        save_model(self, str(folder / WEIGHTS))
+        save_model(self, str(folder / WEIGHTS), metadata={"layout": str(self.layout)})
         write_layout(self.layout, folder / CONFIG)
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> "LengthwiseEncoder":
-        """The encoder that save_pretrained wrote into a folder.
+        """The encoder that save_pretrained wrote into a folder, in float32 and on the CPU.
 
         Raises: FileNotFoundError if a file is missing there, ValueError if one is not what was written; as
             SentenceEncoder.
@@ -110,10 +120,14 @@ class LengthwiseEncoder(TextEncoder):
                 raise FileNotFoundError(f"{folder} holds no {name}, expected what save_pretrained wrote")
         encoder = cls(read_layout(folder / CONFIG))
         try:
+            with safe_open(folder / WEIGHTS, "pt") as file:
+                saved = (file.metadata() or {}).get("layout")
             load_model(encoder, str(folder / WEIGHTS))
         except Exception as error:  # safetensors has its own, PyTorch RuntimeError
             why = " ".join(str(error).split())[:200]
             raise ValueError(f"{folder / WEIGHTS} does not hold this encoder's weights: {why}") from None
+        if saved != str(encoder.layout):
+            raise ValueError(f"{folder / CONFIG} holds {encoder.layout}, the weights were saved with {saved}")
         return encoder.eval()
 
 
@@ -129,7 +143,10 @@ def read_layout(path: Path) -> Layout:
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return Layout(found["proj_dim"], tuple(found["exact_layers"]), found["crossover"])
+        layout = Layout(found["proj_dim"], tuple(found["exact_layers"]), found["crossover"])
+        if {type(x) for x in (layout.proj_dim, *layout.exact_layers, layout.crossover)} != {int}:
+            raise TypeError("not all of them are integers")
+        return layout
     except (ValueError, KeyError, TypeError) as error:
         expected = ", ".join(Layout._fields)
         raise ValueError(f"{path} is no layout: {error!r}; expected JSON with {expected}") from None

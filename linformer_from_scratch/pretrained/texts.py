@@ -10,7 +10,7 @@ from torch.nn import functional
 from tqdm import tqdm
 
 from linformer_from_scratch.course.checks import check_size
-from linformer_from_scratch.pretrained.tokens import tokenize
+from linformer_from_scratch.pretrained.tokens import tokenize, unknown_id
 from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS
 
 MARKS = 2  # tokens of every text that are not its own: [CLS] and [SEP]
@@ -52,10 +52,14 @@ class TextEncoder(nn.Module):
             to do with it, or if batch_size or window is out of its range; as model_file.
         """
         check_size("batch_size", batch_size)
+        if not isinstance(truncate, bool):
+            raise ValueError(f"truncate is {shown(truncate)}, expected True or False")
         if window is not None:
             check_window(window, truncate)
         named = {"the text": texts} if isinstance(texts, str) else numbered(texts)
-        pieces = [cut(name, ids, window, truncate) for name, ids in read(named).items()]
+        ids = read(named)
+        warn_of_unknown(ids)
+        pieces = [cut(name, some, window, truncate) for name, some in ids.items()]
         warn_of_lost(pieces)
         owners = torch.tensor([i for i, (some, _) in enumerate(pieces) for _ in some], dtype=torch.long)
         vectors = self._embed([piece for some, _ in pieces for piece in some], batch_size, progress)
@@ -79,7 +83,8 @@ class TextEncoder(nn.Module):
 
 def numbered(texts: Iterable[str]) -> dict[str, str]:
     """Texts by the names that errors call them."""
-    if isinstance(texts, NO_TEXTS | Tensor) or not isinstance(texts, Iterable):
+    one_after_another = isinstance(texts, Iterable) and getattr(texts, "shape", (1,)) != ()
+    if isinstance(texts, NO_TEXTS | Tensor) or hasattr(texts, "columns") or not one_after_another:
         raise ValueError(f"expected a text or a list of texts, got {type(texts).__name__} {shown(texts)}")
     return {f"texts[{i}]": text for i, text in enumerate(texts)}
 
@@ -125,6 +130,17 @@ def padded(pieces: list[Tensor]) -> tuple[Tensor, Tensor]:
     lengths = torch.tensor([len(piece) for piece in pieces])
     ids = nn.utils.rnn.pad_sequence(pieces, batch_first=True)
     return ids, torch.arange(ids.size(1)) < lengths[:, None]
+
+
+def warn_of_unknown(named: dict[str, Tensor]) -> None:
+    """Say how many texts hold nothing that the vocabulary knows: all of one length get the same vector."""
+    count = sum(set(ids[1:-1].tolist()) == {unknown_id()} for ids in named.values())
+    if count:
+        warnings.warn(
+            f"{count} of {len(named)} texts hold no word that the vocabulary knows, only [UNK]; their "
+            "vectors say nothing of them",
+            stacklevel=4,
+        )
 
 
 def warn_of_lost(pieces: list[tuple[list[Tensor], int]]) -> None:

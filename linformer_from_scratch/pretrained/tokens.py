@@ -40,6 +40,11 @@ def tokenize(text: str, max_tokens: int | None = MAX_TOKENS) -> Tensor:
     return torch.tensor([first, *islice(piece_ids(text), room), last])
 
 
+def unknown_id() -> int | None:
+    """The id of [UNK], a word that cannot be cut into pieces of the vocabulary."""
+    return tokenizer().token_to_id("[UNK]")
+
+
 def piece_ids(text: str) -> Iterator[int]:
     """Ids of a text's pieces; of a long text, no more is read than is asked for."""
     readable = text.encode(errors="ignore").decode()  # half a surrogate pair is no character

@@ -41,7 +41,7 @@ class WindowAttention(AttentionLayer):
 
     Shape: x (batch, n, d_model), padding_mask (batch, n), True = a real token; real tokens come first
         -> (batch, n, d_model)
-    Raises: ValueError as AttentionLayer, or if proj_dim is below 3.
+    Raises: ValueError as AttentionLayer, if proj_dim is below 3, or if padding stands before a real token.
     A text of at most proj_dim tokens gets exact attention. Padding changes nothing.
     """
 
@@ -69,7 +69,12 @@ class WindowAttention(AttentionLayer):
 
 
 def lengths_of(x: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """How many real tokens each text has. Shape: x (batch, n, …) -> (batch,)"""
+    """How many real tokens each text has. Shape: x (batch, n, …) -> (batch,)
+
+    Raises: ValueError if padding stands before a real token.
+    """
     if padding_mask is None:
         return torch.full((x.size(0),), x.size(1), device=x.device)
+    if (padding_mask[:, 1:] > padding_mask[:, :-1]).any():
+        raise ValueError("padding stands before a real token, expected every text's padding at its end")
     return padding_mask.sum(dim=1)
