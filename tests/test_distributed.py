@@ -21,10 +21,10 @@ from linformer_from_scratch.distributed import (
     ulysses_bytes,
 )
 from linformer_from_scratch.distributed.plan import (
-    NETWORK,
-    Wire,
+    hops,
     longest_text,
     plan,
+    sum_seconds,
     training_bytes,
     wire_of,
 )
@@ -334,32 +334,60 @@ MILLION = Sizes(2**20, 1024, 16, 256, bytes_per_number=2)
 
 def test_a_plan_by_hand():
     (device,) = (device for device in DEVICES if device.name == "H200")
-    found = plan(MILLION, 8, device, Wire("a wire", 50e9, 3e-6))
+    found = plan(MILLION, 8, device)
     assert (found.tokens, found.matrix_bytes, found.token_bytes) == (131_072, 2**27, 2**28)
-    assert found.sent_bytes == 1_835_008 and found.steps == 14
-    assert found.wire_seconds == 1_835_008 / 50e9 + 14 * 3e-6
+    assert found.sent_bytes == 1_835_008
+    assert found.wire_seconds == 1_835_008 / 450e9 + 14 * 2e-6
     assert found.exact_seconds == (8 * 2**20 * 2**20 + 4 * 2**40 * 2**10) / 8 / 989e12
-    assert found.ring_seconds == 7 * 2**29 / 50e9 + 7 * 3e-6
+    assert found.ring_seconds == 7 * 2**29 / 450e9 + 7 * 2e-6
     operations = 4 * 2**17 * 2**20 + 4 * 256 * 2**20 + 8 * 2**17 * 256 * 2**10
     assert operations / 989e12 < found.seconds < 3 * operations / 989e12
+    assert found.feed_forward_seconds == 16 * 2**17 * 2**20 / 989e12
     assert found.linformer_total == found.seconds + found.wire_seconds
     assert found.ring_total == found.exact_seconds > found.ring_seconds
     assert found._replace(ring_seconds=9.0).ring_total == 9.0
+    alone = plan(MILLION, 1, device)
+    assert (alone.wire_seconds, alone.ring_seconds) == (0, 0)
     with pytest.raises(ValueError, match="7 ranks do not divide n=1048576"):
-        plan(MILLION, 7, device, NETWORK)
+        plan(MILLION, 7, device)
+
+
+def test_the_weights_of_a_feed_forward_part_must_be_read_for_few_tokens_as_well():
+    few = plan(Sizes(8, 1024, 16, 256, bytes_per_number=2), 8, DEVICES[-1])
+    assert few.feed_forward_seconds == pytest.approx(2 * (4 * 2**20 + 5 * 2**10) * 2 / 4.8e12)
 
 
 def test_the_wire_of_a_plan_is_nvlink_within_a_machine_of_eight():
     assert [wire_of(ranks).name for ranks in (1, 8, 9, 64)] == ["NVLink", "NVLink", "network", "network"]
-    alone, many = (plan(MILLION, ranks, DEVICES[-1], NETWORK) for ranks in (1, 64))
-    assert (alone.wire_seconds, alone.ring_seconds, many.steps) == (0, 0, 126)
-    assert many.steps * NETWORK.latency_s == pytest.approx(0.63e-3)
+
+
+@pytest.mark.parametrize(
+    ("way", "one_machine", "eight_machines", "milliseconds"),
+    [
+        ("flat ring", (14, 0), (0, 126), 0.630),
+        ("ring", (14, 0), (112, 14), 0.294),
+        ("tree", (14, 0), (14, 6), 0.058),
+    ],
+)
+def test_the_hops_of_a_sum_by_hand_in_a_plan(way, one_machine, eight_machines, milliseconds):
+    assert (hops(1, way), hops(8, way), hops(64, way)) == ((0, 0), one_machine, eight_machines)
+    assert sum_seconds(0, 64, way) == pytest.approx(1e-3 * milliseconds)
+    many = plan(MILLION, 64, DEVICES[-1], way)
+    assert many.wire_seconds == pytest.approx(1e-3 * milliseconds + many.sent_bytes / 50e9)
+
+
+def test_a_plan_knows_its_ways_to_sum():
+    with pytest.raises(ValueError, match="way is 'star', expected 'flat ring', 'ring' or 'tree'"):
+        hops(8, "star")
 
 
 def test_training_memory_by_hand():
-    a_layer = 2 * 256 * 2**20 * 16 + 2**20 * 1024 * 2
-    assert training_bytes(MILLION, layers=1) == a_layer
-    assert training_bytes(MILLION, layers=12, ranks=8) == 12 * a_layer / 8
+    vectors = 2**20 * 1024 * 2
+    matrix = 256 * 2**20 * 16
+    assert training_bytes(MILLION, layers=1) == 2 * matrix + vectors
+    assert training_bytes(MILLION, layers=12, ranks=8) == 12 * (2 * matrix + vectors) / 8
+    assert training_bytes(MILLION, layers=12, matrices=1) == matrix + 12 * vectors
+    assert training_bytes(MILLION, layers=12, kept=17) == 12 * (2 * matrix + 17 * vectors)
     longest = longest_text(MILLION, 12, 141e9)
     fits, too_long = (
         training_bytes(Sizes(n, 1024, 16, 256, bytes_per_number=2), 12) <= 141e9
@@ -367,6 +395,8 @@ def test_training_memory_by_hand():
     )
     assert fits and not too_long
     assert longest_text(MILLION, 12, 141e9, ranks=8) // 8 == longest
+    assert longest_text(MILLION, 24, 141e9, matrices=1) == 141e9 // (256 * 16 + 24 * 2048)
+    assert longest_text(MILLION, 24, 141e9, kept=17) == 141e9 // (24 * (512 * 16 + 17 * 2048))
 
 
 def test_grouped_heads_send_less_around_a_ring():
