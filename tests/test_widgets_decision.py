@@ -56,7 +56,7 @@ def test_it_opens_on_512_tokens_on_the_cpu():
     )
     assert explorer.words == (
         "512 tokens, one text at a time, CPU of the course, one machine: take fused exact attention, "
-        "as it is. With 512 tokens a block gains too little to pay for E, F and a fixed length."
+        "as it is. With 512 tokens slots save little time, and they change every vector."
     )
 
 

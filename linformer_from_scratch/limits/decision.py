@@ -39,7 +39,7 @@ KINDS = ("exact", "Linformer", "chunks", "ring")  # of what is taken
 SINCE = {  # from which n
     "any": "Any n.",
     "below": "Every n until Linformer pays. {time}",
-    "time": "From where Linformer pays. {time}",
+    "time": "From where exact attention falls behind. {time}",
     "bytes": "On {machines} it sends less than a ring or Ulysses from n = {split_n} on (k = {k}; counted, "
     "not timed). From which n it is faster is not known.",
     "unknown": "Not known: bytes were counted, nothing was timed.",
@@ -350,7 +350,7 @@ def rules() -> tuple[Rule, ...]:
             span="from",
             kind="ring",
             take="exact attention, its text split by a ring or Ulysses",
-            why="Both are exact at every length, causal or not; Linformer is none of these.",
+            why="Both are exact at every length, causal or not; Linformer is neither exact nor causal.",
             since="unknown",
             reach="Bytes were counted on two ranks of a CPU, speed was not tried.",
             runner_up="fused exact attention on one machine, as long as its memory is enough",
@@ -389,7 +389,7 @@ def rules() -> tuple[Rule, ...]:
             span="below",
             kind="exact",
             take="fused exact attention, as it is",
-            why="With {n} tokens a block gains too little to pay for E, F and a fixed length.",
+            why="With {n} tokens slots save little time, and they change every vector.",
             since="below",
             runner_up="weights in 8 bits, if vectors may change a little; chunks where memory is short",
             evidence=(e["search"], e["saved"], e["int8"]),
@@ -403,7 +403,7 @@ def rules() -> tuple[Rule, ...]:
             span="from",
             kind="chunks",
             take="chunks, encoded exactly and averaged",
-            why="They take every length and need no training; E and F at fixed places belong to one length.",
+            why="They take every length and need no training; an E that follows the length must be fitted.",
             since="time",
             runner_up="Linformer with an E that follows the length; or windows with global tokens",
             evidence=(e["search"], e["saved"], e["lengths"], e["follows"], e["documents"], e["longformer"]),
@@ -485,7 +485,7 @@ def evidence() -> dict[str, Evidence]:
         ),
         "lengths": Evidence("E and F that were fitted at one length, at others", "12-059"),
         "follows": Evidence(
-            f"an E that follows the length, fitted: cosine {min(_cosines(FITTED)):.2f} or more at every n",
+            f"an E that follows the length, fitted: cosine {min(_cosines(FITTED)):.2f} at worst, to n = {passages}",
             "12-132",
         ),
         "int8": Evidence(
