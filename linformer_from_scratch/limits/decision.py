@@ -485,7 +485,7 @@ def evidence() -> dict[str, Evidence]:
         ),
         "lengths": Evidence("E and F that were fitted at one length, at others", "12-059"),
         "follows": Evidence(
-            f"an E that follows the length, fitted: cosine {min(_cosines(FITTED)):.2f} at worst, to n = {passages}",
+            f"an E that follows the length, fitted: cosine {min(_cosines(FITTED)):.2f} to n = {passages}",
             "12-132",
         ),
         "int8": Evidence(
