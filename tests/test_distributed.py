@@ -20,6 +20,7 @@ from linformer_from_scratch.distributed import (
     shard,
     ulysses_bytes,
 )
+from linformer_from_scratch.distributed.__main__ import ROWS
 from linformer_from_scratch.distributed.plan import (
     hops,
     longest_text,
@@ -416,11 +417,12 @@ def test_the_command_compares_the_ranks_of_a_machine():
     ran = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0
     head, names, *lines = ran.stdout.splitlines()
-    assert head == "3 ranks, gloo, cpu: as one process, with all gradients"
+    assert head == "3 ranks, gloo, cpu: all errors are below 1e-10 (float64) or 1e-04 (float32)"
     assert names.split("  ")[-1].strip() == "sentence encoder"
-    rows = {line[:30].strip(): line[30:].split() for line in lines[:-1]}
+    rows = {line[:18].strip(): line[18:].split() for line in lines[:-3]}
+    assert [*rows] == [*ROWS] and rows["layers"] == ["1", "1", "2", "6"]
     assert rows["tokens n"] == ["27", "27", "27", "512"] and rows["slots k"] == ["7", "7", "7", "128"]
-    for errors in (rows["error of outputs"], rows["error of gradients"]):
+    for errors in (rows["error, outputs"], rows["error, gradients"]):
         assert all(0 < float(error) < 1e-13 for error in errors[:3]) and 0 < float(errors[3]) < 1e-4
     formula = [int(text.replace(",", "")) for text in rows["bytes by formula"]]
     assert formula[0] == pytest.approx(linformer_bytes(Sizes(27, 20, 5, 7, 2, 8), 3), abs=1)
@@ -429,7 +431,9 @@ def test_the_command_compares_the_ranks_of_a_machine():
     if sys.platform == "linux":
         sent = [int(text.replace(",", "")) for text in rows["bytes sent"]]
         assert all(0 < found - expected < 7000 for found, expected in zip(sent, formula, strict=True))
-    assert lines[-1].startswith("an all-reduce of 8 MB sends ")
+    assert re.fullmatch(r"a sum of one number over the ranks takes \d+\.\d{3} ms", lines[-3])
+    assert re.fullmatch(r"a rank sends [\d,]+ MB/s during an all-reduce of 8 MB", lines[-2])
+    assert lines[-1].endswith("its texts have 512 and 9 tokens")
     assert torch.distributed.is_initialized() is False
 
 
@@ -455,14 +459,14 @@ def command(monkeypatch, capsys):
 def test_the_command_alone_is_one_rank(command, monkeypatch):
     monkeypatch.setattr(weights, "model_folder", lambda: None)
     code, out, err = command()
-    assert (code, err) == (None, "") and out.startswith("1 rank, no exchange, cpu: as one process")
+    assert (code, err) == (None, "") and out.startswith("one process, cpu, compared with itself; start")
     assert re.search(r"\nbytes sent( +0){3}\n", out)
     assert out.splitlines()[-1].startswith("the sentence encoder is not installed: pip install")
 
 
 def test_the_command_says_what_it_prints(command):
     code, out, _ = command("--help")
-    assert code == 0 and all(word in out for word in ("largest error", "bytes sent", "NCCL", "never run"))
+    assert code == 0 and all(word in out for word in (*ROWS, "NCCL", "never run"))
 
 
 def test_the_command_ends_with_an_error_that_is_too_large(command, monkeypatch):

@@ -22,12 +22,26 @@ from linformer_from_scratch.pretrained.weights import D_MODEL, INSTALL, MAX_TOKE
 from linformer_from_scratch.training.ranks import device_of_rank, process_group, rank, world_size
 
 LIMITS = {torch.float64: 1e-10, torch.float32: 1e-4}  # of a relative difference
-PRINTED = """
+SHORT = 9  # tokens of the second text that the sentence encoder gets
+ROWS = {
+    "layers": "that exchange their slots",
+    "tokens n": "of a text, padding included",
+    "d_model": "features of a token",
+    "heads": "of a layer",
+    "slots k": "of a layer",
+    "batch": "texts",
+    "numbers": "their type",
+    "error, outputs": "the largest against one process, over all ranks, divided by the largest number",
+    "error, gradients": "the same",
+    "bytes sent": "by rank 0 in a forward pass, gloo's headers included (counted with gloo on Linux only)",
+    "bytes by formula": "of the sums over ranks",
+    "ms, forward": "of rank 0's part, with its exchanges",
+    "ms, bytes alone": "what the formula's bytes take at the measured speed; each exchange waits as well",
+}
+PRINTED = f"""
 For a layer, a layer with E = F, an encoder, and the pretrained sentence encoder where it is installed:
-  largest error    of outputs and of gradients, against one process, over all ranks
-  bytes sent       by rank 0 in a forward pass, as the system counts them (gloo on Linux), beside the formula
-  ms, forward      of rank 0's part, with its exchanges
-  ms, exchange     of the formula's bytes, at least, at the speed measured of an all-reduce of 8 MB
+{"".join(f"  {name:18}{meaning}{chr(10)}" for name, meaning in ROWS.items())}\
+Below the table: what a sum of one number takes, and the speed of a sum of 8 MB.
 The exit code is 1 if an error is too large. NCCL, which GPUs use, was never run.
 """
 
@@ -76,7 +90,7 @@ def comparisons(device: str) -> list[Compared]:
     )
     if model_folder() is not None:
         sizes = Sizes(MAX_TOKENS, D_MODEL, NUM_HEADS, experiments.SLOTS, batch=2)
-        real = (MAX_TOKENS, 9)
+        real = (MAX_TOKENS, SHORT)
         rows.append(
             Compared(
                 "sentence encoder",
@@ -111,7 +125,7 @@ def row_of(one: Compared, bytes_per_s: float | None) -> list[str]:
     formula = one.layers * linformer_bytes(one.sizes, world_size(), one.shared)
     s = one.sizes
     return [
-        *(f"{size:,}" for size in (s.n, s.d_model, s.num_heads, s.proj_dim, s.batch)),
+        *(f"{size:,}" for size in (one.layers, s.n, s.d_model, s.num_heads, s.proj_dim, s.batch)),
         str(one.dtype).removeprefix("torch."),
         *(f"{error:.0e}" for error in found),
         "not counted" if sent is None else f"{sent:,}",
@@ -121,20 +135,22 @@ def row_of(one: Compared, bytes_per_s: float | None) -> list[str]:
     ]
 
 
-NAMES = (
-    "tokens n",
-    "d_model",
-    "heads",
-    "slots k",
-    "batch",
-    "numbers",
-    "error of outputs",
-    "error of gradients",
-    "bytes sent",
-    "bytes by formula",
-    "ms, forward",
-    "ms, exchange at least",
-)
+def one_number(kind: str) -> float:
+    """Seconds of the smallest all-reduce: what an exchange waits, however few bytes; 0 for one process."""
+    if world_size() == 1:
+        return 0.0
+    number = torch.zeros(1, device=device_of_rank(kind))
+    return experiments.measured(partial(distributed.all_reduce, number))[0]
+
+
+def headline(kind: str) -> str:
+    """Who compared what, and how close they are."""
+    if world_size() == 1:
+        return f"one process, {kind}, compared with itself; start ranks with torchrun, as --help says"
+    limits = " or ".join(
+        f"{limit:.0e} ({str(dtype).removeprefix('torch.')})" for dtype, limit in LIMITS.items()
+    )
+    return f"{world_size()} ranks, {distributed.get_backend()}, {kind}: all errors are below {limits}"
 
 
 def main() -> None:
@@ -147,21 +163,22 @@ def main() -> None:
     ).parse_args()
     kind = device_of_rank().type  # GPUs where there are some
     with process_group(kind):
-        count = world_size()
-        backend = distributed.get_backend() if count > 1 else "no exchange"
-        speed = experiments.bytes_per_second(kind) if count > 1 else None
+        speed = experiments.bytes_per_second(kind) if world_size() > 1 else None
         rows = {one.what: row_of(one, speed) for one in comparisons(kind)}
+        wait = one_number(kind)
         if rank() > 0:
             return
-        print(
-            f"{count} rank{'s' if count > 1 else ''}, {backend}, {kind}: as one process, with all gradients"
-        )
-        print(aligned("", [*rows], dict(zip(NAMES, zip(*rows.values(), strict=True), strict=True)), "s"))
+        print(headline(kind))
+        print(aligned("", [*rows], dict(zip(ROWS, zip(*rows.values(), strict=True), strict=True)), "s"))
         if speed:
+            print(f"a sum of one number over the ranks takes {1e3 * wait:.3f} ms")
+            megabytes = experiments.LARGE / 1e6
+            print(f"a rank sends {speed / 1e6:,.0f} MB/s during an all-reduce of {megabytes:.0f} MB")
+        if "sentence encoder" in rows:
             print(
-                f"an all-reduce of {experiments.LARGE / 1e6:.0f} MB sends {speed / 1e6:,.0f} MB/s from a rank"
+                f"the sentence encoder has Linformer layers; its texts have {MAX_TOKENS} and {SHORT} tokens"
             )
-        if "sentence encoder" not in rows:
+        else:
             print(f"the sentence encoder is not installed: {INSTALL}")
 
 
