@@ -353,7 +353,7 @@ def test_a_plan_by_hand():
         plan(MILLION, 7, device)
 
 
-def test_the_weights_of_a_feed_forward_part_must_be_read_for_few_tokens_as_well():
+def test_a_plan_reads_the_weights_of_a_feed_forward_part_for_few_tokens_as_well():
     few = plan(Sizes(8, 1024, 16, 256, bytes_per_number=2), 8, DEVICES[-1])
     assert few.feed_forward_seconds == pytest.approx(2 * (4 * 2**20 + 5 * 2**10) * 2 / 4.8e12)
 
