@@ -159,8 +159,10 @@ def test_long_work_shows_a_bar_and_short_work_none(encoder, capsys, monkeypatch)
     encoder.encode(SOME, progress=True)
     assert "5/5" in capsys.readouterr().err
     monkeypatch.setattr(texts, "PATIENCE", 0.0)
-    encoder.encode(SOME)
+    encoder.encode(SOME, batch_size=2)
     assert "5/5" in capsys.readouterr().err
+    encoder.encode(SOME)  # one batch, however long it takes
+    assert capsys.readouterr().err == ""
     encoder.encode(SOME, progress=False)
     assert capsys.readouterr().err == ""
 

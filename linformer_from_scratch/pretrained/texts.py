@@ -42,7 +42,7 @@ class TextEncoder(nn.Module):
         Args:
             texts: one, or several in a list, an array, or whatever else gives them one after another.
             batch_size: texts that go through the network together; those of like length do.
-            progress: show a bar; by default only where it takes some seconds.
+            progress: show a bar; by default only where it takes several batches and some seconds.
             truncate: read the beginning of a text of more than 512 tokens; a warning counts the rest.
             window: cut every text of more tokens than this, its two marks not counted, into pieces of at most
                 as many; its vector is the mean of theirs, scaled to length one.
@@ -71,8 +71,8 @@ class TextEncoder(nn.Module):
         order = sorted(range(len(pieces)), key=lambda i: -len(pieces[i]))
         found = torch.empty(len(pieces), D_MODEL)
         device = next(self.parameters()).device
-        delay = PATIENCE if progress is None else 0.0
-        with tqdm(total=len(pieces), unit="text", delay=delay, disable=progress is False) as bar:
+        delay, once = (PATIENCE, len(pieces) <= batch_size) if progress is None else (0.0, False)
+        with tqdm(total=len(pieces), unit="text", delay=delay, disable=once or progress is False) as bar:
             for start in range(0, len(order), batch_size):
                 some = order[start : start + batch_size]
                 ids, mask = padded([pieces[i] for i in some])
