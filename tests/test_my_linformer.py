@@ -115,9 +115,8 @@ def test_chapter_10_times_it(said):
 
 
 def test_chapter_11_cuts_it(said):
-    assert re.findall(r"'(\w[\w ]*)': (\w+)", said["11"]) == [
-        ("output", "True"), ("gradient of x", "True"), ("gradient of E", "True"), ("gradient of F", "True"),
-    ]  # fmt: skip
+    agreed = "two ranks and one process agree, to 1e-5: output, gradient of x, gradient of E, gradient of F"
+    assert said["11"].splitlines()[-1] == agreed
 
 
 def test_chapter_12_puts_it_into_the_pretrained_encoder(said):
