@@ -130,7 +130,7 @@ CHANGES = {  # what an attempt does, and what shows it
         lambda: sys.modules["json"],
     ),
     "interrupt": (
-        lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        lambda: signal.signal(signal.SIGINT, lambda *_: None),
         lambda: signal.getsignal(signal.SIGINT),
     ),
     "warnings": (lambda: warnings.simplefilter("error"), lambda: warnings.filters[:]),

@@ -63,9 +63,9 @@ class SentenceEncoder(TextEncoder):
             self.blocks = nn.ModuleList(
                 Block(D_MODEL, layer, norm_first=False, eps=LAYER_NORM_EPSILON) for layer in attentions
             )
+        state = renamed(model_weights() if weights is None else weights)
         if weights is None:
-            weights = {name: tensor.clone() for name, tensor in model_weights().items()}
-        state = renamed(weights)
+            state = {name: tensor.clone() for name, tensor in state.items()}
         for i, layer in enumerate(attentions):
             fold_biases(layer, state, f"blocks.{i}.attention")
         strange = self.load_state_dict(state, strict=False, assign=True).unexpected_keys
@@ -117,7 +117,7 @@ def renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {
         "tokens.weight": weights["embeddings.word_embeddings.weight"],
         "positions.weight": weights["embeddings.position_embeddings.weight"],
-        "segment": weights["embeddings.token_type_embeddings.weight"][0].clone(),  # a tensor of its own
+        "segment": weights["embeddings.token_type_embeddings.weight"][0],
         **{
             f"{ours}.{kind}": weights[f"{berts}.{kind}"]
             for ours, berts in parts.items()
