@@ -11,6 +11,7 @@ from linformer_from_scratch.course.experiments import lengths
 from linformer_from_scratch.course.results import RESULTS, read, read_rows, select
 from linformer_from_scratch.limits.adapting import TOKENS
 from linformer_from_scratch.limits.bootstrap import paired_bootstrap
+from linformer_from_scratch.limits.decision import over_exact
 from linformer_from_scratch.pretrained.sentence_encoder import FITTED, RANK
 from linformer_from_scratch.pretrained.weights import SHA256
 
@@ -65,19 +66,13 @@ def quality(way: str, n: int) -> list[str]:
 
 def times() -> list[list[str]]:
     """A line for each length that was timed."""
-    rows = sorted(read_rows("12_seconds"), key=lambda row: row["n"])
-    return [[str(row["n"]), *(f"{time(row['seconds'], way):.2f}" for way in NAMES.values())] for row in rows]
-
-
-def time(seconds: dict[str, float], way: str) -> float:
-    """Of an encoder, exact = 1; it does not depend on what was fitted."""
-    return seconds[way if way in seconds else way.removesuffix(", fitted")] / seconds["exact"]
+    at = sorted(row["n"] for row in read_rows("12_seconds"))
+    return [[str(n), *(f"{over_exact(way, n):.2f}" for way in NAMES.values())] for n in at]
 
 
 def instead() -> list[list[str]]:
     """A line for each way, at 512 tokens."""
-    (row,) = select(read_rows("12_seconds"), n=512)
-    return [[name, f"{time(row['seconds'], way):.2f}", *quality(way, 512)] for name, way in NAMES.items()]
+    return [[name, f"{over_exact(way, 512):.2f}", *quality(way, 512)] for name, way in NAMES.items()]
 
 
 def table(heads: list[str], rows: list[list[str]]) -> str:

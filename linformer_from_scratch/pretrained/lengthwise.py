@@ -51,23 +51,19 @@ def window_encoder(proj_dim: int, exact_layers: tuple[int, ...] = ()) -> Sentenc
 class LengthwiseEncoder(TextEncoder):
     """Exact attention for texts below the crossover, Linformer's slots from there on.
 
-    Args:
-        layout: see Layout. exact, linformer: the two networks, by default with the pretrained weights.
-
+    Args: layout: see Layout. Both networks begin with the pretrained weights.
     Shape of embed: ids (batch, n) with n <= 512, padding_mask (batch, n), True = a real token -> (batch, 384)
     Raises: ValueError as SentenceEncoder, or if the crossover is below proj_dim: such texts have empty slots.
     A text's vector does not depend on what else is in its batch.
     """
 
-    def __init__(
-        self, layout: Layout, exact: SentenceEncoder | None = None, linformer: SentenceEncoder | None = None
-    ):
+    def __init__(self, layout: Layout):
         super().__init__()
         if layout.crossover < layout.proj_dim:
             raise ValueError(f"crossover is {layout.crossover}, expected at least proj_dim={layout.proj_dim}")
         self.layout = layout
-        self.exact = exact or window_encoder(layout.proj_dim, tuple(range(NUM_LAYERS)))
-        self.linformer = linformer or window_encoder(layout.proj_dim, layout.exact_layers)
+        self.exact = window_encoder(layout.proj_dim, tuple(range(NUM_LAYERS)))
+        self.linformer = window_encoder(layout.proj_dim, layout.exact_layers)
         self.linformer.tokens, self.linformer.positions = self.exact.tokens, self.exact.positions
 
     def forward(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
