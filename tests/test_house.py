@@ -9,7 +9,9 @@ PACKAGE = Path(__file__).parents[1] / "linformer_from_scratch"
 NAME = PACKAGE.name
 # Whatever is not named here is the ground floor, which imports nothing of ours.
 FLOORS = {
+    "diagrams": 1,
     "course.sources": 1,
+    "course.glossary": 1,
     "course.ledger": 1,
     "course.results": 2,
     "course.experiments": 6,
@@ -121,6 +123,7 @@ def test_beside_the_chapters_stands_only_what_they_share():
         "__init__",
         "heads",
         "encoder",
+        "diagrams",
         "fitting",
         "plots",
     }
