@@ -1,7 +1,7 @@
 """The glossary: every term with the sentence that defines it, taken from the chapters.
 
 A markdown cell that defines terms names them in its metadata, `"defines": ["stable rank"]`, and has each in
-bold in the one sentence that defines it. `python -m linformer_from_scratch.course.glossary` writes the page anew.
+bold in the one sentence that defines it. `python -m linformer_from_scratch.course.glossary` writes the page.
 """
 
 import json
