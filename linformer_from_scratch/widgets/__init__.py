@@ -11,6 +11,7 @@ from linformer_from_scratch.widgets.length_explorer import LengthExplorer
 from linformer_from_scratch.widgets.projection_explorer import ProjectionExplorer
 from linformer_from_scratch.widgets.projection_race import ProjectionRace
 from linformer_from_scratch.widgets.rank_slider import RankSlider
+from linformer_from_scratch.widgets.strip_explorer import StripExplorer
 from linformer_from_scratch.widgets.wire_explorer import WireExplorer
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "ProjectionExplorer",
     "ProjectionRace",
     "RankSlider",
+    "StripExplorer",
     "WireExplorer",
 ]

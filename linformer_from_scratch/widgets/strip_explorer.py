@@ -1,0 +1,93 @@
+"""Linformer at first sight: a real attention map, and the strip in its place. Drawn by strip_explorer.js."""
+
+from functools import cache, partial
+from typing import Any
+
+import torch
+import traitlets
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from linformer_from_scratch import plots
+from linformer_from_scratch.pretrained import STORED_DIMS
+from linformer_from_scratch.widgets.live import LiveWidget, menu, packed
+from linformer_from_scratch.widgets.projection_explorer import HEADS, LEARNED, real_map, strip
+
+DARKEST = 0.98  # of the weights are drawn no darker than they are
+
+
+class StripExplorer(LiveWidget):
+    """A real map P, n×n, beside the n×k strip that Linformer computes for the same head.
+
+    Attributes:
+        P: (n, n). P_bar: (n, proj_dim), with the E that was learned for this head on other texts.
+    """
+
+    title = "A real attention map, and Linformer's strip"
+    controls = ("head", "proj_dim")
+    menus = {"head": HEADS}  # noqa: RUF012
+
+    head = menu(HEADS)
+    proj_dim = traitlets.Enum(STORED_DIMS, default_value=16).tag(sync=True)
+
+    def __init__(self, **start):
+        super().__init__(**start)
+        self.facts = {"dims": [*STORED_DIMS]}
+        self.data = data()
+
+    @property
+    def P(self) -> Tensor:
+        """The head's map, (n, n)."""
+        return real_map(self.head)
+
+    @property
+    def P_bar(self) -> Tensor:
+        """What each token reads of each summary, (n, proj_dim)."""
+        return strip(LEARNED, self.head, self.proj_dim)
+
+    @property
+    def words(self) -> str:
+        """See `LiveWidget.words`."""
+        n, k = self.P_bar.shape
+        return (
+            f"{HEADS[self.head].capitalize()}. "
+            f"Attention lets each of {n} tokens read all {n}: {n * n:,} numbers. "
+            f"Linformer lets each read {k} summaries: {n * k:,} numbers, {n // k} times fewer."
+        )
+
+    def figure(self) -> Figure:
+        """See `LiveWidget.figure`."""
+        n, k = self.P_bar.shape
+        shown = {
+            "P": partial(
+                plots.draw_map,
+                values=self.P,
+                title=f"attention: {n} × {n}",
+                limit=limit(self.P),
+                note="tokens that read down, tokens read across",
+            ),
+            "P̄": partial(
+                plots.draw_map,
+                values=self.P_bar,
+                title=f"Linformer: {n} × {k}",
+                limit=limit(self.P_bar),
+                note="summaries read across",
+                tall=n / k,
+            ),
+        }
+        return plots.board([["P", "P̄"]], shown, (8, 4.2), widths=(1, 1))
+
+
+def limit(weights: Tensor) -> float:
+    """The weight that is drawn darkest."""
+    return max(0.05, weights.quantile(DARKEST).item())
+
+
+@cache
+def data() -> dict[str, Any]:
+    """The maps of all heads, and their strips for all k side by side."""
+    strips = [torch.cat([strip(LEARNED, name, k) for k in STORED_DIMS], dim=1) for name in HEADS]
+    return {
+        "maps": packed(torch.stack([real_map(name) for name in HEADS])),
+        "strips": packed(torch.stack(strips)),
+    }
