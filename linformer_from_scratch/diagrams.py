@@ -17,13 +17,15 @@ class Box(NamedTuple):
 
     text: one or more lines; the first is bold.
     column, row: its place, counted from the left and from the top; halves are allowed.
-    colour: of its border.
+    colour: of its border and its first line.
+    framed: whether it has a border.
     """
 
     text: str
     column: float
     row: float
     colour: str = INK
+    framed: bool = True
 
 
 def flow(
@@ -59,7 +61,13 @@ def _draw_box(axis: Axes, box: Box) -> None:
     style = "round,pad=0,rounding_size=0.06"
     axis.add_patch(
         FancyBboxPatch(
-            corner, WIDTH, HEIGHT, boxstyle=style, facecolor="white", edgecolor=box.colour, linewidth=2
+            corner,
+            WIDTH,
+            HEIGHT,
+            boxstyle=style,
+            facecolor="white",
+            edgecolor=box.colour,
+            linewidth=2 * box.framed,
         )
     )
     first, *others = box.text.split("\n")
@@ -95,7 +103,8 @@ def _draw_arrow(axis: Axes, start: Box, end: Box, words: str = "") -> None:
 
 
 def _flat(text: str) -> str:
-    return ", ".join(text.split("\n"))
+    first, *others = text.split("\n")
+    return ": ".join([first, *([" ".join(others)] if others else [])])
 
 
 def _way(words: Iterable[str]) -> str:

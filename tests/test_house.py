@@ -15,7 +15,7 @@ FLOORS = {
     "course.ledger": 1,
     "course.results": 2,
     "course.experiments": 6,
-    "course.start_here": 3,
+    "course.start_here": 2,
     "heads": 1,
     "projections": 1,
     "data": 1,

@@ -106,8 +106,10 @@ def test_the_files_that_begin_first_are_there(request):
     assert [name for name in conftest.LONG if not (ROOT / name).exists()] == []
 
 
-def test_the_picture_is_the_one_that_chapter_00_draws():
+@pytest.mark.parametrize("name", ["wall", "map"])
+def test_a_picture_is_the_one_that_chapter_00_draws(name):
+    assert f"](chapters/{name}.png)" in README
     cells = nbformat.read(ROOT / "chapters/00_start_here.ipynb", as_version=4).cells
-    (cell,) = [cell for cell in cells if "readme-picture" in cell.metadata.get("tags", [])]
+    (cell,) = [cell for cell in cells if f"picture-{name}" in cell.metadata.get("tags", [])]
     drawn = base64.b64decode(cell.outputs[0].data["image/png"])
-    assert drawn == (ROOT / "chapters/wall.png").read_bytes()
+    assert drawn == (ROOT / f"chapters/{name}.png").read_bytes()

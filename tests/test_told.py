@@ -15,7 +15,10 @@ CHAPTERS = sorted((Path(__file__).parents[1] / "chapters").glob("[0-9][0-9]_*.ip
 BY_CHAPTER = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 MOVES = ["need", "guess", "test", "mechanism", "open question"]
 MOVE = re.compile(rf"^## .+\n\n\*The ({'|'.join(MOVES)})\b[^*]*\*$", re.MULTILINE)
-OUTSIDE = ("Quiz", "Summary", "What we checked", "Appendix")  # sections that tell no part of the story
+OUTSIDE = (  # sections that tell no part of the story
+    *("Quiz", "Summary", "What we checked", "Appendix"),
+    *("How to read a chapter", "Is this machine ready?", "Notation", "The course, chapter"),
+)
 WORDS_A_MINUTE, SECONDS_A_CELL, MINUTES_A_PICTURE, MINUTES_OF_A_QUIZ = 200, 20, 2, 3
 
 

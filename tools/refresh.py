@@ -15,7 +15,7 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[1]
-README_PICTURE = ROOT / "chapters" / "wall.png"
+PICTURE = "picture-"  # a tag that begins so names the file in chapters/ that the README shows
 LIMIT_S = 300  # seconds a cell may take
 
 
@@ -44,8 +44,9 @@ def refresh(path: Path) -> None:
     nbformat.validate(notebook)
     nbformat.write(notebook, path)
     for cell in notebook.cells:
-        if "readme-picture" in cell.metadata.get("tags", []):
-            README_PICTURE.write_bytes(base64.b64decode(cell.outputs[0].data["image/png"]))
+        for tag in (tag for tag in cell.metadata.get("tags", []) if tag.startswith(PICTURE)):
+            shown = ROOT / "chapters" / f"{tag.removeprefix(PICTURE)}.png"
+            shown.write_bytes(base64.b64decode(cell.outputs[0].data["image/png"]))
 
 
 def main() -> None:

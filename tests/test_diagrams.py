@@ -1,0 +1,33 @@
+"""diagrams.py: every box and arrow is drawn and said."""
+
+import pytest
+
+from linformer_from_scratch.course.start_here import ACTS, course_map
+from linformer_from_scratch.diagrams import Box, flow
+
+
+def texts(figure):
+    return [text.get_text() for axis in figure.axes for text in axis.texts if text.get_text()]
+
+
+def test_boxes_and_arrows_are_drawn_and_stand_in_the_alternative_text():
+    boxes = {"x": Box("X\n(8, 12)", 0, 0), "q": Box("Q", 1, 0), "s": Box("scores\n(8, 8)", 1, 1)}
+    figure = flow(boxes, [("x", "q", "W_Q"), ("q", "s")], "One head")
+    assert sorted(texts(figure)) == sorted(["X", "(8, 12)", "Q", "scores", "(8, 8)", "W_Q"])
+    assert figure.alt == "One head. X: (8, 12) → Q (W_Q); Q → scores: (8, 8)."
+
+
+def test_an_arrow_runs_from_border_to_border():
+    boxes = {"a": Box("A", 0, 0), "b": Box("B", 1, 0), "c": Box("C", 1, 1)}
+    (axis,) = flow(boxes, [("a", "b"), ("b", "c")], "Two arrows").axes
+    arrows = [(note.xyann, note.xy) for note in axis.texts if note.arrow_patch]
+    assert arrows == [
+        ((pytest.approx(0.4), 0), (pytest.approx(0.6), 0)),
+        ((1, pytest.approx(0.34)), (1, pytest.approx(0.66))),
+    ]
+
+
+def test_the_map_of_the_course_has_every_chapter_in_order():
+    names = [name for _, chapters in ACTS.values() for name in chapters]
+    assert [name[:2] for name in names] == [f"{i:02}" for i in range(13)]
+    assert {*names} <= {*texts(course_map())}
