@@ -126,6 +126,12 @@ def test_a_sum_in_place_gives_a_right_output_and_wrong_gradients(count):
         assert any("autograd kernel was not registered" in warning for warning in warnings)
 
 
+def test_the_layer_on_one_screen_makes_the_update_of_one_process():
+    for found in launch(experiments.small_errors, 2, 11):
+        assert list(found) == ["W_Q", "W_K", "W_V", "W_O", "E", "F"]
+        assert 0 < max(found.values()) < 1e-10
+
+
 @pytest.mark.parametrize("count", COUNTS)
 def test_a_layer_exchanges_once_forward_and_once_backward(count):
     for found in at_work(count):

@@ -4,6 +4,7 @@ torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.distributed m
 process on GPUs as well, by NCCL, with which it was never run.
 """
 
+import copy
 import sys
 import time
 import warnings
@@ -17,6 +18,7 @@ from torch.nn import functional
 
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.distributed.sequence import shard, shard_projection, sum_gradients
+from linformer_from_scratch.distributed.small import updated
 from linformer_from_scratch.distributed.sums import Reduce, sum_over_ranks
 from linformer_from_scratch.distributed.wire import sent_bytes
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
@@ -38,6 +40,7 @@ from linformer_from_scratch.training.ranks import (
 CPU = torch.device("cpu")
 SLOTS = 128  # of the sentence encoder
 LARGE = 2**23  # bytes of an all-reduce whose speed is measured
+WEIGHTS = {"W_Q": "query.weight", "W_K": "key.weight", "W_V": "value.weight", "W_O": "output.weight"}
 PAUSE = 0.05  # seconds, so that what was sent has been counted
 
 
@@ -61,10 +64,8 @@ def errors(
         found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
         sum_gradients(layer)
         return _errors_of_shards(layer, found, whole, expected) | {
-            f"gradient of {letters}": _difference(
-                *(_gradient(one, f"{name}.weight") for one in (layer, whole))
-            )
-            for letters, name in (("W_Q", "query"), ("W_K", "key"), ("W_V", "value"), ("W_O", "output"))
+            f"gradient of {letters}": _difference(*(_gradient(one, name) for one in (layer, whole)))
+            for letters, name in WEIGHTS.items()
         }
 
 
@@ -90,6 +91,27 @@ def errors_of(given: Callable[[], type[LinformerAttention]], seq_len: int) -> di
             shard_projection(matrix)
         found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
         return _errors_of_shards(layer, found, whole, expected)
+
+
+def small_errors(seq_len: int) -> dict[str, float]:
+    """As `errors`, of what one update by the layer that fits one screen changes in its weights, E and F."""
+    with process_group("cpu"):
+        whole, x, wanted, _ = _layer_and_texts(seq_len)
+        before = copy.deepcopy(whole)
+        layer = updated(whole, x, wanted, rate=0.1)
+        (whole(x) - wanted).square().sum().backward()
+        torch.optim.SGD(whole.parameters(), 0.1).step()
+
+        def changes(after: nn.Module, name: str) -> Tensor:
+            new, old = (one.get_parameter(name).detach() for one in (after, before))
+            return new - (old if new.shape == old.shape else own_part(old, dim=-1))
+
+        found = {}
+        for letters, name in (WEIGHTS | {"E": "E.stored", "F": "F.stored"}).items():
+            expected = changes(whole, name)
+            expected = own_part(expected, dim=-1) if name.endswith("stored") else expected
+            found[letters] = _difference(changes(layer, name), expected)
+        return found
 
 
 def first_sum(numbers: Sequence[float]) -> list[float]:
