@@ -91,7 +91,7 @@ LINK = re.compile(
 def reading(path):
     """(place, text) in which a term counts as used: no title, no links, code or titles of others."""
     plain = [(i, LINK.sub(" ", text)) for i, text in told(path)[1:] if "### Further reading" not in text]
-    return [(i, text) for i, text in plain if not text.startswith("### What you can now do")]
+    return [(i, text) for i, text in plain if not text.startswith(("## Notation", "### What you can now do"))]
 
 
 READING = {path.stem: reading(path) for path in CHAPTERS}

@@ -5,9 +5,9 @@ export default widget(({ model, stage }) => {
   const [maps, strips] = ["maps", "strips"].map((name) => numbers(model, name));
   const [, n, wide] = model.get("data").strips.shape, numbersNow = {};
   const places = range(1, n).map((i) => `token ${i}`);
-  const square = heatMap(stage, { title: "attention", note: "tokens that read down, tokens read across", abreast: 2, rows: () => places });
+  const square = heatMap(stage, { title: "attention", note: "down: who reads; across: who is read", abreast: 3, rows: () => places });
   const strip = heatMap(stage, {
-    title: "Linformer", note: "summaries read across", abreast: 2, rows: () => places, columns: () => range(1, wide).map((i) => `summary ${i}`),
+    title: "strip", note: "across: summaries", abreast: 3, rows: () => places, columns: () => range(1, wide).map((i) => `summary ${i}`),
     read: (weight, i, j) => `token ${i + 1} reads summary ${j + 1}: ${signed(weight)}`,
   });
   const limit = (weights) => Math.max(0.05, quantile(weights, 0.98)); // a few weights may be darker
@@ -24,12 +24,12 @@ export default widget(({ model, stage }) => {
       const all = strips.subarray(head * n * wide, (head + 1) * n * wide);
       const P_bar = Float64Array.from({ length: n * k }, (_, p) => all[Math.floor(p / k) * wide + left + (p % k)]);
       square.show(P, n, n, { limit: limit(P), theme, title: `attention: ${n} × ${n}` });
-      strip.element.style.minWidth = square.canvas.parentElement.style.width; // so that nothing moves with k
-      strip.show(P_bar, n, k, { limit: limit(P_bar), theme, title: `Linformer: ${n} × ${k}` });
+      strip.element.style.minWidth = `${parseFloat(square.canvas.parentElement.style.width) * (dims.at(-1) / n)}em`; // for every k
+      strip.show(P_bar, n, k, { limit: limit(P_bar), theme, title: `strip: ${n} × ${k}` });
       Object.assign(numbersNow, { P: Float64Array.from(P), P_bar });
       return (
-        `L${model.get("choices").head[model.get("head")].slice(1)}. Attention lets each of ${n} tokens read all ${n}: ${thousands(n * n)} numbers. ` +
-        `Linformer lets each read ${k} summaries: ${thousands(n * k)} numbers, ${Math.floor(n / k)} times fewer.`
+        `L${model.get("choices").head[model.get("head")].slice(1)}. Attention: ${n} × ${n} = ${thousands(n * n)} numbers; ` +
+        `the strip: ${n} × ${k} = ${thousands(n * k)}, ${Math.floor(n / k)} times fewer.`
       );
     },
   };

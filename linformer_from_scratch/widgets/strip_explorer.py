@@ -50,9 +50,8 @@ class StripExplorer(LiveWidget):
         """See `LiveWidget.words`."""
         n, k = self.P_bar.shape
         return (
-            f"{HEADS[self.head].capitalize()}. "
-            f"Attention lets each of {n} tokens read all {n}: {n * n:,} numbers. "
-            f"Linformer lets each read {k} summaries: {n * k:,} numbers, {n // k} times fewer."
+            f"{HEADS[self.head].capitalize()}. Attention: {n} × {n} = {n * n:,} numbers; "
+            f"the strip: {n} × {k} = {n * k:,}, {n // k} times fewer."
         )
 
     def figure(self) -> Figure:
@@ -64,14 +63,14 @@ class StripExplorer(LiveWidget):
                 values=self.P,
                 title=f"attention: {n} × {n}",
                 limit=limit(self.P),
-                note="tokens that read down, tokens read across",
+                note="down: who reads; across: who is read",
             ),
             "P̄": partial(
                 plots.draw_map,
                 values=self.P_bar,
-                title=f"Linformer: {n} × {k}",
+                title=f"strip: {n} × {k}",
                 limit=limit(self.P_bar),
-                note="summaries read across",
+                note="across: summaries",
                 tall=n / k,
             ),
         }
