@@ -13,7 +13,15 @@ ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
 NOTEBOOKS = CHAPTERS + sorted((ROOT / "solutions").glob("*.ipynb"))
 EXCUSES = {"nbval-ignore-output"}  # the only way out of strict comparison, for times and machines:
-REASONS = ("perf_counter", "median_seconds", "samples(", "_ceiling(", "get_num_threads", "doctor()", "memory_gb()")
+REASONS = (
+    "perf_counter",
+    "median_seconds",
+    "samples(",
+    "_ceiling(",
+    "get_num_threads",
+    "doctor()",
+    "memory_gb()",
+)
 
 
 def read(path):

@@ -85,7 +85,8 @@ def test_the_minutes_of_a_chapter_are_those_of_its_parts(path):
 
 ENTRIES = entries()
 LINK = re.compile(
-    r"\[[^]]*\]\([^)]*\)|`[^`]*`|(?<!\*)\*[^*\n]+\*(?!\*)|^\|.*\(?\d\d_.*$|^\| \d\d \|.*$", re.MULTILINE
+    r"\$\$[^$]*\$\$|\$[^$]*\$|\[[^]]*\]\([^)]*\)|`[^`]*`|(?<!\*)\*[^*\n]+\*(?!\*)|^\|.*\(?\d\d_.*$|^\| \d\d \|.*$",
+    re.MULTILINE,
 )
 
 
@@ -99,13 +100,19 @@ READING = {path.stem: reading(path) for path in CHAPTERS}
 
 
 def used_before(entry, readings):
-    """Where a term is used before the cell that defines it."""
-    word = re.compile(rf"\b{re.escape(entry.term)}(?:s|es)?\b", re.IGNORECASE)
+    """Where a term is used before the cell that defines it; the heading right above that cell may name it."""
+    plural = (
+        rf"{re.escape(entry.term[:-1])}ies" if entry.term.endswith("y") else rf"{re.escape(entry.term)}e?s"
+    )
+    word = re.compile(rf"\b(?:{re.escape(entry.term)}|{plural})\b", re.IGNORECASE)
+    before = [(stem, i, text) for stem, texts in sorted(readings.items()) for i, text in texts]
+    before = [place for place in before if place[:2] < (entry.chapter, entry.cell)]
+    if before and before[-1][0] == entry.chapter and before[-1][2].startswith("## "):
+        before.pop()
     return [
         f"{stem}, cell {i}: {word.search(text)[0]} in {text[:60]!r}"
-        for stem, texts in sorted(readings.items())
-        for i, text in texts
-        if (stem, i) < (entry.chapter, entry.cell) and word.search(text)
+        for stem, i, text in before
+        if word.search(text)
     ]
 
 
@@ -127,6 +134,7 @@ def test_a_term_used_too_early_is_found():
         "06_linformer, cell 3",
     ]
     assert used_before(entry, {"00_start": [(1, "Slotted, one by one.")]}) == []
+    assert used_before(entry, {"06_linformer": [(3, "## What is a slot?"), (4, "A **slot**")]}) == []
 
 
 def test_each_chapter_defines_terms_of_its_own():
