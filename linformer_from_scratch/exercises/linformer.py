@@ -46,12 +46,12 @@ def E_transposed(q, k, v, E, F):
 
 
 def E_and_F_swapped(q, k, v, E, F):
-    """E and F are swapped: E compresses the keys, F the values."""
+    """E and F are swapped: E compresses the keys, and F compresses the values."""
     return attend(q, F @ k, E @ v)
 
 
 def E_for_both(q, k, v, E, F):
-    """Your values are compressed by E as well; F is theirs, unless the two are the same object."""
+    """Your values are compressed by E as well; they belong to F."""
     return attend(q, E @ k, E @ v)
 
 
@@ -81,7 +81,7 @@ def full_attention(q, k, v, E, F):
 
 
 def softmax_over_tokens(q, k, v, E, F):
-    """Your columns sum to one; every query shares itself out over the slots, the last axis."""
+    """Your columns sum to one; each query spreads its weights over the slots, so softmax belongs on the last axis."""
     return (q @ (E @ k).mT / math.sqrt(q.size(-1))).softmax(-2) @ (F @ v)
 
 
@@ -91,7 +91,7 @@ def scaled_by_slots(q, k, v, E, F):
 
 
 def linformer_unscaled(q, k, v, E, F):
-    """The scores are not divided by √d; compressed keys have d features like any others."""
+    """The scores are not divided by √d; compressed keys have d features, like any other keys."""
     return (q @ (E @ k).mT).softmax(-1) @ (F @ v)
 
 
@@ -116,7 +116,7 @@ def kept_columns(keep, n):
 
 
 def zeros_on_the_diagonal(keep, n):
-    """Zeroed keys are not hidden: a score of 0 still gets weight, since exp 0 = 1. Leave their rows out altogether."""
+    """Keys of zeros are not hidden: their score is 0, which still gets weight, since exp 0 = 1. Leave those rows out."""
     return torch.diag(torch.zeros(n).index_fill(0, keep, 1.0))
 
 
@@ -126,12 +126,12 @@ def all_in_every_slot(keep, n):
 
 
 def first_tokens(keep, n):
-    """That keeps the first m tokens; which ones to keep stands in `keep`."""
+    """That keeps the first m tokens; `keep` says which tokens to keep."""
     return torch.eye(n)[: len(keep)]
 
 
 def in_the_order_of_the_text(keep, n):
-    """Attention would not notice, but slot i should hold token keep[i]; yours stand in the order of the text."""
+    """Attention would not notice, but slot i should hold token keep[i]; your slots are in the order of the text."""
     return torch.eye(n)[keep.sort().values]
 
 
@@ -141,7 +141,7 @@ def ones_at_all_of_them(keep, n):
 
 
 def shared_out(keep, n):
-    """Each row picks a whole token, so its one entry is 1, not 1/m: a smaller key has smaller scores."""
+    """Each row copies a whole token, so its one entry is 1 and not 1/m: a smaller key would have smaller scores."""
     return torch.eye(n)[keep] / len(keep)
 
 
@@ -150,7 +150,7 @@ def dropped_instead(keep, n):
     return torch.eye(n)[[i for i in range(n) if i not in keep.tolist()]]
 
 
-# 6.3: the bug, mended
+# 6.3: the bug, fixed
 
 
 def compress_length(x: Tensor, weight: Tensor) -> Tensor:
@@ -170,18 +170,18 @@ def linear_on_features(x, weight):
 
 
 def not_turned_back(x, weight):
-    """Right numbers, wrong way round: after the linear layer, turn the axes back, or features stand where slots should."""
+    """The numbers are right, but the axes are swapped: turn them back after the linear layer, so that slots come before features."""
     return functional.linear(x.mT, weight)
 
 
 def reshaped(x, weight):
-    """reshape keeps the order of the numbers and so mixes tokens with features; a transpose does not: x.mT."""
+    """reshape keeps the numbers in their order and so mixes tokens with features; swap the axes with x.mT instead."""
     turned = x.reshape(*x.shape[:2], x.size(-1), x.size(-2))
     return functional.linear(turned, weight).mT
 
 
 def reshaped_back(x, weight):
-    """The way there is right; on the way back, reshape mixes slots with features. Use .mT again."""
+    """The first step is right; but reshape then mixes slots with features. Swap the axes back with .mT."""
     turned = functional.linear(x.mT, weight)
     return turned.reshape(*x.shape[:2], weight.size(0), x.size(-1))
 
@@ -274,7 +274,7 @@ def queries_compressed_too(x, w_query, w_key, w_value, w_output, E, F, num_heads
 
 
 def E_in_both_places(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """Your values are compressed by E as well; F is theirs."""
+    """Your values are compressed by E as well; they belong to F."""
     return multi_head_linformer(x, w_query, w_key, w_value, w_output, E, E, num_heads)
 
 
@@ -334,12 +334,12 @@ def bias_of_a_column(slots, weight, bias, E):
 
 
 def bias_of_flat_rows(slots, weight, bias, E):
-    """The sums of E's rows stand along the features; they belong to slots: keep the axis, E.sum(dim=-1, keepdim=True)."""
+    """The sums of E's rows lie along the features, but they belong to slots: keep the axis, E.sum(dim=-1, keepdim=True)."""
     return slots @ weight + E.sum(-1) * bias
 
 
 def bias_before_weight(slots, weight, bias, E):
-    """You add the mixed bias where the weight is yet to come; b belongs behind W, after (E X) W."""
+    """You add the mixed bias before the weight is applied; b is added after W, to (E X) W."""
     return (slots + E.sum(-1, keepdim=True)) @ weight * bias
 
 
@@ -366,12 +366,12 @@ def padding_kept(x, mask, E):
 
 
 def multiplied_by_the_mask(x, mask, E):
-    """0 · ∞ and 0 · NaN are NaN: a product lets bad padding through. Put zeros in its place with masked_fill."""
+    """0 · ∞ and 0 · NaN are NaN, so a product lets bad padding through. Replace it by zeros with masked_fill."""
     return E @ (x * mask[..., None])
 
 
 def first_tokens_taken(x, mask, E):
-    """You count the real tokens and take as many from the left; they may stand anywhere, so fill where ~mask."""
+    """You count the real tokens and take that many from the left; but they may be anywhere, so fill where ~mask."""
     first = torch.arange(x.size(1)) < mask.sum(-1, keepdim=True)
     return E @ torch.where(first[..., None], x, 0.0)
 
@@ -398,7 +398,7 @@ def slots_multiplied(x, mask, E):
 
 
 def mask_times_slots(x, mask, E):
-    """Your mask meets slots, but it says which tokens are real: put zeros into x where ~mask, then apply E."""
+    """Your mask multiplies slots, but it says which tokens are real: put zeros into x where ~mask, then apply E."""
     return mask[..., None] * (E @ x)
 
 
@@ -679,7 +679,7 @@ class ValuesAsKeys(LinformerAttention):
 
 
 class EForBoth(LinformerAttention):
-    """Your values are compressed by E as well; F is theirs."""
+    """Your values are compressed by E as well; they belong to F."""
 
     def slots(self, x):
         return tuple(self.split(W(self.E(x))) for W in (self.key, self.value))
@@ -693,7 +693,7 @@ class DearOrder(LinformerAttention):
 
 
 class DearOrderOnce(LinformerAttention):
-    """One of keys and values is still made in the dear order: both E X and F X come first, then their weights."""
+    """One of keys and values is still made in the expensive order: both E X and F X come first, then their weights."""
 
     def slots(self, x):
         return self.E(self.split(self.key(x))), self.split(self.value(self.F(x)))
@@ -725,7 +725,7 @@ class ScaledBySlots(LinformerAttention):
 
 
 class SoftmaxOverTokens(LinformerAttention):
-    """Your columns sum to one; every query shares itself out over the slots, the last axis."""
+    """Your columns sum to one; each query spreads its weights over the slots, so softmax belongs on the last axis."""
 
     def attend(self, q, k, v, padding_mask):
         return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-2) @ v
@@ -787,7 +787,7 @@ EXERCISES = (
         question="Write Linformer attention: q, k, v are (batch, heads, n, d), E and F are (proj_dim, n).",
         difficulty=1,
         minutes=6,
-        trains="where E and F stand, and what they leave alone",
+        trains="where E and F multiply, and what they leave as it is",
         reference=linformer_attention,
         draw=draw_attention,
         gradients=("q", "k", "v", "E", "F"),
@@ -831,14 +831,14 @@ EXERCISES = (
             dropped_instead,
         ),
         hints=(
-            "Row i of E says which tokens slot i is made of. Here it is made of a single one.",
-            "keep is (m,), E is (m, n): one 1 in each row, in column keep[i].",
-            "The rows of the identity, torch.eye(n), each pick one token; index them.",
+            "Row i of E says which tokens slot i is made of. Here that is a single token.",
+            "keep is (m,) and E is (m, n): row i has a single 1, in column keep[i].",
+            "Each row of the identity, torch.eye(n), copies one token; choose rows by indexing.",
         ),
     ),
     Exercise(
         id="6.3",
-        question="Mend the bug: apply Linear(n, proj_dim), given its weight (proj_dim, n), to the tokens of x.",
+        question="Fix the bug: apply Linear(n, proj_dim), given its weight (proj_dim, n), along the token axis of x.",
         difficulty=2,
         minutes=6,
         trains="which axis a linear layer acts on",
@@ -854,9 +854,9 @@ EXERCISES = (
             weight_of_its_own,
         ),
         hints=(
-            "A linear layer acts on the last axis, whatever stands there.",
+            "A linear layer acts on the last axis, whatever that axis holds.",
             "x.mT is (batch, heads, d, n): now the tokens are last. The result should be (…, proj_dim, d).",
-            "functional.linear(x.mT, weight), and then turn the last two axes …",
+            "functional.linear(x.mT, weight), and then swap the last two axes …",
         ),
     ),
     Exercise(
@@ -881,17 +881,17 @@ EXERCISES = (
             scaled_by_the_model,
         ),
         hints=(
-            "Chapter 02's layer, with linformer_attention where attention was.",
+            "Take chapter 02's layer, and put linformer_attention in the place of attention.",
             "split_heads(x @ w, num_heads) is (batch, heads, n, d_head); E and F are the same for every head.",
             "heads = linformer_attention(q, k, v, E, F); merge_heads(heads) is (batch, n, d_model), and then …",
         ),
     ),
     Exercise(
         id="6.5",
-        question="Write E (X W + 1 bᵀ), given slots = E X: no token is left to add the bias to.",
+        question="Compute E (X W + 1 bᵀ) from slots = E X: the bias has to be added to the compressed rows.",
         difficulty=2,
         minutes=8,
-        trains="the cheap order, and its trap",
+        trains="the cheap order, and what a bias changes in it",
         reference=keys_with_bias,
         draw=draw_bias,
         gradients=("slots", "weight", "bias", "E"),
@@ -914,10 +914,10 @@ EXERCISES = (
     ),
     Exercise(
         id="6.6",
-        question="Write the slots of a padded batch, E times real tokens only: mask (batch, n) is True at those.",
+        question="Compute the slots of a padded batch, E times the real tokens alone: mask (batch, n) is True there.",
         difficulty=2,
         minutes=6,
-        trains="padding goes before E, not after",
+        trains="removing padding before E is applied",
         reference=padded_slots,
         draw=draw_padded,
         gradients=("x", "E"),
@@ -935,9 +935,9 @@ EXERCISES = (
             slots_zeroed,
         ),
         hints=(
-            "What may a padded token add to a sum over tokens?",
+            "What should a padded token add to a sum over tokens?",
             "mask[..., None] is (batch, n, 1) and fits x, (batch, n, d).",
-            "x.masked_fill(~mask[..., None], …), and then E from the left.",
+            "x.masked_fill(~mask[..., None], …), and then multiply by E from the left.",
         ),
     ),
     Exercise(
@@ -945,7 +945,7 @@ EXERCISES = (
         question="Write the whole layer: slots(x) in the cheap order, forward(x, padding_mask) for every length.",
         difficulty=3,
         minutes=25,
-        trains="all of the chapter in one module, which the later chapters run",
+        trains="the whole chapter in one module, which later chapters run",
         reference=LinformerAttention,
         draw=draw_whole_layer,
         gradients=("x", "query", "key", "value", "output", "bias", "E", "F"),
@@ -989,7 +989,7 @@ EXERCISES = (
             HeadsNotMixed,
         ),
         hints=(
-            "Three questions first, in forward: is x too long, which tokens are real, what do the queries read?",
+            "forward answers three questions, in this order: is x too long, which tokens are real, what do the queries read?",
             "E.weight[:, :n] @ x is (batch, proj_dim, d_model); self.key of it, split, (batch, heads, proj_dim, d_head).",
             "x = x.masked_fill(~padding_mask[..., None], 0.0); keys, values = self.slots(x); then the queries, softmax, …",
         ),
@@ -1011,11 +1011,11 @@ QUIZ = (
             ),
             Option(
                 "how much token i reads from its k nearest neighbours",
-                "That is a sliding window (chapter 09); a slot of Linformer may mix any tokens.",
+                "A slot of Linformer may mix tokens from anywhere; nothing prefers neighbours (but see chapter 09).",
             ),
             Option(
                 "the features of token i, compressed to k",
-                "Features keep their number; tokens are what is compressed.",
+                "The number of features stays the same; the tokens are compressed.",
             ),
         ),
     ),
@@ -1023,12 +1023,14 @@ QUIZ = (
         "Why are the queries not compressed?",
         (
             Option(
-                "k queries give k outputs, and every token needs its own",
-                "Rows of the output are rows of Q.",
+                "k queries give k outputs, and every token needs one of its own",
+                "The output has one row for each row of Q.",
                 True,
             ),
-            Option("it would save nothing", "It would save more still; but the output would have k rows."),
-            Option("queries have full rank", "Their rank is at most d_head, like that of the keys."),
+            Option(
+                "it would save nothing", "It would save even more, but the output would have only k rows."
+            ),
+            Option("queries have full rank", "Their rank is at most d_head, as is that of the keys."),
             Option("it would break the softmax", "The softmax would run as before, over fewer rows."),
         ),
     ),
@@ -1040,7 +1042,7 @@ QUIZ = (
                 "A linear layer acts on the last axis, here n; it expects d_head.",
                 True,
             ),
-            Option("projects the sequence to k slots", "Only where n = d_head, by accident."),
+            Option("projects the sequence to k slots", "Only if n = d_head, and then by accident."),
             Option("projects the features to k", "The features are not the last axis here."),
             Option("projects both axes", "A linear layer touches one axis, the last."),
         ),
@@ -1050,17 +1052,18 @@ QUIZ = (
         (
             Option(
                 "if E = F is a permutation, but not in general",
-                "Softmax commutes with shuffling slots, not with mixing them.",
+                "Softmax allows the slots to be shuffled, but not to be mixed.",
                 True,
             ),
             Option(
-                "always: nothing is compressed", "A random orthogonal E = F already gives something else."
+                "always: nothing is compressed",
+                "A random orthogonal E = F compresses nothing either, and gives something else.",
             ),
             Option(
                 "if E and F are invertible",
-                "Random orthogonal matrices are invertible, and it failed with each that we drew.",
+                "Random orthogonal matrices are invertible, and every one that we drew failed.",
             ),
-            Option("never", "E = F = I, or any permutation, gives it back exactly."),
+            Option("never", "If E = F is the identity or any other permutation matrix, they are equal."),
         ),
     ),
     Question(
@@ -1068,18 +1071,20 @@ QUIZ = (
         (
             Option(
                 "from the keys and values, before E and F mix them",
-                "After E every slot holds a share of it.",
+                "Once E is applied, every slot holds a share of the padding.",
                 True,
             ),
             Option(
                 "in the scores, with −∞ at padded keys",
-                "The scores belong to slots; no column is a padded token.",
+                "The scores belong to slots, so no column of them is a padded token.",
             ),
             Option(
-                "nowhere, E learns to ignore it",
-                "E weighs positions, and padding stands at other ones in every text.",
+                "nowhere, since E learns to ignore it",
+                "E has one weight for each position, and the padding is at other positions in every text.",
             ),
-            Option("in the output, with zeros at padded tokens", "By then real tokens have read it."),
+            Option(
+                "in the output, with zeros at padded tokens", "By then the real tokens have already read it."
+            ),
         ),
     ),
     Question(
@@ -1090,12 +1095,12 @@ QUIZ = (
                 "Hiding a slot hides past and future together.",
                 True,
             ),
-            Option("the lower triangle of n × k", "Slot j is not token j; it mixes all of them."),
+            Option("the lower triangle of n × k", "Slot j is not token j; it mixes all tokens."),
             Option(
                 "one that hides the last slots from early tokens",
                 "The first slots hold the last tokens as well; only an E with zeros there would change that.",
             ),
-            Option("it needs none", "Change the last token, and the first output moves."),
+            Option("it needs none", "If you change the last token, the first output moves."),
         ),
     ),
 )
