@@ -25,6 +25,8 @@ EDGE = "#C9CED6"  # around maps, and lines behind curves
 WEIGHTS = "Blues"  # colour map of attention weights; white is zero
 SIGNED = "RdBu"  # of signed numbers: blue above zero, as weights are, red below
 LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY, "#C2417C", "#8F6A00", INK)
+MODELS = {"Transformer": QUERY, "Linformer": KEY, "no attention": VALUE}  # in learning curves
+DASHES = ("-", "--", "-.", ":")
 
 STYLE: dict[Any, Any] = {
     "font.size": 12,
@@ -205,6 +207,41 @@ def curves(
         return _finish(figure, f"{title}. {y_label} against {x_label}: {drawn}.")
 
 
+def roofline(
+    points: Mapping[str, tuple[float, float]], flops_per_s: float, bytes_per_s: float, title: str
+) -> Figure:
+    """Steps under the roof of a machine: operations a byte across, operations a second up, both logarithmic.
+
+    Args:
+        points: name of a step -> its operations a byte and its operations a second, up to eight of them.
+    """
+    corner = flops_per_s / bytes_per_s  # operations a byte, from which arithmetic is the limit
+    across = [corner, *(x for x, _ in points.values())]
+    low, high = min(across) / 3, max(across) * 3
+    marks = (("s", 8), ("o", 13), ("v", 9), ("x", 9), ("D", 8), ("^", 9), ("P", 9), ("*", 11))
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=8.4, height=3.8)
+        axis.plot([low, corner, high], [low * bytes_per_s, flops_per_s, flops_per_s], "-", color=INK, lw=2.5)
+        axis.axvspan(low, corner, color="#F4E6DC", lw=0)
+        axis.axvspan(corner, high, color="#E3EDF7", lw=0)
+        for (name, (x, y)), (mark, size), colour in zip(points.items(), marks, LINES, strict=False):
+            face = "none" if mark == "o" else colour  # a ring, so that a point inside it is seen
+            style: dict[str, Any] = {"marker": mark, "ms": size, "mfc": face, "mew": 2, "linestyle": "none"}
+            axis.plot(x, y, color=colour, label=name, **style)
+        axis.set(xscale="log", yscale="log", xlim=(low, high), title=title)
+        axis.set(xlabel="operations a byte", ylabel="operations a second")
+        bottom = min([low * bytes_per_s, *(y for _, y in points.values())]) / 3
+        axis.set_ylim(bottom, flops_per_s * 3)
+        axis.text(low * 1.1, bottom * 1.3, "waits for memory", fontsize=10)
+        axis.text(high / 1.1, bottom * 1.3, "waits for arithmetic", fontsize=10, ha="right")
+        axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        places = "; ".join(
+            f"{name} {'under the slope' if x < corner else 'under the flat part'}"
+            for name, (x, _) in points.items()
+        )
+        return _finish(figure, f"{title}. A roof that rises, then is flat, and points below it: {places}.")
+
+
 def learning_curves(
     runs: Mapping[str, tuple[ArrayLike, ArrayLike]],
     y_label: str,
@@ -223,7 +260,7 @@ def learning_curves(
         figure, (axis,) = _figure(1, width=6.8, height=4.0)
         for name, (updates, losses) in runs.items():
             losses = np.atleast_2d(np.asarray(losses, dtype=float))
-            (line,) = axis.plot(updates, losses.mean(axis=0), lw=2, label=name)
+            (line,) = axis.plot(updates, losses.mean(axis=0), lw=2, label=name, **_look(name, [*runs]))
             axis.fill_between(
                 updates, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, lw=0
             )
@@ -243,6 +280,16 @@ def learning_curves(
         )
         drawn = ", ".join([*runs, *(levels or {})])
         return _finish(figure, f"{title}. {y_label} against updates: {drawn}.")
+
+
+def _look(name: str, names: Sequence[str]) -> dict[str, str]:
+    """A model's curve has the model's colour in every picture; several of one model differ in their lines."""
+    model = next((model for model in MODELS if name.startswith(model)), None)
+    if model is None:
+        return {}
+    alike = [other for other in names if other.startswith(model)]
+    number = alike.index(name) if len(alike) > 1 else [*MODELS].index(model)
+    return {"color": MODELS[model], "linestyle": DASHES[number % len(DASHES)]}
 
 
 def filled(rows: Mapping[str, tuple[Sequence[str], Sequence[str]]], title: str) -> Figure:
@@ -275,18 +322,20 @@ def bars(
     y_label: str,
     title: str,
     spreads: Mapping[str, ArrayLike] | None = None,
+    colours: Sequence[str] | None = None,
 ) -> Figure:
-    """Bars over the same labels, one colour a group, a number on each; spreads are drawn as error bars."""
+    """Bars over the same labels, one colour a group, a number on each; spreads are drawn as error bars.
+
+    Args: colours: one for each label, where there is a single group.
+    """
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=max(6.5, 1.05 * len(labels)), height=3.4)
         width = 0.8 / len(groups)
         for i, (name, heights) in enumerate(groups.items()):
             left = np.arange(len(labels)) + (i - (len(groups) - 1) / 2) * width
             spread = spreads[name] if spreads else None
-            style = {"ecolor": INK, "capsize": 4}
-            drawn = axis.bar(
-                left, heights, width * 0.92, label=name, color=LINES[i], yerr=spread, error_kw=style
-            )
+            style = {"yerr": spread, "error_kw": {"ecolor": INK, "capsize": 4}}
+            drawn = axis.bar(left, heights, width * 0.92, label=name, color=colours or LINES[i], **style)
             axis.bar_label(drawn, fmt="%.2f", fontsize=10)
         axis.margins(y=0.12)  # room for the number on the highest
         axis.set_xticks(range(len(labels)), labels)
@@ -296,25 +345,158 @@ def bars(
         return _finish(figure, f"{title}. Bars of {y_label} for {', '.join(labels)}: {', '.join(groups)}.")
 
 
+def covers(
+    middles: ArrayLike,
+    shares: ArrayLike,
+    edge: float,
+    lines: Mapping[str, ArrayLike],
+    x_label: str,
+    title: str,
+) -> Figure:
+    """Curves that lie above a step from 0 to 1 at an edge, over bars that show how often each value occurs.
+
+    Args:
+        middles, shares: of the bars, (bins,), whose heights have a scale of their own.
+        lines: name -> height at each of the middles, shown up to 2.
+    """
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=6.8, height=3.8)
+        x, often = np.asarray(middles, dtype=float), np.asarray(shares, dtype=float)
+        axis.bar(x, 0.6 * often / often.max(), x[1] - x[0], color=EDGE, label="how often (own scale)")
+        ends = [x[0], edge, edge, x[-1]]
+        axis.plot(ends, [0, 0, 1, 1], color=INK, linestyle="-", lw=2.5, label=f"1 from {edge:g} on, 0 before")
+        for (name, y), colour in zip(lines.items(), (QUERY, KEY, VALUE), strict=False):
+            axis.plot(x, y, color=colour, linestyle="-", lw=2, label=name)
+        axis.set(xlabel=x_label, ylim=(0, 2), xlim=(x[0], x[-1]), title=title)
+        axis.legend(frameon=False, loc="upper left", fontsize=10)
+        drawn = ", ".join(lines)
+        return _finish(
+            figure, f"{title}. Bars and a step at {edge:g} against {x_label}; above the step: {drawn}."
+        )
+
+
+def triangle(corners: Mapping[str, ArrayLike], sides: Sequence[str], title: str) -> Figure:
+    """Three points of a plane by name, and what is written on the sides: first to second, and so on round."""
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(1, width=6.2, height=4.2)
+        points = [np.asarray(point, dtype=float) for point in corners.values()]
+        centre = np.mean(points, axis=0)
+        style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
+        for i, said in enumerate(sides):
+            a, b = points[i], points[(i + 1) % 3]
+            axis.plot(*zip(a, b, strict=True), color=LINES[i], linestyle="-", lw=2.5, zorder=1)
+            axis.annotate(said, (a + b) / 2, _outwards((a + b) / 2 - centre, 56, 16), color=LINES[i], **style)
+        for name, point in zip(corners, points, strict=True):
+            axis.plot(*point, "o", color=INK, ms=8)
+            axis.annotate(name, point, _outwards(point - centre, 66, 18), weight="bold", **style)
+        axis.set(title=title, aspect="equal")
+        axis.margins(0.35)
+        axis.axis("off")
+        return _finish(figure, f"{title}. Triangle of {', '.join(corners)}; sides: {', '.join(sides)}.")
+
+
+def _outwards(way: np.ndarray, across: float, up: float) -> tuple[float, float]:
+    """An offset in points in the direction of a vector."""
+    x, y = way / max(float(np.hypot(*way)), 1e-12)
+    return across * x, up * y
+
+
+def intervals(
+    rows: Mapping[str, Mapping[str, tuple[float, float, float]]],
+    x_label: str,
+    title: str,
+    colours: Mapping[str, str] | None = None,
+    level: float | None = 1,
+    form: str = ".2f",
+    samples: Mapping[str, ArrayLike] | None = None,
+) -> Figure:
+    """Rows of dots with their intervals and numbers: row -> name of a dot -> (lowest, middle, highest).
+
+    Args:
+        colours: of rows, by the beginnings of their names; the others are grey.
+        level: where a line goes up, such as 1 for ratios.
+        form: how the numbers are written.
+        samples: row -> what its interval was made of, drawn as ticks below it; for rows of one dot.
+    """
+    names = [*dict.fromkeys(name for row in rows.values() for name in row)]
+    with plt.rc_context(STYLE):
+        figure, (axis,) = _figure(
+            1, width=7.6, height=1.1 + 0.24 * sum(len(row) + 0.9 for row in rows.values())
+        )
+        y, middles = 0.0, []
+        for row, dots in rows.items():
+            found = [colour for start, colour in (colours or {}).items() if row.startswith(start)]
+            style: dict[str, Any] = {"color": found[0] if found else GREY}
+            middles.append(y + (len(dots) - 1) / 2)
+            for name, (low, middle, high) in dots.items():
+                axis.plot([low, high], [y, y], lw=3, alpha=0.5, linestyle="-", **style)
+                axis.plot(middle, y, "os^D"[names.index(name)], ms=8, **style)
+                axis.text(
+                    1.01,
+                    y,
+                    f"{middle:{form}}",
+                    va="center",
+                    fontsize=10,
+                    transform=axis.get_yaxis_transform(),
+                )
+                y += 1
+            if samples:
+                axis.plot(samples[row], np.full(np.shape(samples[row]), y - 0.5), "|", ms=9, mew=2, color=INK)
+            y += 0.9
+        if level is not None:
+            axis.axvline(level, color=INK, lw=1, linestyle="-")
+        axis.set_yticks(middles, rows)
+        axis.invert_yaxis()
+        axis.set(xlabel=x_label, title=title)
+        if len(names) > 1:
+            style = {"color": INK, "linestyle": ""}
+            marks = [plt.Line2D([], [], marker="os^D"[i], label=n, **style) for i, n in enumerate(names)]
+            figure.legend(handles=marks, frameon=False, loc="outside lower center", ncols=4)
+        return _finish(
+            figure,
+            f"{title}. Dots with their intervals, {x_label}, for {'; '.join(rows)}: {', '.join(names)}.",
+        )
+    """Closed curves in planes of one scale: name -> (points (m, 2), its arrows, as in `arrows`)."""
+
 def arrows(vectors: Mapping[str, tuple[ArrayLike, str]], title: str) -> Figure:
     """Arrows from the origin of a plane: name -> (vector of two numbers, colour)."""
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=4.8, height=4.2)
-        for name, (vector, colour) in vectors.items():
-            x, y = np.asarray(vector, dtype=float)
-            length = np.hypot(x, y)
-            axis.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
-            axis.annotate(
-                name,
-                (x, y),
-                (x / length * 12, y / length * 12),
-                textcoords="offset points",
-                color=colour,
-                ha="center",
-                va="center",
-            )
+        _draw_arrows(axis, vectors)
         _plane(axis, [vector for vector, _ in vectors.values()], title)
         return _finish(figure, f"{title}. Arrows from the origin: {', '.join(vectors)}.")
+
+
+def outlines(
+    shapes: Mapping[str, tuple[ArrayLike, Mapping[str, tuple[ArrayLike, str]]]], title: str
+) -> Figure:
+    """Closed curves in planes of one scale: name -> (points (m, 2), its arrows, as in `arrows`)."""
+    with plt.rc_context(STYLE):
+        figure, axes = _figure(len(shapes), width=4.4, height=4.4)
+        everything = np.concatenate([np.asarray(points, dtype=float) for points, _ in shapes.values()])
+        for axis, (name, (points, vectors)) in zip(axes, shapes.items(), strict=True):
+            axis.plot(*np.asarray(points, dtype=float).T, color=GREY, linestyle="-", lw=2)
+            _draw_arrows(axis, vectors)
+            _plane(axis, everything, name)
+        figure.suptitle(title)
+        drawn = "; ".join(f"{name}, with {' and '.join(vectors)}" for name, (_, vectors) in shapes.items())
+        return _finish(figure, f"{title}. Outlines beside each other: {drawn}.")
+
+
+def _draw_arrows(axis: Axes, vectors: Mapping[str, tuple[ArrayLike, str]]) -> None:
+    for name, (vector, colour) in vectors.items():
+        x, y = np.asarray(vector, dtype=float)
+        length = np.hypot(x, y)
+        axis.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
+        axis.annotate(
+            name,
+            (x, y),
+            (x / length * 12, y / length * 12),
+            textcoords="offset points",
+            color=colour,
+            ha="center",
+            va="center",
+        )
 
 
 def mixture(
@@ -758,7 +940,9 @@ def draw_needed(axis: Axes, numbers: Sequence[int], asked: Sequence[int], n: int
     axis.plot(chosen, asked[numbers.index(chosen)], "o", color=VALUE, markeredgecolor=INK, ms=9)
     axis.axhline(n, color=GREY, linewidth=2, linestyle="-")
     axis.text(numbers[-1], 1.15 * n, f"k = n = {n:,}", color=GREY, ha="right")
-    axis.set(xscale="log", yscale="log", ylim=(10, 1e5), title="Slots the bound asks for", xlabel="vectors N")
+    axis.set(
+        xscale="log", yscale="log", ylim=(10, 1e5), title="The k that the bound asks for", xlabel="vectors N"
+    )
     axis.set_xticks(numbers[::2], [f"{number:,}" for number in numbers[::2]])
     axis.set_yticks(ticks := [10, 100, 1000, 10**4, 10**5], [f"{tick:,}" for tick in ticks])
     axis.minorticks_off()

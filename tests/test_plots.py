@@ -3,6 +3,7 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from linformer_from_scratch import plots
 
@@ -107,6 +108,17 @@ def test_a_floor_is_dotted_in_the_colour_of_its_line():
     assert figure.alt == "t. ms against n: a, b, floor of a."
 
 
+def test_a_roofline_has_its_corner_where_the_two_ceilings_meet_and_every_step_below_it():
+    points = {"softmax": (0.5, 2e10), "product": (100.0, 1.5e11)}
+    figure = plots.roofline(points, 2e11, 5e10, "A machine")
+    (axis,) = figure.axes
+    roof, *steps = axis.lines
+    assert (roof.get_xdata()[1], roof.get_ydata()[1]) == (4.0, 2e11)
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in steps] == [*points.values()]
+    assert axis.get_xscale() == axis.get_yscale() == "log"
+    assert figure.alt.endswith("softmax under the slope; product under the flat part.")
+
+
 def test_bars_carry_their_numbers_and_their_spreads():
     figure = plots.bars({"a": [1.5, 2.25]}, ["x", "y"], "error", "t", {"a": [0.5, 0.25]})
     (axis,) = figure.axes
@@ -148,6 +160,22 @@ def test_learning_curves_show_means_bands_and_the_levels_within_the_picture():
     assert texts(axis) == ["low", "middle", "high"]
     axis = plots.learning_curves(runs, "loss", "A race", levels, between=(2, 5)).axes[0]
     assert texts(axis) == ["middle"] and axis.get_ylim() == (2, 5)
+
+
+def test_a_model_has_its_colour_in_every_picture_of_learning_curves():
+    curve = [1, 2], [2.0, 1.0]
+    three = dict.fromkeys(["no attention", "Linformer", "other"], curve)
+    race = plots.learning_curves(three, "y", "t").axes[0]
+    names = ["Linformer, k = 8", "Linformer, k = 4", "Transformer"]
+    by_k = plots.learning_curves(dict.fromkeys(names, curve), "y", "t").axes[0]
+    assert [line.get_color() for line in race.lines[:2]] == [plots.VALUE, plots.KEY]
+    assert [line.get_color() for line in by_k.lines] == [plots.KEY, plots.KEY, plots.QUERY]
+    assert len({line.get_linestyle() for line in by_k.lines[:2]}) == 2
+
+
+def test_bars_of_one_group_may_have_a_colour_each():
+    axis = plots.bars({"a": [1.0, 2.0]}, ["x", "y"], "y", "t", colours=[plots.KEY, plots.GREY]).axes[0]
+    assert [to_hex(bar.get_facecolor()).upper() for bar in axis.patches] == [plots.KEY, plots.GREY]
 
 
 def contrast(one: str, other: str) -> float:

@@ -37,7 +37,7 @@ def from_the_right(p, q, r, s):
 
 
 def the_dearer(p, q, r, s):
-    """That is the dearer order; the cheaper one is asked for."""
+    """That is the dearer order; the question asks for the cheaper one."""
     return max(from_the_left(p, q, r, s), from_the_right(p, q, r, s))
 
 
@@ -47,7 +47,7 @@ def cheaper_of_each_step(p, q, r, s):
 
 
 def chosen_by_first_product(p, q, r, s):
-    """You chose by the first product; the order in which it is the cheaper one may be the dearer as a whole."""
+    """You chose by the first product only; an order whose first product is cheap may be the dearer one as a whole."""
     return from_the_left(p, q, r, s) if p < s else from_the_right(p, q, r, s)
 
 
@@ -67,19 +67,19 @@ def one_per_pair(p, q, r, s):
 
 
 def one_addition_fewer(p, q, r, s):
-    """You count exactly, 2 · inner − 1 for each entry; the chapter's convention is 2 · inner, as PyTorch's counter has it."""
+    """You count 2 · inner − 1 for each entry, which is exact; the chapter counts 2 · inner, as PyTorch's counter does."""
     left = p * r * (2 * q - 1) + p * s * (2 * r - 1)
     right = q * s * (2 * r - 1) + p * s * (2 * q - 1)
     return min(left, right)
 
 
 def all_at_once(p, q, r, s):
-    """No dot product runs along q and r at once: first one product of two matrices, then another."""
+    """No dot product runs along q and r at once: there is one product of two matrices first, and then another."""
     return 2 * p * q * r * s
 
 
 def first_product_only(p, q, r, s):
-    """That is the first product alone; its result still meets the third matrix."""
+    """That is the first product alone; its result must still be multiplied with the third matrix."""
     return min(2 * p * q * r, 2 * q * r * s)
 
 
@@ -102,22 +102,22 @@ def draw_share(seed: int) -> tuple[int, float]:
 
 
 def share_of_the_weights(d_model, share):
-    """That is where the weights make up the share; asked is the n² term's."""
+    """That is where the products with weights make up the share; the question asks about the n² term."""
     return 2 * d_model * (1 - share) / share
 
 
 def rounded_up(d_model, share):
-    """You round; the number itself is asked for, whole or not."""
+    """You round the number up; return it as it is, whole or not."""
     return math.ceil(tokens_for_share(d_model, share))
 
 
 def rounded_down(d_model, share):
-    """You cut off what stands behind the point; the number itself is asked for, whole or not."""
+    """You round the number down; return it as it is, whole or not."""
     return math.floor(tokens_for_share(d_model, share))
 
 
 def ratio_of_the_terms(d_model, share):
-    """There 4n²d is that many times 8nd²; asked is its share of both together."""
+    """At this n, 4n²d is that many times 8nd²; the question asks for its share of both terms together."""
     return 2 * d_model * share
 
 
@@ -168,7 +168,7 @@ def everything_faster(flops, moved, flops_per_s, bytes_per_s, factor):
 
 
 def one_large_step(flops, moved, flops_per_s, bytes_per_s, factor):
-    """You added up operations and bytes first; steps follow each other, so each has a floor of its own. Add those."""
+    """You added up operations and bytes first; but steps follow one another, so each has a floor of its own. Add up the floors."""
     moving = moved.sum() / bytes_per_s
     now, then = flops.sum() / flops_per_s, flops.sum() / (factor * flops_per_s)
     return torch.maximum(now, moving) / torch.maximum(then, moving)
@@ -188,12 +188,12 @@ def the_shorter(flops, moved, flops_per_s, bytes_per_s, factor):
 
 
 def ratio_turned_round(flops, moved, flops_per_s, bytes_per_s, factor):
-    """The ratio is turned round: “times as fast” is the old floor over the new one."""
+    """Your ratio is upside down: return the old floor divided by the new one."""
     return 1 / speedup(flops, moved, flops_per_s, bytes_per_s, factor)
 
 
 def seconds_saved(flops, moved, flops_per_s, bytes_per_s, factor):
-    """These are the seconds saved; asked is the ratio of the two floors."""
+    """These are the seconds saved; the question asks for the ratio of the two floors."""
     then = floor_of(flops, moved, factor * flops_per_s, bytes_per_s)
     return floor_of(flops, moved, flops_per_s, bytes_per_s) - then
 
@@ -205,7 +205,7 @@ def memory_faster(flops, moved, flops_per_s, bytes_per_s, factor):
 
 
 def ceilings_swapped(flops, moved, flops_per_s, bytes_per_s, factor):
-    """The ceilings have changed places: operations over operations per second, bytes over bytes per second."""
+    """You exchanged the two ceilings: divide operations by operations per second, and bytes by bytes per second."""
     then = torch.maximum(flops / bytes_per_s / factor, moved / flops_per_s).sum()
     return floor_of(flops, moved, bytes_per_s, flops_per_s) / then
 
@@ -231,7 +231,7 @@ def draw_linformer(seed: int) -> tuple[int, int, int]:
 
 
 def full_layer(n, d_model, proj_dim):
-    """That is full attention, 8nd² + 4n²d; n queries read proj_dim slots here, and compressing costs something."""
+    """That is full attention, 8nd² + 4n²d; here n queries read proj_dim summaries, and compressing costs something too."""
     return 8 * n * d_model**2 + 4 * n**2 * d_model
 
 
@@ -246,12 +246,12 @@ def compression_forgotten(n, d_model, proj_dim):
 
 
 def one_compression(n, d_model, proj_dim):
-    """You count one compression; keys and values have one each, E K and F V."""
+    """You count one compression; keys and values need one each, E K and F V."""
     return 8 * n * d_model**2 + 6 * n * proj_dim * d_model
 
 
 def queries_compressed(n, d_model, proj_dim):
-    """Queries are not compressed: n of them read k slots, so scores and mixing cost 2nkd each, not 2k²d."""
+    """Queries are not compressed: n of them read k summaries, so scores and mixing cost 2nkd each, not 2k²d."""
     return 8 * n * d_model**2 + 4 * n * proj_dim * d_model + 4 * proj_dim**2 * d_model
 
 
@@ -319,7 +319,7 @@ def slope_turned_round(lengths, costs):
 
 
 def ends_only(lengths, costs):
-    """Two points make a line, and the others do not count: use least squares over all of them."""
+    """You use the first point and the last only; use least squares over all points."""
     return (costs[-1] / costs[0]).log() / (lengths[-1] / lengths[0]).log()
 
 
@@ -340,7 +340,7 @@ def draw_sizes(seed: int) -> tuple[int, ...]:
 
 
 def in_numbers(n, keys, d_model, num_heads, bytes_per_number):
-    """These are numbers; each of them takes bytes_per_number bytes."""
+    """You count numbers; each of them takes bytes_per_number bytes."""
     return 2 * (n + keys) * d_model + 4 * num_heads * n * keys
 
 
@@ -370,7 +370,7 @@ def reads_only(n, keys, d_model, num_heads, bytes_per_number):
 
 
 def results_only(n, keys, d_model, num_heads, bytes_per_number):
-    """These are the results, what is stored; each step must also read what it works on."""
+    """You count the results, which are written; each step must also read what it works on."""
     return bytes_per_number * (n * d_model + 2 * num_heads * n * keys)
 
 
@@ -395,7 +395,7 @@ EXERCISES = (
         question="Count the operations of A B C, matrices (p, q), (q, r) and (r, s), in the cheaper of both orders.",
         difficulty=1,
         minutes=5,
-        trains="counting before measuring, and why order matters",
+        trains="counting before measuring, and why the order of products matters",
         reference=chain_flops,
         draw=draw_chain,
         mistakes=(
@@ -423,7 +423,7 @@ EXERCISES = (
         question="From which n does the n² term make up a given share of a full layer's operations?",
         difficulty=2,
         minutes=5,
-        trains="which part grows with n, which with n²",
+        trains="which part of the cost grows with n, and which with n²",
         reference=tokens_for_share,
         draw=draw_share,
         mistakes=(
@@ -443,10 +443,10 @@ EXERCISES = (
     ),
     Exercise(
         id="3.3",
-        question="How many times as fast does a layer's floor get on a processor that computes `factor` times as fast?",
+        question="By which factor does a layer's floor fall on a processor that computes `factor` times as fast?",
         difficulty=2,
         minutes=6,
-        trains="the roofline: which steps gain, which wait for bytes",
+        trains="the roofline: which steps gain from a faster processor, and which wait for bytes",
         reference=speedup,
         draw=draw_steps,
         mistakes=(
@@ -471,7 +471,7 @@ EXERCISES = (
         question="Count the operations of a Linformer layer in the paper's order, E(XW).",
         difficulty=2,
         minutes=5,
-        trains="what replaces n²",
+        trains="what Linformer puts in the place of the n² term",
         reference=linformer_flops,
         draw=draw_linformer,
         mistakes=(
@@ -484,7 +484,7 @@ EXERCISES = (
             projections_of_slots,
         ),
         hints=(
-            "Take 3.2; which products change their shape, and which are new?",
+            "Start from 8nd² + 4n²d; which products change their shape, and which are new?",
             "New: (k, n) @ (n, d), twice. Scores: (n, d) @ (d, k). Mixing: (n, k) @ (k, d).",
             "8 * n * d_model**2 + 4 * 2 * …",
         ),
@@ -494,7 +494,7 @@ EXERCISES = (
         question="Find the exponent a in costs ≈ c · lengthsᵃ, by least squares on the logarithms.",
         difficulty=2,
         minutes=7,
-        trains="reading growth from measurements",
+        trains="reading from measurements how a cost grows",
         reference=exponent,
         draw=draw_growth,
         mistakes=(
@@ -546,7 +546,7 @@ QUIZ = (
         (
             Option("16 times as many", "n² grows by 4².", True),
             Option("4 times as many", "That is true of the projections, which grow with n."),
-            Option("8 times as many", "Both n's of n×n grow by 4."),
+            Option("8 times as many", "Both sides of the n×n map grow by 4."),
             Option("256 times as many", "Two axes grow with n, not four."),
         ),
     ),
@@ -570,40 +570,43 @@ QUIZ = (
         ),
     ),
     Question(
-        "The softmax over n×n scores counts no matrix operations. On a GPU it is …",
+        "The softmax over n×n scores contains no matrix product, so our count gives it no operations. On a GPU it is …",
         (
             Option(
                 "bound by bytes: it reads and writes n² numbers",
-                "Its time is that of moving the maps twice.",
+                "Its time is the time of reading the maps once and writing them once.",
                 True,
             ),
             Option("free", "Its n² numbers must be read and written."),
-            Option("bound by operations", "A few operations a number: moving it takes far longer."),
+            Option(
+                "bound by operations",
+                "It does only a few operations with each number, and moving the number takes far longer.",
+            ),
             Option("negligible for large n", "It grows with n² like the scores."),
         ),
     ),
     Question(
-        "Linformer in the paper's order has fewer operations than full attention from …",
+        "Linformer that projects first and compresses afterwards, as in the paper, needs fewer operations than full attention …",
         (
-            Option("beyond n = 2k", "8nkd against 4n²d: equal at n = 2k.", True),
-            Option("n = k on", "Compressing keys and values costs as much again as reading k slots."),
-            Option("n = d on", "d multiplies both sides and drops out."),
-            Option("any n on", "Below n = 2k the compression costs more than it saves."),
+            Option("for n > 2k", "8nkd and 4n²d are equal at n = 2k.", True),
+            Option("for n > k", "Compressing keys and values costs as much again as reading k slots."),
+            Option("for n > d", "d multiplies both sides and drops out."),
+            Option("for every n", "Below n = 2k the compression costs more than it saves."),
         ),
     ),
     Question(
-        "Against stored maps Linformer saves memory. Against tiled exact attention, with Linformer's n×k maps stored, it …",
+        "Compared with stored maps, Linformer saves memory. Compared with tiled exact attention, Linformer that stores its n×k maps …",
         (
             Option(
                 "needs more",
-                "Tiled attention stores no map at all; Linformer's h·n·k scores are stored unless they are tiled too.",
+                "Tiled attention stores no map at all; Linformer's h·n·k scores are stored unless its attention is tiled too.",
                 True,
             ),
             Option("needs less, since k < n", "Less than n² is still more than no map."),
             Option("needs the same", "One stores n×k maps, the other none."),
             Option(
                 "needs less beyond n = 2k",
-                "n = 2k is where operations are equal; it says nothing of memory.",
+                "n = 2k is where the operations are equal; it says nothing about memory.",
             ),
         ),
     ),
