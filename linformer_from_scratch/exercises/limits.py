@@ -20,27 +20,27 @@ def draw_ranks(seed: int) -> tuple[int, int]:
 
 
 def share_left_out(n, rank):
-    """That is the share of the squares that is left out; the norm is its square root."""
+    """That is the share of the squares that is left out. The exercise asks for norms, so take the square root."""
     return 1 - rank / n
 
 
 def share_of_squares_kept(n, rank):
-    """That is the share of the squares that is kept; asked is the norm of what is missed."""
+    """That is the share of the squares that is kept. The exercise asks for the norm of what is missed."""
     return rank / n
 
 
 def share_kept(n, rank):
-    """That is what is kept; asked is what is missed."""
+    """That is what is kept. The exercise asks for what is missed."""
     return math.sqrt(rank / n)
 
 
 def none_below_full_rank(n, rank):
-    """Not all is lost below full rank: n singular values are 1, and the best map keeps `rank` of them."""
+    """Below full rank not everything is lost: n singular values are 1, and the best map keeps `rank` of them."""
     return float(rank < n)
 
 
 def singular_values_fall(n, rank):
-    """You let the singular values fall off as 1/i; a permutation's are all 1."""
+    """You let the singular values fall off as 1/i, but those of a permutation are all 1."""
     squares = [1 / (i * i) for i in range(1, n + 1)]
     return math.sqrt(sum(squares[rank:]) / sum(squares))
 
@@ -51,12 +51,12 @@ def absolute_error(n, rank):
 
 
 def share_of_the_norm_left_out(n, rank):
-    """You subtract norms, 1 − √(rank/n); squares add up, so take the root of 1 − rank/n."""
+    """You subtract norms, 1 − √(rank/n). Only their squares add up, so take the root of 1 − rank/n."""
     return 1 - math.sqrt(rank / n)
 
 
 def divided_by_n(n, rank):
-    """You divide by n; the Frobenius norm of a permutation is √n."""
+    """You divide by n, but the Frobenius norm of a permutation is √n."""
     return math.sqrt(n - rank) / n
 
 
@@ -74,7 +74,7 @@ def draw_outputs(seed: int) -> tuple[Tensor, Tensor, int]:
 
 
 def with_the_token_itself(before, after, place):
-    """You count the edited token as well, which must change; look at the tokens before it."""
+    """You count the edited token as well, but that one must change. Look only at the tokens before it."""
     return (after - before)[: place + 1].abs().max().item()
 
 
@@ -84,17 +84,17 @@ def without_the_last_earlier_token(before, after, place):
 
 
 def maximum_of_nothing(before, after, place):
-    """Before the first token there is none, and the maximum of nothing is an error: if place is 0, return 0.0."""
+    """There is no token before the first one, and the maximum of nothing is an error: if place is 0, return 0.0."""
     return (after - before)[:place].abs().max().item()
 
 
 def later_tokens(before, after, place):
-    """Later tokens may read the edit, with or without a causal mask; a leak is a change of earlier ones."""
+    """Later tokens may read the edit, with or without a causal mask. A leak is a change of earlier ones."""
     return (after - before)[place:].abs().max().item()
 
 
 def all_tokens(before, after, place):
-    """You look at all tokens; those from the edit on may change in a causal layer too."""
+    """You look at all tokens, but from the edit on they may change in a causal layer, too."""
     return (after - before).abs().max().item()
 
 
@@ -104,27 +104,27 @@ def signed(before, after, place):
 
 
 def average(before, after, place):
-    """An average hides one token that changed among many that did not; take the largest."""
+    """An average hides one token that changed among many that did not. Take the largest change."""
     return (after - before)[:place].abs().mean().item() if place else 0.0
 
 
 def only_the_neighbour(before, after, place):
-    """You look at the token just before the edit; the future may leak to any earlier one."""
+    """You look only at the token just before the edit, but the future may leak to any earlier one."""
     return (after - before)[place - 1].abs().max().item() if place else 0.0
 
 
 def sums_of_changes(before, after, place):
-    """You add up the changes; asked is the largest change of a single number."""
+    """You add up the changes. The exercise asks for the largest change of a single number."""
     return (after - before)[:place].abs().sum().item()
 
 
 def row_norms(before, after, place):
-    """You take the length of a row's change; asked is the largest change of a single number."""
+    """You take the length of a row's change. The exercise asks for the largest change of a single number."""
     return (after - before)[:place].norm(dim=1).max().item() if place else 0.0
 
 
 def sizes_apart(before, after, place):
-    """You compare the largest outputs before and after; an output can change and stay as large."""
+    """You compare the largest outputs before and after, but an output can change and stay as large as it was."""
     return abs((after[:place].abs().max() - before[:place].abs().max()).item()) if place else 0.0
 
 
@@ -156,7 +156,7 @@ def partly_empty(E, n):
 
 
 def share_of_empty_slots(E, n):
-    """That is the share of the slots that are empty; asked is how many they are."""
+    """That is the share of the slots that are empty. The exercise asks for their number."""
     return empty_slots(E, n) / E.size(0)
 
 
@@ -171,37 +171,37 @@ def sums_to_zero(E, n):
 
 
 def negative_is_nothing(E, n):
-    """A negative weight reads as well: ask whether all are zero, or take absolute values before the maximum."""
+    """A negative weight reads, too: ask whether all are zero, or take absolute values before the maximum."""
     return int((E[:, :n].amax(dim=1) <= 0).sum())
 
 
 def nearly_zero(E, n):
-    """A small weight reads a little, and slots may be scaled; nothing at all is exactly zero: == 0."""
+    """A small weight still reads a little. To read nothing at all means to be exactly zero: == 0."""
     return int((E[:, :n].abs() < 1e-6).all(dim=1).sum())
 
 
 def filled_slots(E, n):
-    """These are the slots that do read something; asked are the others."""
+    """These are the slots that do read something. The exercise asks for the others."""
     return E.size(0) - empty_slots(E, n)
 
 
 def by_proportion(E, n):
-    """You count by n / seq_len; not every E has windows of one size, and one that n cuts in two reads its first part."""
+    """You count by n / seq_len, but not every E has windows of one size, and a window that n cuts in two still reads its first part."""
     return E.size(0) - E.size(0) * n // E.size(1)
 
 
 def by_proportion_rounded_up(E, n):
-    """That is right for windows of one size; a learned E may read the text with any of its slots, so look at its rows."""
+    """That is right for windows of one size. But a learned E may read the text with any of its slots, so look at its rows."""
     return E.size(0) - math.ceil(E.size(0) * n / E.size(1))
 
 
 def empty_after_the_text(E, n):
-    """Those slots hold nothing of the tokens after the text; asked is the text, the first n columns."""
+    """Those slots hold nothing of the tokens after the text. The text itself is the first n columns."""
     return int((E[:, n:] == 0).all(dim=1).sum())
 
 
 def empty_columns(E, n):
-    """You count tokens that no slot reads; count the rows."""
+    """You count the tokens that no slot reads. Count the slots, which are the rows."""
     return int((E[:, :n] == 0).all(dim=0).sum())
 
 
@@ -235,37 +235,37 @@ def from_the_left(output_weight, output_bias, value_bias):
 
 
 def value_bias_alone(output_weight, output_bias, value_bias):
-    """The output had a bias before; keep it."""
+    """You dropped the bias that the output had before. Keep it."""
     return output_weight @ value_bias
 
 
 def value_bias_taken_away(output_weight, output_bias, value_bias):
-    """The sign: what the values no longer bring, the output's bias must add."""
+    """The sign is wrong: the output's bias must add what the values no longer bring."""
     return output_bias - output_weight @ value_bias
 
 
 def output_bias_alone(output_weight, output_bias, value_bias):
-    """The value's bias is lost: rows of softmax sum to one, so all of it arrives."""
+    """You lost the value's bias: rows of softmax sum to one, so all of it reaches the output."""
     return output_bias.clone()
 
 
 def both_projected(output_weight, output_bias, value_bias):
-    """The output's own bias is added after W_O; only the value's goes through it."""
+    """The output's own bias is added after W_O. Only the value's bias goes through W_O."""
     return output_weight @ (output_bias + value_bias)
 
 
 def elementwise(output_weight, output_bias, value_bias):
-    """That multiplies entry by entry; each output reads all values' features, so sum over them."""
+    """That multiplies entry by entry. Each output reads the features of all values, so sum over them."""
     return output_bias + output_weight.diagonal() * value_bias
 
 
 EXERCISES = (
     Exercise(
         id="12.1",
-        question="How far is the best map of a rank up to n from a permutation of n tokens? Return the Frobenius error, divided by the permutation's norm.",
+        question="Let rank be a number from 1 to n. How far is the best map of that rank from a permutation of n tokens? Return one number: the Frobenius error divided by the permutation's Frobenius norm.",
         difficulty=1,
         minutes=4,
-        trains="what k slots can at most hold of a copy",
+        trains="how much of a copy k slots can hold at most",
         reference=copy_error,
         draw=draw_ranks,
         mistakes=(
@@ -279,14 +279,14 @@ EXERCISES = (
             divided_by_n,
         ),
         hints=(
-            "What are the singular values of a permutation? Chapter 04: the error is the root of the squares left out.",
-            "n singular values of 1; the best map keeps `rank` of them. ‖Π‖² is n.",
+            "What are the singular values of a permutation? By chapter 04 the error is the root of the sum of the squares left out.",
+            "All n singular values are 1, and the best map keeps `rank` of them. ‖Π‖² is n.",
             "math.sqrt((n - …) / …)",
         ),
     ),
     Exercise(
         id="12.2",
-        question="Token `place`, counted from 0, was edited: outputs (n, d) before and after. Return the largest absolute change of a number at an earlier token; 0.0 if place is 0.",
+        question="before and after are a layer's outputs, of shape (n, d), before and after token `place` (counted from 0) was edited. Return the largest absolute change of any number at an earlier token, as one number. If place is 0, return 0.0.",
         difficulty=1,
         minutes=4,
         trains="a test for causality that needs no theory",
@@ -306,17 +306,17 @@ EXERCISES = (
             sizes_apart,
         ),
         hints=(
-            "Which tokens must not know of the edit?",
+            "Which tokens must not know about the edit?",
             "Rows 0 … place − 1 of the difference, (place, d); place may be 0, and the maximum of nothing is an error.",
             "(after - before)[:place].abs()… if place else 0.0",
         ),
     ),
     Exercise(
         id="12.3",
-        question="A text of n tokens meets the first n columns of E (proj_dim, seq_len). How many slots read nothing at all?",
+        question="A text of n tokens meets the first n columns of E, of shape (proj_dim, seq_len). How many slots read nothing at all, because they multiply every token by exactly zero? Return one number.",
         difficulty=2,
         minutes=5,
-        trains="what a text shorter than E meets",
+        trains="what happens to a text that is shorter than E",
         reference=empty_slots,
         draw=draw_windows,
         mistakes=(
@@ -341,7 +341,7 @@ EXERCISES = (
     ),
     Exercise(
         id="12.4",
-        question="BERT's values have a bias, ours have none. For full attention, return the output bias (d,) that makes up for it, from W_O (d, d_v), its bias (d,) and the value's (d_v,).",
+        question="MiniLM's values have a bias, and ours have none. For full attention, return the output bias, of shape (d,), that makes up for it, from W_O (d, d_v), its bias (d,) and the value's bias (d_v,).",
         difficulty=2,
         minutes=5,
         trains="fitting one implementation's weights into another",
@@ -359,7 +359,7 @@ EXERCISES = (
         ),
         hints=(
             "Each row of P sums to one. What is P (V + 1bᵀ)?",
-            "P V + 1bᵀ: the bias arrives whole at W_O, (d, d_v), which maps it to (d,).",
+            "It is P V + 1bᵀ: the bias reaches W_O, (d, d_v), unchanged, and W_O maps it to (d,).",
             "output_bias + output_weight @ …",
         ),
     ),
@@ -367,40 +367,43 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "A Linformer is trained to predict the next token of a text. Its loss is lower than a causal Transformer's. Why?",
+        "A Linformer is trained to predict the next token of a text. Its loss is lower than that of a causal Transformer. Why?",
         (
             Option(
-                "Its slots hold the token it is asked for",
+                "Its slots hold the token that it should predict",
                 "Every slot mixes the whole text, the next token included.",
                 True,
             ),
             Option(
                 "Compression keeps it from overfitting",
-                "The held-out loss fell as well; and given only the beginning of a text it is no better than a guess.",
+                "The held-out loss fell as well. And given only the beginning of a text, the model is worse than a guess.",
             ),
-            Option("It has more parameters", "E and F are some more, but cannot tell what comes next."),
+            Option(
+                "It has more parameters",
+                "E and F add some parameters, but these cannot tell what comes next.",
+            ),
             Option(
                 "A causal mask is in the way of the Transformer",
-                "The mask keeps it honest: there is no next token to see when one writes.",
+                "The mask keeps it honest: when a model writes, there is no next token to see.",
             ),
         ),
     ),
     Question(
-        "k is fixed, n grows, and so does what is to be repeated. What got worse in our runs?",
+        "k stays fixed while n grows, and with it the number of things to recall or copy. What got worse in our runs?",
         (
             Option(
-                "repeating what stood somewhere, token by token",
-                "In every such run of Linformer. The map that copies has rank n.",
+                "repeating an earlier part of the text exactly, token by token",
+                "This happened with every Linformer that we ran. The map that copies has rank n.",
                 True,
             ),
             Option(
                 "the topic of the text",
-                "We did not measure it against n; an average over all tokens tells much of it.",
+                "We did not measure this. An average over all tokens already tells much about the topic.",
             ),
-            Option("the speed", "It is linear in n; that is what one paid for."),
+            Option("the speed", "Its cost is linear in n, which is why one uses it."),
             Option(
                 "nothing, if E and F are learned",
-                "They are fixed once learned: the same k sums for every text.",
+                "Once learned, they are fixed: the same k sums for every text.",
             ),
         ),
     ),
@@ -409,36 +412,39 @@ QUIZ = (
         (
             Option(
                 "Most slots are empty, and still get weight",
-                "Their scores are 0, and exp 0 is 1: they take part in every row, and add nothing.",
+                "Their scores are 0, and exp 0 is 1, so they take weight in every row and give nothing back.",
                 True,
             ),
             Option(
                 "Nothing changes, missing tokens count as zero",
-                "Padding does count as zero. But an empty slot scores 0, and exp 0 is 1.",
+                "The missing tokens do count as zero. But an empty slot scores 0, and exp 0 is 1.",
             ),
             Option("An error", "That happens to longer texts, for which E has no columns."),
             Option(
                 "It gets better, since 128 slots are plenty for 32 tokens",
-                "A slot still stands for four tokens: eight of the slots hold the text.",
+                "Each slot still stands for four tokens, so only eight slots hold the text.",
             ),
         ),
     ),
     Question(
-        "In the Long Range Arena Linformer is second of eleven on Pathfinder and second to last on Image. What may be concluded?",
+        "In Long Range Arena, Linformer is second of eleven on Pathfinder and second to last on Image. What may you conclude?",
         (
             Option(
                 "Little about rank: one k, no search for hyperparameters, no spread",
-                "Run again, the second place on Pathfinder was a place well behind the Transformer.",
+                "When others ran the benchmark again, Linformer was well behind the Transformer on Pathfinder.",
                 True,
             ),
             Option(
                 "Low rank regularises",
-                "On Image it fits nearly all of the training pictures, and few of the others.",
+                "On Image, it gets nearly all of the training pictures right, and few of the others.",
             ),
-            Option("Linformer is made for pictures", "Both tasks are pictures, and it is near both ends."),
+            Option(
+                "Linformer is made for pictures",
+                "Both tasks use pictures, and it is near the top in one and near the bottom in the other.",
+            ),
             Option(
                 "k = 16 is enough for long texts",
-                "On Text it is well below the Transformer, in this table and run again.",
+                "On Text it is well below the Transformer, in this table and when others ran it again.",
             ),
         ),
     ),
@@ -447,20 +453,20 @@ QUIZ = (
         (
             Option(
                 "the exact one, as it is",
-                "At 512 tokens there is no memory to save, some time, and something to lose.",
+                "At 512 tokens Linformer saves no memory and a little time, and the vectors change.",
                 True,
             ),
             Option(
                 "Linformer with the fitted E and F",
-                "It keeps most of the vectors, but not all, and saves little at this length.",
+                "Its vectors are close to the exact ones but not the same, and at this length it saves little time.",
             ),
             Option(
                 "Linformer with k = 512",
-                "Exact only where E = F is a permutation, and then it saves nothing.",
+                "That is exact only if E = F is a permutation, and then it saves nothing.",
             ),
             Option(
                 "sliding windows, they are never worse",
-                "They cannot see past their reach; at this length they save little, too.",
+                "They cannot see past their reach, and at this length they save little, too.",
             ),
         ),
     ),
