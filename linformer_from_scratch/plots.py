@@ -458,6 +458,7 @@ def intervals(
         )
     """Closed curves in planes of one scale: name -> (points (m, 2), its arrows, as in `arrows`)."""
 
+
 def arrows(vectors: Mapping[str, tuple[ArrayLike, str]], title: str) -> Figure:
     """Arrows from the origin of a plane: name -> (vector of two numbers, colour)."""
     with plt.rc_context(STYLE):

@@ -31,7 +31,7 @@ def draw_projection(seed: int) -> tuple[Tensor, ...]:
 
 
 def not_scaled(x, G):
-    """Lengths come out √k times too long: each of the k coordinates alone has the length's variance. Divide by √k."""
+    """Lengths come out √k times too long, because each of the k coordinates alone has the variance ‖x‖². Divide by √k."""
     return x @ G.mT
 
 
@@ -41,17 +41,17 @@ def scaled_by_n(x, G):
 
 
 def scaled_twice(x, G):
-    """You divide by k; the squared length is then k times too short. Its root divides the entries: √k."""
+    """You divide by k, so the squared length is k times too short. The entries are divided by the root, √k."""
     return x @ G.mT / G.size(0)
 
 
 def scaled_up(x, G):
-    """You multiply by √k; the entries must shrink as there are more of them."""
+    """You multiply by √k, but the more rows there are, the smaller the entries must be."""
     return x @ G.mT * math.sqrt(G.size(0))
 
 
 def projected_back(x, G):
-    """That is RᵀRx, back in n dimensions; the projection itself has k."""
+    """That is RᵀRx, which is back in n dimensions. The projection itself has k."""
     return x @ G.mT @ G / G.size(0)
 
 
@@ -71,7 +71,7 @@ def lengths_not_squared(x, R):
 
 
 def ratio_only(x, R):
-    """That is the ratio; it is 1 where the length is kept, the distortion is 0 there."""
+    """That is the ratio, which is 1 where the length is kept. The distortion is 0 there."""
     return distortion(x, R) + 1
 
 
@@ -81,12 +81,12 @@ def ratio_turned_round(x, R):
 
 
 def without_sign(x, R):
-    """You took the absolute value; whether a length grew or shrank is worth keeping."""
+    """You took the absolute value. Keep the sign: it says whether a length grew or shrank."""
     return distortion(x, R).abs()
 
 
 def relative_difference(x, R):
-    """You compare vectors; Rx and x live in different spaces, only their lengths can be compared: sum squares first."""
+    """You compare vectors, but Rx and x have different numbers of entries. Only their lengths can be compared, so sum the squares first."""
     y = x @ R.mT @ R
     return (y - x).square().sum(-1) / x.square().sum(-1)
 
@@ -105,12 +105,12 @@ def one_side_only(proj_dim, epsilon, vectors):
 
 
 def one_vector_only(proj_dim, epsilon, vectors):
-    """That is the bound for one vector; the chance that any of them fails is at most their sum."""
+    """That is the bound for one vector. The chance that at least one of them fails is at most the sum of their chances."""
     return failure_bound(proj_dim, epsilon)
 
 
 def as_if_independent(proj_dim, epsilon, vectors):
-    """1 − (1 − p)ᴺ holds where the vectors fail independently, and all of yours share one R; the union bound needs nothing: N p."""
+    """1 − (1 − p)ᴺ is right only if the vectors fail independently, but they all share one R. The union bound, N p, needs no independence."""
     return 1 - (1 - failure_bound(proj_dim, epsilon)) ** vectors
 
 
@@ -120,7 +120,7 @@ def independent_on_one_side(proj_dim, epsilon, vectors):
 
 
 def powers(proj_dim, epsilon, vectors):
-    """You multiplied the chances, as if all had to fail; one failure is enough, so they add up."""
+    """You multiplied the chances, as if all vectors had to fail. One failure is enough, so the chances add up."""
     return failure_bound(proj_dim, epsilon) ** vectors
 
 
@@ -135,7 +135,7 @@ def without_the_quarter(proj_dim, epsilon, vectors):
 
 
 def sign_lost(proj_dim, epsilon, vectors):
-    """The exponent has lost its minus: more slots must make failure less likely."""
+    """The exponent has lost its minus sign: with a larger k, failure must become less likely."""
     return 2 * vectors * math.exp((epsilon**2 - epsilon**3) * proj_dim / 4)
 
 
@@ -213,7 +213,7 @@ def projected_twice(P, R, v):
 
 
 def rows_projected(P, R, v):
-    """You compressed the queries' axis of the map; the axis over which values are summed is the last one."""
+    """You compressed the axis of the queries. Values are summed over the last axis of the map, so compress that one."""
     return R.mT @ R @ P @ v
 
 
@@ -306,7 +306,7 @@ EXERCISES = (
             for_one_vector,
         ),
         hints=(
-            "Only arithmetic; Python's math module has all of it.",
+            "This is arithmetic, and Python's math module has all of it.",
             "math.log is the natural logarithm; the result is a whole number.",
             "math.ceil(5 * math.log(n) / …)",
         ),
@@ -330,19 +330,19 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "The Johnson-Lindenstrauss lemma needs a larger k when …",
+        "The Johnson–Lindenstrauss lemma needs a larger k when …",
         (
             Option(
                 "more vectors must be kept at once, or ε shrinks", "k grows with ln(vectors) and 1/ε².", True
             ),
             Option(
                 "the vectors have more dimensions",
-                "n does not occur in the bound; the histogram did not move.",
+                "n does not occur in the bound, and the histogram did not become wider.",
             ),
-            Option("the vectors are longer", "Everything is relative to the length."),
+            Option("the vectors are longer", "The error is measured relative to the length."),
             Option(
                 "the vectors are correlated",
-                "The bound holds for every fixed vector; the union bound needs no independence.",
+                "The bound holds for every fixed vector, and the union bound needs no independence.",
             ),
         ),
     ),
@@ -353,8 +353,8 @@ QUIZ = (
                 "small, about 1/√k, but not zero", "The error is relative to ‖x‖‖y‖, which is 1 here.", True
             ),
             Option("zero within ε · 0 = 0", "The error is not relative to x·y."),
-            Option("exactly zero, R keeps angles", "R keeps them approximately."),
-            Option("about 1", "It would be if R mapped all vectors to one."),
+            Option("exactly zero, because R keeps angles", "R keeps angles only approximately."),
+            Option("about 1", "It would be about 1 if R mapped all vectors to the same one."),
         ),
     ),
     Question(
@@ -363,11 +363,11 @@ QUIZ = (
             Option("nothing: its steps can be written for the identity", "Only that P has n rows.", True),
             Option("that rows sum to one", "No step uses it."),
             Option("that softmax makes maps low rank", "It uses no property of the softmax."),
-            Option("that QKᵀ has rank d", "Theorem 2 uses that for its other branch; theorem 1 does not."),
+            Option("that QKᵀ has rank d", "Theorem 2 uses that for the k without n; theorem 1 does not."),
         ),
     ),
     Question(
-        "At n = 512 and ε = 0.1, theorem 1 asks for k = 3466. This means …",
+        "At n = 512 and ε = 0.1, theorem 1 asks for k = 3,466. This means that …",
         (
             Option(
                 "the theorem says nothing useful there: k > n",
@@ -377,22 +377,24 @@ QUIZ = (
             Option(
                 "Linformer cannot work at n = 512", "It says what the proof needs, not what practice needs."
             ),
-            Option(
-                "k must be larger than n", "With k = n nothing is compressed, and a permutation is exact."
-            ),
-            Option("a misprint", "5 ln 512 / (0.01 − 0.001) is 3466."),
+            Option("k must be larger than n", "With k = n nothing is compressed, and E = F = I is exact."),
+            Option("3,466 is a misprint", "5 ln 512 / (0.01 − 0.001) is 3,466 when rounded up."),
         ),
     ),
     Question(
         "With theorem 2's construction and δ near zero, every query …",
         (
-            Option("gets the same answer", "δ times the scores vanishes, so all slots weigh alike.", True),
+            Option(
+                "gets the same answer",
+                "δ times the scores vanishes, so all summaries get the same weight.",
+                True,
+            ),
             Option(
                 "gets the right answer, by the theorem",
-                "In the median of 72 heads the error is that of answering zero, for a larger δ above.",
+                "In the median of 72 heads the error is that of answering zero; with a larger δ it is larger.",
             ),
-            Option("reads one slot only", "That happens for large δ."),
-            Option("gets zero", "It gets the plain mean of the slots, which is not zero."),
+            Option("reads one summary only", "That can happen with a large δ, not with a small one."),
+            Option("gets zero", "It gets the plain mean of the summaries, which is not zero."),
         ),
     ),
 )

@@ -5,7 +5,7 @@ const SLOTS = range(1, 5).map((i) => 10 ** i); // on the right
 export default widget(({ model, stage }) => {
   const { dims, lengths, numbers: amounts, bins, reach } = model.get("facts"), all = numbers(model, "distortions");
   const [, throws, , samples] = model.get("data").distortions.shape, last = dims.at(-1), numbersNow = {};
-  const titles = ["Squared lengths: off by", "Share off by ε or more", "Slots the bound asks for"];
+  const titles = ["Squared lengths: off by", "Share off by ε or more", "The k that the bound asks for"];
   const [lengthsKept, tails, slots] = titles.map((title) => {
     const one = chart(stage, { title, width: 34, height: 13.5, margin: { top: 20, right: 34, bottom: 44, left: 60 } });
     one.element.style.flexBasis = "16em";
