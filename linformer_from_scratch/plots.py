@@ -220,7 +220,7 @@ def roofline(
     low, high = min(across) / 3, max(across) * 3
     marks = (("s", 8), ("o", 13), ("v", 9), ("x", 9), ("D", 8), ("^", 9), ("P", 9), ("*", 11))
     with plt.rc_context(STYLE):
-        figure, (axis,) = _figure(1, width=8.4, height=3.8)
+        figure, (axis,) = _figure(1, width=8.4, height=3.2)
         axis.plot([low, corner, high], [low * bytes_per_s, flops_per_s, flops_per_s], "-", color=INK, lw=2.5)
         axis.axvspan(low, corner, color="#F4E6DC", lw=0)
         axis.axvspan(corner, high, color="#E3EDF7", lw=0)
