@@ -64,23 +64,23 @@ def all_later_ones(n, window, causal):
 
 
 def later_not_earlier(n, window, causal):
-    """Turned round: row i is the token that reads, column j the one that is read, and causal means j <= i."""
+    """Rows and columns are swapped: row i is the token that reads, column j the one that is read, and causal means j <= i."""
     return window_mask(n, window, causal).mT.clone()
 
 
 def not_itself(n, window, causal):
-    """No token reads itself if causal; it may, and the first one has nobody else: j <= i, not j < i."""
+    """With causal=True, your tokens do not read themselves, and the first one has no other token to read: j <= i, not j < i."""
     i, j = positions(n)
     return window_mask(n, window) & (j < i) if causal else window_mask(n, window)
 
 
 def never_causal(n, window, causal):
-    """Later tokens stay visible in yours, even if causal is True: hide them with & (j <= i)."""
+    """Your mask shows later tokens even if causal is True: hide them with & (j <= i)."""
     return window_mask(n, window)
 
 
 def causal_without_window(n, window, causal):
-    """If causal, yours reads all earlier tokens, however far; the window holds there too: at most `window` back."""
+    """With causal=True, your mask shows all earlier tokens, however far; the window still holds: at most `window` back."""
     return causal_mask(n) if causal else window_mask(n, window)
 
 
@@ -95,12 +95,12 @@ def what_to_hide(n, window, causal):
 
 
 def to_be_added(n, window, causal):
-    """0 and -inf are what is added to scores; asked for are booleans, True where j may be read."""
+    """You return the 0 and -inf that one adds to scores; return booleans, True where j may be read."""
     return torch.zeros(n, n).masked_fill(~window_mask(n, window, causal), -math.inf)
 
 
 def ones_and_zeros(n, window, causal):
-    """These are numbers, 1 and 0; compare, and you get booleans: (i - j).abs() <= window."""
+    """You return the numbers 1 and 0; a comparison gives booleans: (i - j).abs() <= window."""
     return window_mask(n, window, causal).float()
 
 
@@ -141,7 +141,7 @@ def three_factors(q, k, v, q_mean, k_mean, correct=torch.linalg.pinv):
 
 
 def middle_left_out(q, k, v, landmarks):
-    """The middle is missing: what landmarks read of each other must be undone, by its pseudoinverse."""
+    """The middle factor is missing: undo what landmarks read of each other, with the pseudoinverse of that map."""
     return attention_weights(q, means(k, landmarks)) @ (attention_weights(means(q, landmarks), k) @ v)
 
 
@@ -151,7 +151,7 @@ def middle_not_inverted(q, k, v, landmarks):
 
 
 def middle_transposed(q, k, v, landmarks):
-    """The transpose undoes rotations only, and a softmax map is none: torch.linalg.pinv."""
+    """A transpose undoes rotations only, and a softmax map is not a rotation: take torch.linalg.pinv."""
     return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), lambda middle: middle.mT)
 
 
@@ -173,31 +173,31 @@ def landmarks_summed(q, k, v, landmarks):
 
 
 def landmarks_interleaved(q, k, v, landmarks):
-    """Your landmark averages tokens from all over the text; a window is neighbours: (landmarks, -1), in this order."""
+    """Your landmark averages tokens from all over the text; it should average neighbours: unflatten to (landmarks, -1), in this order."""
     q_mean, k_mean = (x.unflatten(-2, (-1, landmarks)).mean(dim=-3) for x in (q, k))
     return three_factors(q, k, v, q_mean, k_mean)
 
 
 def windows_of_landmarks(q, k, v, landmarks):
-    """Your windows have `landmarks` tokens; there should be that many windows, of n / landmarks tokens each."""
+    """Your stretches have `landmarks` tokens each; there should be `landmarks` stretches, of n / landmarks tokens each."""
     q_mean, k_mean = (x.unflatten(-2, (-1, landmarks)).mean(dim=-2) for x in (q, k))
     return three_factors(q, k, v, q_mean, k_mean)
 
 
 def landmarks_of_keys_only(q, k, v, landmarks):
-    """Both of your landmarks are means of keys; what stands on the left of a map is a query, so Q̃ is made of q."""
+    """Both of your landmarks are means of keys; on the left of a map stands a query, so Q̃ is made from q."""
     return three_factors(q, k, v, means(k, landmarks), means(k, landmarks))
 
 
 def landmarks_swapped(q, k, v, landmarks):
-    """Your landmarks are swapped: tokens' queries read K̃, and Q̃ reads the tokens' keys, for queries read keys."""
+    """Your landmarks are swapped: the tokens' queries read K̃, and Q̃ reads the tokens' keys, since queries read keys."""
     left, right = attention_weights(q, means(q, landmarks)), attention_weights(means(k, landmarks), k)
     middle = torch.linalg.pinv(attention_weights(means(q, landmarks), means(k, landmarks)))
     return left @ middle @ (right @ v)
 
 
 def softmax_of_the_product(q, k, v, landmarks):
-    """You approximate the scores and take one softmax of the whole, n×n; each of the three maps has its own softmax."""
+    """You approximate the scores and take one softmax of the whole n×n map; each of the three maps has its own softmax."""
     q_mean, k_mean = means(q, landmarks), means(k, landmarks)
     scores = q @ k_mean.mT @ torch.linalg.pinv(q_mean @ k_mean.mT) @ (q_mean @ k.mT)
     return (scores / math.sqrt(q.size(-1))).softmax(dim=-1) @ v
@@ -210,7 +210,7 @@ def landmarks_unscaled(q, k, v, landmarks):
 
 
 def linformer_by_means(q, k, v, landmarks):
-    """That is Linformer with mean pooling, one map and pooled values; here landmarks read all tokens, and are corrected."""
+    """That is Linformer with mean pooling, one map and pooled values; here landmarks read all tokens, and the middle factor corrects them."""
     return scaled_dot_product_attention(q, means(k, landmarks), means(v, landmarks))
 
 
@@ -236,7 +236,7 @@ def softmax_instead(q, k, v):
 
 
 def divided_by_root_d(q, k, v):
-    """No √d here: it kept exp in check, and φ grows no faster than its input."""
+    """Leave √d out here: it kept exp in check, and φ grows no faster than its input."""
     return mix(elu_plus_one(q / math.sqrt(q.size(-1))), elu_plus_one(k), v)
 
 
@@ -302,7 +302,7 @@ def keys_summed_over_features(q, k, v):
 
 
 def two_softmaxes(q, k, v):
-    """Two softmaxes, one over the features of q, one over the tokens of k: that is another relative; take φ of both."""
+    """You take two softmaxes, one over the features of q and one over the tokens of k: that is another relative; take φ of both."""
     return q.softmax(dim=-1) @ (k.softmax(dim=-2).mT @ v)
 
 
@@ -331,7 +331,7 @@ def all_tokens_read(q, k, v):
 
 
 def divisor_of_all(q, k, v):
-    """Your divisor sums later keys as well, so the weights of early tokens sum to less than one: it needs a running sum too."""
+    """Your divisor sums later keys as well, so the weights of early tokens sum to less than one: take a running sum there, too."""
     q, states, sums = running(q, k, v)
     return read(q, states, sums[..., -1:, :])
 
@@ -343,7 +343,7 @@ def mixed_from_all(q, k, v):
 
 
 def own_token_missing(q, k, v):
-    """Your sums end before token i; it reads itself as well, and the first token has nobody else: 0/0."""
+    """Your sums end before token i; it reads itself as well, and the first token has nothing else to read: 0/0."""
     q, states, sums = running(q, k, v)
     own = elu_plus_one(k)
     return read(q, states - own[..., None] * v[..., None, :], sums - own)
@@ -356,7 +356,7 @@ def summed_along_features(q, k, v):
 
 
 def summed_along_features_of_states(q, k, v):
-    """Right for the keys, but φ(k) vᵀ has an axis more: in (…, n, d, d_v) the tokens are dim=-3."""
+    """Your sum of keys is right, but φ(k) vᵀ has one axis more: in (…, n, d, d_v) the tokens are dim=-3."""
     q, k = elu_plus_one(q), elu_plus_one(k)
     return read(q, (k[..., None] * v[..., None, :]).cumsum(dim=-2), k.cumsum(dim=-2))
 
@@ -367,7 +367,7 @@ def from_the_end(q, k, v):
 
 
 def query_summed_too(q, k, v):
-    """Every earlier key meets its own query in yours; multiply by φ(q_i) after the sum, so that all meet that of token i."""
+    """You multiply each key by its own token's query; multiply by φ(q_i) after the sum, so that all keys meet the query of token i."""
     weights = (elu_plus_one(q) * elu_plus_one(k)).sum(dim=-1, keepdim=True)
     return (weights * v).cumsum(dim=-2) / weights.cumsum(dim=-2)
 
@@ -494,7 +494,7 @@ def measured_from_zero(largest, total, mixed, scores, values):
 
 
 def subtracted_too_late(largest, total, mixed, scores, values):
-    """Right on paper, but exp of a score itself overflows from 89 on: subtract the maximum first, then take exp."""
+    """This is right on paper, but exp of a score itself overflows from 89 on: subtract the maximum first, then take exp."""
     new = larger(largest, scores)
     total = total * largest.exp() + scores.exp().sum(dim=-1, keepdim=True)
     mixed = mixed * largest.exp() + scores.exp() @ values
@@ -502,7 +502,7 @@ def subtracted_too_late(largest, total, mixed, scores, values):
 
 
 def divided_early(largest, total, mixed, scores, values):
-    """You divide already; more tiles may come, so mixed stays a sum, and is divided once, after the last."""
+    """You divide too early: more tiles may come, so mixed stays a sum and is divided once, after the last."""
     new, total, mixed = online_softmax(largest, total, mixed, scores, values)
     return new, total, mixed / total
 
@@ -529,10 +529,10 @@ def mixed_before_total(largest, total, mixed, scores, values):
 EXERCISES = (
     Exercise(
         id="9.1",
-        question="Write the mask, (n, n), of a sliding window: i may read j at most `window` away, and only j <= i if causal.",
+        question="Write the boolean mask, (n, n), of a sliding window: token i may read token j if j is at most `window` tokens away and, if causal, j <= i.",
         difficulty=1,
         minutes=5,
-        trains="who reads whom, and what `window` counts",
+        trains="saying in a mask who reads whom",
         reference=window_mask,
         draw=draw_window,
         mistakes=(
@@ -551,17 +551,17 @@ EXERCISES = (
             ones_and_zeros,
         ),
         hints=(
-            "Write down how far tokens i and j are apart, for all pairs at once; the mask is a comparison.",
-            "i = torch.arange(n)[:, None] is (n, 1), j = torch.arange(n) is (n,); what you make of both is (n, n).",
+            "Write down how far apart tokens i and j are, for all pairs at once; the mask is a comparison.",
+            "i = torch.arange(n)[:, None] is (n, 1), j = torch.arange(n) is (n,); i - j is (n, n).",
             "near = (i - j).abs() <= …; return near & (…) if causal else near",
         ),
     ),
     Exercise(
         id="9.2",
-        question="Write Nyström attention; its landmarks are means of n / landmarks neighbours, its middle factor is torch.linalg.pinv of a map.",
+        question="Write Nyström attention: each landmark is the mean of n / landmarks neighbours, and the middle factor is the torch.linalg.pinv of a map.",
         difficulty=2,
         minutes=8,
-        trains="a low rank that the text itself gives",
+        trains="building summaries from the text itself",
         reference=nystrom,
         draw=draw_landmarks,
         gradients=("q", "k", "v"),
@@ -588,10 +588,10 @@ EXERCISES = (
     ),
     Exercise(
         id="9.3",
-        question="Write linear attention, φ = elu + 1, without an n×n map (the check cannot see whether you made one): q, k (…, n, d), v (…, n, d_v).",
+        question="Write linear attention with φ = elu + 1 and without an n×n map (the check cannot see whether you formed one): q, k (…, n, d), v (…, n, d_v).",
         difficulty=2,
         minutes=6,
-        trains="brackets in another order, and the divisor in the same",
+        trains="moving the brackets, for the values and for the divisor",
         reference=linear_attention,
         draw=draw_heads,
         gradients=("q", "k", "v"),
@@ -613,16 +613,16 @@ EXERCISES = (
         ),
         hints=(
             "A product of three matrices may be bracketed in two ways. Which one never makes an n×n matrix?",
-            "φ(k)ᵀ v is (…, d, d_v); Σ φ(k) over the tokens is (…, d), and φ(q) times it one number for each token.",
+            "φ(k)ᵀ v is (…, d, d_v). Σ φ(k) over the tokens is (…, d), and φ(q) times this sum is one number for each token.",
             "q, k = functional.elu(q) + 1, functional.elu(k) + 1; return q @ (…) / (q @ k.sum(dim=-2)[..., None])",
         ),
     ),
     Exercise(
         id="9.4",
-        question="Make it causal with running sums: token i reads tokens up to itself; q, k (…, n, d), v (…, n, d_v), φ as before.",
+        question="Make linear attention causal with running sums: token i reads the tokens up to itself; q, k (…, n, d), v (…, n, d_v), φ as in 9.3.",
         difficulty=3,
         minutes=10,
-        trains="attention as a state that is updated token by token",
+        trains="turning attention into a state that is updated token by token",
         reference=causal_linear_attention,
         draw=draw_heads,
         mistakes=(
@@ -640,7 +640,7 @@ EXERCISES = (
         ),
         hints=(
             "In 9.3, two sums run over all tokens. Let both stop at token i.",
-            "k[..., None] * v[..., None, :] is (…, n, d, d_v), a matrix for each token; its running sum goes along the tokens, dim=-3.",
+            "k[..., None] * v[..., None, :] is (…, n, d, d_v), a matrix for each token; the running sum goes along the tokens, dim=-3.",
             "states, sums = (k[..., None] * v[..., None, :]).cumsum(-3), k.cumsum(-2); (q[..., None, :] @ states).squeeze(-2) / …",
         ),
     ),
@@ -649,7 +649,7 @@ EXERCISES = (
         question="Take a tile, scores (n, t) and values (t, d), into the online softmax's state: largest and total (n, 1), mixed (n, d).",
         difficulty=3,
         minutes=10,
-        trains="an exact softmax that never sees a whole row",
+        trains="taking an exact softmax without ever seeing a whole row",
         reference=online_softmax,
         draw=draw_tile,
         part="online_softmax",
@@ -690,26 +690,33 @@ QUIZ = (
             ),
             Option(
                 "the same, to rounding, after a second pass that knows the maxima",
-                "That is what the online softmax saves: exp(old maximum - new one) corrects what was summed before.",
+                "The online softmax saves this second pass: exp(old maximum - new one) corrects what was summed before.",
             ),
             Option(
                 "an approximation: each tile has a softmax of its own",
-                "The sums of all tiles are brought to one maximum, and divided once, after the last.",
+                "The sums of all tiles are rescaled to one maximum, and divided once, after the last tile.",
             ),
             Option(
                 "the same, with fewer operations",
-                "Every score is computed, 4n²d operations; what is saved is memory.",
+                "Every score is computed, with 4n²d operations; tiles save memory.",
             ),
         ),
     ),
     Question(
         "A window reaches 32 tokens to either side, and the text has 1,025. How many layers until the last token can know of the first?",
         (
-            Option("32", "Each layer carries it at most 32 tokens further, and 1,024 lie between.", True),
+            Option(
+                "32",
+                "Each layer carries information at most 32 tokens further, and the two tokens are 1,024 apart.",
+                True,
+            ),
             Option("1", "One layer reads 32 tokens to either side, and nothing beyond."),
             Option("16", "The window is 65 wide, but only 32 of it lie towards the first token."),
-            Option("5", "The reach adds up, 32 a layer; it does not double."),
-            Option("none are enough", "Neighbours have read their own neighbours in the layer below."),
+            Option("5", "Each layer adds 32 tokens; the distance does not double."),
+            Option(
+                "no number is enough",
+                "Information passes on: neighbours have read their own neighbours in the layer below.",
+            ),
         ),
     ),
     Question(
@@ -717,11 +724,11 @@ QUIZ = (
         (
             Option(
                 "strided attention in which every token reads √n others",
-                "n√n: four times the tokens, each reads twice as many.",
+                "n√n: there are four times as many tokens, and each reads twice as many.",
                 True,
             ),
             Option("a sliding window of 64 tokens", "Four times: n · 64."),
-            Option("tiled exact attention", "Sixteen times: n², whatever stays out of memory."),
+            Option("tiled exact attention", "Sixteen times: n², even if no map is stored."),
             Option("linear attention", "Four times: n·d²."),
         ),
     ),
@@ -730,7 +737,7 @@ QUIZ = (
         (
             Option(
                 "exp(q·k / √d) on average over draws, with an error that shrinks as m grows",
-                "An unbiased estimate; more features, less spread.",
+                "The estimate is right on average, and more features make it spread less.",
                 True,
             ),
             Option(
@@ -739,11 +746,11 @@ QUIZ = (
             ),
             Option(
                 "exp(q·k / √d) exactly, as soon as m = d and directions are orthogonal",
-                "Orthogonal directions lower the spread; exact it would be for infinitely many features.",
+                "Orthogonal directions lower the spread; the estimate would be exact only with infinitely many features.",
             ),
             Option(
                 "a kernel of its own, which has nothing to do with the softmax",
-                "That is linear attention with elu + 1; Performer aims at the softmax.",
+                "That describes linear attention with elu + 1; Performer aims at the softmax.",
             ),
         ),
     ),
@@ -757,15 +764,15 @@ QUIZ = (
             ),
             Option(
                 "Linformer, which is another name for linear attention",
-                "Both are linear in n, but a slot of Linformer mixes later tokens too, and E is built for a longest text.",
+                "Both are linear in n, but a slot of Linformer mixes in later tokens, too, and E is built for one longest text.",
             ),
             Option(
                 "Nyström, since its landmarks come from the text itself",
-                "Those are means over windows, later tokens included, and each landmark reads all tokens: not causal.",
+                "A landmark is a mean that includes later tokens, and it reads all tokens, so Nyström is not causal.",
             ),
             Option(
                 "tiled exact attention",
-                "It can be causal, but every new token reads all keys before it: that cache grows.",
+                "It can be causal, but every new token reads all keys before it, so the cache grows.",
             ),
         ),
     ),

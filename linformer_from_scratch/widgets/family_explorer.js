@@ -80,7 +80,7 @@ export default widget(({ model, stage }) => {
   function costOf(name, at) {
     const { unit, sizes, costs } = relatives[name], keys = `costs as much as reading ${fixed(costs[at], 0)}`;
     if (sizes[at] === null) return `${names[name]} ${keys} keys, the budget is ${budgets[at]}.`;
-    return `${names[name]}${unit && ` with ${sizes[at]} ${unit}`} ${keys} of ${n} keys a query.`;
+    return `${names[name]}${unit && ` with ${sizes[at]} ${unit}`} ${keys} of ${n} keys per query.`;
   }
 
   return {
@@ -88,7 +88,7 @@ export default widget(({ model, stage }) => {
     controls: [
       menu(model, "head", { label: "Map", wide: true }),
       menu(model, "relative", { label: "Relative" }),
-      slider(model, "budget", { label: "Keys a query", values: budgets }),
+      slider(model, "budget", { label: "Keys per query", values: budgets }),
     ],
     draw(theme) {
       const [head, relative, budget] = ["head", "relative", "budget"].map(model.get), at = budgets.indexOf(budget);

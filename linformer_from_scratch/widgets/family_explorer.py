@@ -26,7 +26,7 @@ from linformer_from_scratch.widgets.projection_explorer import HEADS, real_map, 
 
 LEARNED = "Linformer, learned"
 NAMES = {relative.name: relative.name for relative in FAMILY} | {LEARNED: f"{LEARNED} on other texts"}
-BUDGETS = [2**i for i in range(3, 8)]  # keys a query
+BUDGETS = [2**i for i in range(3, 8)]  # keys per query
 N, D = stored_head("5.6").q.shape
 KEY_FLOPS = 4 * N * D  # operations of exact attention for each key that a query reads
 
@@ -88,7 +88,7 @@ class FamilyExplorer(LiveWidget):
         unit = members(self.head)[name].size
         sized = f" with {size} {unit}" if unit else ""
         return (
-            f"{shown}{sized} costs as much as reading {cost(name, size):.0f} of {N} keys a query. "
+            f"{shown}{sized} costs as much as reading {cost(name, size):.0f} of {N} keys per query. "
             f"Its output is off by {self.errors[name]:.0%}. "
             f"{(self.effective < -1e-6).double().mean():.0%} of its weights are negative."
         )
@@ -119,12 +119,12 @@ def members(head: str) -> dict[str, Relative]:
 
 @cache
 def affordable(name: str, keys: int) -> int | None:
-    """The largest size of a relative that costs no more than reading so many keys a query, rounded."""
+    """The largest size of a relative that costs no more than reading so many keys per query, rounded."""
     return largest_size(members("5.6")[name], N, D, KEY_FLOPS * (keys + 0.5))
 
 
 def cost(name: str, size: int | None) -> float:
-    """Keys a query that cost as much as a relative of this size, or of the cheapest that there is."""
+    """Keys per query that cost as much as a relative of this size, or of the cheapest that there is."""
     relative = members("5.6")[name]
     sizes = relative.sizes(N) if size is None else [size]
     return min(relative.flops(N, D, each) for each in sizes) / KEY_FLOPS
