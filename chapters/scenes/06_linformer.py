@@ -22,7 +22,7 @@ class Linformer(Story):
         E = MeanPooling(N, SLOTS)(torch.eye(N))
         for_keys = product(E, k, ["E", "K", "E K"], KEY).shift(2.3 * RIGHT)
         rows, keys, slots, names = for_keys
-        caption = f"K has a row for each of {N} tokens, E one for each of {SLOTS} slots."
+        caption = f"K has one row for each of {N} tokens, E one for each of {SLOTS} slots."
         self.step(caption, FadeIn(rows, keys, slots[-1], names), seconds=0.8)
         for i in range(SLOTS):
             caption = f"Row {i + 1} of E weighs the tokens and mixes their keys into slot {i + 1}."
@@ -38,7 +38,7 @@ class Linformer(Story):
         self.wait(0.3)
 
         gone = VGroup(*for_keys[:2], *for_keys[3], *for_values[:2], *for_values[3])
-        caption = f"Now {N} queries meet {SLOTS} slots, not {N} tokens."
+        caption = f"Now {N} queries read {SLOTS} slots instead of {N} tokens."
         self.step(caption, FadeOut(gone), seconds=0.4, pause=0.1)
         outputs = linformer_attention(q, k, v, E, E)
         self.attend(q, attention_weights(q, E @ k), outputs, slots, mixtures)

@@ -26,7 +26,7 @@ class Queries(Story):
         right = words("compress queries", QUERY).move_to([3.6, 3.4, 0])
         caption = f"{N} queries, {N} keys, {N} values: queries × keys make a map."
         self.step(caption, FadeIn(start, left, right))
-        caption = f"Average: {SLOTS} keys and values on the left, {SLOTS} queries on the right."
+        caption = f"Averaging leaves {SLOTS} keys and values at the left, {SLOTS} queries at the right."
         squeeze = [FadeTransform(start[side][i], squeezed[side][i]) for side, i in shorter]
         self.step(caption, *squeeze, seconds=1.8, pause=1.5)
         outputs = VGroup(matrix(shades(kept), INK, -1.0), matrix(shades(lost), INK, 6.2))
@@ -35,7 +35,7 @@ class Queries(Story):
             for o, g in zip((kept, lost), outputs, strict=True)
         ]
         self.step(
-            "Mix the values by the map: a row comes out for each query.", FadeIn(outputs, *rows), pause=1.5
+            "The map mixes the values: one row comes out for each query.", FadeIn(outputs, *rows), pause=1.5
         )
         caption = f"{N} tokens keep {N} outputs only if the queries stay."
         self.step(caption, Circumscribe(outputs[0], color=INK), pause=2.5)
