@@ -1,7 +1,7 @@
 """Run notebooks from top to bottom and keep their outputs: python tools/refresh.py [01 02 …]
 
 Without numbers it refreshes every notebook of chapters/ and solutions/. A cell that raises stops it, and the
-notebook stays as it was.
+notebook stays as it was. The glossary, which is made of the chapters' sentences, is written anew.
 """
 
 import base64
@@ -13,6 +13,9 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+
+from linformer_from_scratch.course import glossary
+from linformer_from_scratch.course.files import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = "picture-"  # a tag that begins so names the file in chapters/ that the README shows
@@ -60,6 +63,7 @@ def main() -> None:
             start = time.perf_counter()
             refresh(path)
             print(f"{path.relative_to(ROOT)}: {time.perf_counter() - start:.0f} s")
+    atomic_write(glossary.PAGE, glossary.page(glossary.entries()))
 
 
 if __name__ == "__main__":
