@@ -105,11 +105,11 @@ def test_chapter_08_trains_it(said):
 
 
 def test_chapter_09_attends_with_its_step(said):
-    assert said["09"].strip().endswith("True}") or said["09"].strip().endswith("True")
+    assert said["09"].strip().endswith("tile by tile and with the whole map: the same output, to 1e-5")
 
 
 def test_chapter_10_times_it(said):
-    ratios = dict(re.findall(r"'yours over (.+?)': '([\d.]+)", said["10"]))
+    ratios = dict(re.findall(r"yours over (.+?): ([\d.]+)", said["10"]))
     assert {"stored maps", "fused exact", "Linformer (EX)W"} <= ratios.keys()
     assert 0.3 < float(ratios["Linformer (EX)W"]) < 3
 
