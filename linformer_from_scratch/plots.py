@@ -385,7 +385,7 @@ def triangle(corners: Mapping[str, ArrayLike], sides: Sequence[str], title: str)
         for i, said in enumerate(sides):
             a, b = points[i], points[(i + 1) % 3]
             axis.plot(*zip(a, b, strict=True), color=LINES[i], linestyle="-", lw=2.5, zorder=1)
-            axis.annotate(said, (a + b) / 2, _outwards((a + b) / 2 - centre, 56, 16), color=LINES[i], **style)
+            axis.annotate(said, (a + b) / 2, _outwards((a + b) / 2 - centre, 56, 30), color=LINES[i], **style)
         for name, point in zip(corners, points, strict=True):
             axis.plot(*point, "o", color=INK, ms=8)
             axis.annotate(name, point, _outwards(point - centre, 66, 18), weight="bold", **style)

@@ -194,3 +194,18 @@ def contrast(one: str, other: str) -> float:
 def test_every_colour_that_writes_is_read_on_white(colour):
     assert contrast("#000000", "#FFFFFF") == pytest.approx(21)
     assert contrast(colour, "#FFFFFF") >= 4.5
+
+
+def test_a_step_is_covered_by_named_curves():
+    figure = plots.covers([0, 1, 2], [0.2, 0.6, 0.2], 1.5, {"line": [0, 0.7, 1.3]}, "A", "t")
+    (axis,) = figure.axes
+    assert [line.get_label() for line in axis.lines] == ["1 from 1.5 on, 0 before", "line"]
+    assert max(bar.get_height() for bar in axis.patches) == 0.6
+    assert figure.alt == "t. Bars and a step at 1.5 against A; above the step: line."
+
+
+def test_a_triangle_has_its_corners_and_the_words_on_its_sides():
+    corners = {"a": (0, 0), "b": (3, 0), "c": (0, 4)}
+    figure = plots.triangle(corners, ["three", "five", "four"], "t")
+    assert texts(figure.axes[0]) == ["three", "five", "four", "a", "b", "c"]
+    assert figure.alt == "t. Triangle of a, b, c; sides: three, five, four."
