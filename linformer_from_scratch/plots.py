@@ -342,7 +342,8 @@ def bars(
         axis.set(ylabel=y_label, title=title)
         if len(groups) > 1:  # beneath, where no bar can be
             axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=len(groups))
-        return _finish(figure, f"{title}. Bars of {y_label} for {', '.join(labels)}: {', '.join(groups)}.")
+        named = ", ".join(label.replace("\n", " ") for label in labels)
+        return _finish(figure, f"{title}. Bars of {y_label} for {named}: {', '.join(groups)}.")
 
 
 def covers(
