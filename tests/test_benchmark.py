@@ -114,6 +114,13 @@ def test_no_rounds_are_refused():
         median_seconds({"a": int}, rounds=0)
 
 
+def test_busy_seconds_leave_out_what_a_call_only_waits():
+    calls = {"waits": lambda: time.sleep(0.05), "works": lambda: sum(range(10**6))}
+    wall, busy = median_seconds(calls, rounds=3), median_seconds(calls, rounds=3, busy=True)
+    assert wall["waits"] >= 0.05 > 10 * busy["waits"]
+    assert busy["works"] > busy["waits"]
+
+
 # Bytes
 
 

@@ -74,9 +74,15 @@ def _turn(
         raise
 
 
-def median_seconds(calls: Calls, rounds: int = 7) -> dict[str, float]:
-    """Median seconds of each call, by the wall clock; rounds and errors as `samples`."""
-    return {name: statistics.median(found) for name, found in samples(calls, rounds).items()}
+def median_seconds(calls: Calls, rounds: int = 7, busy: bool = False) -> dict[str, float]:
+    """Median seconds of each call, by the wall clock; rounds and errors as `samples`.
+
+    Args:
+        busy: count the seconds that this process kept processors busy instead, added up over its threads.
+            With one thread they are the call's own: the turns of other programs do not count.
+    """
+    found = both_clocks(calls, rounds)
+    return {name: statistics.median(pair[busy] for pair in pairs) for name, pairs in found.items()}
 
 
 def flush(device: str = "cpu", size: int = FLUSH_BYTES) -> Callable[[], object]:
