@@ -17,7 +17,7 @@ from linformer_from_scratch.exercises.quiz import Option, Question
 
 
 def spread(samples: Tensor) -> Tensor:
-    """20th percentile, median, 80th percentile, straight between samples. Shape: (rounds,) -> (3,)."""
+    """20th percentile, median, 80th percentile, linear between samples. Shape: (rounds,) -> (3,)."""
     return percentiles(samples, 0.2, 0.8)
 
 
@@ -47,17 +47,17 @@ def least_and_most(samples):
 
 
 def mean_and_deviation(samples):
-    """That is the mean and one standard deviation to either side; times have a long tail, and it moves both: take percentiles."""
+    """That is the mean and one standard deviation to either side; times have a long tail, which moves both: take percentiles."""
     return samples.mean() + samples.std() * torch.tensor([-1, 0, 1])
 
 
 def tenth_and_ninetieth(samples):
-    """These are the 10th and the 90th percentile; asked are the 20th and the 80th."""
+    """These are the 10th and the 90th percentile; the question asks for the 20th and the 80th."""
     return percentiles(samples, 0.1, 0.9)
 
 
 def quartiles(samples):
-    """These are the quartiles, the 25th and the 75th percentile; asked are the 20th and the 80th."""
+    """These are the quartiles, the 25th and the 75th percentile; the question asks for the 20th and the 80th."""
     return percentiles(samples, 0.25, 0.75)
 
 
@@ -67,18 +67,18 @@ def median_first(samples):
 
 
 def percentiles_of_more_than_the_samples(samples):
-    """That is the exclusive rule, which reckons with values beyond the samples; here the smallest is the 0th percentile itself."""
+    """That is the exclusive rule, which allows for values beyond the samples; here the smallest sample is the 0th percentile itself."""
     fifths = statistics.quantiles(samples.tolist(), n=5)
     return torch.tensor([fifths[0], statistics.median(samples.tolist()), fifths[-1]])
 
 
 def sample_below(samples):
-    """Where a percentile lies between two samples, you take the lower one; go straight from one to the other."""
+    """Where a percentile lies between two samples, you take the lower one; interpolate linearly between the two."""
     return percentiles(samples, 0.2, 0.8, between="lower")
 
 
 def nearest_sample(samples):
-    """Where a percentile lies between two samples, you take the nearer one; go straight from one to the other."""
+    """Where a percentile lies between two samples, you take the nearer one; interpolate linearly between the two."""
     return percentiles(samples, 0.2, 0.8, between="nearest")
 
 
@@ -89,7 +89,7 @@ def lower_of_the_middle_two(samples):
 
 
 def picked_unsorted(samples):
-    """Samples come in the order of the rounds; sort them before you count places."""
+    """The samples come in the order of the rounds; sort them before you count places."""
     return samples[[int(share * (len(samples) - 1)) for share in (0.2, 0.5, 0.8)]]
 
 
@@ -221,7 +221,7 @@ def crossing_by(
 
 
 def first_crossing(lengths, ours, theirs):
-    """That is the first crossing; ours rises above theirs once more, and stays below only after the last one."""
+    """That is the first crossing; ours rises above theirs once more, and stays below only after the last crossing."""
     return crossing_by(lengths, ours, theirs, lambda i: falls(lengths, ours, theirs)[0])
 
 
@@ -232,7 +232,7 @@ def first_crossing_whatever_follows(lengths, ours, theirs):
 
 
 def linear_axes(lengths, ours, theirs):
-    """You go straight on linear axes; times grow like powers of the length, which are straight where both axes are logarithmic."""
+    """You interpolate on linear axes; times grow like powers of the length, which are straight lines where both axes are logarithmic."""
     return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, ours - theirs, i))
 
 
@@ -242,12 +242,12 @@ def logarithm_of_lengths_only(lengths, ours, theirs):
 
 
 def logarithm_of_times_only(lengths, ours, theirs):
-    """You take the logarithm of the times only; the length too lies on a logarithmic axis: interpolate its logarithm, then exp."""
+    """You take the logarithm of the times only; the length lies on a logarithmic axis, too: interpolate its logarithm, then take exp."""
     return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, (ours / theirs).log(), i))
 
 
 def logarithm_returned(lengths, ours, theirs):
-    """That is the logarithm of the length: the way goes along log length, and its end must be taken back by exp."""
+    """That is the logarithm of the length: you have interpolated the logarithm of the length, so take exp of the result."""
     return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths.log(), (ours / theirs).log(), i))
 
 
@@ -262,12 +262,12 @@ def point_before(lengths, ours, theirs):
 
 
 def theirs_below_ours(lengths, ours, theirs):
-    """The curves have changed places: asked is from where ours, the first of the two, is the smaller."""
+    """You have swapped the two curves: the question is from where on ours, the first of the two, is the smaller."""
     return crossover(lengths, theirs, ours)
 
 
 def end_not_looked_at(lengths, ours, theirs):
-    """You find the last fall, but once ours rises again after it: if ours is not below at the last length, return nan."""
+    """You return the last fall below, but in one case ours rises again after it: if ours is not below at the last length, return nan."""
     found = falls(lengths, ours, theirs)
     return found[-1] if found else crossover(lengths, ours, theirs)
 
@@ -279,7 +279,7 @@ def last_length_for_never(lengths, ours, theirs):
 
 
 def nan_for_always(lengths, ours, theirs):
-    """Where ours is below throughout nothing crosses, and yet it pays from the first measured length on: return that one."""
+    """Where ours is below throughout, nothing crosses, and yet ours is faster from the first measured length on: return that one."""
     return math.nan if (ours < theirs).all() else crossover(lengths, ours, theirs)
 
 
@@ -290,7 +290,7 @@ def none_for_never(lengths, ours, theirs):
 
 
 def equal_is_below(lengths, ours, theirs):
-    """Where both take the same time ours is not below: a point of equal times counts like one above."""
+    """Where both take the same time, ours is not below: a point of equal times counts like one above."""
     return crossover(lengths, ours.where(ours != theirs, ours.double() * (1 - 1e-9)), theirs.double())
 
 
@@ -337,7 +337,7 @@ def bytes_only(flops, moved, flops_per_s, bytes_per_s, seconds):
 
 
 def shorter_times(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You take the shorter time of each step; it is done when both its operations and its bytes are."""
+    """You take the shorter time of each step; a step is done when its operations and its bytes are both done."""
     return torch.minimum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
 
 
@@ -352,12 +352,12 @@ def mean_step(flops, moved, flops_per_s, bytes_per_s, seconds):
 
 
 def in_per_cent(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """That is in per cent; a share of all the time is 1."""
+    """That is in per cent; a share is a number between 0 and 1."""
     return 100 * share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
 
 
 def seconds_at_least(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """That is the floor itself, in seconds; asked is its share of the seconds measured."""
+    """That is the floor itself, in seconds; the question asks for the floor as a share of the measured seconds."""
     return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum()
 
 
@@ -369,10 +369,10 @@ def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
 EXERCISES = (
     Exercise(
         id="10.1",
-        question="Return the 20th percentile, the median and the 80th percentile of samples (rounds,), three numbers in this order.",
+        question="Return the 20th percentile, the median and the 80th percentile of samples (rounds,) as a tensor (3,), in this order.",
         difficulty=1,
         minutes=4,
-        trains="what to report of a noisy machine",
+        trains="saying how sure a time is, on a machine that is never quiet",
         reference=spread,
         draw=draw_samples,
         mistakes=(
@@ -400,7 +400,7 @@ EXERCISES = (
         question="Two layers took turns in the same rounds: return the median over rounds of ours / theirs.",
         difficulty=2,
         minutes=5,
-        trains="comparing on a machine that others use too",
+        trains="comparing two layers on a machine that others use, too",
         reference=ratio,
         draw=draw_rounds,
         mistakes=(
@@ -417,17 +417,17 @@ EXERCISES = (
             geometric_middle,
         ),
         hints=(
-            "What slows down a round slows down both in it: where does that cancel?",
+            "What slows down a round slows down both layers in it: in which number does that cancel?",
             "ours / theirs is (rounds,), one ratio for each round; the answer is one number.",
             "(… / …).quantile(0.5)",
         ),
     ),
     Exercise(
         id="10.3",
-        question="From which length does ours stay below theirs, straight between the points on log-log axes? The first length if always, nan if not at the last; equal is not below.",
+        question="From which length on does ours stay below theirs, if you interpolate linearly on log-log axes? The first length if it is always below, nan if it is not below at the last; equal is not below.",
         difficulty=3,
         minutes=10,
-        trains="from which n it is worth it",
+        trains="finding the length from which a layer stays faster",
         reference=crossover,
         draw=draw_curves,
         mistakes=(
@@ -448,16 +448,16 @@ EXERCISES = (
         ),
         hints=(
             "Look for the last point at which ours is not below. What if there is none? What if it is the very last?",
-            "gap = (ours / theirs).log() is (points,), positive at that point i, negative at i + 1; zero after the share gap[i] / (gap[i] - gap[i + 1]) of the way.",
-            "The way goes along log length: lengths[i] * (lengths[i + 1] / …) ** share",
+            "gap = (ours / theirs).log() is (points,), positive at that point i and negative at i + 1. It is zero after the share gap[i] / (gap[i] - gap[i + 1]) of the way.",
+            "That share counts along the logarithm of the length: lengths[i] * (lengths[i + 1] / …) ** share",
         ),
     ),
     Exercise(
         id="10.4",
-        question="Which share of the roofline does a layer reach: the floor of its steps, one after the other, over its seconds?",
+        question="Which share of the roofline does a layer reach? Divide the sum of its steps' floors by its seconds.",
         difficulty=2,
         minutes=6,
-        trains="how far a measured time lies from what the machine can do",
+        trains="telling how far a measured time lies from what the machine can do",
         reference=share_of_floor,
         draw=draw_layer,
         mistakes=(
@@ -482,11 +482,11 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "A clock around a layer on a GPU shows 40 µs, at n = 1,024 and at n = 65,536. Why?",
+        "A clock around a layer on a GPU shows 40 µs at n = 1,024, and 40 µs at n = 65,536. Why?",
         (
             Option(
                 "The call only queued the work; nobody waited for it",
-                "Python goes on at once: synchronize before reading the clock, or let the GPU record events.",
+                "Python goes on at once. Synchronise before you read the clock, or let the GPU record events.",
                 True,
             ),
             Option(
@@ -505,16 +505,16 @@ QUIZ = (
         (
             Option(
                 "the median over rounds of ours / theirs",
-                "What disturbs a round disturbs both and cancels; a round that hit only one cannot move the median far.",
+                "What slows a whole round slows both layers, and cancels in the ratio. A round in which only one layer was disturbed cannot move the median far.",
                 True,
             ),
             Option(
                 "mean of ours / mean of theirs",
-                "A mean does not treat all rounds alike: one ten times as slow weighs ten times as much.",
+                "In a mean a round that is ten times as slow weighs ten times as much.",
             ),
             Option(
                 "the fastest of ours / the fastest of theirs",
-                "Two samples of thirty, from rounds that may have had different loads.",
+                "These are two samples of thirty, and their rounds may have had different loads.",
             ),
             Option(
                 "the same ratio for inputs of zeros",
@@ -527,7 +527,7 @@ QUIZ = (
         (
             Option(
                 "The two cannot be told apart in these rounds: 1.3 (0.9–1.8)",
-                "The interval holds 1: in some of its middle rounds the new one was the slower.",
+                "The interval contains 1: in some of its middle rounds the new layer was the slower one.",
                 True,
             ),
             Option(
@@ -536,11 +536,11 @@ QUIZ = (
             ),
             Option(
                 "It is up to 1.8 times as fast",
-                "With the same right it takes up to 1.1 times as long; a fifth of the rounds lies beyond either end.",
+                "One could just as well say that it takes up to 1.1 times as long. A fifth of the rounds lies beyond either end.",
             ),
             Option(
                 "They are equally fast",
-                "Seven rounds that disagree do not show that; more rounds, or a quieter machine, may yet tell them apart.",
+                "Seven rounds that disagree do not show that. More rounds, or a quieter machine, may yet tell the two apart.",
             ),
         ),
     ),
@@ -549,20 +549,20 @@ QUIZ = (
         (
             Option(
                 "These steps cannot be faster there; other steps that need fewer operations or bytes can",
-                "The floor belongs to the steps: (EX)W has a lower one than E(XW), and without biases, with E shared by the heads, the same result.",
+                "A floor belongs to a sequence of steps. (EX)W has a lower floor than E(XW), although both give the same result if there are no biases and the heads share E.",
                 True,
             ),
             Option(
                 "Its algorithm cannot be improved",
-                "Stored n×n maps moved at full speed are at their floor too; tiles move none and have a lower one.",
+                "A layer that moves stored n×n maps at full speed is at its floor, too. One that works in tiles moves no maps, and has a lower floor.",
             ),
             Option(
                 "A layer with half the operations would take half the time",
-                "Only where operations bind it, and if it reaches 100 % too; bytes need not halve.",
+                "Only if operations, and not bytes, decide its time, and if the new layer reaches 100 % as well.",
             ),
             Option(
                 "It is faster than any layer that reaches 50 %",
-                "Not than one whose floor is less than half as high.",
+                "A layer at 50 % is the faster one if its floor is less than half as high.",
             ),
         ),
     ),
@@ -575,8 +575,8 @@ QUIZ = (
                 True,
             ),
             Option(
-                "that and the weights",
-                "They lay there before the call, so they are subtracted; count E and F, 2·n·k numbers, apart.",
+                "what the call allocated, and the weights",
+                "The weights were held before the call, so they have been subtracted. E and F, 2·n·k numbers, must be counted separately.",
             ),
             Option(
                 "all memory that the process takes on the GPU",
@@ -589,21 +589,21 @@ QUIZ = (
         ),
     ),
     Question(
-        "At n = 65,536 table 3 has Linformer 52 times smaller; FlashAttention's table has it twice as large. How?",
+        "At n = 65,536 and k = 256, table 3 of the paper says that Linformer needs 52 times less memory. The table of FlashAttention's authors says that it needs twice as much. How can both be right?",
         (
             Option(
                 "Table 3 compares with stored n×n maps; FlashAttention stores none",
-                "O(n) memory on both sides, and that Linformer stored its n×k maps. Time is another matter: n² against n·k.",
+                "In the table of FlashAttention's authors memory is O(n) on both sides, and the Linformer measured there stored its n×k maps. Time is another matter: n² against n·k.",
                 True,
             ),
             Option(
                 "Table 3 compares with FlashAttention too, on another machine",
-                "Table 3 is of 2020, FlashAttention of 2022.",
+                "Table 3 is from 2020, and FlashAttention from 2022.",
             ),
             Option("FlashAttention approximates", "It is exact: it computes every score, tile by tile."),
             Option(
                 "One of them measured wrongly",
-                "It saves against stored n×n maps; against none it saves only if its own maps are not stored either.",
+                "Both are right. Linformer saves memory against stored n×n maps. Against a kernel that stores none, it saves only if it stores none either.",
             ),
         ),
     ),
