@@ -92,6 +92,7 @@ def tables(
     rows: str,
     columns: str,
     what: str,
+    form: str = ".1f",
 ) -> Figure:
     """Tables side by side as heat maps with their numbers: title -> row -> column -> number.
 
@@ -110,7 +111,7 @@ def tables(
         if any(isinstance(cell, tuple) for cell in some):
             ranges[f"{what}: {title}"] = three[..., [0, 2]]
     queries, keys = ([f"{value:,}" for value in some] for some in (down, across))
-    return heatmaps(grids, queries, keys, ".1f", rows=rows, columns=columns, ranges=ranges)
+    return heatmaps(grids, queries, keys, form, rows=rows, columns=columns, ranges=ranges)
 
 
 def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4) -> Figure:

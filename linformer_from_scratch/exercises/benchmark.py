@@ -589,7 +589,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "At n = 65,536 and k = 256, table 3 of the paper says that Linformer needs 52 times less memory. The table of FlashAttention's authors says that it needs twice as much. How can both be right?",
+        "At n = 65,536 Linformer needs 52 times less memory by table 3, and twice as much by Dao et al. How?",
         (
             Option(
                 "Table 3 compares with stored n×n maps; FlashAttention stores none",
