@@ -56,6 +56,25 @@ def test_a_table_prints_the_range_of_a_number_below_it():
     assert number.get_position()[1] < below.get_position()[1]  # rows go down
 
 
+def test_a_table_may_have_more_decimals():
+    (axis,) = plots.tables({"a": {512: {128: 1.456}}}, "n", "k", "fast", form=".2f").axes
+    assert texts(axis) == ["1.46"]
+
+
+def test_intervals_have_a_row_each_with_its_colour_its_numbers_and_its_samples():
+    rows = {"ours": {"n = 1": (0.5, 0.75, 1.5), "n = 2": (1, 2, 3)}, "theirs": {"n = 1": (1, 1, 1)}}
+    figure = plots.intervals(
+        rows, "ratio", "Title", {"our": plots.KEY}, samples={"ours": [0.5, 1], "theirs": [1]}
+    )
+    (axis,) = figure.axes
+    assert texts(axis) == ["0.75", "2.00", "1.00"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["ours", "theirs"]
+    first, *_, level = axis.lines
+    assert list(first.get_xdata()) == [0.5, 1.5] and to_hex(first.get_color()) == plots.KEY.lower()
+    assert list(level.get_xdata()) == [1, 1]
+    assert figure.alt == "Title. Dots with their intervals, ratio, for ours; theirs: n = 1, n = 2."
+
+
 def test_bands_lie_around_their_curves():
     lines, bands = {"a": [2.0, 4.0], "b": [1.0, 1.0]}, {"a": ([1.5, 3.0], [3.0, 5.0])}
     (axis,) = plots.curves([1, 2], lines, "n", "ms", "t", bands=bands).axes
