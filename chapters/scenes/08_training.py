@@ -13,10 +13,10 @@ NAMES = {"full": "Transformer", "linformer": "Linformer", "none": "no attention"
 
 
 class Training(Story):
-    """Three encoders learn the same text; all beat counting, and attention wins the rest."""
+    """Three encoders learn the same text, and the gap between them opens late."""
 
     def construct(self) -> None:
-        """What counting reaches as grey lines; then the curves, all at the same pace."""
+        """First what counting reaches, as grey lines, and then the three curves at the same pace."""
         runs = {name: run_of(name) for name in COLOURS}
         steps = runs["full"]["steps"]
         baselines = runs["full"]["baselines"].items()
@@ -27,11 +27,9 @@ class Training(Story):
             words(f"{steps:,} updates", size=24).next_to(place(0.85, LOWEST), DOWN, buff=0.12),
             words("loss", size=24).next_to(place(0, HIGHEST), UP, buff=0.1),
         )
-        self.step("Held-out text, hidden tokens: what counting alone reaches.", FadeIn(frame, levels))
+        self.step("Dashed lines: what counting alone reaches on held-out text.", FadeIn(frame, levels))
         curves = [self.curve(run["curve"], COLOURS[name]) for name, run in runs.items()]
-        self.step(
-            "Same seed, same batches: three encoders race.", *map(Create, curves), seconds=6.0, pause=0.5
-        )
+        self.step("Three encoders learn from the same batches.", *map(Create, curves), seconds=6.0, pause=0.5)
         losses = {name: run["curve"][-1][1] for name, run in runs.items()}
         highest_first = sorted(losses, key=losses.get, reverse=True)
         ends = VGroup(*(self.end(name, losses[name]) for name in highest_first))
@@ -39,7 +37,7 @@ class Training(Story):
         ends.arrange(DOWN, buff=0.2, aligned_edge=LEFT).next_to(middle, RIGHT, buff=0.6)
         for name, end in zip(highest_first, ends, strict=True):
             end.add(Line(place(1, losses[name]), end.get_left() + 0.1 * LEFT, color=COLOURS[name]))
-        closing = "What lies between green and blue is what attention brings."
+        closing = "The gap between green and blue is what attention brings."
         self.step(closing, FadeIn(ends), pause=2.5)
 
     def level(self, name: str, loss: float) -> VGroup:

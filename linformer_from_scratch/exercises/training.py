@@ -46,29 +46,29 @@ def draw_rows(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def always_masked(ids, chosen, fate, random):
-    """You put MASK in every chosen place; the model would then never learn that a token it sees may be wrong: MASK only where fate < 0.8."""
+    """You put MASK in every chosen place. Then the model would never learn that a token which it sees may be wrong. MASK belongs only where fate < 0.8."""
     return torch.where(chosen, MASK, ids), torch.where(chosen, ids, IGNORE)
 
 
 def never_kept(ids, chosen, fate, random):
-    """Your chosen tokens are MASK or random; one in ten stays as it is (fate ≥ 0.9)."""
+    """Your chosen tokens are all MASK or random, but one in ten stays as it is (fate ≥ 0.9)."""
     replaced = torch.where(fate < 0.8, MASK, random)
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
 def shares_swapped(ids, chosen, fate, random):
-    """You keep where 0.8 ≤ fate < 0.9 and put a random token where fate ≥ 0.9; it is the other way round here."""
+    """You keep the token where 0.8 ≤ fate < 0.9 and put a random one where fate ≥ 0.9. It should be the other way round."""
     replaced = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, ids, random))
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
 def everything_replaced(ids, chosen, fate, random):
-    """You replace tokens that are not chosen, too; those must reach the model unchanged."""
+    """You also replace tokens that are not chosen. Those must reach the model unchanged."""
     return hide(ids, torch.ones_like(chosen), fate, random)[0], torch.where(chosen, ids, IGNORE)
 
 
 def targets_everywhere(ids, chosen, fate, random):
-    """Your targets are the tokens everywhere; where nothing is to be guessed the target is IGNORE, or copying would count."""
+    """Your targets are the tokens everywhere. Where nothing is to be guessed the target is IGNORE; otherwise the model would be rewarded for copying."""
     return hide(ids, chosen, fate, random)[0], ids.clone()
 
 
@@ -79,7 +79,7 @@ def targets_only_where_changed(ids, chosen, fate, random):
 
 
 def targets_after_hiding(ids, chosen, fate, random):
-    """Your targets are what stands there after hiding; they should be the original tokens."""
+    """Your targets are the tokens after hiding. They should be the original tokens."""
     inputs, _ = hide(ids, chosen, fate, random)
     return inputs, torch.where(chosen, inputs, IGNORE)
 
@@ -91,7 +91,7 @@ def at_both_bounds(ids, chosen, fate, random):
 
 
 def at_the_lower_bound(ids, chosen, fate, random):
-    """A fate of exactly 0.8 is not below 0.8, so no MASK stands there: write < and not <=."""
+    """A fate of exactly 0.8 is not below 0.8, so there is no MASK in that place: write < and not <=."""
     replaced = torch.where(fate <= 0.8, MASK, torch.where(fate < 0.9, random, ids))
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
@@ -103,7 +103,7 @@ def at_the_upper_bound(ids, chosen, fate, random):
 
 
 def masks_overwritten(ids, chosen, fate, random):
-    """Your random tokens overwrite the masks: what is below 0.8 is below 0.9 as well, so ask for 0.8 <= fate, too."""
+    """Your random tokens overwrite the masks. A fate below 0.8 is also below 0.9, so ask for 0.8 <= fate as well."""
     replaced = torch.where(fate < 0.9, random, ids)
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
@@ -168,21 +168,21 @@ def over_tokens(norm: nn.LayerNorm, x: Tensor) -> Tensor:
 
 @with_forward
 def post_norm(self, x, padding_mask=None):
-    """You normalise after adding, as the Transformer of 2017 did; pre-norm normalises what goes into a layer, and leaves the sum alone."""
+    """You normalise after adding, as the Transformer of 2017 did. A pre-norm block normalises what goes into a layer, and leaves the sum alone."""
     x = self.attention_norm(x + self.attention(x, padding_mask))
     return self.feed_forward_norm(x + self.feed_forward(x))
 
 
 @with_forward
 def without_norms(self, x, padding_mask=None):
-    """There is no norm: attention reads attention_norm(x), the feed-forward layer feed_forward_norm(x)."""
+    """There is no norm. Attention should read attention_norm(x), and the feed-forward layer feed_forward_norm(x)."""
     x = x + self.attention(x, padding_mask)
     return x + self.feed_forward(x)
 
 
 @with_forward
 def without_residuals(self, x, padding_mask=None):
-    """You replace x by what a layer gives; add it to x."""
+    """You replace x by the output of a layer. Add that output to x."""
     return self.feed_forward(self.feed_forward_norm(self.attention(self.attention_norm(x), padding_mask)))
 
 
@@ -212,21 +212,21 @@ def second_residual_normed(self, x, padding_mask=None):
 
 @with_forward
 def side_by_side(self, x, padding_mask=None):
-    """Your feed-forward layer reads the old x; it works on what attention has already added to."""
+    """Your feed-forward layer reads the old x. It should read the x to which attention has already added something."""
     found = self.attention(self.attention_norm(x), padding_mask)
     return x + found + self.feed_forward(self.feed_forward_norm(x))
 
 
 @with_forward
 def normed_once(self, x, padding_mask=None):
-    """Your feed-forward layer reads x without a norm; there is a norm before each of the two."""
+    """Your feed-forward layer reads x without a norm. There is a norm before each of the two layers."""
     x = x + self.attention(self.attention_norm(x), padding_mask)
     return x + self.feed_forward(x)
 
 
 @with_forward
 def one_norm_twice(self, x, padding_mask=None):
-    """You use attention_norm twice; each of the two norms learns weights of its own, so feed_forward_norm stands before the second layer."""
+    """You use attention_norm twice. Each of the two norms learns weights of its own, so put feed_forward_norm before the second layer."""
     x = x + self.attention(self.attention_norm(x), padding_mask)
     return x + self.feed_forward(self.attention_norm(x))
 
@@ -240,7 +240,7 @@ def norms_swapped(self, x, padding_mask=None):
 
 @with_forward
 def feed_forward_first(self, x, padding_mask=None):
-    """Your feed-forward layer comes first; attention mixes the tokens first, then each is worked on alone."""
+    """Your feed-forward layer comes first. Attention mixes the tokens first, and then the feed-forward layer works on each of them alone."""
     x = x + self.feed_forward(self.feed_forward_norm(x))
     return x + self.attention(self.attention_norm(x), padding_mask)
 
@@ -253,7 +253,7 @@ def mask_not_passed_on(self, x, padding_mask=None):
 
 @with_forward
 def second_sum_missing(self, x, padding_mask=None):
-    """You return what the feed-forward layer makes of x; it is added to x, as attention's output was."""
+    """You return the output of the feed-forward layer. Add it to x, as you did with the output of attention."""
     x = x + self.attention(self.attention_norm(x), padding_mask)
     return self.feed_forward(self.feed_forward_norm(x))
 
@@ -287,61 +287,61 @@ def draw_schedule(seed: int) -> tuple[int, int, float, int]:
 
 
 def without_warmup(step, steps, highest, warmup):
-    """The warm-up is missing: over the first `warmup` steps the rate rises in a straight line."""
+    """The rise is missing: during the first `warmup` steps the rate rises in equal steps."""
     return highest * (1 + math.cos(math.pi * step / steps)) / 2
 
 
 def cosine_from_the_start(step, steps, highest, warmup):
-    """Your cosine begins at step 0; it begins where the warm-up ends, so count (step - warmup) of (steps - warmup)."""
+    """Your cosine begins at step 0. It should begin where the rise ends, so count (step - warmup) of (steps - warmup)."""
     if step < warmup:
         return highest * (step + 1) / warmup
     return highest * (1 + math.cos(math.pi * step / steps)) / 2
 
 
 def zero_first_step(step, steps, highest, warmup):
-    """Your first update has rate 0 and is wasted: update 0 has highest · 1 / warmup, update warmup - 1 has the highest."""
+    """Your first update has the rate 0 and is wasted. Update 0 has the rate highest / warmup, and update warmup - 1 the highest."""
     if step < warmup:
         return highest * step / warmup
     return rate_at(step, steps, highest, warmup)
 
 
 def linear_fall(step, steps, highest, warmup):
-    """You fall in a straight line; half a cosine starts and ends flat."""
+    """Your rate falls in a straight line. Half a cosine starts and ends flat."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return highest * (steps - step) / (steps - warmup)
 
 
 def whole_cosine(step, steps, highest, warmup):
-    """cos goes down to -1, and your rate below 0: take (1 + cos) / 2."""
+    """cos goes down to -1, so your rate falls below 0. Take (1 + cos) / 2."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return highest * math.cos(math.pi * (step - warmup) / (steps - warmup))
 
 
 def full_turn(step, steps, highest, warmup):
-    """You run through a whole turn, 2π, and the rate is high again at the end; half a turn, π, ends at 0."""
+    """You run through a whole turn, 2π, so the rate is high again at the end. Half a turn, π, ends at 0."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return highest * (1 + math.cos(2 * math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
 def warmup_one_too_long(step, steps, highest, warmup):
-    """Your warm-up is an update too long: update warmup - 1 is its last, update `warmup` is the cosine's first, so < and not <=."""
+    """Your rise is one update too long. Update warmup - 1 is its last and update `warmup` is the first of the cosine, so write < and not <=."""
     if step <= warmup:
         return highest * (step + 1) / (warmup or 1)
     return rate_at(step, steps, highest, warmup)
 
 
 def cosine_one_ahead(step, steps, highest, warmup):
-    """Your cosine is one update ahead: at update `warmup` it still has the highest, so count (step - warmup), without + 1."""
+    """Your cosine is one update ahead. At update `warmup` the rate is still the highest, so count (step - warmup), without + 1."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return rate_at(step + 1, steps, highest, warmup)
 
 
 def zero_at_the_last(step, steps, highest, warmup):
-    """Your last update has rate 0 and is wasted: the cosine arrives at 0 at `steps`, when all updates are made."""
+    """Your last update has the rate 0 and is wasted. The cosine would reach 0 at `steps`, when all updates have been made."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return rate_at(step, steps - 1, highest, warmup)
@@ -384,13 +384,13 @@ def visits_of(seed: int) -> Sequence[tuple[int, int]]:
 
 
 def last_per_step(log):
-    """You take the last line of each step, wherever it stands; a resume from an earlier checkpoint also takes back later steps it has not reached again."""
+    """You take the last line of each step, wherever it is. But a restart from an earlier checkpoint also throws away later steps that the run has not reached again."""
     found = {int(step): loss for step, loss in log}
     return torch.stack([found[step] for step in sorted(found)])
 
 
 def first_per_step(log):
-    """You keep the first line of each step; what came after the checkpoint was lost with the kill, and the line written after the resume counts."""
+    """You keep the first line of each step. What came after the checkpoint was lost when the run was killed, so the line written after the restart counts."""
     found: dict[int, Tensor] = {}
     for step, loss in log:
         found.setdefault(int(step), loss)
@@ -398,12 +398,12 @@ def first_per_step(log):
 
 
 def all_lines(log):
-    """You return all lines; a step that was computed twice stands there twice."""
+    """You return all lines, so a step that was computed twice is there twice."""
     return log[:, 1].clone()
 
 
 def mean_per_step(log):
-    """You average the lines of a step; only one of them belongs to the weights that went on."""
+    """You average the lines of a step. Only one of them belongs to the weights that the run went on with."""
     found: dict[int, list[Tensor]] = {}
     for step, loss in log:
         found.setdefault(int(step), []).append(loss)
@@ -411,24 +411,24 @@ def mean_per_step(log):
 
 
 def last_visit_only(log):
-    """You keep what came after the last resume and lose the steps before its checkpoint."""
+    """You keep only what came after the last restart, and lose the steps before its checkpoint."""
     restarts = [i for i in range(1, len(log)) if log[i, 0] <= log[i - 1, 0]]
     return log[max(restarts, default=0) :, 1].clone()
 
 
 def steps_not_losses(log):
-    """You return the steps; asked are their losses, in the second column."""
+    """You return the steps. Return their losses, which are in the second column."""
     return torch.arange(1, len(curve_of(log)) + 1, dtype=torch.float32)
 
 
 def lines_not_repeated(log):
-    """You keep every line whose step does not come again; where a run goes back and is then killed earlier, later steps are void, though they never come again."""
+    """You keep every line whose step does not come again. But if a run goes back and is then killed earlier than before, later steps are void although they never come again."""
     steps = log[:, 0].tolist()
     return torch.stack([log[i, 1] for i, step in enumerate(steps) if step not in steps[i + 1 :]])
 
 
 def old_line_kept(log):
-    """Your cut is one step too late: when step s comes again, its own old line is void as well."""
+    """You cut one step too late: when step s comes again, its own old line is void as well."""
     curve: list[Tensor] = []
     for step, loss in log:
         curve[int(step) :] = [loss]
@@ -459,24 +459,24 @@ def draw_curve(seed: int) -> tuple[Tensor, float]:
 
 
 def at_the_next_point(curve, loss):
-    """You return the first point that is low enough; the curve crossed the loss before it: go back along the straight line."""
+    """You return the first point that is low enough. The curve crossed the loss before that point, so go back along the straight line."""
     below = [updates for updates, found in curve.tolist() if found <= loss]
     return below[0] if below else -1.0
 
 
 def at_the_last_point_above(curve, loss):
-    """You return the point before the crossing; walk on along the straight line to the loss."""
+    """You return the point before the crossing. Go on along the straight line until the loss is reached."""
     reached = updates_until(curve, loss)
     return reached if reached <= curve[0, 0] else max(u for u, _ in curve.tolist() if u <= reached)
 
 
 def at_the_lowest_point(curve, loss):
-    """You return where the curve is lowest; asked is where it first comes down to the loss."""
+    """You return where the curve is lowest. Return where it first comes down to the loss."""
     return curve[curve[:, 1].argmin(), 0].item()
 
 
 def the_last_crossing(curve, loss):
-    """The curve rises again and comes down twice; the first time counts."""
+    """The curve rises again and comes down a second time. The first time counts."""
     points = curve.tolist()
     above = [i for i, (_, found) in enumerate(points) if found > loss]
     if not above or above[-1] == len(points) - 1:
@@ -485,13 +485,13 @@ def the_last_crossing(curve, loss):
 
 
 def place_not_updates(curve, loss):
-    """You return the place in the list; the first column says after how many updates the point was measured."""
+    """You return the place in the list. The first column says after how many updates the point was measured."""
     below = [float(i) for i, (_, found) in enumerate(curve.tolist()) if found <= loss]
     return below[0] if below else -1.0
 
 
 def never_unless_reached_late(curve, loss):
-    """Your curve never reaches the loss, yet you return its last point; return -1.0 there."""
+    """The curve never reaches the loss, but you return its last point. Return -1.0 in this case."""
     reached = updates_until(curve, loss)
     return curve[-1, 0].item() if reached < 0 else reached
 
@@ -515,17 +515,17 @@ def only_below(curve, loss):
 
 
 def later_only_below(curve, loss):
-    """A later point, too, has come down to the loss if it has exactly this loss: ask for <= and not <."""
+    """A later point that has exactly this loss has come down to it as well: ask for <= and not <."""
     return crossing(curve, lambda found: found <= loss, lambda found: found < loss, loss)
 
 
 def first_point_forgotten(curve, loss):
-    """If the first point is at the loss already, or below it, return its updates: look at it by itself, with <=."""
+    """If the first point is already at the loss or below it, return its updates. Look at this point by itself, with <=."""
     return crossing(curve, lambda found: False, lambda found: found <= loss, loss)
 
 
 def from_the_other_end(curve, loss):
-    """You walk the share from the wrong end: of the way from the earlier point to the later one (l0 - loss) / (l0 - l1) is gone."""
+    """You measure from the wrong end. Of the way from the earlier point to the later one, the share (l0 - loss) / (l0 - l1) lies before the crossing."""
     points = curve.tolist()
     for (u0, l0), (u1, l1) in zip([points[0], *points], points, strict=False):
         if l1 <= loss:
@@ -536,7 +536,7 @@ def from_the_other_end(curve, loss):
 EXERCISES = (
     Exercise(
         id="8.1",
-        question="Hide tokens: return inputs and targets, given which tokens are chosen, and their fate in 0 … 1.",
+        question="Hide tokens: return inputs and targets, given which tokens are chosen and the fate of each, from 0 to 1.",
         difficulty=1,
         minutes=6,
         trains="the masking rule of BERT, 80/10/10",
@@ -557,14 +557,14 @@ EXERCISES = (
             targets_first,
         ),
         hints=(
-            "Three things may stand in a chosen place: MASK, the random token, the token itself. Targets never change with it.",
+            "A chosen place holds one of three things: MASK, the random token or the token itself. The targets do not depend on which.",
             "All four are (batch, n). torch.where(condition, a, b) picks entry by entry, and a or b may be a number.",
             "replaced = torch.where(fate < 0.8, MASK, torch.where(…, random, ids)); then torch.where(chosen, …, ids) and torch.where(chosen, ids, …)",
         ),
     ),
     Exercise(
         id="8.2",
-        question="Write forward of a pre-norm block: two norms, an attention layer and a feed-forward layer are given.",
+        question="Write forward of a pre-norm block. The two norms, the attention layer and the feed-forward layer are given.",
         difficulty=2,
         minutes=8,
         trains="where the norms and the sums stand in a block",
@@ -590,17 +590,17 @@ EXERCISES = (
             normed_over_tokens,
         ),
         hints=(
-            "Two lines, each of the form x = x + a layer of a norm of x. Who needs to know which tokens are padding?",
+            "Two lines do, and each has the form x = x + layer(norm(x)). Which layer needs to know which tokens are padding?",
             "Norms and layers keep the shape, (batch, n, d_model); only attention takes padding_mask, after x.",
             "x = x + self.attention(self.attention_norm(x), padding_mask); return x + self.feed_forward(…)",
         ),
     ),
     Exercise(
         id="8.3",
-        question="The learning rate of update `step`, counted from 0: warm-up to `highest`, then half a cosine to 0.",
+        question="Return the learning rate of update `step`, counted from 0: it rises to `highest`, and then falls along half a cosine.",
         difficulty=1,
         minutes=6,
-        trains="warm-up and cosine decay",
+        trains="a rate that rises first and then falls along a cosine",
         reference=rate_at,
         draw=draw_schedule,
         mistakes=(
@@ -615,17 +615,17 @@ EXERCISES = (
             zero_at_the_last,
         ),
         hints=(
-            "Two cases: before the end of the warm-up, and after it.",
-            "The last update of the warm-up, step warmup - 1, has the full rate; at step = steps the cosine would arrive at 0.",
+            "There are two cases: before the end of the rise, and after it.",
+            "The last update of the rise, step warmup - 1, has the full rate. At step = steps the cosine would reach 0.",
             "done = (step - warmup) / (steps - warmup); return highest * (1 + math.cos(…)) / 2",
         ),
     ),
     Exercise(
         id="8.4",
-        question="From a log (lines, 2) of step and loss, with kills and resumes, return the losses of the one true curve.",
+        question="From the log (lines, 2) of a run that was killed and restarted, return the losses of the updates that led to its weights.",
         difficulty=3,
         minutes=8,
-        trains="what a resume takes back",
+        trains="which updates a restart throws away",
         reference=curve_of,
         draw=draw_log,
         mistakes=(
@@ -640,13 +640,13 @@ EXERCISES = (
         ),
         hints=(
             "Read the lines from the top, as they were written. What does it mean when the step goes back?",
-            "When step s comes again, all that you have kept from step s on is void. The result is (steps,).",
+            "When step s comes again, everything that you have kept from step s on is void. The result has the shape (steps,).",
             "for step, loss in log: curve[int(step) - 1 :] = [loss], with a list; then torch.stack(…)",
         ),
     ),
     Exercise(
         id="8.5",
-        question="After how many updates does a curve (points, 2) of updates and loss first come down to a loss? -1.0 if never.",
+        question="After how many updates does a curve (points, 2) of updates and losses first come down to a loss? Return -1.0 if never.",
         difficulty=2,
         minutes=7,
         trains="comparing runs by what they cost",
@@ -666,7 +666,7 @@ EXERCISES = (
         ),
         hints=(
             "Find the first point at or below the loss; the crossing lies on the straight line from the point before it.",
-            "Of the way from (u0, l0) to (u1, l1), the share (l0 - loss) / (l0 - l1) is gone when the loss is reached.",
+            "When the loss is reached, the share (l0 - loss) / (l0 - l1) of the way from (u0, l0) to (u1, l1) has been covered.",
             "return u0 + (l0 - loss) / (l0 - l1) * (…); if the very first point is low enough, its updates",
         ),
     ),
@@ -678,20 +678,24 @@ QUIZ = (
         "A masked model has a loss of 5.9 nats after an hour, and the unigram baseline has 5.9. What has it learned?",
         (
             Option(
-                "no more, by its loss, than how often tokens occur", "That is what a unigram knows.", True
+                "judged by its loss, no more than how often each token occurs",
+                "That is all that a unigram knows.",
+                True,
             ),
-            Option("a third of the language", "Loss is not a share; compare it with what counting reaches."),
+            Option(
+                "a third of the language", "A loss is not a share. Compare it with what counting reaches."
+            ),
             Option("nothing at all", "A uniform guess over 1,000 tokens would cost ln 1,000 = 6.9 nats."),
-            Option("to copy its input", "At most one chosen token in ten is still there to be copied."),
+            Option("to copy its input", "Only one chosen token in ten is still there to be copied."),
         ),
     ),
     Question(
         "Of 100 tokens chosen for guessing, how many reach the model as MASK, on average?",
         (
-            Option("80", "10 become a random token, 10 stay.", True),
+            Option("80", "10 become a random token, and 10 stay as they are.", True),
             Option("100", "Then the model would trust every token it can see."),
-            Option("15", "15 % is the share that is chosen; of these 80 % become MASK."),
-            Option("12", "0.15 · 80 of every 100 tokens, not of every 100 chosen ones."),
+            Option("15", "15 % of all tokens are chosen; of these, 80 % become MASK."),
+            Option("12", "12 is right for every 100 tokens of the text, but not for every 100 chosen ones."),
         ),
     ),
     Question(
@@ -699,46 +703,55 @@ QUIZ = (
         (
             Option(
                 "also compare them after the same time, and say which of the two you mean",
-                "Both questions are fair, and they can have different answers.",
+                "Both comparisons are fair, and they can have different answers.",
                 True,
             ),
             Option(
-                "the comparison is fair as it is", "By time the second could have made twice the updates."
+                "the comparison is fair as it is",
+                "In the same time the second model could have made twice as many updates.",
             ),
             Option("halve the second one's loss", "Loss does not scale with time."),
-            Option("only the final loss counts", "Final after what: updates, tokens, or seconds?"),
+            Option(
+                "only the final loss counts",
+                "What does final mean here: after so many updates, tokens, or seconds?",
+            ),
         ),
     ),
     Question(
-        "A fine-tuned model is .01 more accurate than another, measured once on 665 passages. Is it better?",
+        "A fine-tuned model gets a share of 0.01 more passages right than another, measured once on 665 passages. Is it better?",
         (
             Option(
-                "That cannot be said: another seed, or other passages, can turn it round",
-                "One seed says nothing about the spread over seeds, and .01 of 665 is about seven passages.",
+                "We cannot say, because another seed or other passages may reverse the order",
+                "One seed says nothing about the spread over seeds, and 0.01 of 665 is about seven passages.",
                 True,
             ),
-            Option("yes, by 1 %", "Without a spread, a difference says nothing."),
+            Option("yes, by 1 %", "A difference says nothing without a spread to compare it with."),
             Option(
                 "yes, since both saw the same passages",
-                "The same passages, but one draw of the head and the order.",
+                "They saw the same passages, but one draw of the new layer and of the order.",
             ),
-            Option("no, it is worse", "Nothing says so either."),
+            Option("no, it is worse", "Nothing shows that either."),
         ),
     ),
     Question(
-        "A run is killed at step 730; checkpoints were written every 100 steps. What must a checkpoint hold for the same curve?",
+        "A run is killed at step 730, and checkpoints were written every 100 steps. What must a checkpoint hold so that the run continues along the same curve?",
         (
             Option(
-                "weights, AdamW's averages, the step, and where the random numbers stand",
-                "With these, and batches that follow from seed and step, every later loss is the same.",
+                "the weights, AdamW's averages, the step, and the state of the random numbers",
+                "With these, and batches that depend only on seed and step, every later loss is the same.",
                 True,
             ),
             Option(
-                "the weights", "AdamW would begin again with empty averages, the schedule with its warm-up."
+                "the weights",
+                "Then AdamW would begin again with empty averages, and the learning rate at its start.",
             ),
-            Option("the weights and the loss", "The loss follows from the rest."),
             Option(
-                "the whole process, as a pickle", "Reading a pickle runs code; tensors and JSON are enough."
+                "the weights and the loss",
+                "The loss follows from the weights and the batch, so it need not be stored.",
+            ),
+            Option(
+                "the whole process, as a pickle",
+                "Reading a pickle can run any code. Tensors and JSON are enough.",
             ),
         ),
     ),

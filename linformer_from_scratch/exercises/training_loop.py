@@ -267,12 +267,12 @@ def gradients_add_up(*given):
 
 
 def never_moves(*given):
-    """Your weights never move: when optimizer.step() is called, the gradients must be there. Clear them, backward, clip, step, in this order."""
+    """Your weights never move, because there are no gradients when optimizer.step() is called. Clear them, then backward, clip and step, in this order."""
     return Loop(*given).run("train clear forward note update backward clip set_rate validate")
 
 
 def late_gradients(*given):
-    """Your update uses the gradients of the batch before: backward() comes first, then optimizer.step()."""
+    """Your update uses the gradients of the batch before. backward() comes first, and then optimizer.step()."""
     return Loop(*given).run("train forward note set_rate update clear backward clip validate")
 
 
@@ -282,12 +282,12 @@ def not_clipped(*given):
 
 
 def clipped_each(*given):
-    """You clip every weight matrix by itself; the norm is that of all gradients together."""
+    """You clip the gradient of every weight matrix by itself. The norm is that of all gradients together."""
     return Loop(*given).run("train clear forward note backward clip_each set_rate update validate")
 
 
 def clipped_numbers(*given):
-    """You clip every number to -1 … 1; asked is that the norm of all gradients together is at most 1: clip_grad_norm_."""
+    """You clip every number to between -1 and 1. The norm of all gradients together should be at most 1: use clip_grad_norm_."""
     return Loop(*given).run("train clear forward note backward clip_numbers set_rate update validate")
 
 
@@ -297,7 +297,7 @@ def clipped_elsewhere(*given):
 
 
 def always_norm_one(*given):
-    """You bring every gradient to a norm of 1; clipping leaves those that are shorter as they are."""
+    """You bring all gradients to a norm of 1. Clipping leaves gradients that are shorter as they are."""
     return Loop(*given).run("train clear forward note backward to_norm_one set_rate update validate")
 
 
@@ -307,7 +307,7 @@ def rate_constant(*given):
 
 
 def rate_times_its_own(*given):
-    """Your rate is a thousandth of rate(step): LambdaLR multiplies the optimizer's own, 0.001; set group["lr"] = rate(step) instead."""
+    """Your rate is a thousandth of rate(step), because LambdaLR multiplies the optimizer's own rate, 0.001. Set group["lr"] = rate(step) instead."""
     return Loop(*given).run("train clear forward note backward clip set_thousandth update validate")
 
 
@@ -322,7 +322,7 @@ def rate_one_behind(*given):
 
 
 def rate_set_after(*given):
-    """You set the rate after optimizer.step(), so it is the next update's; set it before."""
+    """You set the rate after optimizer.step(), so it serves the next update. Set it before."""
     return Loop(*given).run("train clear forward note backward clip update set_rate validate")
 
 
@@ -332,12 +332,12 @@ def first_batch_always(*given):
 
 
 def noted_after_the_update(*given):
-    """You note the loss after the update; a step's loss is the one its gradients come from, before the weights move."""
+    """You note the loss after the update. The loss of a step is the one that its gradients come from, before the weights move."""
     return Loop(*given).run("train clear forward backward clip set_rate update forward note validate")
 
 
 def optimizer_anew(*given):
-    """You make a new optimizer for every update, and it forgets its averages; make one, before the loop."""
+    """You make a new optimizer for every update, which forgets its averages. Make one before the loop."""
     return Loop(*given).run("begin train clear forward note backward clip set_rate update validate")
 
 
@@ -347,12 +347,12 @@ def adam(*given):
 
 
 def plain_descent(*given):
-    """That is plain gradient descent (SGD); asked for is torch.optim.AdamW(model.parameters())."""
+    """That is plain gradient descent (SGD). Use torch.optim.AdamW(model.parameters())."""
     return Loop(*given).run("begin_with_sgd train clear forward note backward clip set_rate update validate")
 
 
 def validated_in_training_mode(*given):
-    """You validate in training mode, where dropout is at work: model.eval() before it."""
+    """You validate in training mode, in which dropout is active. Call model.eval() before."""
     return Loop(*given).run("train clear forward note backward clip set_rate update validate_as_training")
 
 
@@ -367,7 +367,7 @@ def never_in_training_mode(*given):
 
 
 def validated_with_gradients(*given):
-    """Your validation keeps what a backward pass would need, or even makes one: put it under with torch.no_grad()."""
+    """Your validation keeps what a backward pass would need, or even makes one. Put it under with torch.no_grad()."""
     return Loop(*given).run("train clear forward note backward clip set_rate update validate_with_gradients")
 
 
@@ -387,7 +387,7 @@ def validated_at_the_end_too(*given):
 
 
 def validated_every_time(*given):
-    """You validate after every update; that is dear, do it after every `evaluate_every` of them."""
+    """You validate after every update, which takes too long. Do it after every `evaluate_every` of them."""
     return Loop(*given).run("train clear forward note backward clip set_rate update validate_every_time")
 
 
@@ -402,13 +402,13 @@ def validation_summed(*given):
 
 
 def validation_weighted(*given):
-    """You weight the validation batches by their sizes; asked is the plain mean of their losses."""
+    """You weight the validation batches by their sizes. Take the plain mean of their losses."""
     return Loop(*given).run("train clear forward note backward clip set_rate update validate_by_size")
 
 
 TRAINING_LOOP = Exercise(
     id="8.6",
-    question="Write the training loop: loss, backward, clip, rate, step, and validation; return both lists of losses.",
+    question="Write the training loop with loss, backward, clipping, rate, step and validation, and return both lists of losses.",
     difficulty=3,
     minutes=15,
     trains="the order of an update, and what validation must not touch",
@@ -448,7 +448,7 @@ TRAINING_LOOP = Exercise(
         validation_weighted,
     ),
     hints=(
-        "An update has an order: clear the old gradients, loss, backward, clip, set the rate, step. When must the model be in which mode?",
+        "An update has an order: clear the old gradients, compute the loss, call backward, clip, set the rate, and step. When must the model be in which mode?",
         "loss(model, *batches(step)) has no axes; .item() makes a number of it. A validation loss is the mean over all validation batches.",
         'for group in optimizer.param_groups: group["lr"] = rate(step); if (step + 1) % evaluate_every == 0: model.eval(), with torch.no_grad(): …',
     ),
