@@ -654,7 +654,7 @@ QUIZ = (
         "Without the division by √d, at d = 256 and standard normal q and k, …",
         (
             Option(
-                "the softmax is nearly one-hot: most rows hardly answer a change, and a few answer violently",
+                "the softmax is nearly one-hot: most rows of weights hardly change when a score changes, and a few change violently",
                 "The scores' standard deviation is 16, and one key takes almost everything.",
                 True,
             ),
@@ -701,7 +701,7 @@ QUIZ = (
                 "Centring would be the mean, and that can overflow.",
             ),
             Option(
-                "any constant does, the maximum is a habit",
+                "any constant would serve as well; the maximum is only a habit",
                 "Any constant is right on paper; the maximum alone keeps exp ≤ 1.",
             ),
         ),
