@@ -28,17 +28,17 @@ def draw_pool(seed: int) -> tuple:
 
 
 def every_kth_token(x, proj_dim):
-    """Your slot i averages every proj_dim-th token, all over the text; a window is neighbours: (proj_dim, -1), in this order."""
+    """Your slot i averages every proj_dim-th token of the text; a window holds neighbours: unflatten to (proj_dim, -1), in this order."""
     return x.unflatten(1, (-1, proj_dim)).mean(dim=1)
 
 
 def picked_not_averaged(x, proj_dim):
-    """You pick the first token of each window; average all of them."""
+    """You pick the first token of each window; average all its tokens."""
     return x.unflatten(1, (proj_dim, -1))[:, :, 0]
 
 
 def summed_windows(x, proj_dim):
-    """You sum the windows; a mean keeps the slots as large as tokens are, whatever the window."""
+    """You sum each window; a mean keeps the slots as large as the tokens, however wide the window is."""
     return x.unflatten(1, (proj_dim, -1)).sum(dim=2)
 
 
@@ -77,7 +77,7 @@ def matrix_of_sums(n, proj_dim):
 
 
 def matrix_over_slots(n, proj_dim):
-    """A window has n / proj_dim tokens, and that is what a mean divides by; you divide by proj_dim, the number of windows."""
+    """You divide by proj_dim, the number of windows; a mean divides by the number of tokens in a window, n / proj_dim."""
     return torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1) / proj_dim
 
 
@@ -194,12 +194,12 @@ def count_both_ways(attempt, layers, heads, seq_len, proj_dim, per_head, per_rol
 
 
 def without_F(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """F is missing where it is not shared with E: two matrices, not one."""
+    """Where F is not shared with E, there are two matrices and not one; you left F out."""
     return projection_parameters(layers, heads, seq_len, proj_dim, per_head, False, per_layer)
 
 
 def both_roles_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """E and F count twice only where per_role is True; else they are one object."""
+    """You always count E and F as two; where per_role is False, they are one object."""
     return projection_parameters(layers, heads, seq_len, proj_dim, per_head, True, per_layer)
 
 
@@ -219,12 +219,12 @@ def layers_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_laye
 
 
 def one_layer(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """That is one layer's; where per_layer is True, every layer has its own."""
+    """That is the count of one layer; where per_layer is True, every layer has matrices of its own."""
     return projection_parameters(layers, heads, seq_len, proj_dim, per_head, per_role, False)
 
 
 def one_head(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """Where per_head is True, every head has its own: multiply by heads there."""
+    """Where per_head is True, every head has a matrix of its own: multiply by heads there."""
     return projection_parameters(layers, heads, seq_len, proj_dim, False, per_role, per_layer)
 
 
@@ -324,7 +324,7 @@ EXERCISES = (
         question="Pool x (batch, n, d) to (batch, proj_dim, d): slot i is the mean of window i; proj_dim divides n.",
         difficulty=1,
         minutes=5,
-        trains="a compression without parameters",
+        trains="compressing a sequence without parameters",
         reference=mean_pool,
         draw=draw_pool,
         gradients=("x",),
@@ -340,7 +340,7 @@ EXERCISES = (
         question="Write mean pooling as a matrix E, (proj_dim, n), so that E @ x pools; proj_dim divides n.",
         difficulty=2,
         minutes=6,
-        trains="pooling is a projection with fixed numbers",
+        trains="writing a compression as a matrix",
         reference=pooling_matrix,
         draw=draw_sizes,
         mistakes=(
@@ -362,7 +362,7 @@ EXERCISES = (
         question="Return E after one gradient step on the mean squared distance to full attention.",
         difficulty=3,
         minutes=10,
-        trains="learning E from an attention that is there",
+        trains="learning E from the output of full attention",
         reference=step_of_E,
         draw=draw_step,
         mistakes=(
@@ -382,10 +382,10 @@ EXERCISES = (
     ),
     Exercise(
         id="7.4",
-        question="Count the numbers in all E and F of a model; True says that heads, roles or layers do not share.",
+        question="Count the numbers in all E and F of a model; True says that each head, role or layer has its own.",
         difficulty=1,
         minutes=5,
-        trains="what sharing saves",
+        trains="counting what sharing saves",
         reference=projection_parameters,
         draw=draw_sharing,
         use=count_both_ways,
@@ -411,7 +411,7 @@ EXERCISES = (
         question="Share `budget` slots among layers so that Σσ² of all kept singular values is largest.",
         difficulty=2,
         minutes=8,
-        trains="why k may differ by layer",
+        trains="giving each layer a k of its own",
         reference=slots_per_layer,
         draw=draw_spectra,
         mistakes=(
@@ -441,21 +441,21 @@ QUIZ = (
             Option("learned, like any other weight", "Random matrices stand only in the proofs.", True),
             Option(
                 "fixed random matrices",
-                "The theorems use such; the experiments do not. In our draws they answered worse than zero.",
+                "The theorems use random matrices, the experiments do not. Ours were worse than answering zero.",
             ),
             Option(
                 "computed from the text",
-                "That is Nyström or landmarks (chapter 09); E is the same for every text.",
+                "Some relatives do that (chapter 09); Linformer's E is the same for every text.",
             ),
-            Option("singular vectors of P", "Those need the whole n × n map, which is what should be saved."),
+            Option("singular vectors of P", "Those need the whole n × n map, which we want to avoid."),
         ),
     ),
     Question(
-        "A layer has 12 heads, E is shared by the heads, F as well, and E is not F. How many matrices in 12 layers?",
+        "In each of 12 layers, the 12 heads share one E and one F, and E is not F. How many matrices are there?",
         (
-            Option("24", "Two a layer: headwise sharing.", True),
-            Option("288", "That is one for each head: nothing shared."),
-            Option("12", "That is key-value sharing, E = F."),
+            Option("24", "Each layer has two; this is headwise sharing.", True),
+            Option("288", "That is an E and an F for each head, with nothing shared."),
+            Option("12", "That is key-value sharing, where E is F."),
             Option("1", "That is layerwise sharing."),
         ),
     ),
@@ -472,10 +472,10 @@ QUIZ = (
         ),
     ),
     Question(
-        "Halving the error of theorem 1's random construction by more slots alone takes, by its 1/√k, …",
+        "The error of theorem 1's random construction falls like 1/√k. To halve it by more slots alone takes …",
         (
-            Option("four times as many slots", "Error falls like 1/√k.", True),
-            Option("twice as many", "That would be 1/k."),
+            Option("four times as many slots", "1/√(4k) is half of 1/√k.", True),
+            Option("twice as many", "That would be right for an error like 1/k."),
             Option("one more slot for each head", "Then the error would barely move."),
             Option("as many slots as tokens", "RᵀR of a random R is not the identity, not even for k = n."),
         ),
@@ -488,7 +488,7 @@ QUIZ = (
                 "2 · n · k = 67,108,864; 4 · d² = 4,194,304.",
                 True,
             ),
-            Option("few numbers, since k is small", "They grow with n: 2 · n · k."),
+            Option("few numbers, since k is small", "They grow with n: there are 2 · n · k."),
             Option("as many as the attention map", "The map n × n would be 17 billion."),
             Option("none, they are activations", "Learned E and F are parameters, kept and trained."),
         ),

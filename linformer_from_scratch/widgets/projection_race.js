@@ -43,7 +43,7 @@ export default widget(({ model, stage }) => {
         { name: "like 1/√k", y: last(root), colour: "var(--grey)", bold: false }], size);
       name(kinds.flatMap((kind) => dims.map((k, i) => ({
         x: x(k), y: y(medians[kind][i]),
-        say: `${names[kind]}, k = ${k}: off by ${percent(medians[kind][i])}`
+        say: `${names[kind]}, k = ${k}: off by ${looks[kind].dashed ? tenths(medians[kind][i]) : percent(medians[kind][i])}`
           + (low[kind] ? `, eight of ten draws ${percent(low[kind][i])} to ${percent(high[kind][i])}` : ""),
       }))));
     };
@@ -70,12 +70,16 @@ export default widget(({ model, stage }) => {
       const at = (kind) => percent(medians[kind][dims.length - 1]);
       return (
         `At k = ${dims[dims.length - 1]} of ${n} tokens: learned ${at("learned")}, mean pooling ${at("mean")}, ` +
-        `Gaussian ${at("gaussian")} (median of ${model.get("seeds")}), best rank k ${at("best")}; answering zero would be 100%. ` +
+        `every n/k-th ${at("strided")}, Gaussian ${at("gaussian")} (median of ${model.get("seeds")}); answering zero would be 100%. ` +
+        `The map of rank k that is best for P, not for the output, is off by ${tenths(medians.best[dims.length - 1])}. ` +
         `The theorem's error ${dims.length > 1 ? `is k to the power ${fixed(slope, 2)}` : "needs two k"}; 1/√k would be −0.50.`
       ).replace("power -", "power −");
     },
   };
 });
+
+/** A share with one decimal: the best map's error can be a third of a percent. */
+const tenths = (x) => `${fixed(100 * x, 1)}%`;
 
 /** The a of y ≈ c · xᵃ, by least squares on the logarithms. */
 function exponent(x, y) {

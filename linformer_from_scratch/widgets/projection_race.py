@@ -20,6 +20,7 @@ from linformer_from_scratch.widgets.projection_explorer import (
     LEARNED,
     MEAN,
     SHORT,
+    STRIDED,
     effective,
     output_error,
     real_map,
@@ -106,8 +107,9 @@ class ProjectionRace(LiveWidget):
         at = {kind: median[-1].item() for kind, median in self.medians.items()}
         return (
             f"At k = {self.dims[-1]} of {len(stored_tokens())} tokens: learned {at[LEARNED]:.0%}, "
-            f"mean pooling {at[MEAN]:.0%}, Gaussian {at[GAUSSIAN]:.0%} (median of {self.seeds}), "
-            f"best rank k {at[BEST]:.0%}; answering zero would be 100%. "
+            f"mean pooling {at[MEAN]:.0%}, every n/k-th {at[STRIDED]:.0%}, "
+            f"Gaussian {at[GAUSSIAN]:.0%} (median of {self.seeds}); answering zero would be 100%. "
+            f"The map of rank k that is best for P, not for the output, is off by {at[BEST]:.1%}. "
             f"The theorem's error {slope}; 1/√k would be −0.50."
         ).replace("power -", "power −")
 
