@@ -378,7 +378,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "A network with random weights has a cumulative spectrum above that of the trained one. What follows about training, apart from sharpness?",
+        "A network with random weights has a cumulative spectrum above that of the trained one. What does that tell us about training, once we set aside the effect of sharpness?",
         (
             Option(
                 "nothing yet: the untrained maps are nearly even, so the two differ in sharpness too",
@@ -407,7 +407,7 @@ QUIZ = (
                 "A shifted identity: all singular values are 1.",
                 True,
             ),
-            Option("every token reads all alike", "All rows are the same: rank 1."),
+            Option("every token reads all tokens equally", "All rows are the same: rank 1."),
             Option("every token reads the first one", "Each row is the same choice: rank 1 again."),
             Option("half of the tokens read the first, half the last", "Two different rows: rank 2."),
         ),
