@@ -1,7 +1,7 @@
 """Pictures of what follows from what: boxes with words, and arrows between them."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -71,7 +71,7 @@ def _draw_box(axis: Axes, box: Box) -> None:
         )
     )
     first, *others = box.text.split("\n")
-    place = {"xycoords": "data", "ha": "center", "textcoords": "offset points"}
+    place: dict[str, Any] = {"xycoords": "data", "ha": "center", "textcoords": "offset points"}
     top = 7.5 * len(others)
     axis.annotate(
         first, (box.column, box.row), (0, top), va="center", weight="bold", color=box.colour, **place

@@ -283,7 +283,7 @@ def learning_curves(
         return _finish(figure, f"{title}. {y_label} against updates: {drawn}.")
 
 
-def _look(name: str, names: Sequence[str]) -> dict[str, str]:
+def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
     """A model's curve has the model's colour in every picture; several of one model differ in their lines."""
     model = next((model for model in MODELS if name.startswith(model)), None)
     if model is None:
@@ -335,7 +335,7 @@ def bars(
         for i, (name, heights) in enumerate(groups.items()):
             left = np.arange(len(labels)) + (i - (len(groups) - 1) / 2) * width
             spread = spreads[name] if spreads else None
-            style = {"yerr": spread, "error_kw": {"ecolor": INK, "capsize": 4}}
+            style: dict[str, Any] = {"yerr": spread, "error_kw": {"ecolor": INK, "capsize": 4}}
             drawn = axis.bar(left, heights, width * 0.92, label=name, color=colours or LINES[i], **style)
             axis.bar_label(drawn, fmt="%.2f", fontsize=10)
         axis.margins(y=0.12)  # room for the number on the highest
@@ -387,10 +387,12 @@ def triangle(corners: Mapping[str, ArrayLike], sides: Sequence[str], title: str)
         for i, said in enumerate(sides):
             a, b = points[i], points[(i + 1) % 3]
             axis.plot(*zip(a, b, strict=True), color=LINES[i], linestyle="-", lw=2.5, zorder=1)
-            axis.annotate(said, (a + b) / 2, _outwards((a + b) / 2 - centre, 56, 30), color=LINES[i], **style)
+            axis.annotate(
+                said, tuple((a + b) / 2), _outwards((a + b) / 2 - centre, 56, 30), color=LINES[i], **style
+            )
         for name, point in zip(corners, points, strict=True):
             axis.plot(*point, "o", color=INK, ms=8)
-            axis.annotate(name, point, _outwards(point - centre, 66, 18), weight="bold", **style)
+            axis.annotate(name, tuple(point), _outwards(point - centre, 66, 18), weight="bold", **style)
         axis.set(title=title, aspect="equal")
         axis.margins(0.35)
         axis.axis("off")
