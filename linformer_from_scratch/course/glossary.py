@@ -14,7 +14,7 @@ from linformer_from_scratch.course.files import PACKAGE, atomic_write
 
 CHAPTERS = PACKAGE.parent / "chapters"
 PAGE = CHAPTERS / "glossary.md"
-SENTENCE_ENDS = re.compile(r"(?<=[.?!])\s+(?=[A-Z\"“$*(\[])")
+SENTENCE_ENDS = re.compile(r"(?:(?<=[.?!])|(?<=[.?!]\)))\s+(?=[A-Z\"“$*(\[])")
 
 
 class Entry(NamedTuple):
