@@ -484,8 +484,8 @@ def outlines(
             _draw_arrows(axis, vectors)
             _plane(axis, everything, name)
         figure.suptitle(title)
-        drawn = "; ".join(f"{name}, with {' and '.join(vectors)}" for name, (_, vectors) in shapes.items())
-        return _finish(figure, f"{title}. Outlines beside each other: {drawn}.")
+        arrows_drawn = ", ".join(arrow for _, vectors in shapes.values() for arrow in vectors)
+        return _finish(figure, f"{title}. Outlines of {', '.join(shapes)}, with arrows {arrows_drawn}.")
 
 
 def _draw_arrows(axis: Axes, vectors: Mapping[str, tuple[ArrayLike, str]]) -> None:

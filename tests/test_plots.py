@@ -228,3 +228,13 @@ def test_a_triangle_has_its_corners_and_the_words_on_its_sides():
     figure = plots.triangle(corners, ["three", "five", "four"], "t")
     assert texts(figure.axes[0]) == ["three", "five", "four", "a", "b", "c"]
     assert figure.alt == "t. Triangle of a, b, c; sides: three, five, four."
+
+
+def test_outlines_share_one_scale_and_have_their_arrows():
+    circle = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
+    shapes = {"small": (circle, {"v": ([1.0, 0.0], plots.QUERY)}), "large": (3 * np.array(circle), {})}
+    figure = plots.outlines(shapes, "Two")
+    assert len({axis.get_xlim() for axis in figure.axes} | {axis.get_ylim() for axis in figure.axes}) == 1
+    assert figure.axes[0].get_xlim()[1] > 3
+    assert [note.xy for note in figure.axes[0].texts if note.arrow_patch] == [(1.0, 0.0)]
+    assert figure.alt == "Two. Outlines of small, large, with arrows v."

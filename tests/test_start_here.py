@@ -39,3 +39,8 @@ def test_a_full_disk_is_said(capsys, monkeypatch):
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(start_here.shutil, "disk_usage", lambda path: usage(free=0.3e9))
     assert [line for line in lines(capsys) if line.startswith("low")]
+
+
+def test_memory_is_counted_in_gb():
+    assert 1 < start_here.memory_gb() < 10_000
+    assert start_here.memory_gb() == start_here.psutil.virtual_memory().total / 1e9
