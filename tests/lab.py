@@ -111,7 +111,11 @@ class Lab:
 
     def __exit__(self, *_):
         self._server.terminate()
-        self._server.wait(LIMIT_S)
+        try:
+            self._server.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:  # it waits for a kernel; what was tested has been seen
+            self._server.kill()
+            self._server.wait()
         self._log.close()
 
     def open(self, name, sources, slide_types=None):
