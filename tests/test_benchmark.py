@@ -178,11 +178,12 @@ def test_ceilings_count_two_operations_a_multiply_add_and_bytes_both_ways(monkey
     def some_seconds(calls, rounds, device):
         for call in calls.values():
             call()
-        return {name: [3.0, 1.0, 2.0] for name in calls}  # the best counts
+        return {name: [(3.0, 0.75), (1.0, 0.5), (2.0, 0.25)] for name in calls}  # the best counts
 
-    monkeypatch.setattr(ceilings, "samples", some_seconds)
+    monkeypatch.setattr(ceilings, "both_clocks", some_seconds)
     assert matmul_ceiling() == matmul_ceiling(torch.bfloat16) == 2 * ceilings.SIDE["cpu"] ** 3
     assert copy_ceiling() == 2 * 4 * ceilings.NUMBERS["cpu"]
+    assert matmul_ceiling(busy=True) == 4 * matmul_ceiling() and copy_ceiling(busy=True) == 4 * copy_ceiling()
 
 
 def test_ceilings_are_operations_and_bytes_over_seconds_on_the_wall():

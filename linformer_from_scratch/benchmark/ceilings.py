@@ -2,7 +2,7 @@
 
 import torch
 
-from linformer_from_scratch.benchmark.timing import both_clocks, samples
+from linformer_from_scratch.benchmark.timing import Calls, both_clocks
 
 SIDE, NUMBERS = {"cpu": 2048, "cuda": 8192}, {"cpu": 2**24, "cuda": 2**28}  # large enough for either
 
@@ -23,8 +23,7 @@ def matmul_ceiling(
     """
     side = side or SIDE[torch.device(device).type]
     a, b = torch.randn(2, side, side, device=device).to(dtype)
-    product = {"product": lambda: a @ b}
-    return 2 * side**3 / min(_seconds(product, rounds, device, busy))
+    return 2 * side**3 / min(_seconds({"product": lambda: a @ b}, rounds, device, busy))
 
 
 def copy_ceiling(
@@ -42,8 +41,7 @@ def copy_ceiling(
     return 2 * source.nbytes / min(_seconds({"copy": lambda: target.copy_(source)}, rounds, device, busy))
 
 
-def _seconds(call: dict, rounds: int, device: str, busy: bool) -> list[float]:
+def _seconds(call: Calls, rounds: int, device: str, busy: bool) -> list[float]:
     """Of one call, by one of two clocks."""
-    if not busy:
-        return next(iter(samples(call, rounds, device).values()))
-    return [at_work for _, at_work in next(iter(both_clocks(call, rounds, device).values()))]
+    (pairs,) = both_clocks(call, rounds, device).values()
+    return [pair[busy] for pair in pairs]

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from linformer_from_scratch.course.files import PACKAGE, atomic_write
+from linformer_from_scratch.course.files import atomic_write
+from linformer_from_scratch.course.ledger import CHAPTERS
 
-CHAPTERS = PACKAGE.parent / "chapters"
 PAGE = CHAPTERS / "glossary.md"
 SENTENCE_ENDS = re.compile(r"(?:(?<=[.?!])|(?<=[.?!]\)))\s+(?=[A-Z\"“$*(\[])")
 

@@ -26,7 +26,7 @@ export default widget(({ model, stage }) => {
       square.show(P, n, n, { limit: limit(P), theme, title: `attention: ${n} × ${n}` });
       strip.element.style.minWidth = `${parseFloat(square.canvas.parentElement.style.width) * (dims.at(-1) / n)}em`; // for every k
       strip.show(P_bar, n, k, { limit: limit(P_bar), theme, title: `strip: ${n} × ${k}` });
-      Object.assign(numbersNow, { P: Float64Array.from(P), P_bar });
+      Object.assign(numbersNow, { P, P_bar });
       return (
         `L${model.get("choices").head[model.get("head")].slice(1)}. Attention: ${n} × ${n} = ${thousands(n * n)} numbers; ` +
         `the strip: ${n} × ${k} = ${thousands(n * k)}, ${Math.floor(n / k)} times fewer.`
