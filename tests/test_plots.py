@@ -227,6 +227,10 @@ def test_a_triangle_has_its_corners_and_the_words_on_its_sides():
     corners = {"a": (0, 0), "b": (3, 0), "c": (0, 4)}
     figure = plots.triangle(corners, ["three", "five", "four"], "t")
     assert texts(figure.axes[0]) == ["three", "five", "four", "a", "b", "c"]
+    words = {text.get_text(): text for text in figure.axes[0].texts}
+    assert words["five"].xy == (1.5, 2.0)  # halfway from b to c
+    across, up = words["b"].xyann  # names stand outside: b lies right of the middle and below it
+    assert across > 0 > up
     assert figure.alt == "t. Triangle of a, b, c; sides: three, five, four."
 
 

@@ -155,6 +155,8 @@ def test_a_definition_is_the_one_sentence_with_the_term_in_bold():
     assert definition("slot", text) == "The **slot**, too."
     with pytest.raises(ValueError, match=r"got 0 sentences with \*\*rank\*\*, expected 1"):
         definition("rank", text)
+    with pytest.raises(ValueError, match="got 2 sentences"):
+        definition("slot", text + " A **slot** again.")
 
 
 def test_a_listing_is_the_source_and_fits_a_screen():
