@@ -674,7 +674,7 @@ QUIZ = (
         (
             Option(
                 "weight, as if their score were zero",
-                "Since exp 0 = 1; it can even be most of the weight.",
+                "A score of zero still gives exp 0 = 1, and the hidden keys together can even get most of the weight.",
                 True,
             ),
             Option("exactly zero weight", "Only a score of −∞ gives exactly zero."),
@@ -689,7 +689,7 @@ QUIZ = (
         "Why may you subtract the row's maximum before exp?",
         (
             Option(
-                "the same factor leaves numerator and denominator, so the softmax is unchanged",
+                "numerator and denominator are divided by the same factor, which cancels, so the softmax is unchanged",
                 "Because exp(s − c) = exp(s)/exp(c), and exp(c) cancels.",
                 True,
             ),

@@ -527,7 +527,7 @@ QUIZ = (
         (
             Option(
                 "The two cannot be told apart in these rounds: 1.3 (0.9–1.8)",
-                "The interval contains 1: in some of its middle rounds the new layer was the slower one.",
+                "The interval contains 1: in some of the rounds inside the interval the new layer was the slower one.",
                 True,
             ),
             Option(
@@ -567,15 +567,15 @@ QUIZ = (
         ),
     ),
     Question(
-        "You reset the GPU's peak, note what is held, run a layer without gradients, and subtract. The difference holds …",
+        "PyTorch records the peak, the most memory that the GPU has held. You reset this record, note what is held now, run a layer without gradients, and subtract that from the new peak. The difference holds …",
         (
             Option(
-                "what the call allocated: its result and what lay in between, at the worst moment",
+                "the most that the call held at one moment: its result and its intermediate results",
                 "Whatever was held before, weights and input too, has been subtracted.",
                 True,
             ),
             Option(
-                "what the call allocated, and the weights",
+                "the most that the call held at one moment, and the weights",
                 "The weights were held before the call, so they have been subtracted. E and F, 2·n·k numbers, must be counted separately.",
             ),
             Option(

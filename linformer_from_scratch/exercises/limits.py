@@ -389,7 +389,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "k stays fixed while n grows, and with it the number of things to recall or copy. What got worse in our runs?",
+        "n grows, and the number of things to recall or copy grows with n, but k stays fixed. What got worse in our runs?",
         (
             Option(
                 "repeating an earlier part of the text exactly, token by token",

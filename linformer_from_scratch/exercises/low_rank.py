@@ -425,7 +425,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "A head with d_head = 32 has a map P whose best map of rank 128 misses half of it. Then …",
+        "A head has d_head = 32, and the map of rank 128 that is closest to its map P still misses half of P. Then …",
         (
             Option(
                 "a map of rank 32 may still give the head's output P V",

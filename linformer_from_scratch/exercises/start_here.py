@@ -110,7 +110,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "After Linformer, a sentence of n tokens has …",
+        "For a sentence of n tokens, a Linformer layer returns …",
         (
             Option("n outputs", "The queries are not compressed, so every token keeps its output.", True),
             Option(
