@@ -902,35 +902,35 @@ def r64_sdpa(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     return y.transpose(1, 2).reshape(x.shape) @ w_output
 
 
-# 6.5
-@right("6.5")
+# 6.6
+@right("6.6")
 def r65_outer(slots, weight, bias, E):
     return torch.einsum("bpd,dm->bpm", slots, weight) + torch.outer(E.sum(1), bias)
 
 
-@right("6.5")
+@right("6.6")
 def r65_ones(slots, weight, bias, E):
     return F_.linear(slots, weight.T) + E @ bias.expand(E.size(1), -1)
 
 
-@right("6.5")
+@right("6.6")
 def r65_cat(slots, weight, bias, E):
     s = E.sum(1).expand(slots.size(0), -1)[..., None]
     return torch.cat([slots, s], -1) @ torch.vstack([weight, bias])
 
 
-# 6.6
-@right("6.6")
+# 6.5
+@right("6.5")
 def r66_list(x, mask, E):
     return torch.stack([E[:, m] @ t[m] for t, m in zip(x, mask)])
 
 
-@right("6.6")
+@right("6.5")
 def r66_where(x, mask, E):
     return torch.einsum("pn,bnd->bpd", E, torch.where(mask.unsqueeze(-1), x, torch.zeros_like(x)))
 
 
-@right("6.6")
+@right("6.5")
 def r66_nan(x, mask, E):
     clean = x.clone()
     clean[~mask] = 0
@@ -1213,14 +1213,14 @@ def r83_sin(step, steps, highest, warmup):
     )
 
 
-# 8.4
-@right("8.4")
+# 8.6
+@right("8.6")
 def r84_last(log):
     last = {int(s): l for s, l in log.tolist()}
     return [last[s] for s in sorted(last) if s <= int(log[-1, 0])]
 
 
-@right("8.4")
+@right("8.6")
 def r84_reverse(log):
     out, now = deque(), math.inf
     for s, l in reversed(log.tolist()):
@@ -1230,7 +1230,7 @@ def r84_reverse(log):
     return np.array(out)
 
 
-@right("8.4")
+@right("8.6")
 def r84_stack(log):
     stack = []
     for step, loss in log:
@@ -1240,7 +1240,7 @@ def r84_stack(log):
     return torch.stack([l for _, l in stack])
 
 
-@right("8.4")
+@right("8.6")
 def r84_cummin(log):
     back = log.flip(0)
     low = back[:, 0].cummin(0).values
@@ -1272,8 +1272,8 @@ def r85_lerp(curve, loss):
     return torch.lerp(u[i - 1], u[i], (l[i - 1] - loss) / (l[i - 1] - l[i]))
 
 
-# 8.6
-@right("8.6")
+# 8.4
+@right("8.4")
 def r86_group(model, loss, batches, validation, rate, steps, evaluate_every):
     params = list(model.parameters())
     opt = torch.optim.AdamW(params)
@@ -1296,7 +1296,7 @@ def r86_group(model, loss, batches, validation, rate, steps, evaluate_every):
     return train, valid
 
 
-@right("8.6")
+@right("8.4")
 def r86_sched(model, loss, batches, validation, rate, steps, evaluate_every):
     opt = torch.optim.AdamW(model.parameters())
     for g in opt.param_groups:
@@ -2171,38 +2171,38 @@ def w64_left(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     return merge_heads(linformer_attention(q, k, v, E, F)) @ w_output.T
 
 
-@wrong("6.5", "bias added once per slot")
+@wrong("6.6", "bias added once per slot")
 def w65(slots, weight, bias, E):
     return slots @ weight + bias
 
 
-@wrong("6.5", "gradient of E cut")
+@wrong("6.6", "gradient of E cut")
 def w65_cut(slots, weight, bias, E):
     return slots @ weight + E.detach().sum(1, keepdim=True) * bias
 
 
-@wrong("6.5", "column sums when E is square")
+@wrong("6.6", "column sums when E is square")
 def w65_sq(slots, weight, bias, E):
     return slots @ weight + (E.sum(0)[:, None] if E.size(0) == E.size(1) else E.sum(1, keepdim=True)) * bias
 
 
-@wrong("6.6", "multiplies: inf and nan in padding spread")
+@wrong("6.5", "multiplies: inf and nan in padding spread")
 def w66(x, mask, E):
     return E @ (x * mask[..., None])
 
 
-@right("6.6")
+@right("6.5")
 def r66_nan_to_num(x, mask, E):
     return E @ (x * mask[..., None]).nan_to_num(0.0, 0.0, 0.0)
 
 
-@wrong("6.6", "in place")
+@wrong("6.5", "in place")
 def w66_inplace(x, mask, E):
     x.data[~mask] = 0
     return E @ x
 
 
-@wrong("6.6", "divides by share of real tokens where there is padding")
+@wrong("6.5", "divides by share of real tokens where there is padding")
 def w66_mean(x, mask, E):
     return E @ x.masked_fill(~mask[..., None], 0) * (mask.size(1) / mask.sum(1).clamp(min=1))[:, None, None]
 
@@ -2425,7 +2425,7 @@ def w83_zero(step, steps, highest, warmup):
     return highest * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
-@wrong("8.4", "keeps the first loss of every step")
+@wrong("8.6", "keeps the first loss of every step")
 def w84(log):
     first = {}
     for s, l in log.tolist():
@@ -2434,7 +2434,7 @@ def w84(log):
 
 
 @wrong(
-    "8.4",
+    "8.6",
     "last loss of every step, but stale steps beyond the end of the log are kept (killed again before it caught up)",
 )
 def w84_stale(log):
@@ -2553,7 +2553,7 @@ for _name, _why, _kw in (
 ):
     _f = _loop(**_kw)
     _f.__qualname__ = _name
-    wrong("8.6", _why)(_f)
+    wrong("8.4", _why)(_f)
 
 
 @wrong("9.1", "causal ignores the window")
@@ -2934,7 +2934,7 @@ def my16(q, k, v, mask):
     )
 
 
-@wrong("8.4", "steps counted by position where a run went on twice: only the last restart is honoured")
+@wrong("8.6", "steps counted by position where a run went on twice: only the last restart is honoured")
 def w84_one(log):
     s = log[:, 0]
     back = (s[1:] <= s[:-1]).nonzero().flatten()

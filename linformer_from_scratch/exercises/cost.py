@@ -574,7 +574,7 @@ QUIZ = (
         (
             Option(
                 "bound by bytes: it reads and writes n² numbers",
-                "Its time is the time of reading the maps once and writing them once.",
+                "It takes as long as it takes to read the maps once and write them once.",
                 True,
             ),
             Option("free", "Its n² numbers must be read and written."),
@@ -586,7 +586,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "Linformer that projects first and compresses afterwards, as in the paper, needs fewer operations than full attention …",
+        "A Linformer layer that projects first and compresses afterwards, as in the paper, needs fewer operations than full attention …",
         (
             Option("for n > 2k", "8nkd and 4n²d are equal at n = 2k.", True),
             Option("for n > k", "Compressing keys and values costs as much again as reading k slots."),
@@ -595,7 +595,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "Compared with stored maps, Linformer saves memory. Compared with tiled exact attention, Linformer that stores its n×k maps …",
+        "Compared with stored maps, Linformer saves memory. Compared with tiled exact attention, a Linformer layer that stores its n×k maps …",
         (
             Option(
                 "needs more",

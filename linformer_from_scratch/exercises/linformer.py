@@ -283,67 +283,7 @@ def scaled_by_the_model(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     return multi_head_linformer(x, w_query / math.sqrt(num_heads), w_key, w_value, w_output, E, F, num_heads)
 
 
-# 6.5: a bias in the cheap order
-
-
-def keys_with_bias(slots: Tensor, weight: Tensor, bias: Tensor, E: Tensor) -> Tensor:
-    """E (X W + 1 bᵀ) from slots = E X. Shape: slots (batch, proj_dim, d), weight (d, m), E (proj_dim, n) -> (…, proj_dim, m)."""
-    return slots @ weight + E.sum(-1, keepdim=True) * bias
-
-
-def draw_bias(seed: int) -> tuple[Tensor, ...]:
-    """Compressed tokens, a weight, a bias, and the E that compressed them."""
-    n, slots, d = row(seed, SIZES)
-    x, weight, bias, E = normal(seed, (BATCH, n, d), (d, d + 1), (d + 1,), (slots, n))
-    return E @ x, weight, bias, E
-
-
-def bias_as_it_is(slots, weight, bias, E):
-    """(EX)W + b is what you get by compressing first and changing nothing; E mixes the biases too, and its rows do not sum to one."""
-    return slots @ weight + bias
-
-
-def bias_forgotten(slots, weight, bias, E):
-    """The bias is missing: E (X W + 1 bᵀ) = (E X) W + (E 1) bᵀ."""
-    return slots @ weight
-
-
-def bias_times_tokens(slots, weight, bias, E):
-    """n · b would be right if every entry of E were 1; slot i gets the sum of row i of E times b."""
-    return slots @ weight + E.size(-1) * bias
-
-
-def bias_summed_over_all(slots, weight, bias, E):
-    """You sum all of E; every slot has a factor of its own, the sum of its row."""
-    return slots @ weight + E.sum() * bias
-
-
-def bias_times_the_mean(slots, weight, bias, E):
-    """Slot i gets the sum of row i of E times b; you took the mean of the row."""
-    return slots @ weight + E.mean(dim=-1, keepdim=True) * bias
-
-
-def bias_of_columns(slots, weight, bias, E):
-    """E.sum(0) adds up the columns, one number for each token; slot i needs the sum of its row, E.sum(dim=-1, keepdim=True)."""
-    return slots @ weight + E.sum(0) * bias
-
-
-def bias_of_a_column(slots, weight, bias, E):
-    """You sum over slots, so a number is left for each token; sum over tokens, the last axis of E, and one is left for each slot."""
-    return slots @ weight + E.sum(0)[:, None] * bias
-
-
-def bias_of_flat_rows(slots, weight, bias, E):
-    """The sums of E's rows lie along the features, but they belong to slots: keep the axis, E.sum(dim=-1, keepdim=True)."""
-    return slots @ weight + E.sum(-1) * bias
-
-
-def bias_before_weight(slots, weight, bias, E):
-    """You add the mixed bias before the weight is applied; b is added after W, to (E X) W."""
-    return (slots + E.sum(-1, keepdim=True)) @ weight * bias
-
-
-# 6.6: padding
+# 6.5: padding
 
 
 def padded_slots(x: Tensor, mask: Tensor, E: Tensor) -> Tensor:
@@ -416,6 +356,66 @@ def slots_zeroed(x, mask, E):
     """You zeroed slots, not tokens: every slot mixes all tokens, so padding must go before E is applied."""
     kept = torch.arange(len(E)) < mask.sum(-1, keepdim=True)
     return (E @ x).masked_fill(~kept[..., None], 0.0)
+
+
+# 6.6: a bias in the cheap order
+
+
+def keys_with_bias(slots: Tensor, weight: Tensor, bias: Tensor, E: Tensor) -> Tensor:
+    """E (X W + 1 bᵀ) from slots = E X. Shape: slots (batch, proj_dim, d), weight (d, m), E (proj_dim, n) -> (…, proj_dim, m)."""
+    return slots @ weight + E.sum(-1, keepdim=True) * bias
+
+
+def draw_bias(seed: int) -> tuple[Tensor, ...]:
+    """Compressed tokens, a weight, a bias, and the E that compressed them."""
+    n, slots, d = row(seed, SIZES)
+    x, weight, bias, E = normal(seed, (BATCH, n, d), (d, d + 1), (d + 1,), (slots, n))
+    return E @ x, weight, bias, E
+
+
+def bias_as_it_is(slots, weight, bias, E):
+    """(EX)W + b is what you get by compressing first and changing nothing; E mixes the biases too, and its rows do not sum to one."""
+    return slots @ weight + bias
+
+
+def bias_forgotten(slots, weight, bias, E):
+    """The bias is missing: E (X W + 1 bᵀ) = (E X) W + (E 1) bᵀ."""
+    return slots @ weight
+
+
+def bias_times_tokens(slots, weight, bias, E):
+    """n · b would be right if every entry of E were 1; slot i gets the sum of row i of E times b."""
+    return slots @ weight + E.size(-1) * bias
+
+
+def bias_summed_over_all(slots, weight, bias, E):
+    """You sum all of E; every slot has a factor of its own, the sum of its row."""
+    return slots @ weight + E.sum() * bias
+
+
+def bias_times_the_mean(slots, weight, bias, E):
+    """Slot i gets the sum of row i of E times b; you took the mean of the row."""
+    return slots @ weight + E.mean(dim=-1, keepdim=True) * bias
+
+
+def bias_of_columns(slots, weight, bias, E):
+    """E.sum(0) adds up the columns, one number for each token; slot i needs the sum of its row, E.sum(dim=-1, keepdim=True)."""
+    return slots @ weight + E.sum(0) * bias
+
+
+def bias_of_a_column(slots, weight, bias, E):
+    """You sum over slots, so a number is left for each token; sum over tokens, the last axis of E, and one is left for each slot."""
+    return slots @ weight + E.sum(0)[:, None] * bias
+
+
+def bias_of_flat_rows(slots, weight, bias, E):
+    """The sums of E's rows lie along the features, but they belong to slots: keep the axis, E.sum(dim=-1, keepdim=True)."""
+    return slots @ weight + E.sum(-1) * bias
+
+
+def bias_before_weight(slots, weight, bias, E):
+    """You add the mixed bias before the weight is applied; b is added after W, to (E X) W."""
+    return (slots + E.sum(-1, keepdim=True)) @ weight * bias
 
 
 # 6.7: the whole layer
@@ -888,32 +888,6 @@ EXERCISES = (
     ),
     Exercise(
         id="6.5",
-        question="Compute E (X W + 1 bᵀ) from slots = E X: the bias has to be added to the compressed rows.",
-        difficulty=2,
-        minutes=8,
-        trains="the cheap order, and what a bias changes in it",
-        reference=keys_with_bias,
-        draw=draw_bias,
-        gradients=("slots", "weight", "bias", "E"),
-        mistakes=(
-            bias_as_it_is,
-            bias_forgotten,
-            bias_times_tokens,
-            bias_summed_over_all,
-            bias_times_the_mean,
-            bias_of_columns,
-            bias_of_a_column,
-            bias_of_flat_rows,
-            bias_before_weight,
-        ),
-        hints=(
-            "Multiply the bracket out: E X W, and E times a matrix whose rows are all b.",
-            "E times a column of ones is the sum of each row of E, (proj_dim, 1).",
-            "slots @ weight + E.sum(dim=-1, keepdim=True) * …",
-        ),
-    ),
-    Exercise(
-        id="6.6",
         question="Compute the slots of a padded batch, E times the real tokens alone: mask (batch, n) is True there.",
         difficulty=2,
         minutes=6,
@@ -938,6 +912,32 @@ EXERCISES = (
             "What should a padded token add to a sum over tokens?",
             "mask[..., None] is (batch, n, 1) and fits x, (batch, n, d).",
             "x.masked_fill(~mask[..., None], …), and then multiply by E from the left.",
+        ),
+    ),
+    Exercise(
+        id="6.6",
+        question="Compute E (X W + 1 bᵀ) from slots = E X: the bias has to be added to the compressed rows.",
+        difficulty=2,
+        minutes=8,
+        trains="the cheap order, and what a bias changes in it",
+        reference=keys_with_bias,
+        draw=draw_bias,
+        gradients=("slots", "weight", "bias", "E"),
+        mistakes=(
+            bias_as_it_is,
+            bias_forgotten,
+            bias_times_tokens,
+            bias_summed_over_all,
+            bias_times_the_mean,
+            bias_of_columns,
+            bias_of_a_column,
+            bias_of_flat_rows,
+            bias_before_weight,
+        ),
+        hints=(
+            "Multiply the bracket out: E X W, and E times a matrix whose rows are all b.",
+            "E times a column of ones is the sum of each row of E, (proj_dim, 1).",
+            "slots @ weight + E.sum(dim=-1, keepdim=True) * …",
         ),
     ),
     Exercise(

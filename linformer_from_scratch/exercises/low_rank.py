@@ -378,11 +378,11 @@ QUIZ = (
         ),
     ),
     Question(
-        "A network with random weights has a cumulative spectrum above that of the trained one. What does that tell us about training, once we set aside the effect of sharpness?",
+        "A network with random weights has a cumulative spectrum above that of the trained one. What does this alone tell us about what training does to a map, apart from making it sharper?",
         (
             Option(
                 "nothing yet: the untrained maps are nearly even, so the two differ in sharpness too",
-                "It takes controls about as sharp as the trained maps. At equal spread of scores, 45 to 47 of 72 trained heads lie above their own untrained head (MiniLM, four passages).",
+                "To tell what training does, we need controls that are about as sharp as the trained maps. At equal spread of scores, 45 to 47 of 72 trained heads lie above their own untrained head (MiniLM, four passages).",
                 True,
             ),
             Option(

@@ -438,7 +438,7 @@ QUIZ = (
     Question(
         "In the paper's trained models, E and F are …",
         (
-            Option("learned, like any other weight", "Random matrices stand only in the proofs.", True),
+            Option("learned, like any other weight", "Random matrices appear only in the proofs.", True),
             Option(
                 "fixed random matrices",
                 "The theorems use random matrices, the experiments do not. Ours were worse than answering zero.",

@@ -347,94 +347,6 @@ def zero_at_the_last(step, steps, highest, warmup):
     return rate_at(step, steps - 1, highest, warmup)
 
 
-# 8.4: a log of a run that was killed
-
-
-def curve_of(log: Tensor) -> Tensor:
-    """Losses by step, each step once: what was computed again after a resume counts. Shape: (lines, 2) -> (steps,)."""
-    curve: list[Tensor] = []
-    for step, loss in log:
-        curve[int(step) - 1 :] = [loss]  # a step that comes again takes back what followed
-    return torch.stack(curve)
-
-
-def draw_log(seed: int) -> tuple[Tensor]:
-    """Lines of (step, loss): killed at some steps, and each time resumed from an earlier one."""
-    visits = visits_of(seed)
-    steps = [step for first, last in visits for step in range(first, last + 1)]
-    (losses,) = normal(seed, (len(steps),))
-    return (torch.stack([torch.tensor(steps, dtype=torch.float32), 5 + losses], dim=1),)
-
-
-def visits_of(seed: int) -> Sequence[tuple[int, int]]:
-    """First and last step of each stretch between a resume and the next kill."""
-    if seed < 4:
-        return (
-            ((1, 7), (5, 9)),
-            ((1, 6), (4, 8), (2, 10)),
-            ((1, 1),),
-            ((1, 5), (1, 4), (3, 4)),
-        )[seed]
-    generator = python_random.Random(seed)
-    visits = [(1, generator.randint(5, 12))]
-    for _ in range(generator.randint(1, 3)):
-        first = generator.randint(2, visits[-1][1])
-        visits.append((first, first + generator.randint(0, 7)))
-    return visits
-
-
-def last_per_step(log):
-    """You take the last line of each step, wherever it is. But a restart from an earlier checkpoint also throws away later steps that the run has not reached again."""
-    found = {int(step): loss for step, loss in log}
-    return torch.stack([found[step] for step in sorted(found)])
-
-
-def first_per_step(log):
-    """You keep the first line of each step. What came after the checkpoint was lost when the run was killed, so the line written after the restart counts."""
-    found: dict[int, Tensor] = {}
-    for step, loss in log:
-        found.setdefault(int(step), loss)
-    return torch.stack([found[step] for step in sorted(found)])
-
-
-def all_lines(log):
-    """You return all lines, so a step that was computed twice is there twice."""
-    return log[:, 1].clone()
-
-
-def mean_per_step(log):
-    """You average the lines of a step. Only one of them belongs to the weights that the run went on with."""
-    found: dict[int, list[Tensor]] = {}
-    for step, loss in log:
-        found.setdefault(int(step), []).append(loss)
-    return torch.stack([torch.stack(found[step]).mean() for step in sorted(found)])
-
-
-def last_visit_only(log):
-    """You keep only what came after the last restart, and lose the steps before its checkpoint."""
-    restarts = [i for i in range(1, len(log)) if log[i, 0] <= log[i - 1, 0]]
-    return log[max(restarts, default=0) :, 1].clone()
-
-
-def steps_not_losses(log):
-    """You return the steps. Return their losses, which are in the second column."""
-    return torch.arange(1, len(curve_of(log)) + 1, dtype=torch.float32)
-
-
-def lines_not_repeated(log):
-    """You keep every line whose step does not come again. But if a run goes back and is then killed earlier than before, later steps are void although they never come again."""
-    steps = log[:, 0].tolist()
-    return torch.stack([log[i, 1] for i, step in enumerate(steps) if step not in steps[i + 1 :]])
-
-
-def old_line_kept(log):
-    """You cut one step too late: when step s comes again, its own old line is void as well."""
-    curve: list[Tensor] = []
-    for step, loss in log:
-        curve[int(step) :] = [loss]
-    return torch.stack(curve)
-
-
 # 8.5: read a learning curve
 
 
@@ -533,6 +445,94 @@ def from_the_other_end(curve, loss):
     return -1.0
 
 
+# 8.6: a log of a run that was killed
+
+
+def curve_of(log: Tensor) -> Tensor:
+    """Losses by step, each step once: what was computed again after a resume counts. Shape: (lines, 2) -> (steps,)."""
+    curve: list[Tensor] = []
+    for step, loss in log:
+        curve[int(step) - 1 :] = [loss]  # a step that comes again takes back what followed
+    return torch.stack(curve)
+
+
+def draw_log(seed: int) -> tuple[Tensor]:
+    """Lines of (step, loss): killed at some steps, and each time resumed from an earlier one."""
+    visits = visits_of(seed)
+    steps = [step for first, last in visits for step in range(first, last + 1)]
+    (losses,) = normal(seed, (len(steps),))
+    return (torch.stack([torch.tensor(steps, dtype=torch.float32), 5 + losses], dim=1),)
+
+
+def visits_of(seed: int) -> Sequence[tuple[int, int]]:
+    """First and last step of each stretch between a resume and the next kill."""
+    if seed < 4:
+        return (
+            ((1, 7), (5, 9)),
+            ((1, 6), (4, 8), (2, 10)),
+            ((1, 1),),
+            ((1, 5), (1, 4), (3, 4)),
+        )[seed]
+    generator = python_random.Random(seed)
+    visits = [(1, generator.randint(5, 12))]
+    for _ in range(generator.randint(1, 3)):
+        first = generator.randint(2, visits[-1][1])
+        visits.append((first, first + generator.randint(0, 7)))
+    return visits
+
+
+def last_per_step(log):
+    """You take the last line of each step, wherever it is. But a restart from an earlier checkpoint also throws away later steps that the run has not reached again."""
+    found = {int(step): loss for step, loss in log}
+    return torch.stack([found[step] for step in sorted(found)])
+
+
+def first_per_step(log):
+    """You keep the first line of each step. What came after the checkpoint was lost when the run was killed, so the line written after the restart counts."""
+    found: dict[int, Tensor] = {}
+    for step, loss in log:
+        found.setdefault(int(step), loss)
+    return torch.stack([found[step] for step in sorted(found)])
+
+
+def all_lines(log):
+    """You return all lines, so a step that was computed twice is there twice."""
+    return log[:, 1].clone()
+
+
+def mean_per_step(log):
+    """You average the lines of a step. Only one of them belongs to the weights that the run went on with."""
+    found: dict[int, list[Tensor]] = {}
+    for step, loss in log:
+        found.setdefault(int(step), []).append(loss)
+    return torch.stack([torch.stack(found[step]).mean() for step in sorted(found)])
+
+
+def last_visit_only(log):
+    """You keep only what came after the last restart, and lose the steps before its checkpoint."""
+    restarts = [i for i in range(1, len(log)) if log[i, 0] <= log[i - 1, 0]]
+    return log[max(restarts, default=0) :, 1].clone()
+
+
+def steps_not_losses(log):
+    """You return the steps. Return their losses, which are in the second column."""
+    return torch.arange(1, len(curve_of(log)) + 1, dtype=torch.float32)
+
+
+def lines_not_repeated(log):
+    """You keep every line whose step does not come again. But if a run goes back and is then killed earlier than before, later steps are void although they never come again."""
+    steps = log[:, 0].tolist()
+    return torch.stack([log[i, 1] for i, step in enumerate(steps) if step not in steps[i + 1 :]])
+
+
+def old_line_kept(log):
+    """You cut one step too late: when step s comes again, its own old line is void as well."""
+    curve: list[Tensor] = []
+    for step, loss in log:
+        curve[int(step) :] = [loss]
+    return torch.stack(curve)
+
+
 EXERCISES = (
     Exercise(
         id="8.1",
@@ -620,30 +620,7 @@ EXERCISES = (
             "done = (step - warmup) / (steps - warmup); return highest * (1 + math.cos(…)) / 2",
         ),
     ),
-    Exercise(
-        id="8.4",
-        question="From the log (lines, 2) of a run that was killed and restarted, return the losses of the updates that led to its weights.",
-        difficulty=3,
-        minutes=8,
-        trains="which updates a restart throws away",
-        reference=curve_of,
-        draw=draw_log,
-        mistakes=(
-            last_per_step,
-            first_per_step,
-            all_lines,
-            mean_per_step,
-            last_visit_only,
-            steps_not_losses,
-            lines_not_repeated,
-            old_line_kept,
-        ),
-        hints=(
-            "Read the lines from the top, as they were written. What does it mean when the step goes back?",
-            "When step s comes again, everything that you have kept from step s on is void. The result has the shape (steps,).",
-            "for step, loss in log: curve[int(step) - 1 :] = [loss], with a list; then torch.stack(…)",
-        ),
-    ),
+    TRAINING_LOOP,
     Exercise(
         id="8.5",
         question="After how many updates does a curve (points, 2) of updates and losses first come down to a loss? Return -1.0 if never.",
@@ -670,7 +647,30 @@ EXERCISES = (
             "return u0 + (l0 - loss) / (l0 - l1) * (…); if the very first point is low enough, its updates",
         ),
     ),
-    TRAINING_LOOP,
+    Exercise(
+        id="8.6",
+        question="From the log (lines, 2) of a run that was killed and restarted, return the losses of the updates that led to its weights.",
+        difficulty=3,
+        minutes=8,
+        trains="which updates a restart throws away",
+        reference=curve_of,
+        draw=draw_log,
+        mistakes=(
+            last_per_step,
+            first_per_step,
+            all_lines,
+            mean_per_step,
+            last_visit_only,
+            steps_not_losses,
+            lines_not_repeated,
+            old_line_kept,
+        ),
+        hints=(
+            "Read the lines from the top, as they were written. What does it mean when the step goes back?",
+            "When step s comes again, everything that you have kept from step s on is void. The result has the shape (steps,).",
+            "for step, loss in log: curve[int(step) - 1 :] = [loss], with a list; then torch.stack(…)",
+        ),
+    ),
 )
 
 QUIZ = (

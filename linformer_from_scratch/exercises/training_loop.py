@@ -407,7 +407,7 @@ def validation_weighted(*given):
 
 
 TRAINING_LOOP = Exercise(
-    id="8.6",
+    id="8.4",
     question="Write the training loop with loss, backward, clipping, rate, step and validation, and return both lists of losses.",
     difficulty=3,
     minutes=15,

@@ -117,7 +117,7 @@ def layer_in_double(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     return head_after_head(*doubles, num_heads)
 
 
-# 6.5
+# 6.6
 
 
 def ones_compressed(slots, weight, bias, E):
@@ -141,7 +141,7 @@ def bias_in_double(slots, weight, bias, E):
     return slots.double() @ weight.double() + E.double().sum(1)[:, None] * bias.double()
 
 
-# 6.6
+# 6.5
 
 
 def by_where(x, mask, E):
@@ -242,11 +242,11 @@ RIGHT = {
     "6.2": (one_hot, compared, in_loops, numpy_identity, scattered),
     "6.3": (from_the_left, length_by_einsum, length_by_a_layer, length_by_a_convolution, length_in_double),
     "6.4": (head_after_head, compressed_first, layer_by_einsum, layer_in_double),
-    "6.5": (ones_compressed, outer, bias_by_einsum, bias_as_one_more_feature, bias_in_double),
-    "6.6": (by_where, sample_by_sample, set_on_a_copy, padding_in_double),
+    "6.6": (ones_compressed, outer, bias_by_einsum, bias_as_one_more_feature, bias_in_double),
+    "6.5": (by_where, sample_by_sample, set_on_a_copy, padding_in_double),
     "6.7": (WithColumns, WithModules, WithZeros, HeadAfterHead),
 }
 SAME = {
-    "6.5": {"-1 -> +1": "E has two axes, so its last is axis 1"},
+    "6.6": {"-1 -> +1": "E has two axes, so its last is axis 1"},
     "6.7": {"-1 -> +1": "the weight of E has two axes, so its last is axis 1"},
 }

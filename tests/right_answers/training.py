@@ -134,7 +134,7 @@ def rate_as_a_fraction(step, steps, highest, warmup):
     return Fraction(highest) * Fraction(1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
-# 8.4
+# 8.6
 
 
 def curve_as_floats(log):
@@ -218,7 +218,7 @@ def updates_as_a_fraction(curve, loss):
     return Fraction(-1)
 
 
-# 8.6
+# 8.4
 
 
 def train_by_lambda(model, loss, batches, validation, rate, steps, evaluate_every):
@@ -296,7 +296,7 @@ RIGHT = {
     "8.1": (hide_in_loops, hide_in_numpy, hide_by_masks, hide_by_products),
     "8.2": (PlainBlock, BlockByFormula, BlockOfFunctionals, BlockTokenByToken),
     "8.3": (rate_by_sine, rate_in_numpy, rate_by_torch, rate_as_a_fraction),
-    "8.4": (
+    "8.6": (
         curve_as_floats,
         curve_as_a_list,
         curve_in_numpy,
@@ -304,7 +304,7 @@ RIGHT = {
         curve_from_the_end,
     ),
     "8.5": (updates_in_pairs, updates_in_tensors, updates_in_numpy, updates_as_a_fraction),
-    "8.6": (train_by_lambda, train_by_hand, train_with_a_new_optimizer_state),
+    "8.4": (train_by_lambda, train_by_hand, train_with_a_new_optimizer_state),
 }
 DEAD = "a branch for post-norm blocks, which this exercise does not build"
 SAME = {
