@@ -429,7 +429,7 @@ QUIZ = (
         (
             Option(
                 "a map of rank 32 may still give the head's output P V",
-                "P V V⁺ does, for this V. Eckart and Young bound the distance to P, not to P V.",
+                "The map P V V⁺, of rank 32, gives P V exactly, for this V. Eckart and Young bound the distance to P, not to P V.",
                 True,
             ),
             Option(

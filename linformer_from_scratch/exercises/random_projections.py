@@ -352,7 +352,7 @@ QUIZ = (
             Option(
                 "small, about 1/√k, but not zero", "The error is relative to ‖x‖‖y‖, which is 1 here.", True
             ),
-            Option("zero within ε · 0 = 0", "The error is not relative to x·y."),
+            Option("exactly zero, since the error is at most ε · 0 = 0", "The error is not relative to x·y."),
             Option("exactly zero, because R keeps angles", "R keeps angles only approximately."),
             Option("about 1", "It would be about 1 if R mapped all vectors to the same one."),
         ),
