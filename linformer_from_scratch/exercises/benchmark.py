@@ -527,7 +527,7 @@ QUIZ = (
         (
             Option(
                 "The two cannot be told apart in these rounds: 1.3 (0.9–1.8)",
-                "The interval contains 1: in some of the rounds inside the interval the new layer was the slower one.",
+                "The interval contains 1: even in some rounds inside the interval the new layer was the slower one.",
                 True,
             ),
             Option(
@@ -567,7 +567,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "PyTorch records the peak, the most memory that the GPU has held. You reset this record, note what is held now, run a layer without gradients, and subtract that from the new peak. The difference holds …",
+        "You reset a GPU's peak (the most memory held), note what is held, run a layer, and subtract. This gives …",
         (
             Option(
                 "the most that the call held at one moment: its result and its intermediate results",
@@ -589,7 +589,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "At n = 65,536 Linformer needs 52 times less memory by table 3, and twice as much by Dao et al. How?",
+        "At n = 65,536 Linformer needs 52 times less memory in table 3, and twice as much in Dao et al. How?",
         (
             Option(
                 "Table 3 compares with stored n×n maps; FlashAttention stores none",

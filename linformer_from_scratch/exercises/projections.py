@@ -460,7 +460,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "With which of these does a layer compress X first, and only then apply W?",
+        "With which of these does it pay to compress X first, and only then apply W?",
         (
             Option("mean pooling", "It is a matrix on the token axis, the same for every head.", True),
             Option("max pooling", "The largest of a mixture is not the mixture of the largest."),

@@ -339,7 +339,7 @@ QUIZ = (
                 "the vectors have more dimensions",
                 "n does not occur in the bound, and the histogram did not become wider.",
             ),
-            Option("the vectors are longer", "The error is measured relative to the length."),
+            Option("the vectors have larger norms", "The error is measured relative to the length."),
             Option(
                 "the vectors are correlated",
                 "The bound holds for every fixed vector, and the union bound needs no independence.",

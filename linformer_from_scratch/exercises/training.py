@@ -326,6 +326,13 @@ def full_turn(step, steps, highest, warmup):
     return highest * (1 + math.cos(2 * math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
+def quarter_turn(step, steps, highest, warmup):
+    """You take a quarter of a turn of cos, from 1 to 0, which ends steeply. Take half a turn, from its peak to its trough, as (1 + cos) / 2."""
+    if step < warmup:
+        return rate_at(step, steps, highest, warmup)
+    return highest * math.cos(math.pi / 2 * (step - warmup) / (steps - warmup))
+
+
 def warmup_one_too_long(step, steps, highest, warmup):
     """Your rise is one update too long. Update warmup - 1 is its last and update `warmup` is the first of the cosine, so write < and not <=."""
     if step <= warmup:
@@ -610,6 +617,7 @@ EXERCISES = (
             linear_fall,
             whole_cosine,
             full_turn,
+            quarter_turn,
             warmup_one_too_long,
             cosine_one_ahead,
             zero_at_the_last,
