@@ -124,6 +124,14 @@ def test_a_prediction_stays_a_prediction(path):
         assert (tagged, hidden) == (cell in answers, cell in answers), cell.source
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_exercises_come_in_the_order_of_their_numbers(path):
+    numbers = [
+        float(id) for cell in code(read(path)) for id in re.findall(r'^check\("([\d.]+)"', cell.source, re.M)
+    ]
+    assert numbers and numbers == sorted(set(numbers))
+
+
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_what_a_slide_marks_is_printed_once(path):
     for cell in code(read(path)):
