@@ -726,7 +726,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "A fine-tuned model gets a share of 0.01 more passages right than another, measured once on 665 passages. Is it better?",
+        "Measured once on 665 passages, one fine-tuned model's share of right answers is 0.01 higher than another's. Is it better?",
         (
             Option(
                 "We cannot say, because another seed or other passages may reverse the order",
