@@ -567,7 +567,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "You reset a GPU's peak (the most memory held), note what is held, run a layer, and subtract. This gives …",
+        "You reset a GPU's peak (the most memory held), note what is held, run a layer without gradients, and subtract. This gives …",
         (
             Option(
                 "the most that the call held at one moment: its result and its intermediate results",
