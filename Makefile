@@ -1,6 +1,7 @@
-# On Windows, the README names the commands behind these targets.
+# On Windows, the README names the commands behind these targets; with make and Git Bash they run there too (untested).
 PYTHON ?= python3
-BIN := .venv/bin
+PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .venv/$(PROGRAMS)
 SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
 	-q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 tests chapters solutions
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/python tools/javascript/check.py
@@ -26,11 +27,11 @@ test: python ## set up, lint, unit tests, notebooks, and the browser where there
 
 test-newest: python ## the same tests and notebooks with the newest versions of everything, in build/newest
 	@$(PYTHON) tools/course.py install --with test --newest
-	@build/newest/bin/python -m pytest $(SUITE)
+	@build/newest/$(PROGRAMS)/python -m pytest $(SUITE)
 
 test-floor: python ## the unit tests with the oldest torch that pyproject.toml allows, in build/floor
 	@$(PYTHON) tools/course.py install --with test --floor
-	@build/floor/bin/python -m pytest -q -n 2 --dist loadfile -m "not browser" tests
+	@build/floor/$(PROGRAMS)/python -m pytest -q -n 2 --dist loadfile -m "not browser" tests
 
 lint: python ## ruff, notebooks included, the types of the package, and of its JavaScript where there is npm
 	@$(PYTHON) tools/course.py install --with test
