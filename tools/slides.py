@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jinja2
 import nbformat
+import torch
 from chromium import find_chromium
 from nbconvert import SlidesExporter
 from nbconvert.filters import ansi2html
@@ -180,25 +181,37 @@ def write_handouts(decks: list[Path], chromium: str) -> None:
         browser.close()
 
 
+def lectures() -> list[Path]:
+    """The chapters that have slides, in order."""
+    paths = sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
+    return [path for path in paths if slides(nbformat.read(path, as_version=4))]
+
+
+def build_all(chapters: list[Path], out: Path) -> None:
+    """Write decks and their handouts, and the list of the decks that lie in the folder.
+
+    Raises: SlidesError if a deck shows a clip or a picture that is not there.
+    """
+    torch.set_num_threads(1)  # the widgets' many small decompositions run fastest so
+    decks = [build(path, out) for path in chapters]
+    if chromium := find_chromium():
+        write_handouts(decks, chromium)
+    else:
+        print(NO_CHROMIUM)
+    write_index(lectures(), out)
+
+
 def main() -> None:
     """Build the decks of the chapters named on the command line, or of all."""
     wanted = sys.argv[1:]
-    paths = sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
-    chapters = [path for path in paths if slides(nbformat.read(path, as_version=4))]
-    chosen = [path for path in chapters if not wanted or path.name[:2] in wanted]
+    chosen = [path for path in lectures() if not wanted or path.name[:2] in wanted]
     if not chosen:
         sys.exit(f"no chapter with slides begins with {' or '.join(wanted)}; names look like 01_attention")
     try:
-        decks = [build(path, OUT) for path in chosen]
+        build_all(chosen, OUT)
     except SlidesError as error:
         sys.exit(f"{error}.")
-    chromium = find_chromium()
-    if chromium is None:
-        print(NO_CHROMIUM)
-    else:
-        write_handouts(decks, chromium)
-    write_index(chapters, OUT)
-    print(f"{len(decks)} deck{'s' * (len(decks) > 1)}: {(OUT / 'index.html').relative_to(ROOT)}")
+    print(f"{len(chosen)} deck{'s' * (len(chosen) > 1)}: {(OUT / 'index.html').relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

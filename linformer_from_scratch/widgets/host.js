@@ -1,4 +1,5 @@
-// A page without a kernel: every .live-widget becomes alive. PARTS (name -> text) is written in front of this file.
+// A page without a kernel: a .live-widget becomes alive. PARTS (name -> text) is written in front of this file, and
+// behind it when that happens: at once (page.py), or when a reader comes near.
 
 /** A state with its bytes, which travelled compressed as base64, as the DataViews that a kernel would have sent. */
 async function revived(value) {
@@ -31,9 +32,8 @@ function hosted(state) {
 
 const modules = {}; // a widget's parts -> its module, loaded once
 
-/** Make one widget live; its still picture goes when the live one stands. */
-async function enliven(element) {
-  const { parts, state } = JSON.parse(element.querySelector("script").textContent);
+/** Make one widget live, of what page.py carries; its still picture goes when the live one stands. */
+async function enliven(element, { parts, state }) {
   const text = () => new Blob([parts.map((part) => PARTS[part]).join("\n")], { type: "text/javascript" });
   modules[parts.join()] ??= import(URL.createObjectURL(text()));
   const [{ default: widget }, alive] = await Promise.all([modules[parts.join()], revived(state)]);
@@ -42,5 +42,3 @@ async function enliven(element) {
   widget.render({ model: hosted(alive), el });
   element.querySelector("img")?.remove();
 }
-
-document.querySelectorAll(".live-widget").forEach((element) => enliven(element));

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 from collections.abc import Iterable
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -12,26 +13,46 @@ from linformer_from_scratch.widgets.live import LIVE, LiveWidget, source
 
 PAGE = "body { font: 16px/1.5 system-ui, sans-serif; margin: 1em auto; max-width: 80em; padding: 0 1em }"
 
+ALL_AT_ONCE = """
+for (const element of document.querySelectorAll(".live-widget")) {
+  enliven(element, JSON.parse(element.querySelector("script").textContent));
+}
+"""
+
 
 def again(output: dict[str, Any]) -> LiveWidget | None:
-    """The widget that a notebook's output shows, made again; None where the output shows none.
+    """The widget that a notebook's output shows, made again, once a process; None where the output shows none.
 
     Args:
         output: an output of a code cell, as nbformat reads it.
     """
     live = output.get("data", {}).get(LIVE)
-    return live and getattr(widgets, live["widget"])(**output["metadata"][LIVE])
+    return live and _made(live["widget"], json.dumps(output["metadata"][LIVE]))
+
+
+@cache
+def _made(name: str, arguments: str) -> LiveWidget:
+    return getattr(widgets, name)(**json.loads(arguments))
 
 
 def embedded(widget: LiveWidget) -> str:
     """HTML of one widget: its still picture until it lives. The page needs `scripts` once, at its end."""
     png = base64.b64encode(widget.still()).decode()
-    state = json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=_in_text)
-    words = escape(f"{widget.title}. {widget.said()}", quote=True)
+    words = escape(described(widget), quote=True)
     return (
         f'<div class="live-widget"><img src="data:image/png;base64,{png}" alt="{words}">'
-        f'<script type="application/json">{_inside_a_script(state)}</script></div>'
+        f'<script type="application/json">{_inside_a_script(carried(widget))}</script></div>'
     )
+
+
+def carried(widget: LiveWidget) -> str:
+    """What a page needs to make a widget live, as JSON: the names of its parts, and its state."""
+    return json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=_in_text)
+
+
+def described(widget: LiveWidget) -> str:
+    """What a widget shows, in words, for whoever does not see it."""
+    return f"{widget.title}. {widget.said()}"
 
 
 def scripts(shown: Iterable[type[LiveWidget]]) -> str:
@@ -39,7 +60,7 @@ def scripts(shown: Iterable[type[LiveWidget]]) -> str:
     parts = {part: source(part) for kind in shown for part in kind.parts()}
     return (
         f"<style>{LiveWidget._css}</style>\n"
-        f"<script>{{\nconst PARTS = {_inside_a_script(json.dumps(parts))};\n{source('host')}}}</script>"
+        f"<script>{{\nconst PARTS = {_inside_a_script(json.dumps(parts))};\n{source('host')}{ALL_AT_ONCE}}}</script>"
     )
 
 

@@ -1,0 +1,40 @@
+"""Sphinx's settings for the book; the pages are those that site.py has gathered."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the package `book` lies
+
+project = "Linformer from Scratch"
+author = "The authors of Linformer from Scratch"
+copyright = "the authors of Linformer from Scratch; MIT licence"
+language = "en"
+
+extensions = ["myst_nb", "sphinx_copybutton", "book.extension"]
+exclude_patterns = ["_static"]
+
+nb_execution_mode = "off"  # outputs stand in the notebooks
+nb_number_source_lines = False
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+myst_heading_slug_func = "book.extension.anchor"
+myst_update_mathjax = False
+suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
+
+html_theme = "furo"
+html_title = "Linformer from Scratch"
+html_static_path = ["static"]
+html_css_files = ["book.css"]
+html_js_files = [("book.js", {"defer": "defer"}), ("live/host.js", {"defer": "defer"})]
+mathjax_path = "typeset.js"
+mathjax_options = {"defer": "defer"}
+html_show_sphinx = False
+html_use_index = False
+html_domain_indices = False
+html_copy_source = False
+html_show_sourcelink = False
+html_show_search_summary = False  # a page on disk may fetch nothing
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+copybutton_exclude = ".linenos, .gp, .go"
+copybutton_selector = "div.cell_input pre, div.highlight-python pre, div.highlight-default pre"

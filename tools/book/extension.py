@@ -1,0 +1,96 @@
+"""What Sphinx does not do by itself for the book: names lead to the reference, headings keep JupyterLab's anchors."""
+
+import ast
+import re
+import struct
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import nbformat
+from book import api
+from docutils import nodes
+from sphinx.application import Sphinx
+
+NAME = re.compile(
+    r'(?<!<a class="api" href=")<(?:span class="n[cfn]?"|code class="docutils literal notranslate"><span class="pre")'
+    r">(\w+)</span>(?:</code>)?"
+)
+PICTURE = re.compile(r'<img (?![^>]*loading=)([^>]*?)src="([^"]+)"')
+NOTEBOOK = re.compile(r"""(href=["'])(?!https?:)([^"'#]*)\.ipynb(?=#|["'])(?![^>]*\bdownload\b)""")
+HEADINGS = re.compile(r"(<h[1-6]>.*?</h[1-6]>|<a [^>]*>.*?</a>)", re.DOTALL)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Connect the extension."""
+    app.connect("doctree-read", keep_anchors)
+    app.connect("html-page-context", finish)
+    return {"parallel_read_safe": True}
+
+
+def keep_anchors(app: Sphinx, doctree: nodes.document) -> None:
+    """Give every heading the anchor that JupyterLab gives it too, so that one link works in both."""
+    for section in doctree.findall(nodes.section):
+        title = anchor(section.next_node(nodes.title).astext())
+        if title not in section["ids"]:
+            section["ids"].append(title)
+
+
+def anchor(title: str) -> str:
+    """The anchor that JupyterLab gives a heading."""
+    return title.replace(" ", "-")
+
+
+def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: object) -> None:
+    """Mend a page's body: links between notebooks, names that lead to the reference, pictures that load late."""
+    if "body" not in context:
+        return
+    body = NOTEBOOK.sub(r"\1\2.html", context["body"])
+    body = PICTURE.sub(lambda found: _late(found, app), body)
+    source = app.env.doc2path(pagename) if pagename in app.env.all_docs else ""
+    if str(source).endswith(".ipynb"):
+        body = linked(body, used(str(source)))
+    context["body"] = body
+
+
+def linked(body: str, addresses: dict[str, str]) -> str:
+    """A page whose names of ours, in code and prose, lead to the reference; not those in headings and links."""
+    parts = HEADINGS.split(body)
+    parts[::2] = [NAME.sub(lambda found: _link(found, addresses), part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _link(found: re.Match, addresses: dict[str, str]) -> str:
+    where = addresses.get(found[1])
+    return f'<a class="api" href="{where}">{found[0]}</a>' if where else found[0]
+
+
+@cache
+def used(path: str) -> dict[str, str]:
+    """What a notebook imports from the package: name -> where the reference tells of it, from the notebook's page."""
+    found = {}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            for node in ast.walk(ast.parse(cell.source)):
+                if isinstance(node, ast.ImportFrom) and node.module.startswith("linformer_from_scratch"):
+                    found |= {alias.name: _address(node.module, alias.name) for alias in node.names}
+    return found
+
+
+def _address(module: str, name: str) -> str:
+    thing = getattr(import_module(module), name, None)
+    home = getattr(thing, "__module__", module).removeprefix("linformer_from_scratch.")
+    known = home in api.modules() and name in {one.name for one in api.public(home)}
+    return f"../api/{api.address(home, name)}" if known else ""
+
+
+def _late(found: re.Match, app: Sphinx) -> str:
+    """A picture that loads when a reader comes near, with its size, so that nothing moves when it comes."""
+    place = Path(app.outdir, "_images", found[2].rpartition("/")[2])
+    size = ""
+    for path, (_, name) in app.env.images.items():
+        if name == place.name:
+            head = Path(app.srcdir, path).read_bytes()[:24]
+            if head.startswith(b"\x89PNG"):
+                size = 'width="{}" height="{}" '.format(*struct.unpack(">II", head[16:24]))
+    return f'<img loading="lazy" {"" if "width=" in found[1] else size}{found[1]}src="{found[2]}"'

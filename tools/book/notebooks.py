@@ -1,0 +1,194 @@
+"""Notebooks as pages of the book. No code is run: what the cells printed stands in the notebook.
+
+On a page live pictures need no kernel, answers to predictions and exercises are folded, hints stand below their
+exercise, and what only the teacher sees is left out or, in the teacher's edition, set apart.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+import nbformat
+from book.shelf import Shelf
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+from slides import FOLDED, LIVE, handouts, slide_type, title
+
+from linformer_from_scratch.exercises import EXERCISES
+from linformer_from_scratch.widgets.page import again
+
+CHECK = re.compile(r'^check\("(\d+\.\d+)"', re.MULTILINE)
+HEADING = re.compile(r"^## (\d+\.\d+) ", re.MULTILINE)
+CLIP = re.compile(r'<video ([^>]*)src="([^"]+)\.mp4"')
+OURS = "<details><summary>Our version</summary>"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False) -> NotebookNode:
+    """A chapter as a page.
+
+    Args:
+        path: the chapter's notebook.
+        solution: the notebook with its worked exercises.
+        shelf: receives what the live pictures need.
+        teacher: keep what only the teacher sees.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    first, *rest = [cell for cell in notebook.cells if teacher or slide_type(cell) != "notes"]
+    worked, seen = worked_exercises(solution), "\n".join(cell.source for cell in rest)
+    folded_here = {id for id in CHECK.findall(seen) if OURS in _until_the_next(seen, id)}
+    cells = [first, new_markdown_cell(ways(path.stem, teacher))]
+    opened = False  # whether the story has begun; before it stand the imports
+    for cell in rest:
+        opened = opened or (cell.cell_type == "markdown" and cell.source.startswith("## "))
+        if cell.cell_type == "markdown":
+            cell.source = prose(cell.source)
+            cells.append(cell)
+            continue
+        _fold(cell, imports=not opened)
+        _show(cell, shelf)
+        cells.append(cell)
+        for id in CHECK.findall(cell.source):
+            cell.outputs = []  # that nobody has tried it yet
+            ours = "" if id in folded_here else worked[id]
+            cells.append(new_markdown_cell(help_for(id, ours, solution.stem)))
+    return _page(notebook, cells, nosearch=teacher)
+
+
+def solution_page(path: Path) -> NotebookNode:
+    """The worked exercises of a chapter, each behind "Show"."""
+    notebook = nbformat.read(path, as_version=4)
+    cells = []
+    for cell in notebook.cells:
+        heading = cell.cell_type == "markdown" and HEADING.match(cell.source)
+        if heading and any(HEADING.match(earlier.source) for earlier in cells):
+            cells.append(new_markdown_cell("</details>"))
+        cells.append(cell)
+        if heading:
+            cells.append(new_markdown_cell("<details class='solution'><summary>Show</summary>"))
+    return _page(notebook, [*cells, new_markdown_cell("</details>")])
+
+
+def worked_exercises(solution: Path) -> dict[str, str]:
+    """Exercise -> the code that solves it, without its check."""
+    found: dict[str, str] = {}
+    for cell in nbformat.read(solution, as_version=4).cells:
+        if cell.cell_type == "code":
+            for id in CHECK.findall(cell.source):
+                found[id] = CHECK.split(cell.source)[0].strip()
+    return found
+
+
+def help_for(id: str, ours: str, solution: str) -> str:
+    """What stands folded below an exercise: its hints, and our version where the chapter does not fold it."""
+    hints = [
+        _folded(f"Hint {i} of {len(EXERCISES[id].hints)}", hint)
+        for i, hint in enumerate(EXERCISES[id].hints, start=1)
+    ]
+    if ours:
+        why = f'<a href="../solutions/{solution}.html">Why it works</a>'
+        hints.append(_folded("Our version", f"```python\n{ours}\n```\n\n{why}"))
+    return "\n\n".join(hints)
+
+
+def ways(stem: str, teacher: bool) -> str:
+    """From a chapter's page to its notebook, its deck and its other edition."""
+    deck = Path(f"../slides/{stem}.html")
+    links = {
+        LIVE.format(stem): ("Open in JupyterLab", "while make course runs on this machine"),
+        f"../notebooks/{stem}.ipynb": ("Download the notebook", "without outputs"),
+        f"../solutions/{stem}.html": ("Solutions", "each behind Show"),
+        deck.as_posix(): ("Slides", "of the lecture"),
+    }
+    if teacher:
+        links |= {path.as_posix(): (f"Handout: {who}", "PDF") for who, path in handouts(deck).items()}
+        links[f"../chapters/{stem}.html"] = ("Reader's edition", "without the notes")
+    items = (
+        f'<a href="{href}" title="{escape(why)}"{" download" * href.endswith(".ipynb")}>{name}</a>'
+        for href, (name, why) in links.items()
+    )
+    return f'<p class="ways">{" ".join(items)}</p>'
+
+
+def prose(source: str) -> str:
+    """Markdown as the book shows it: the teacher's notes set apart, clips that load when they are played."""
+    source = FOLDED.sub(_set_apart, source)
+    source = CLIP.sub(r'<video \1preload="none" poster="\2.png" src="\2.mp4"', source)
+    return source.replace('"scenes/media/', '"../chapters/scenes/media/').replace(
+        "](glossary.md", "](../chapters/glossary.md"
+    )
+
+
+def stripped(path: Path) -> str:
+    """The notebook without what it printed, to download."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return nbformat.writes(notebook)
+
+
+def _set_apart(match: re.Match) -> str:
+    summary, text = match.groups()
+    if not summary.startswith("For the teacher"):
+        return match[0]
+    return f":::{{admonition}} {summary}\n:class: teacher\n{text.strip()}\n:::"
+
+
+def _folded(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
+def _until_the_next(text: str, id: str) -> str:
+    """The text from an exercise's check to the next one's."""
+    return CHECK.split(text.partition(f'check("{id}"')[2])[0]
+
+
+def _fold(cell: NotebookNode, imports: bool) -> None:
+    tags = cell.metadata.setdefault("tags", [])
+    if "answer" in tags:
+        tags.append("hide-output")
+        cell.metadata.mystnb = {"code_prompt_show": "Show the answer", "code_prompt_hide": "Hide the answer"}
+    elif imports:
+        tags.append("hide-input")
+        cell.metadata.mystnb = {
+            "code_prompt_show": "Show the imports",
+            "code_prompt_hide": "Hide the imports",
+        }
+
+
+def _show(cell: NotebookNode, shelf: Shelf) -> None:
+    """What the cell returned, as a page without a kernel shows it."""
+    for output in cell.outputs:
+        data = output.get("data", {})
+        if widget := again(output):
+            still = base64.b64decode(data["image/png"])
+            output.data = NotebookNode({"text/html": shelf.put(widget, still)})
+        elif WIDGET_VIEW in data:  # a quiz
+            output.data = NotebookNode({"text/html": data["text/html"]})
+
+
+def _page(notebook: NotebookNode, cells: list[NotebookNode], nosearch: bool = False) -> NotebookNode:
+    notebook.cells = list(_numbered(cells))
+    notebook.metadata.pop("title", None)
+    if nosearch:
+        notebook.metadata.nosearch = "true"  # its words stand in the reader's edition too
+    return notebook
+
+
+def _numbered(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
+    for i, cell in enumerate(cells):
+        cell.id = f"cell-{i}"
+        yield cell
+
+
+def write(notebook: NotebookNode, path: Path) -> None:
+    """Write a page's notebook."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+__all__ = ["chapter_page", "solution_page", "stripped", "title", "write"]

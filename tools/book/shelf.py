@@ -1,0 +1,50 @@
+"""What the live pictures of the book need: a still and a file of numbers each, loaded when a reader comes near."""
+
+import hashlib
+import json
+import struct
+from html import escape
+from pathlib import Path
+
+from linformer_from_scratch.widgets.live import LiveWidget, source
+from linformer_from_scratch.widgets.page import carried, described
+
+NEAR = Path(__file__).parent / "static" / "near.js"
+
+
+class Shelf:
+    """A folder with one still and one file of numbers for each widget, and the program of all of them.
+
+    Args:
+        folder: where the files go; made if it is not there.
+        url: the folder's address from a page with a live picture.
+    """
+
+    def __init__(self, folder: Path, url: str):
+        self.folder, self.url = folder, url
+        self.kinds: set[type[LiveWidget]] = set()
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def put(self, widget: LiveWidget, still: bytes) -> str:
+        """Write a widget's files; return the HTML of its place on a page.
+
+        still: PNG of the picture that it leaves where no script runs.
+        """
+        state = carried(widget)
+        name = hashlib.sha256(state.encode()).hexdigest()[:12]
+        self.kinds.add(type(widget))
+        (self.folder / f"{name}.js").write_text(f'held["{name}"] = {state};', encoding="utf-8")
+        (self.folder / f"{name}.png").write_bytes(still)
+        width, height = struct.unpack(">II", still[16:24])  # a PNG's first chunk
+        return (
+            f'<div class="live-widget" data-held="{name}"><img src="{self.url}/{name}.png" width="{width}" '
+            f'height="{height}" loading="lazy" alt="{escape(described(widget), quote=True)}"></div>'
+        )
+
+    def close(self) -> None:
+        """Write the program: host.js with what wakes a widget when it comes near, and the parts it is made of."""
+        parts = {part: source(part) for kind in self.kinds for part in kind.parts()}
+        (self.folder / "parts.js").write_text(f"held.parts = {json.dumps(parts)};", encoding="utf-8")
+        style = json.dumps(LiveWidget._css)
+        program = f"const STYLE = {style};\n{source('host')}\n{NEAR.read_text(encoding='utf-8')}"
+        (self.folder / "host.js").write_text(f"window.held = {{}};\n{{\n{program}}}\n", encoding="utf-8")

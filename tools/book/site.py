@@ -1,0 +1,126 @@
+"""The whole book: pages gathered from the repository, made by Sphinx, with decks, clips, notebooks and wheel beside them."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jinja2
+import nbformat
+import slides
+from book import api, ledger, teaching
+from book.notebooks import chapter_page, solution_page, stripped, write
+from book.shelf import Shelf
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+MEDIA = Path("scenes", "media")  # beside the chapters
+CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
+COPIED = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "chapters/glossary.md",
+    "chapters/map.png",
+    "chapters/wall.png",
+    CARD,
+)
+PAGES = ("index", "use", "teachers", "elsewhere", "decks", "clips")
+CLOUD = {  # name -> address of a chapter there, where the repository is public
+    "Binder": "https://mybinder.org/v2/gh/{repository}/HEAD?labpath=chapters/{stem}.ipynb",
+    "Colab": "https://colab.research.google.com/github/{repository}/blob/HEAD/chapters/{stem}.ipynb",
+}
+
+
+class BookError(Exception):
+    """One sentence for whoever makes the book."""
+
+
+def chapters() -> list[Path]:
+    """The chapters' notebooks, in order."""
+    return sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
+
+
+def gather(source: Path) -> None:
+    """Write what Sphinx reads: the repository's notebooks and pages, in the repository's folders."""
+    shelf = Shelf(source / "_static" / "live", "../_static/live")
+    for path in chapters():
+        solution = ROOT / "solutions" / path.name
+        write(chapter_page(path, solution, shelf), source / "chapters" / path.name)
+        write(chapter_page(path, solution, shelf, teacher=True), source / "teacher" / path.name)
+        write(solution_page(solution), source / "solutions" / path.name)
+    shelf.close()
+    for name in COPIED:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    (source / "ledger.md").write_text(ledger.page(), encoding="utf-8")
+    api.write(source / "api")
+    told = written()
+    for name in PAGES:
+        text = as_in_the_book((HERE / "pages" / f"{name}.md").read_text(encoding="utf-8"))
+        page = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(text).render(told)
+        (source / f"{name}.md").write_text(page, encoding="utf-8")
+
+
+def written() -> dict[str, object]:
+    """What the pages are filled with: sections of the README, plans, decks, clips."""
+    lessons = [teaching.lesson(path) for path in chapters()]
+    return {
+        "readme": sections(as_in_the_book((ROOT / "README.md").read_text(encoding="utf-8"))),
+        "stems": [path.stem for path in chapters()],
+        "lessons": lessons,
+        "lesson_table": teaching.table(lessons),
+        "one_day": teaching.one_day(lessons),
+        "four_weeks": teaching.four_weeks(lessons),
+        "handouts": slides.handouts,
+        "clips": clips(),
+    }
+
+
+def as_in_the_book(text: str) -> str:
+    """A page of the repository whose links lead to pages of the book."""
+    return text.replace("(linformer_from_scratch/course/claims.yml)", "(ledger.md)").replace(
+        "(../../../", "("
+    )
+
+
+def sections(text: str) -> dict[str, str]:
+    """Heading -> what stands below it in a page of markdown; the empty heading is the beginning."""
+    parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+
+
+def clips() -> list[tuple[str, str, str]]:
+    """Of every clip its name, its chapter and its alt text, as the chapters show them."""
+    found = []
+    for path in chapters():
+        for cell in nbformat.read(path, as_version=4).cells:
+            for name, alt in re.findall(
+                r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"', cell.source
+            ):
+                found.append((name, path.stem, alt))
+    return found
+
+
+@contextmanager
+def pages(source: Path, out: Path) -> Iterator[None]:
+    """Have Sphinx make the pages of what was gathered, while something else is done.
+
+    Raises: BookError if Sphinx warns of anything, such as a link that leads nowhere.
+    """
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", str(HERE)]
+    with subprocess.Popen([*command, "-d", str(source / "_doctrees"), str(source), str(out)]) as sphinx:
+        yield
+    if sphinx.returncode:
+        raise BookError("Sphinx has warned: its lines stand above")
+
+
+def furnish(out: Path) -> None:
+    """Put beside the pages the clips that they play and the notebooks that one downloads."""
+    shutil.copytree(ROOT / "chapters" / MEDIA, out / "chapters" / MEDIA)
+    (out / "notebooks").mkdir(parents=True)
+    for path in chapters():
+        (out / "notebooks" / path.name).write_text(stripped(path), encoding="utf-8")

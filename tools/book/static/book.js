@@ -1,0 +1,55 @@
+// What the book's pages do by themselves: quizzes answer, the ledger is filtered, a link opens the fold it leads into.
+
+/** Make a quiz answer: a click on an option says whether it is right, and why. */
+function asking(question) {
+  const [summary, options, answer] = question.children;
+  const reasons = [...answer.querySelectorAll("li")];
+  [...options.children].forEach((option, i) => {
+    const button = Object.assign(document.createElement("button"), { type: "button" });
+    const reason = Object.assign(document.createElement("p"), { role: "status" });
+    button.append(...option.childNodes);
+    button.addEventListener("click", () => {
+      reason.innerHTML = reasons[i].innerHTML;
+      option.classList.add(reasons[i].textContent.startsWith("✓") ? "right" : "wrong");
+    });
+    option.append(button, reason);
+  });
+  answer.remove(); // every option has its own
+  question.removeAttribute("name"); // all questions stand open
+  question.open = true;
+}
+
+/** Show the rows of the ledger that all its menus allow; the address keeps what is chosen. */
+function filtering(form) {
+  const rows = [...document.querySelectorAll("[data-verdict]")];
+  const menus = [...form.querySelectorAll("select")], said = form.querySelector("output");
+  function show() {
+    const shown = rows.filter((row) => {
+      row.hidden = !menus.every(({ name, value }) => !value || row.dataset[name] === value);
+      return !row.hidden;
+    });
+    said.textContent = `${shown.length} of ${rows.length} claims`;
+  }
+  const chosen = new URLSearchParams(location.search);
+  for (const menu of menus) {
+    menu.value = chosen.get(menu.name) ?? "";
+    menu.addEventListener("change", () => {
+      const choices = new URLSearchParams(menus.filter(({ value }) => value).map(({ name, value }) => [name, value]));
+      history.replaceState(null, "", `?${choices}`);
+      show();
+    });
+  }
+  show();
+}
+
+/** Open the folds around what the address names. */
+function unfold() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+}
+
+document.querySelectorAll(".quiz > details").forEach(asking);
+document.querySelectorAll("form.filter").forEach(filtering);
+addEventListener("hashchange", unfold);
+addEventListener("beforeprint", () => document.querySelectorAll("video").forEach((clip) => { clip.controls = false; }));
+unfold();

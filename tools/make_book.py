@@ -1,0 +1,43 @@
+"""The book: python tools/make_book.py
+
+build/book/ receives every chapter, the worked exercises, the ledger, the glossary, the API reference, a page for
+teachers, decks, handouts and clips, as pages that open from disk without a network. Nothing is run again.
+"""
+
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from book.site import BookError, chapters, furnish, gather, pages
+from slides import SlidesError, build_all
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "build" / "book"
+
+
+def megabytes(folder: Path) -> float:
+    """Size of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def main() -> None:
+    """Make the book anew."""
+    start = time.perf_counter()
+    torch.set_num_threads(1)  # the widgets' many small decompositions run fastest so
+    shutil.rmtree(OUT, ignore_errors=True)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            gather(Path(folder))
+            with pages(Path(folder), OUT):
+                furnish(OUT)
+                build_all(chapters(), OUT / "slides")
+    except (BookError, SlidesError) as error:
+        sys.exit(f"{error}.")
+    print(f"{OUT.relative_to(ROOT)}/index.html: {time.perf_counter() - start:.0f} s, {megabytes(OUT):.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
