@@ -86,7 +86,7 @@ class Lab:
         for plugin, settings in self._settings.items():
             path = self.folder / "settings" / f"{plugin}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(settings))
+            path.write_text(json.dumps(settings), encoding="utf-8")
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
         own = {
@@ -99,7 +99,7 @@ class Lab:
         }
         command = [sys.executable, "-m", "jupyterlab", "--config", str(ROOT / "tools/jupyter_lab_config.py")]
         command += ["--no-browser", f"--port={self._port}", f"--ServerApp.root_dir={self.folder}"]
-        self._log = (self.folder / "server.log").open("w+")
+        self._log = (self.folder / "server.log").open("w+", encoding="utf-8")
         self._server = subprocess.Popen(
             [*command, f"--IdentityProvider.token={self._token}"],
             env=os.environ | {name: str(self.folder / path) for name, path in own.items()},

@@ -332,6 +332,7 @@ def sleeps(folder):
 
 def die():
     """Rank 1 is killed while rank 0 waits for it."""
+    assert os.name == "posix", "a signal kills it"
     with process_group():
         if rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -340,6 +341,7 @@ def die():
 
 def dies(victim):
     """One of several ranks is killed between two exchanges."""
+    assert os.name == "posix", "a signal kills it"
     with process_group("cpu"):
         distributed.all_reduce(torch.ones(1))
         if rank() == victim:
@@ -349,6 +351,7 @@ def dies(victim):
 
 def stopped():
     """Rank 1 does nothing any more, as on a machine that hangs."""
+    assert os.name == "posix", "a signal stops it"
     with process_group("cpu"):
         pass  # both have begun
     with process_group("cpu", wait=2):

@@ -143,12 +143,12 @@ from linformer_from_scratch.attention import scaled_dot_product_attention as att
 from linformer_from_scratch.benchmark import peak_bytes
 peak_bytes(torch.ones, 9)
 def kilobytes(name):
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name))
 if Path("/proc/self/clear_refs").exists():
     q, k, v = torch.randn(3, 4, 2048, 64)
     attention(q[:, :64], k[:, :64], v[:, :64])  # what is loaded once
-    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+    Path("/proc/self/clear_refs").write_text("5", "utf-8")  # the high-water mark begins anew
     before = kilobytes("VmRSS")
     attention(q, k, v)
     print(1024 * (kilobytes("VmHWM") - before))
@@ -158,7 +158,9 @@ if Path("/proc/self/clear_refs").exists():
 @pytest.fixture(scope="module")
 def fresh():
     """What a new process prints: the operating system's peak alone, where it says one."""
-    return subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=True)
+    return subprocess.run(
+        [sys.executable, "-c", FRESH], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -460,7 +462,7 @@ def test_what_is_read_off_a_row():
 )
 def test_a_row_that_is_not_as_it_should_be_is_refused_with_the_file_s_name(tmp_path, change, message):
     path = tmp_path / "some.json"
-    path.write_text(json.dumps(provenance("a command") | {"rows": [GOOD, GOOD | change]}))
+    path.write_text(json.dumps(provenance("a command") | {"rows": [GOOD, GOOD | change]}), encoding="utf-8")
     with pytest.raises(ValueError, match=f"some.json.*{message}"):
         records.read(path)
 
@@ -538,11 +540,13 @@ def test_a_gpu_s_file_is_found_when_it_is_added_and_no_other_is_taken_for_it(tmp
     row = {"part": "ceiling", "kind": "copy", "per_second": 2.0}
     on_gpu = provenance("a command")
     on_gpu["machine"] = on_gpu["machine"] | {"gpu": "A GPU"}
-    (tmp_path / "10_cpu.json").write_text(json.dumps(provenance("a command") | {"rows": [row]}))
-    (tmp_path / "08_other.json").write_text(json.dumps(on_gpu | {"rows": [{"loss": 1.0}]}))
+    (tmp_path / "10_cpu.json").write_text(
+        json.dumps(provenance("a command") | {"rows": [row]}), encoding="utf-8"
+    )
+    (tmp_path / "08_other.json").write_text(json.dumps(on_gpu | {"rows": [{"loss": 1.0}]}), encoding="utf-8")
     assert records.recorded_gpu() is None
     assert records.ceiling(records.recorded_cpu()["rows"], "copy") == 2
-    (tmp_path / "a_gpu.json").write_text(json.dumps(on_gpu | {"rows": [row]}))
+    (tmp_path / "a_gpu.json").write_text(json.dumps(on_gpu | {"rows": [row]}), encoding="utf-8")
     assert records.recorded_gpu()["machine"]["gpu"] == "A GPU"
 
 
@@ -567,7 +571,7 @@ def test_chapter_10_shows_a_gpu_s_file_once_it_is_there(tmp_path, monkeypatch, c
     on_gpu = content | {"machine": content["machine"] | {"gpu": "A GPU"}, "command": command}
     out_of_memory = {"seconds": {}, "busy": {}, "bytes": {}, "out_of_memory": [STORED]}
     on_gpu["rows"] = [row | out_of_memory if row.get("n") == 4096 else row for row in content["rows"]]
-    (tmp_path / "gpu.json").write_text(json.dumps(on_gpu))
+    (tmp_path / "gpu.json").write_text(json.dumps(on_gpu), encoding="utf-8")
     monkeypatch.setattr(records.results, "RESULTS", tmp_path)
     names = {"content": content}
     for source in wanted:
@@ -638,10 +642,10 @@ def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(small, tmp_pat
 def test_rows_of_another_origin_are_not_mixed_into_a_file(small, tmp_path, capsys):
     words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
     assert main(words) == 0
-    before = (tmp_path / "b.json").read_text()
+    before = (tmp_path / "b.json").read_text(encoding="utf-8")
     assert main([*words, "--resume"]) == 0 and main([*words, "--resume", "--rounds", "3"]) == 1
     assert "measured with command" in capsys.readouterr().err
-    (tmp_path / "b.json").write_text(before.replace('"gpu": null', '"gpu": "A GPU"'))
+    (tmp_path / "b.json").write_text(before.replace('"gpu": null', '"gpu": "A GPU"'), encoding="utf-8")
     assert main([*words, "--resume"]) == 1
     assert "'A GPU'" in capsys.readouterr().err
 
@@ -669,7 +673,7 @@ from linformer_from_scratch.benchmark.__main__ import main
 from linformer_from_scratch.benchmark.suite import Plan
 main(["--device", "cpu", "--out", {str(path)!r}], {{"cpu": {plan!r}}})
 """
-    run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, encoding="utf-8")
     try:
         said = [run.stdout.readline() for _ in range(3)]  # two ceilings, and a layer that is not done
     finally:
@@ -693,7 +697,7 @@ def test_a_device_that_is_not_there_and_a_foreign_file_are_refused_in_one_senten
     if not torch.cuda.is_available():
         assert main(["--device", "cuda", "--out", str(tmp_path / "b.json")]) == 1
         assert "PyTorch finds no GPU here" in capsys.readouterr().err
-    (tmp_path / "b.json").write_text("{}")
+    (tmp_path / "b.json").write_text("{}", encoding="utf-8")
     assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 1
     assert capsys.readouterr().err == "b.json is no result file: it has no command\n"
 
@@ -807,7 +811,7 @@ def test_a_file_with_a_wrong_part_is_named_and_not_resumed(small, tmp_path, caps
     path = tmp_path / "b.json"
     words = ["--device", "cpu", "--out", str(path), "--longest", "32"]
     command = f"python -m linformer_from_scratch.benchmark {' '.join([*words[:3], 'b.json', *words[4:]])}"
-    path.write_text(json.dumps(provenance(command) | {"rows": []} | change))
+    path.write_text(json.dumps(provenance(command) | {"rows": []} | change), encoding="utf-8")
     before = path.read_bytes()
     assert main([*words, "--resume"]) == 1
     said = capsys.readouterr()
@@ -817,11 +821,11 @@ def test_a_file_with_a_wrong_part_is_named_and_not_resumed(small, tmp_path, caps
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 10**5, "1e400", "\0", "9" * 5000])
 def test_a_file_that_is_no_json_is_named_and_left_alone(tmp_path, capsys, text):
-    (tmp_path / "b.json").write_text(text)
+    (tmp_path / "b.json").write_text(text, encoding="utf-8")
     assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("b.json is no result file: ") and said.count("\n") == 1
-    assert (tmp_path / "b.json").read_text() == text
+    assert (tmp_path / "b.json").read_text(encoding="utf-8") == text
 
 
 def test_two_runs_do_not_write_into_one_file(small, tmp_path, capsys):
@@ -910,7 +914,7 @@ def complete(tmp_path):
     def checked(change=lambda rows: None):
         rows = json.loads(json.dumps(content["rows"]))
         change(rows)
-        (tmp_path / "b.json").write_text(json.dumps(content | {"rows": rows}))
+        (tmp_path / "b.json").write_text(json.dumps(content | {"rows": rows}), encoding="utf-8")
         return check_file(tmp_path / "b.json", wanted, PLANS["cpu"].rounds)
 
     return checked
@@ -955,7 +959,7 @@ def test_a_file_is_checked_before_it_is_passed_on(complete, change, message):
 def test_a_cpu_s_file_of_a_machine_with_a_gpu_is_not_taken_for_the_gpu_s(tmp_path, monkeypatch):
     content = records.recorded_cpu()
     there = content | {"machine": content["machine"] | {"gpu": "A GPU"}}
-    (tmp_path / "mine.json").write_text(json.dumps(there))
+    (tmp_path / "mine.json").write_text(json.dumps(there), encoding="utf-8")
     monkeypatch.setattr(records.results, "RESULTS", tmp_path)
     assert records.recorded_gpu() is None
     assert records.device_of(there).name == content["machine"]["processor"]

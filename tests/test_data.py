@@ -108,17 +108,17 @@ def test_a_file_of_your_own_keeps_every_character(tmp_path):
 
 def test_a_folder_is_read_in_order_and_to_the_bottom(tmp_path):
     (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "two.md").write_text("two")
-    (tmp_path / "a.TXT").write_text("one")
+    (tmp_path / "b" / "two.md").write_text("two", encoding="utf-8")
+    (tmp_path / "a.TXT").write_text("one", encoding="utf-8")
     (tmp_path / "picture.png").write_bytes(b"\0")
     assert read_text(tmp_path) == "one\ntwo"
 
 
 def test_hidden_folders_are_left_out_and_empty_files_do_no_harm(tmp_path):
     (tmp_path / ".ipynb_checkpoints").mkdir()
-    (tmp_path / ".ipynb_checkpoints" / "copy.md").write_text("one")
-    (tmp_path / "__init__.py").write_text("")
-    (tmp_path / "one.md").write_text("one")
+    (tmp_path / ".ipynb_checkpoints" / "copy.md").write_text("one", encoding="utf-8")
+    (tmp_path / "__init__.py").write_text("", encoding="utf-8")
+    (tmp_path / "one.md").write_text("one", encoding="utf-8")
     assert read_text(tmp_path) == "\none"
 
 
@@ -135,7 +135,7 @@ def test_hidden_folders_are_left_out_and_empty_files_do_no_harm(tmp_path):
     ],
 )
 def test_a_bad_file_is_named_alone_and_in_a_folder(tmp_path, name, content, sentence):
-    (tmp_path / "good.txt").write_text("good")
+    (tmp_path / "good.txt").write_text("good", encoding="utf-8")
     (tmp_path / name).write_bytes(content)
     for path in (tmp_path / name, tmp_path):
         with pytest.raises(ValueError, match=sentence):
@@ -147,7 +147,7 @@ def test_what_is_missing_or_empty_is_named(tmp_path):
         read_text(tmp_path / "nowhere.txt")
     with pytest.raises(ValueError, match="holds no text file"):
         read_text(tmp_path)
-    (tmp_path / "empty.txt").write_text(" \n")
+    (tmp_path / "empty.txt").write_text(" \n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"empty.txt is empty, expected text"):
         read_text(tmp_path / "empty.txt")
     with pytest.raises(ValueError, match=rf"{tmp_path.name} is empty, expected text"):
@@ -164,8 +164,8 @@ def locked_folder(request):
         folder = Path(name)
         folder.chmod(0o755)
         (folder / "inner").mkdir()
-        (folder / "inner/locked.txt").write_text("secret")
-        (folder / "good.txt").write_text("good")
+        (folder / "inner/locked.txt").write_text("secret", encoding="utf-8")
+        (folder / "good.txt").write_text("good", encoding="utf-8")
         (folder / request.param).chmod(0)
         os.seteuid(user or 65534)
         try:
@@ -187,7 +187,7 @@ def test_what_is_locked_is_named_and_its_folder_is_not_read_in_part(locked_folde
 def test_a_folder_is_a_document_a_file(tmp_path):
     (tmp_path / "b").mkdir()
     for name, content in (("b/two.md", "two\f"), ("a.txt", "one"), ("empty.txt", "\n"), ("no.png", "\0")):
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content, encoding="utf-8")
     assert read_documents(tmp_path) == {"a.txt": "one", "b/two.md": "two\f"}
 
 
@@ -221,7 +221,7 @@ def unify(name):
 
 def test_form_feeds_cut_a_file_into_titled_documents(tmp_path):
     for beginning in ("\f", ""):
-        (tmp_path / "mine.txt").write_text(f"{beginning}One\nfirst\nline\n\fTwo\nsecond\n")
+        (tmp_path / "mine.txt").write_text(f"{beginning}One\nfirst\nline\n\fTwo\nsecond\n", encoding="utf-8")
         assert read_documents(tmp_path / "mine.txt") == {"One": "first\nline\n", "Two": "second\n"}
 
 
@@ -235,7 +235,7 @@ def test_form_feeds_cut_a_file_into_titled_documents(tmp_path):
     ],
 )
 def test_no_text_between_form_feeds_is_lost(tmp_path, content):
-    (tmp_path / "mine.txt").write_text(content)
+    (tmp_path / "mine.txt").write_text(content, encoding="utf-8")
     found = read_documents(tmp_path / "mine.txt")
     together = " ".join(f"{title} {body}" for title, body in found.items())
     assert all(word in together for word in content.split())
@@ -266,7 +266,7 @@ def test_a_file_without_form_feeds_is_ten_parts_that_join_to_the_whole(tmp_path,
 )
 def test_a_text_in_one_piece_is_cut_at_lines_or_words_or_letters(tmp_path, content, parts):
     (tmp_path / "inner").mkdir()
-    (tmp_path / "inner/empty.txt").write_text(" \n")
+    (tmp_path / "inner/empty.txt").write_text(" \n", encoding="utf-8")
     (tmp_path / "inner/mine.txt").write_text(content, encoding="utf-8")
     for path, name in ((tmp_path / "inner/mine.txt", "mine.txt"), (tmp_path, "inner/mine.txt")):
         found = read_documents(path)
@@ -277,7 +277,7 @@ def test_a_text_in_one_piece_is_cut_at_lines_or_words_or_letters(tmp_path, conte
 
 
 def test_a_single_letter_cannot_be_split_and_says_so(tmp_path):
-    (tmp_path / "mine.txt").write_text("x\n")
+    (tmp_path / "mine.txt").write_text("x\n", encoding="utf-8")
     found = read_documents(tmp_path / "mine.txt")
     assert len(found) == 1
     with pytest.raises(ValueError, match=r"of 1 documents are held out at share=0\.2; expected at least one"):
@@ -287,7 +287,7 @@ def test_a_single_letter_cannot_be_split_and_says_so(tmp_path):
 def test_no_part_takes_the_place_of_another(tmp_path):
     """A title may read as the number that a later part without one would get."""
     content = "mine.txt, part 2\nfirst\n\f\nsecond\n\f\nthird\n\fmine.txt, part 4\nfourth\n"
-    (tmp_path / "mine.txt").write_text(content)
+    (tmp_path / "mine.txt").write_text(content, encoding="utf-8")
     found = read_documents(tmp_path / "mine.txt")
     together = " ".join(found.values())
     assert len(found) == 4 and all(word in together for word in ("first", "second", "third", "fourth"))
@@ -296,10 +296,10 @@ def test_no_part_takes_the_place_of_another(tmp_path):
 def test_a_name_that_is_not_utf_8_can_be_read_and_is_told_where_something_is_wrong(tmp_path):
     name = os.fsdecode(b"caf\xe9.txt")
     try:
-        (tmp_path / name).write_text("one")
+        (tmp_path / name).write_text("one", encoding="utf-8")
     except OSError:
         pytest.skip("this file system takes no such names")
-    (tmp_path / "good.txt").write_text("two")
+    (tmp_path / "good.txt").write_text("two", encoding="utf-8")
     learned, hidden = split(read_documents(tmp_path))
     assert sorted([*learned.values(), *hidden.values()]) == ["one", "two"]
     (tmp_path / name).write_bytes(b"\xff")
@@ -317,11 +317,11 @@ def test_links_lose_nothing_and_double_nothing(tmp_path):
     folder, other = tmp_path / "texts", tmp_path / "other"
     for path in (folder / "inner", other / "below"):
         path.mkdir(parents=True)
-    (tmp_path / "above.txt").write_text("above")
-    (folder / "z.txt").write_text("z")
-    (folder / "inner/one.txt").write_text("one")
-    (other / "two.txt").write_text("two")
-    (other / "below/three.txt").write_text("three")
+    (tmp_path / "above.txt").write_text("above", encoding="utf-8")
+    (folder / "z.txt").write_text("z", encoding="utf-8")
+    (folder / "inner/one.txt").write_text("one", encoding="utf-8")
+    (other / "two.txt").write_text("two", encoding="utf-8")
+    (other / "below/three.txt").write_text("three", encoding="utf-8")
     for link, target in (
         ("a.txt", folder / "z.txt"),  # the same file
         ("b.txt", other / "two.txt"),
@@ -352,6 +352,7 @@ def test_links_lose_nothing_and_double_nothing(tmp_path):
 
 
 def pipe(path):
+    assert hasattr(os, "mkfifo")
     os.mkfifo(path)
 
 
@@ -383,9 +384,9 @@ def test_names_of_any_kind_are_read_and_told_in_one_line(tmp_path):
         "\u202ek.txt",
     ]
     for name in names:
-        (tmp_path / name).write_text(name)
+        (tmp_path / name).write_text(name, encoding="utf-8")
     (tmp_path / "folder.txt").mkdir()
-    (tmp_path / "folder.txt/l.txt").write_text("l")
+    (tmp_path / "folder.txt/l.txt").write_text("l", encoding="utf-8")
     found = read_documents(tmp_path)
     assert found == {name: name for name in names} | {"folder.txt/l.txt": "l"}
     (tmp_path / names[0]).write_bytes(b"\0")
@@ -405,7 +406,7 @@ def test_names_of_any_kind_are_read_and_told_in_one_line(tmp_path):
 )
 def test_a_path_that_cannot_be_is_refused_in_one_sentence(tmp_path, monkeypatch, path, error, sentence):
     monkeypatch.chdir(tmp_path)
-    Path("good.txt").write_text("good")
+    Path("good.txt").write_text("good", encoding="utf-8")
     for read in (read_text, read_documents):
         with pytest.raises(error, match=sentence) as caught:
             read(path)
@@ -454,7 +455,7 @@ def test_what_is_blank_is_empty(tmp_path, raw):
 )
 def test_what_is_no_utf_8_is_never_half_read(tmp_path, raw):
     (tmp_path / "bad.txt").write_bytes(raw)
-    (tmp_path / "good.txt").write_text("good")
+    (tmp_path / "good.txt").write_text("good", encoding="utf-8")
     for read, path in product((read_text, read_documents), (tmp_path, tmp_path / "bad.txt")):
         with pytest.raises(ValueError, match=r"bad\.txt is (not UTF-8|binary) \(byte \d is "):
             read(path)
@@ -462,7 +463,7 @@ def test_what_is_no_utf_8_is_never_half_read(tmp_path, raw):
 
 def test_a_folder_of_hidden_folders_says_that_these_are_left_out(tmp_path):
     (tmp_path / ".hidden").mkdir()
-    (tmp_path / ".hidden/one.txt").write_text("one")
+    (tmp_path / ".hidden/one.txt").write_text("one", encoding="utf-8")
     with pytest.raises(ValueError, match=r"holds no text file \(.*\) outside hidden folders"):
         read_documents(tmp_path)
     assert read_text(tmp_path / ".hidden") == "one"
@@ -478,7 +479,7 @@ def test_no_bad_file_is_half_read_into_documents(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=sentence):
             read_documents(tmp_path / name)
-    (tmp_path / "good.txt").write_text("good")
+    (tmp_path / "good.txt").write_text("good", encoding="utf-8")
     with pytest.raises(ValueError, match=sentence):
         read_documents(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"no file or folder .*nowhere"):
@@ -545,7 +546,9 @@ def test_subwords_come_back_from_their_file(tmp_path):
 def test_a_damaged_vocabulary_is_named(tmp_path, content):
     VOCABULARIES["subwords"]().save(tmp_path / "pieces.json")
     whole = (tmp_path / "pieces.json").read_text(encoding="utf-8")
-    (tmp_path / "pieces.json").write_text(whole[: len(whole) // 2] if content == "half" else content)
+    (tmp_path / "pieces.json").write_text(
+        whole[: len(whole) // 2] if content == "half" else content, encoding="utf-8"
+    )
     for name in ("pieces.json", "nowhere.json"):
         with pytest.raises(ValueError, match=rf"{name} is no vocabulary of subwords: "):
             SubwordVocabulary.load(tmp_path / name)

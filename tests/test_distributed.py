@@ -420,7 +420,9 @@ def test_the_command_compares_the_ranks_of_a_machine():
         "-m",
         "linformer_from_scratch.distributed",
     ]
-    ran = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(
+        [sys.executable, "-m", *words], capture_output=True, text=True, timeout=120, encoding="utf-8"
+    )
     assert ran.returncode == 0
     head, names, *lines = ran.stdout.splitlines()
     assert head == "3 ranks, gloo, cpu: all errors are below 1e-10 (float64) or 1e-04 (float32)"

@@ -79,7 +79,7 @@ def test_only_what_is_missing_is_measured(toy, tmp_path):
 
 
 TOY = """
-import os, signal, sys, time
+import os, sys, time
 from pathlib import Path
 from linformer_from_scratch.course.experiments.experiment import Experiment
 from linformer_from_scratch.course.experiments.runner import measure
@@ -87,10 +87,10 @@ from linformer_from_scratch.course.experiments.runner import measure
 folder, killed = Path(sys.argv[1]), sys.argv[2:] == ["killed"]
 
 def double(n):
-    with (folder / "measured").open("a") as file:
+    with (folder / "measured").open("a", encoding="utf-8") as file:
         file.write(f"{n}\\n")
     if killed and n == 7:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), 9)
     time.sleep(0.2)
     return {"double": 2 * n}
 
@@ -122,6 +122,7 @@ def inside(repository, *words):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        encoding="utf-8",
     )
 
 
@@ -140,7 +141,7 @@ def test_a_killed_run_goes_on_and_nothing_is_lost_or_measured_twice(repository, 
     _, said = run.communicate()
     assert run.returncode == 0, said
     assert toy_rows(repository) == [(3, 6), (5, 10), (7, 14), (11, 22)]
-    assert (repository / "measured").read_text().split() == ["3", "5", "7", "7", "11"]
+    assert (repository / "measured").read_text(encoding="utf-8").split() == ["3", "5", "7", "7", "11"]
 
 
 def test_two_at_once_share_the_rows(repository, toy_program):
@@ -149,7 +150,7 @@ def test_two_at_once_share_the_rows(repository, toy_program):
         _, said = run.communicate()
         assert run.returncode == 0, said
     assert sorted(toy_rows(repository)) == [(3, 6), (5, 10), (7, 14), (11, 22)]
-    assert sorted(map(int, (repository / "measured").read_text().split())) == [3, 5, 7, 11]
+    assert sorted(map(int, (repository / "measured").read_text(encoding="utf-8").split())) == [3, 5, 7, 11]
 
 
 def test_a_row_that_another_measures_is_left_to_it(toy, tmp_path, capsys):

@@ -169,7 +169,7 @@ from linformer_from_scratch.course.files import locked
 path = Path(sys.argv[1])
 for _ in range(100):
     with locked(path, wait=60):
-        path.write_text(str(int(path.read_text()) + 1))
+        path.write_text(str(int(path.read_text("utf-8")) + 1), "utf-8")
 """
 
 
@@ -192,7 +192,7 @@ def test_a_lock_that_was_removed_in_the_moment_it_was_taken_is_not_held(tmp_path
         monkeypatch.setattr(fcntl, "flock", take)
         lock.unlink()  # by whoever was inside, and another may have made it anew
         if content is not None:
-            (tmp_path / "new").write_text(content)
+            (tmp_path / "new").write_text(content, encoding="utf-8")
             (tmp_path / "new").replace(lock)
         take(file, operation)
 

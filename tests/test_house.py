@@ -101,7 +101,12 @@ def test_there_are_no_circles():
 
 def test_importing_the_package_loads_nothing_heavy():
     code = f"import sys, {NAME}; print([m for m in ('torch', 'numpy', 'matplotlib') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8"
+        ).stdout.strip()
+        == "[]"
+    )
 
 
 def test_every_room_of_a_chapter_has_its_stem():

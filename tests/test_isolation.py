@@ -412,7 +412,9 @@ from linformer_from_scratch.exercises import EXERCISES, engine
 engine.judge(EXERCISES["0.1"], EXERCISES["0.1"].reference)
 print("torch._inductor" in sys.modules)
 """
-    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seen = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     assert seen.stdout == "False\n"
 
 

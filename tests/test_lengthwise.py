@@ -82,7 +82,7 @@ def test_an_encoder_comes_back_from_its_folder(encoder, tmp_path):
     assert found.layout == LAYOUT and not found.training
     assert_close(found.encode([SHORT, LONG]), encoder.encode([SHORT, LONG]))
     assert found.linformer.tokens is found.exact.tokens
-    about = json.loads((tmp_path / "new" / "folder" / "config.json").read_text())
+    about = json.loads((tmp_path / "new" / "folder" / "config.json").read_text(encoding="utf-8"))
     assert about["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
     encoder.save_pretrained(tmp_path / "new" / "folder")  # again
 
@@ -93,10 +93,12 @@ def test_a_folder_that_holds_something_else_is_refused(encoder, tmp_path):
     ):
         LengthwiseEncoder.from_pretrained(tmp_path)
     encoder.save_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text('{"proj_dim": 8}')
+    (tmp_path / "config.json").write_text('{"proj_dim": 8}', encoding="utf-8")
     with pytest.raises(ValueError, match=r"config\.json is no layout: .*expected JSON with proj_dim, exact_"):
         LengthwiseEncoder.from_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text('{"proj_dim": "8", "exact_layers": [5], "crossover": 12}')
+    (tmp_path / "config.json").write_text(
+        '{"proj_dim": "8", "exact_layers": [5], "crossover": 12}', encoding="utf-8"
+    )
     with pytest.raises(ValueError, match=r"is no layout: .*not all of them are integers"):
         LengthwiseEncoder.from_pretrained(tmp_path)
     lengthwise.write_layout(LAYOUT._replace(crossover=11), tmp_path / "config.json")

@@ -89,7 +89,9 @@ def test_every_part_passes_and_is_kept_in_the_order_of_the_course(said):
 
 def test_the_file_is_a_module(said):
     code = "import my_linformer; print(my_linformer.__doc__.split(':')[0])"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=said["folder"], capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=said["folder"], capture_output=True, text=True, encoding="utf-8"
+    )
     assert ran.stdout == "My Linformer\n" and ran.stderr == ""
 
 

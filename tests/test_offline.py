@@ -16,7 +16,9 @@ print(socket.create_connection(server.getsockname()).recv(5))
 
 
 def python(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ EFFECTS = {
 def is_made(*targets):
     english = os.environ | {"LC_ALL": "C"}
     command = ["make", "--dry-run", *targets]
-    done = subprocess.run(command, cwd=ROOT, env=english, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=english, capture_output=True, text=True, encoding="utf-8")
     return done.returncode == 0 and "Nothing to be done" not in done.stdout  # as for a phony one without rule
 
 

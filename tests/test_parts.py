@@ -52,14 +52,14 @@ def test_what_passes_is_kept_with_its_imports_and_given_by_yours(file, cell, cap
     cell("import math")
     result = check("1.6", attempted(cell, ATTENTION, "attend"))
     assert result.message == "1.6 passed, kept as attention in my_linformer.py"
-    assert file.read_text() == (
+    assert file.read_text(encoding="utf-8") == (
         f"{parts.HEAD}\n\n# ---- part attention: attend ----\n\nimport math\n\n{ATTENTION}"
     )
     mine = yours("attention")
     assert capsys.readouterr().out == "attention: yours, attend of my_linformer.py\n"
     x = torch.randn(2, 3, 4)
     torch.testing.assert_close(mine(x, x, x), PARTS["attention"].reference(x, x, x))
-    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
+    run = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, encoding="utf-8")
     assert (run.returncode, run.stderr) == (0, "")
 
 
@@ -82,12 +82,12 @@ def test_what_fails_and_what_is_the_packages_own_is_not_kept(file):
 def test_a_part_solved_again_replaces_the_old_one_which_stays_as_a_comment(file, cell):
     cell("import math")
     check("1.6", attempted(cell, ATTENTION, "attend"))
-    first = file.read_text()
+    first = file.read_text(encoding="utf-8")
     check("1.6", attempted(cell, ATTENTION, "attend"))
-    assert file.read_text() == first, "the same once more changes nothing"
+    assert file.read_text(encoding="utf-8") == first, "the same once more changes nothing"
     for name in ("second", "third"):
         check("1.6", attempted(cell, ATTENTION.replace("attend", name), name))
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     assert text.count("# ---- part ") == 1 and "# ---- part attention: third ----" in text
     places = ["def third", "# ---- before ----", "# def second", "# ---- before ----", "# def attend"]
     found = [text.index(place) for place in places[:3]] + [text.rindex(place) for place in places[3:]]
@@ -101,11 +101,12 @@ def test_parts_stand_in_the_order_of_the_course_and_lines_between_them_stay(file
     cell("import math\nfrom linformer_from_scratch.attention import scaled_dot_product_attention as attend")
     check("6.1", attempted(cell, LINFORMER, "compressed"))
     assert "from linformer_from_scratch.attention import scaled_dot_product_attention as attend" in (
-        file.read_text()
+        file.read_text(encoding="utf-8")
     )
-    file.write_text(f"# mine\n{file.read_text()}\nNOTE = 'below'\n")
+    text = file.read_text(encoding="utf-8")
+    file.write_text(f"# mine\n{text}\nNOTE = 'below'\n", encoding="utf-8")
     check("1.6", attempted(cell, ATTENTION, "attend"))
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     assert text.startswith("# mine\n") and "NOTE = 'below'" in text
     assert text.index("part attention") < text.index("part linformer_attention")
 
@@ -115,7 +116,7 @@ def test_a_part_may_use_an_earlier_part(file, cell):
     check("1.6", attempted(cell, ATTENTION, "attend"))
     result = check("6.1", attempted(cell, LINFORMER, "compressed"))
     assert result.message.endswith("kept as linformer_attention in my_linformer.py")
-    assert file.read_text().count("def attend") == 1
+    assert file.read_text(encoding="utf-8").count("def attend") == 1
     assert yours("linformer_attention").__globals__["attend"].__name__ == "attend"
 
 
@@ -134,10 +135,10 @@ def test_a_name_of_another_cell_is_named(file, cell):
 def test_what_was_kept_before_stays_where_the_new_one_cannot_stand_alone(file, cell):
     cell("import math\nSCALE = 1.0")
     check("1.6", attempted(cell, ATTENTION, "attend"))
-    before = file.read_text()
+    before = file.read_text(encoding="utf-8")
     said = check("1.6", attempted(cell, ATTENTION.replace("/ math", "* SCALE / math"), "attend")).message
     assert said.endswith("write what it needs into this cell; the answer of before stays there")
-    assert file.read_text() == before
+    assert file.read_text(encoding="utf-8") == before
 
 
 def test_helpers_and_imports_of_the_same_cell_come_along(file, cell):
@@ -147,7 +148,7 @@ def test_helpers_and_imports_of_the_same_cell_come_along(file, cell):
         + ATTENTION.replace("q @ k.mT / math.sqrt(q.size(-1))", "score(q, k)").replace("-math.inf", "-never")
     )
     assert "kept as attention" in check("1.6", attempted(cell, source, "attend")).message
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     assert "SCALE = 1.0" in text and "def score" in text and "UNUSED" not in text
     assert text.index("import inf as never") < text.index("SCALE = 1.0") < text.index("def attend")
 
@@ -185,7 +186,7 @@ def test_decorated_functions_are_kept_with_their_decorator(file, cell):
     cell("import math\nimport torch\n\n\ndef plain(function):\n    return function")
     source = ATTENTION.replace("\ndef attend", "\n@torch.enable_grad()\ndef attend")
     assert "kept as attention" in check("1.6", attempted(cell, source, "attend")).message
-    assert "@torch.enable_grad()\ndef attend" in file.read_text()
+    assert "@torch.enable_grad()\ndef attend" in file.read_text(encoding="utf-8")
 
 
 def test_a_part_that_returns_no_tensors_passes_and_is_not_kept(file, cell):
@@ -227,13 +228,16 @@ def test_a_part_that_does_not_pass_alone_is_not_kept(file, cell):
     cell("import math\nfrom math import sqrt as root")
     check("1.6", attempted(cell, ATTENTION, "attend"))
     text = (
-        file.read_text().replace("def attend", "def other").replace("attention: attend", "attention: other")
+        file.read_text(encoding="utf-8")
+        .replace("def attend", "def other")
+        .replace("attention: attend", "attention: other")
     )
-    file.write_text(text + "\n\nattend = other  # what the file means by it\n")
+    file.write_text(text + "\n\nattend = other  # what the file means by it\n", encoding="utf-8")
     file.write_text(
-        file.read_text().replace(
+        file.read_text(encoding="utf-8").replace(
             "def other(q, k, v, mask=None):", "def other(q, k, v, mask=None):\n    return v"
-        )
+        ),
+        encoding="utf-8",
     )
     result = check("6.1", attempted(cell, LINFORMER, "compressed"))
     assert result.status == "passed" and "not kept" in result.message
@@ -245,13 +249,13 @@ def test_a_part_that_does_not_pass_alone_is_not_kept(file, cell):
 def test_a_file_that_cannot_be_run_is_named_and_the_package_stands_in(file, cell, capsys, damage):
     cell("import math")
     check("1.6", attempted(cell, ATTENTION, "attend"))
-    file.write_text(damage + file.read_text())
+    file.write_text(damage + file.read_text(encoding="utf-8"), encoding="utf-8")
     assert yours("attention") is PARTS["attention"].reference
     said = capsys.readouterr().out
     assert said.startswith("attention: my_linformer.py cannot be run (") and said.count("\n") == 1
-    before = file.read_text()
+    before = file.read_text(encoding="utf-8")
     check("1.6", attempted(cell, ATTENTION.replace("attend", "again"), "again"))
-    assert all(line in file.read_text() for line in before.splitlines()), "no line is lost"
+    assert all(line in file.read_text(encoding="utf-8") for line in before.splitlines()), "no line is lost"
 
 
 def test_a_file_that_is_no_text_is_set_aside(file, cell, capsys):

@@ -30,7 +30,7 @@ def file(tmp_path, monkeypatch):
 
 def test_a_pass_is_kept_in_the_file_that_the_environment_names(file):
     assert check("0.1", PASSED).status == "passed"
-    assert json.loads(file.read_text())["passed"] == ["0.1"]
+    assert json.loads(file.read_text(encoding="utf-8"))["passed"] == ["0.1"]
 
 
 @pytest.fixture
@@ -89,10 +89,10 @@ def test_a_file_of_before_is_added_and_set_aside_with_a_word(course, capsys, alr
 
 
 def test_a_damaged_file_of_before_is_set_aside(course, capsys):
-    Path(".progress.json").write_text("damaged")
+    Path(".progress.json").write_text("damaged", encoding="utf-8")
     record_pass("0.1")
     assert load().passed == {"0.1"} and capsys.readouterr().out.count("\n") == 1
-    assert Path(".progress.json.set-aside-1").read_text() == "damaged"
+    assert Path(".progress.json.set-aside-1").read_text(encoding="utf-8") == "damaged"
 
 
 def test_a_file_named_by_the_environment_takes_nothing_over(file, monkeypatch):
@@ -114,7 +114,9 @@ for i in range(40):
 def test_two_kernels_at_once_keep_all_passes(file):
     command = [sys.executable, "-c", MANY]
     kernels = [
-        subprocess.Popen([*command, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
         for name in ("1", "2")
     ]
     for kernel in kernels:
@@ -131,7 +133,7 @@ def test_while_another_kernel_writes_a_pass_is_kept_in_memory(file, monkeypatch,
         record_pass("0.1")
         assert "kept in memory only" in capsys.readouterr().out and load().passed == {"0.1"}
     record_pass("1.1")
-    assert json.loads(file.read_text())["passed"] == ["0.1", "1.1"]
+    assert json.loads(file.read_text(encoding="utf-8"))["passed"] == ["0.1", "1.1"]
 
 
 def test_what_is_kept_in_memory_is_added_to_what_another_kernel_wrote(file, monkeypatch):
@@ -261,9 +263,9 @@ def test_a_damaged_or_foreign_file_is_set_aside_with_a_word(file, capsys, name):
 
 def test_a_second_bad_file_overwrites_no_first(file):
     for content in ("one", "two"):
-        file.write_text(content)
+        file.write_text(content, encoding="utf-8")
         load()
-    assert sorted(path.read_text() for path in file.parent.iterdir()) == ["one", "two"]
+    assert sorted(path.read_text(encoding="utf-8") for path in file.parent.iterdir()) == ["one", "two"]
 
 
 def no_folder(file):
@@ -276,7 +278,7 @@ def a_folder(file):
 
 
 def below_a_file(file):
-    file.write_text("")
+    file.write_text("", encoding="utf-8")
     return file / "kept.json"
 
 
@@ -297,7 +299,7 @@ def test_what_could_not_be_written_is_written_with_the_next_pass(file, monkeypat
     record_pass("0.1")
     folder.mkdir()
     record_pass("1.1")
-    assert json.loads((folder / "kept.json").read_text())["passed"] == ["0.1", "1.1"]
+    assert json.loads((folder / "kept.json").read_text(encoding="utf-8"))["passed"] == ["0.1", "1.1"]
     (folder / "kept.json").unlink()
     assert load() == State(), "from here on the file is the truth again"
     assert capsys.readouterr().out.count("\n") == 1
@@ -322,7 +324,7 @@ def test_a_working_directory_that_is_gone_is_one_line(tmp_path, monkeypatch, cap
 
 
 def test_an_unreadable_file_is_one_line(file, monkeypatch, capsys):
-    file.write_text("x")
+    file.write_text("x", encoding="utf-8")
 
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
@@ -336,14 +338,14 @@ def test_an_unreadable_file_is_one_line(file, monkeypatch, capsys):
 
 
 def test_a_damaged_file_that_cannot_be_set_aside_stays(file, monkeypatch, capsys):
-    file.write_text("x")
+    file.write_text("x", encoding="utf-8")
 
     def refuse(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(type(file), "rename", refuse)
     record_pass("0.1")
-    assert file.read_text() == "x" and load().passed == {"0.1"}
+    assert file.read_text(encoding="utf-8") == "x" and load().passed == {"0.1"}
     assert "is damaged or not a progress file, and cannot be set aside: Permission denied." in (
         capsys.readouterr().out
     )

@@ -58,7 +58,7 @@ def repository(folder, configuration, splits):
             pyarrow.table(columns), folder / configuration / f"{split}-00000-of-00001.parquet"
         )
         card += [f"  - split: {split}", f"    path: {configuration}/{split}-*"]
-    (folder / "README.md").write_text("\n".join([*card, "---", ""]))
+    (folder / "README.md").write_text("\n".join([*card, "---", ""]), encoding="utf-8")
     return str(folder)
 
 
@@ -229,6 +229,7 @@ except ConnectionError as error:
         capture_output=True,
         text=True,
         timeout=120,
+        encoding="utf-8",
     )
     assert time.perf_counter() - begin < 60  # nearly all of it are imports
     assert done.returncode == 0, done.stderr

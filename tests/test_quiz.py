@@ -112,7 +112,9 @@ def test_an_unknown_chapter_is_told_the_known_ones(chapter):
 def test_widgets_are_loaded_only_where_a_quiz_is_shown():
     code = "import sys, linformer_from_scratch.exercises as e; print('ipywidgets' in sys.modules);"
     code += "e.quiz('00'); print('ipywidgets' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     assert run.stdout.split() == ["False", "True"]
 
 

@@ -35,6 +35,7 @@ def tracked():
         cwd=ROOT,
         capture_output=True,
         text=True,
+        encoding="utf-8",
     )
     if listing.returncode:
         pytest.skip("not a git checkout")

@@ -49,7 +49,9 @@ def test_provenance_is_that_of_this_machine():
 
 
 def test_the_commit_is_that_of_the_checkout_and_none_without_one(monkeypatch):
-    run = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    run = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, encoding="utf-8"
+    )
     if run.returncode:
         assert provenance(COMMAND)["commit"] is None
     else:
@@ -61,9 +63,9 @@ def test_the_commit_is_that_of_the_checkout_and_none_without_one(monkeypatch):
 def test_older_files_are_read_and_newer_ones_refused(tmp_path):
     path, content = tmp_path / "a.json", provenance(COMMAND) | {"rows": []}
     older = {name: value for name, value in content.items() if name not in ("version", "commit")}
-    path.write_text(json.dumps(older))
+    path.write_text(json.dumps(older), encoding="utf-8")
     assert read(path) == older
-    path.write_text(json.dumps(content | {"version": results.VERSION + 1}))
+    path.write_text(json.dumps(content | {"version": results.VERSION + 1}), encoding="utf-8")
     with pytest.raises(
         ValueError, match=f"a.json has layout {results.VERSION + 1}, expected at most {results.VERSION}"
     ):
@@ -147,7 +149,7 @@ def test_the_file_has_one_row_a_line(tmp_path):
     found = Results(tmp_path / "some.json", COMMAND)
     for n in (3, 5):
         found.measure({"n": n}, dict)
-    lines = (tmp_path / "some.json").read_text().splitlines()
+    lines = (tmp_path / "some.json").read_text(encoding="utf-8").splitlines()
     assert [line.rstrip(",") for line in lines if line.startswith('{"n"')] == ['{"n": 3}', '{"n": 5}']
 
 

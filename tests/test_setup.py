@@ -90,14 +90,18 @@ def whole(finished, project):
     """A project of its own that is set up: making each from nothing would take seconds."""
     shutil.copytree(finished / ".venv", project / ".venv", symlinks=True)
     stamp = project / ".venv/course.json"
-    stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"root": str(project)}))
+    stamp.write_text(
+        json.dumps(json.loads(stamp.read_text(encoding="utf-8")) | {"root": str(project)}), encoding="utf-8"
+    )
     return project
 
 
 def depend_on(project, *names):
     needs = "".join(f"Requires-Dist: {name}\\n" for name in names)
-    (project / "backend.py").write_text(BACKEND.replace("{needs}", needs))
-    (project / "pyproject.toml").write_text(PROJECT.format(needs=", ".join(f'"{name}"' for name in names)))
+    (project / "backend.py").write_text(BACKEND.replace("{needs}", needs), encoding="utf-8")
+    (project / "pyproject.toml").write_text(
+        PROJECT.format(needs=", ".join(f'"{name}"' for name in names)), encoding="utf-8"
+    )
 
 
 def start(project, before="", python=sys.executable, options=(), **variables):
@@ -107,7 +111,9 @@ def start(project, before="", python=sys.executable, options=(), **variables):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     heard = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     try:
-        return subprocess.Popen(command, cwd=project, env=OFFLINE | variables, text=True, **pipes)
+        return subprocess.Popen(
+            command, cwd=project, env=OFFLINE | variables, text=True, **pipes, encoding="utf-8"
+        )
     finally:
         signal.signal(signal.SIGINT, heard)
 
@@ -122,7 +128,7 @@ def install(project, before="", python=sys.executable, options=(), **variables):
 
 def pause_install(project):
     """An install, or the beginning of an update, stopped where pip builds the project."""
-    (project / "constraints.txt").write_text("# changed\n")
+    (project / "constraints.txt").write_text("# changed\n", encoding="utf-8")
     (project / "wait").touch()
     process = start(project)
     while not (project / "waiting").exists():
@@ -187,8 +193,8 @@ def test_too_little_disk_is_one_sentence_with_both_sizes(project):
 
 
 def test_a_disk_that_fills_up_is_one_sentence(whole):
-    (whole / "backend.py").write_text("raise OSError(28, 'No space left on device')")
-    (whole / "constraints.txt").write_text("# changed\n")
+    (whole / "backend.py").write_text("raise OSError(28, 'No space left on device')", encoding="utf-8")
+    (whole / "constraints.txt").write_text("# changed\n", encoding="utf-8")
     code, _, err = install(whole)
     assert code == 1 and err.startswith("The disk is too full") and err.count("\n") == 1
 
@@ -199,16 +205,18 @@ def test_a_python_without_venv_is_one_sentence(project):
 
 
 def test_any_other_failure_is_one_sentence_that_names_the_log(whole):
-    (whole / "constraints.txt").write_text("not a requirement\n")
+    (whole / "constraints.txt").write_text("not a requirement\n", encoding="utf-8")
     code, _, err = install(whole)
     log = whole / "build/install.log"
     assert code == 1 and "ERROR: Invalid requirement" in err and str(log) in err and err.count("\n") == 1
-    assert "not a requirement" in log.read_text()
+    assert "not a requirement" in log.read_text(encoding="utf-8")
 
 
 def open_lab(project, **variables):
     command = [sys.executable, "tools/course.py", "open"]
-    return subprocess.run(command, cwd=project, env=OFFLINE | variables, capture_output=True, text=True)
+    return subprocess.run(
+        command, cwd=project, env=OFFLINE | variables, capture_output=True, text=True, encoding="utf-8"
+    )
 
 
 def test_open_before_install_is_one_sentence(project):
@@ -233,10 +241,12 @@ def other_packages(folder, *names, **modules):
     for name in names:
         about = folder / f"{name.replace('-', '_')}-1.dist-info"
         about.mkdir(parents=True)
-        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        (about / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n", encoding="utf-8"
+        )
     for name, text in modules.items():
         folder.mkdir(exist_ok=True)
-        (folder / f"{name}.py").write_text(text)
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
     return str(folder)
 
 
@@ -288,7 +298,7 @@ def test_settings_of_pip_do_not_send_packages_elsewhere_but_its_sources_count(wh
         file += "".join(f"{name} = {value}\n" for name, value in settings.items())
     else:
         variables |= {f"PIP_{name.upper().replace('-', '_')}": str(value) for name, value in settings.items()}
-    (tmp_path / "pip.conf").write_text(file)
+    (tmp_path / "pip.conf").write_text(file, encoding="utf-8")
     wheel(tmp_path / "wheels", ABSENT)
     depend_on(whole, ABSENT)
     code, _, err = install(whole, **variables)
@@ -301,15 +311,15 @@ def test_settings_of_pip_do_not_send_packages_elsewhere_but_its_sources_count(wh
     [("PIP_CONFIG_FILE", "pip.conf", "target = /nowhere"), ("PIP_TIMEOUT", "banana", "'banana'")],
 )
 def test_settings_that_pip_cannot_read_are_one_sentence(whole, variable, value, reason):
-    (whole / "pip.conf").write_text("target = /nowhere\n")
-    (whole / "constraints.txt").write_text("# changed\n")
+    (whole / "pip.conf").write_text("target = /nowhere\n", encoding="utf-8")
+    (whole / "constraints.txt").write_text("# changed\n", encoding="utf-8")
     code, _, err = install(whole, **{variable: value})
     assert code == 1 and "failed while reading the settings of pip" in err and err.count("\n") == 1
     assert reason in err
 
 
 def test_warnings_that_somebody_made_errors_do_not_stop_the_set_up(whole):
-    (whole / "constraints.txt").write_text("# changed\n")
+    (whole / "constraints.txt").write_text("# changed\n", encoding="utf-8")
     code, _, err = install(whole, PYTHONWARNINGS="error")
     assert (code, err) == (0, "")
 
@@ -324,8 +334,10 @@ def test_warnings_that_somebody_made_errors_do_not_stop_the_set_up(whole):
 )
 def test_a_set_up_whose_torch_does_not_import_is_one_sentence_and_no_set_up(whole, torch, reason):
     backend = whole / "backend.py"
-    backend.write_text(backend.read_text().replace('"torch.py": "",', torch))
-    (whole / "constraints.txt").write_text("# changed\n")
+    backend.write_text(
+        backend.read_text(encoding="utf-8").replace('"torch.py": "",', torch), encoding="utf-8"
+    )
+    (whole / "constraints.txt").write_text("# changed\n", encoding="utf-8")
     code, out, err = install(whole)
     assert code == 1 and "The course is set up" not in out and not (whole / ".venv/course.json").exists()
     assert f"failed while importing torch, jupyterlab: {reason}" in err.replace("ModuleNotFoundError: ", "")
@@ -333,7 +345,7 @@ def test_a_set_up_whose_torch_does_not_import_is_one_sentence_and_no_set_up(whol
 
 
 def test_a_project_that_pip_cannot_read_is_one_sentence_with_the_reason(whole):
-    (whole / "pyproject.toml").write_text("[[[")
+    (whole / "pyproject.toml").write_text("[[[", encoding="utf-8")
     code, _, err = install(whole)
     assert code == 1 and "TOMLDecodeError" in err and err.count("\n") == 1
 
@@ -342,7 +354,9 @@ def test_a_project_that_pip_cannot_read_is_one_sentence_with_the_reason(whole):
 def test_make_keeps_the_same_variables_from_what_it_runs():
     foreign = dict.fromkeys(course.ASTRAY, "1")
     command = ["make", "--eval", "show: ; @env", "show"]
-    shown = subprocess.run(command, cwd=ROOT, env=os.environ | foreign, capture_output=True, text=True)
+    shown = subprocess.run(
+        command, cwd=ROOT, env=os.environ | foreign, capture_output=True, text=True, encoding="utf-8"
+    )
     names = {line.partition("=")[0] for line in shown.stdout.splitlines()}
     assert "PATH" in names and not names & set(course.ASTRAY)
 
@@ -352,7 +366,7 @@ def test_make_keeps_the_same_variables_from_what_it_runs():
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "7", "{}", '{"root": 1}', '"whole"', '{"extras": 3}'])
 def test_a_stamp_that_is_none_is_no_set_up(whole, text):
-    (whole / ".venv/course.json").write_text(text)
+    (whole / ".venv/course.json").write_text(text, encoding="utf-8")
     assert open_lab(whole).stderr.startswith("The course is not set up")
     _, out, _ = install(whole, FULL_DISK)  # stops before the slow part
     assert out.startswith(".venv is half-made") and not (whole / ".venv").exists()
@@ -360,7 +374,9 @@ def test_a_stamp_that_is_none_is_no_set_up(whole, text):
 
 def test_a_stamp_of_a_newer_layout_is_brought_up_to_date(whole):
     stamp = whole / ".venv/course.json"
-    stamp.write_text(json.dumps(json.loads(stamp.read_text()) | {"layout": 2}))
+    stamp.write_text(
+        json.dumps(json.loads(stamp.read_text(encoding="utf-8")) | {"layout": 2}), encoding="utf-8"
+    )
     code, out, _ = install(whole)
     assert code == 0 and out.startswith("Bringing .venv up to date")
     assert install(whole) == (0, "", "")
@@ -391,11 +407,11 @@ def test_what_an_interrupted_removal_leaves_is_still_known(whole):
 
 def test_a_venv_that_somebody_else_made_is_kept(project):
     (project / ".venv").mkdir()
-    (project / ".venv/mine.txt").write_text("my torch")
+    (project / ".venv/mine.txt").write_text("my torch", encoding="utf-8")
     for _ in range(2):
         code, out, err = install(project)
         assert (code, out) == (1, "") and "was not made by this set-up" in err and err.count("\n") == 1
-    assert (project / ".venv/mine.txt").read_text() == "my torch"
+    assert (project / ".venv/mine.txt").read_text(encoding="utf-8") == "my torch"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGTERM")
@@ -412,8 +428,8 @@ def test_a_full_disk_of_temporary_files_is_named(whole, tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     small = f"free=1e6 if str(path) == {str(temporary)!r} else 9e10"
-    (whole / "backend.py").write_text("raise OSError(28, 'No space left on device')")
-    (whole / "constraints.txt").write_text("# changed\n")
+    (whole / "backend.py").write_text("raise OSError(28, 'No space left on device')", encoding="utf-8")
+    (whole / "constraints.txt").write_text("# changed\n", encoding="utf-8")
     code, _, err = install(whole, FULL_DISK.replace("free=7e8", small), TMPDIR=str(temporary))
     assert code == 1 and f"0.0 GB are free at {temporary};" in err and err.count("\n") == 1
 
@@ -422,7 +438,7 @@ def test_a_full_disk_of_temporary_files_is_named(whole, tmp_path):
 
 
 def test_the_newest_versions_come_anew_without_constraints_and_leave_the_venv_alone(whole):
-    (whole / "constraints.txt").write_text("tiny == 2\n")
+    (whole / "constraints.txt").write_text("tiny == 2\n", encoding="utf-8")
     (whole / "build/newest").mkdir(parents=True)
     (whole / "build/newest/course.begun").touch()
     (whole / "build/newest/old.txt").touch()
@@ -438,7 +454,7 @@ def test_the_floor_is_the_oldest_torch_that_is_allowed_and_the_newest_of_the_res
         for name in ("torch", ABSENT):
             wheel(tmp_path / "wheels", name, version)
     depend_on(whole, "torch>=1.10", f"{ABSENT}>=1.2")
-    (whole / "constraints.txt").write_text(f"torch == 2.0\n{ABSENT} == 1.2\n")
+    (whole / "constraints.txt").write_text(f"torch == 2.0\n{ABSENT} == 1.2\n", encoding="utf-8")
     sources = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels")}
     code, out, err = install(whole, options=["--floor"], **sources)
     assert (code, err) == (0, "")
@@ -459,7 +475,11 @@ def older_pythons():
     found = [shutil.which(name) for name in names]
     found += sorted(map(str, Path.home().glob(".pyenv/versions/[23].*/bin/python")))
     old = "import sys; print(sys.version_info < (3, 11))"
-    runs = {p: subprocess.run([p, "-c", old], capture_output=True, text=True).stdout for p in found if p}
+    runs = {
+        p: subprocess.run([p, "-c", old], capture_output=True, text=True, encoding="utf-8").stdout
+        for p in found
+        if p
+    }
     return [python for python, out in runs.items() if out == "True\n"]
 
 

@@ -75,7 +75,7 @@ def curve(history):
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def names(folder):
@@ -447,7 +447,7 @@ from linformer_from_scratch.training import Config, Trainer, masked_loss
 from linformer_from_scratch.training.recipes import Recipe, encoder
 
 def resident():
-    pages = int(open("/proc/self/statm").read().split()[1])
+    pages = int(open("/proc/self/statm", encoding="utf-8").read().split()[1])
     return pages * 4096 / 2**20
 
 batches = MaskedBatches(torch.randint(3, 300, (5000,)), 64, 8, 300)
@@ -462,14 +462,16 @@ print(resident() - before)
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read from /proc")
 def test_resident_memory_is_flat_over_500_steps(record_property):
-    run = subprocess.run([sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     record_property("report", f"resident memory grew by {float(run.stdout):.1f} MiB in 500 steps")
     assert float(run.stdout) < 3
 
 
 def test_metrics_are_json_without_validation_too(tmp_path):
     trainer_of(tmp_path, validation=[]).train(until=4)
-    for line in (tmp_path / "metrics.jsonl").read_text().splitlines():
+    for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
         json.loads(line, parse_constant=pytest.fail)
 
 

@@ -69,6 +69,7 @@ MOMENTS = [  # each in a new process: the call at which it kills itself; fsync h
 ]
 PARENT = """
 import multiprocessing, sys
+assert sys.platform != "win32"
 sys.path.insert(0, sys.argv[1])
 import test_training_checkpoints as tests
 tests.trainer_of().train(until=1)  # what this imports, each process then has
@@ -134,7 +135,7 @@ def of_a_deeper_model(path):
 
 REFUSED = {
     "empty": lambda path: path.write_bytes(b""),
-    "text": lambda path: path.write_text("my notes"),
+    "text": lambda path: path.write_text("my notes", encoding="utf-8"),
     "safetensors of somebody else": lambda path: save_file({"x": torch.ones(2)}, path),
     "without our header": lambda path: save_file(load_file(path), path),
     "a pickle": lambda path: torch.save(Payload(), path),
@@ -265,16 +266,16 @@ def test_what_is_not_finite_stops_the_run_before_the_weights(tmp_path, bad, what
 def test_only_the_newest_two_checkpoints_are_kept_and_nothing_of_others_is_touched(tmp_path):
     others = ["notes.txt", "step-1.safetensors", "step-final.safetensors", "step-00000001.txt"]
     for name in others:
-        (tmp_path / name).write_text("mine")
+        (tmp_path / name).write_text("mine", encoding="utf-8")
     assert is_the_same_run(tmp_path)
     assert names(tmp_path) == sorted([*others, "metrics.jsonl", "step-00000016.safetensors", LAST])
-    assert {(tmp_path / name).read_text() for name in others} == {"mine"}
+    assert {(tmp_path / name).read_text(encoding="utf-8") for name in others} == {"mine"}
 
 
 def test_refused_files_do_not_push_out_what_is_written(tmp_path):
     trainer_of(tmp_path).train(until=4)
     for step in (90000000, 90000001):
-        (tmp_path / f"step-{step}.safetensors").write_text("mine")
+        (tmp_path / f"step-{step}.safetensors").write_text("mine", encoding="utf-8")
     with pytest.warns(UserWarning, match="going on from step 4"):
         trainer_of(tmp_path).train(until=8)
     assert "step-00000008.safetensors" in names(tmp_path)
@@ -451,8 +452,8 @@ def test_a_bad_line_of_metrics_is_named_and_the_others_are_kept(copied, kind):
 
 def test_lines_that_two_runs_have_mixed_are_told_apart(copied):
     path = copied / "metrics.jsonl"
-    good = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([*good[:9], *good[4:]]))
+    good = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join([*good[:9], *good[4:]]), encoding="utf-8")
     with pytest.warns(UserWarning, match=r"^line 10 of metrics.jsonl is no record .*and of 4 other lines"):
         trainer_of(copied).train()
     assert curve(lines(copied)) == curve(straight().history)
@@ -464,7 +465,9 @@ def test_metrics_that_are_gone_are_missed(copied, kept):
     if kept is None:
         path.unlink()
     else:
-        path.write_text("".join(path.read_text().splitlines(keepends=True)[:kept]))
+        path.write_text(
+            "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:kept]), encoding="utf-8"
+        )
     with pytest.warns(UserWarning, match=rf"^metrics.jsonl has {kept or 0} of 17 updates; going on"):
         assert len(trainer_of(copied).history) == (kept or 0)
 
@@ -487,7 +490,7 @@ def test_two_runs_do_not_share_a_folder_and_the_second_leaves_no_trace(tmp_path)
         for _ in range(6):
             assert first.stdout.readline() == b"inside\n"
         second = trainer_of(tmp_path)
-        (tmp_path / "settings.json.1.unfinished").write_text("of the first")
+        (tmp_path / "settings.json.1.unfinished").write_text("of the first", encoding="utf-8")
         before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
         with pytest.raises(BlockingIOError, match=r"metrics.jsonl is in use by another process; wait"):
             second.train()
@@ -508,8 +511,8 @@ def test_a_folder_is_made_only_when_the_run_starts(tmp_path):
 
 
 def test_a_folder_that_cannot_be_one_is_refused_in_one_sentence(tmp_path):
-    (tmp_path / "notes").write_text("mine")
+    (tmp_path / "notes").write_text("mine", encoding="utf-8")
     for folder in (tmp_path / "notes", tmp_path / "notes" / "run"):
         with pytest.raises(NotADirectoryError, match=r"notes.* is a file, expected a folder$"):
             trainer_of(folder).train()
-    assert (tmp_path / "notes").read_text() == "mine"
+    assert (tmp_path / "notes").read_text(encoding="utf-8") == "mine"

@@ -21,6 +21,7 @@ from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVo
 from linformer_from_scratch.training import Config, checkpoints, corpora, runs
 from linformer_from_scratch.training.recipes import Recipe
 
+KILLED = 1 if os.name == "nt" else -signal.SIGKILL  # how a process ends that is killed
 MODULE = "linformer_from_scratch.training"
 SMALL = "--d-model 8 --num-heads 2 --num-layers 1 --seq-len 16 --proj-dim 4 --vocabulary 259 --batch-size 2"
 SMALL = f"{SMALL} --steps 7 --warmup 2 --evaluate-every 3 --device cpu".split()
@@ -31,8 +32,10 @@ SENTENCE = r"held-out loss at step 7: (\d\.\d{3}) nats per masked token\n"
 def text(tmp_path):
     """A text file of the learner's."""
     path = tmp_path / "mine.txt"
-    path.write_text("".join(f"Line {i} says that {i} times {i} is {i * i}.\n" for i in range(100)))
-    (tmp_path / "short.txt").write_text("A line.\nAnother.\n")
+    path.write_text(
+        "".join(f"Line {i} says that {i} times {i} is {i * i}.\n" for i in range(100)), encoding="utf-8"
+    )
+    (tmp_path / "short.txt").write_text("A line.\nAnother.\n", encoding="utf-8")
     return path
 
 
@@ -57,7 +60,9 @@ def command(monkeypatch, capsys, tmp_path):
 
 
 def losses(folder):
-    records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    records = [
+        json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     return [(r["step"], r["loss"], r.get("validation_loss")) for r in records]
 
 
@@ -87,7 +92,7 @@ def test_a_process_killed_from_outside_goes_on_with_the_same_command(tmp_path, t
     while process.poll() is None and not (metrics.exists() and metrics.read_bytes().count(b"\n") > 20):
         time.sleep(0.002)
     process.kill()
-    assert process.wait() == -signal.SIGKILL and 20 < len(losses(folder)) < 150
+    assert process.wait() == KILLED and 20 < len(losses(folder)) < 150
     out, _ = command("--folder", folder, *words)
     step = int(re.search(r"cpu, step (\d+)\n", out)[1])
     assert step >= 16 and step % 8 == 0
@@ -164,8 +169,8 @@ def test_what_a_refused_command_left_behind_does_not_bind_the_next(tmp_path, tex
     folder.mkdir()
     other = SubwordVocabulary(["quite another text " * 50], 268)
     other.save(folder / "vocabulary.json")
-    settings = json.loads((whole / "settings.json").read_text())
-    (folder / "settings.json").write_text(json.dumps(settings | {"num_heads": 3}))
+    settings = json.loads((whole / "settings.json").read_text(encoding="utf-8"))
+    (folder / "settings.json").write_text(json.dumps(settings | {"num_heads": 3}), encoding="utf-8")
     _, said = command("--folder", folder, "--evaluate", "--device", "cpu")
     assert said == f"there is no run in {folder}; train one first"
     assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
@@ -177,7 +182,7 @@ def test_what_a_refused_command_left_behind_does_not_bind_the_next(tmp_path, tex
 def test_a_vocabulary_of_somebody_else_is_not_written_over(tmp_path, text, command):
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "vocabulary.json").write_text('["my words"]')
+    (folder / "vocabulary.json").write_text('["my words"]', encoding="utf-8")
     _, said = command("--folder", folder, "--text", text, *SUBWORDS)
     assert "vocabulary.json is no vocabulary of subwords" in said and names(folder) == ["vocabulary.json"]
 
@@ -185,15 +190,18 @@ def test_a_vocabulary_of_somebody_else_is_not_written_over(tmp_path, text, comma
 def test_a_text_that_was_edited_is_noticed(tmp_path, text, command):
     folder = tmp_path / "run"
     command("--folder", folder, "--text", text, *SUBWORDS)
-    whole, before = text.read_text(), {path.name: path.read_bytes() for path in folder.iterdir()}
+    whole, before = (
+        text.read_text(encoding="utf-8"),
+        {path.name: path.read_bytes() for path in folder.iterdir()},
+    )
     sentence = rf"the text of the run in {folder} has changed: its SHA-256 is \w{{16}}…, expected \w{{16}}…; "
     for edited in (whole.replace("7", "8", 1), whole + "More.\n", whole.replace("\n", " \n", 1)):
-        text.write_text(edited)
+        text.write_text(edited, encoding="utf-8")
         for words in (["--text", text, *SUBWORDS], ["--evaluate", "--device", "cpu"]):
             _, said = command("--folder", folder, *words)
             assert re.match(sentence, said)
     assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
-    text.write_text(whole)
+    text.write_text(whole, encoding="utf-8")
     assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
 
 
@@ -205,9 +213,9 @@ def test_another_vocabulary_is_noticed(tmp_path, text, command):
         (290, "vocabulary.json, or what is held out, of the run in"),
         (310, "at most 300"),
     ]:
-        SubwordVocabulary(["quite another text, and words of its own; " + text.read_text()], size).save(
-            folder / "vocabulary.json"
-        )
+        SubwordVocabulary(
+            ["quite another text, and words of its own; " + text.read_text(encoding="utf-8")], size
+        ).save(folder / "vocabulary.json")
         _, said = command("--folder", folder, "--text", text, *SUBWORDS)
         assert sentence in said and "\n" not in said
     (folder / "vocabulary.json").unlink()  # learned again, it is the same
@@ -219,10 +227,10 @@ def test_another_vocabulary_is_noticed(tmp_path, text, command):
 def test_an_older_run_without_hashes_goes_on_with_a_word(tmp_path, text, command):
     folder = tmp_path / "run"
     command("--folder", folder, "--text", text, *SUBWORDS)
-    settings = json.loads((folder / "settings.json").read_text())
+    settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
     kept = {name: value for name, value in settings.items() if not name.endswith("sha256")}
     assert len(kept) == len(settings) - 2
-    (folder / "settings.json").write_text(json.dumps(kept))
+    (folder / "settings.json").write_text(json.dumps(kept), encoding="utf-8")
     sentence = "settings.json has no hash of the text: nobody knows whether it is still the same"
     with pytest.warns(UserWarning, match=sentence):
         out, said = command("--folder", folder, "--text", text, *SUBWORDS)
@@ -270,8 +278,8 @@ MUTATED = {
 def test_settings_that_were_changed_are_refused_in_one_sentence(tmp_path, text, command, kind):
     folder = tmp_path / "run"
     command("--folder", folder, "--text", text, *SMALL, "--quiet")
-    found = MUTATED[kind](json.loads((folder / "settings.json").read_text()))
-    (folder / "settings.json").write_text(json.dumps(found))
+    found = MUTATED[kind](json.loads((folder / "settings.json").read_text(encoding="utf-8")))
+    (folder / "settings.json").write_text(json.dumps(found), encoding="utf-8")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for words in (["--text", text, *SMALL, "--quiet"], ["--evaluate", "--device", "cpu"]):
         out, said = command("--folder", folder, *words)
@@ -301,7 +309,7 @@ def test_two_commands_in_one_folder_are_told_apart(tmp_path, text, command):
         out, said = command(*words)
     finally:
         process.kill()  # it would train for ever beside the tests that follow
-    assert process.wait() == -signal.SIGKILL
+    assert process.wait() == KILLED
     sentence = "metrics.jsonl is in use by another process; wait until that has ended"
     assert out == "" and said == f"{folder}/{sentence}"
     steps = [step for step, *_ in losses(folder)]
@@ -326,7 +334,7 @@ def test_a_run_that_has_begun_meanwhile_is_not_written_over(tmp_path, text, comm
 
 @pytest.mark.parametrize("name", ["notes", "notes/run"])
 def test_a_folder_that_is_a_file_is_refused(tmp_path, text, command, name):
-    (tmp_path / "notes").write_text("mine")
+    (tmp_path / "notes").write_text("mine", encoding="utf-8")
     out, said = command("--folder", tmp_path / name, "--text", text, *SMALL, "--quiet")
     assert out == "" and said == f"{tmp_path / 'notes'} is a file, expected a folder"
 
@@ -362,13 +370,16 @@ def test_a_corpus_that_cannot_be_fetched_is_said(tmp_path, command, monkeypatch)
 
 
 def test_a_known_name_is_not_a_folder_that_happens_to_be_called_so(tmp_path, text, command, monkeypatch):
-    (tmp_path / "docstrings").write_text(text.read_text())
-    short = {f"part {i}": part for i, part in enumerate(text.read_text().split(".")[:20])}
+    (tmp_path / "docstrings").write_text(text.read_text(encoding="utf-8"), encoding="utf-8")
+    short = {f"part {i}": part for i, part in enumerate(text.read_text(encoding="utf-8").split(".")[:20])}
     monkeypatch.setattr(data, "docstrings", lambda: short)
     words = [*SMALL, "--quiet", "--folder"]
     assert command(*words, tmp_path / "known")[1] is None
     assert command(*words, tmp_path / "mine", "--text", "./docstrings")[1] is None
-    kept = [json.loads((tmp_path / name / "settings.json").read_text())["text"] for name in ("known", "mine")]
+    kept = [
+        json.loads((tmp_path / name / "settings.json").read_text(encoding="utf-8"))["text"]
+        for name in ("known", "mine")
+    ]
     assert kept == ["docstrings", str(tmp_path / "docstrings")]
 
 
@@ -447,20 +458,22 @@ def test_there_is_nothing_to_evaluate_where_no_run_is(tmp_path, command):
 def test_files_of_others_in_the_folder_are_left_alone(tmp_path, text, command):
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "notes.txt").write_text("mine")
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
     _, said = command("--folder", folder, "--text", text, *SMALL, "--quiet")
-    assert said is None and (folder / "notes.txt").read_text() == "mine"
+    assert said is None and (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "my settings", "{}", '{"colour": "red"}'])
 def test_settings_of_somebody_else_are_refused_by_name(tmp_path, text, command, content):
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "settings.json").write_text(content)
+    (folder / "settings.json").write_text(content, encoding="utf-8")
     for words in (["--text", text, *SMALL, "--quiet"], ["--evaluate"]):
         out, said = command("--folder", folder, *words)
         assert out == "" and str(folder) in said and "\n" not in said
-    assert (folder / "settings.json").read_text() == content and names(folder) == ["settings.json"]
+    assert (folder / "settings.json").read_text(encoding="utf-8") == content and names(folder) == [
+        "settings.json"
+    ]
 
 
 def test_subwords_are_learned_once_and_kept_with_the_run(tmp_path, text, command):
@@ -470,7 +483,7 @@ def test_subwords_are_learned_once_and_kept_with_the_run(tmp_path, text, command
     kept = (folder / "vocabulary.json").read_bytes()
     assert command(*words)[0] == first.replace("step 0", "step 7")
     assert (folder / "vocabulary.json").read_bytes() == kept
-    (folder / "vocabulary.json").write_text("{")
+    (folder / "vocabulary.json").write_text("{", encoding="utf-8")
     _, said = command(*words)
     assert "vocabulary.json is no vocabulary of subwords" in said
 

@@ -1,23 +1,30 @@
-"""The package works where nothing else of the repository is: its wheel, unpacked in an empty folder."""
+"""The package works where nothing else of the repository is: its wheel, and chapters alone with it."""
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
 import torch
+import wheel
+from course import python_of
+from packaging.requirements import Requirement
+from test_elsewhere import STILL, WIDGET_VIEW, sentence
 from torch.testing import assert_close
 
 from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder
 from linformer_from_scratch.pretrained.weights import model_folder
+from linformer_from_scratch.widgets.live import LIVE
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "linformer_from_scratch")
+CHAPTERS = ROOT / "chapters"
 
 USE = """
 import pkgutil
@@ -50,17 +57,16 @@ print(package.__file__)
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
+def built(tmp_path_factory):
+    """The wheel."""
+    return wheel.build(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture(scope="module")
+def installed(built, tmp_path_factory):
     """A folder with the package as its wheel carries it."""
-    sources, wheels, folder = (tmp_path_factory.mktemp(name) for name in ("sources", "wheels", "installed"))
-    for name in SOURCES:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, sources / name)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index"]
-    run = subprocess.run([*command, "-w", wheels, sources], capture_output=True, text=True)
-    assert run.returncode == 0, run.stdout + run.stderr
-    (wheel,) = wheels.iterdir()
-    zipfile.ZipFile(wheel).extractall(folder)
+    folder = tmp_path_factory.mktemp("installed")
+    zipfile.ZipFile(built).extractall(folder)
     return folder
 
 
@@ -77,7 +83,7 @@ def run_beside(installed, code, folder):
     path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-c", code]
     environment = os.environ | {"PYTHONPATH": path}
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8")
     assert run.returncode == 0, run.stderr
     return run.stdout
 
@@ -104,6 +110,89 @@ def test_the_cards_example_runs_as_printed(installed, tmp_path):
         pytest.skip("the pretrained model is not installed")
     (example,) = blocks(ROOT / "linformer_from_scratch/data/shipped/minilm_linformer_k128.md")
     assert "tensor([[1.0" in run_beside(installed, example, tmp_path)
+
+
+def environment(folder):
+    """The Python of a new virtual environment with all that this one has, but for what it only links to.
+
+    A .pth file names the folder of packages; what lies there as .pth, as the repository's does, is not read.
+    """
+    venv.create(folder, symlinks=os.name != "nt")
+    site = sysconfig.get_path("purelib", "venv", {"base": str(folder)})
+    packages = sysconfig.get_path("purelib"), sysconfig.get_path("platlib")
+    Path(site, "packages.pth").write_text("\n".join(packages), encoding="utf-8")
+    return python_of(folder)
+
+
+def pip(python, *words):
+    """What pip prints that works on another environment, without a network and without settings."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    command = [sys.executable, "-m", "pip", "--python", python, *words, "--no-index", "--no-input"]
+    variables |= {"PIP_CONFIG_FILE": os.devnull, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    run = subprocess.run(list(map(str, command)), env=variables, capture_output=True, encoding="utf-8")
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def without(tmp_path_factory):
+    """The Python of an environment that has everything but the package."""
+    return environment(tmp_path_factory.mktemp("without"))
+
+
+@pytest.fixture(scope="module")
+def beside(built, tmp_path_factory):
+    """The Python of an environment into which pip has installed the wheel."""
+    python = environment(tmp_path_factory.mktemp("beside"))
+    pip(python, "install", "--no-deps", built)
+    return python
+
+
+def test_the_package_that_runs_is_the_installed_one(beside, tmp_path):
+    code = "import linformer_from_scratch; print(linformer_from_scratch.__file__)"
+    said = subprocess.run([beside, "-c", code], cwd=tmp_path, capture_output=True, encoding="utf-8").stdout
+    assert Path(said.strip()).is_relative_to(beside.parents[1])
+
+
+@pytest.mark.parametrize("stem", ["01_attention", "06_linformer", "09_efficient_attention"])
+def test_a_chapter_runs_alone_in_an_empty_folder(beside, tmp_path, stem):
+    """Its exercises are open, its links and clips lead nowhere, and no cell fails."""
+    wheel.run_alone(CHAPTERS / f"{stem}.ipynb", beside, tmp_path)
+
+
+def test_a_chapter_runs_alone_where_kaggle_shows_it(beside, tmp_path):
+    """Its live pictures are stills there; its quiz is not."""
+    notebook = wheel.run_alone(
+        CHAPTERS / "04_low_rank.ipynb", beside, tmp_path, KAGGLE_KERNEL_RUN_TYPE="Interactive"
+    )
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert outputs[0].text == f"{STILL}\n"
+    shown = [{*output.get("data", {})} for output in outputs]
+    assert any(LIVE in kinds for kinds in shown)
+    assert all(WIDGET_VIEW not in kinds and "image/png" in kinds for kinds in shown if LIVE in kinds)
+    assert sum(WIDGET_VIEW in kinds for kinds in shown) == 1
+
+
+def test_without_the_package_a_chapter_stops_at_its_first_cell_and_says_so(without, tmp_path):
+    with pytest.raises(wheel.WheelError) as raised:
+        wheel.run_alone(CHAPTERS / "01_attention.ipynb", without, tmp_path)
+    assert str(raised.value) == f"01_attention.ipynb: {sentence()}"
+    assert raised.value.__context__.traceback.count("Traceback") == 1
+
+
+def test_pip_keeps_what_is_there(without, built):
+    """Told to install the wheel with all that it needs, it would install the wheel."""
+    report = json.loads(pip(without, "install", "--dry-run", "--quiet", "--report", "-", built))
+    assert [item["metadata"]["name"] for item in report["install"]] == ["linformer-from-scratch"]
+
+
+def test_every_build_of_torch_is_kept_from_the_oldest_on(built):
+    (name,) = (name for name in zipfile.ZipFile(built).namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = Parser().parsestr(zipfile.ZipFile(built).read(name).decode())
+    needs = {need.name: need for need in map(Requirement, metadata.get_all("Requires-Dist"))}
+    for version in ("2.11.0", "2.11.0+cu126", "2.13.0+cpu", "2.13.0+cu130", "2.14.1+rocm7.0"):
+        assert needs["torch"].specifier.contains(version), version
+    assert not needs["torch"].specifier.contains("2.10.0+cu126")
 
 
 def blocks(path):

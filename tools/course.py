@@ -276,7 +276,9 @@ def venv_python():
     )
     command = [str(python_of(VENV)), "-I", "-c", look]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False
+        ).stdout.strip()
     except OSError:
         return ""
 
@@ -312,7 +314,7 @@ def is_current(stamp, extras):
 def lock():
     """A file that one set-up holds at a time; its commands hold it too, and may outlive it."""
     LOCK.parent.mkdir(exist_ok=True)
-    held = LOCK.open("w")
+    held = LOCK.open("wb")
     if os.name != "nt":
         import fcntl
 

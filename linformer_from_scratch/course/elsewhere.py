@@ -5,6 +5,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from IPython import get_ipython
+
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 STILL = "Kaggle's page cannot load the live pictures of this chapter, so they stand still here."
 
@@ -23,8 +25,6 @@ def prepare() -> None:
 
 def show_stills() -> None:
     """From here on, show live pictures as stills, and say so."""
-    from IPython import get_ipython
-
     shell = get_ipython()
     if shell is not None:
         formatter = shell.display_formatter.mimebundle_formatter

