@@ -11,7 +11,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE 
 unexport PYTHONWARNINGS __PYVENV_LAUNCHER__ VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help course test test-newest test-floor lint slides scenes experiments curves benchmark benchmark-gpu refresh python
+.PHONY: help course test test-newest test-floor lint slides book scenes experiments curves benchmark benchmark-gpu refresh wheel test-wheel python
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,10 @@ slides: python ## decks and handouts into build/slides
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python tools/slides.py $(ONLY)
 
+book: python ## every chapter as a page, with search, solutions, API, decks, into build/book
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python tools/make_book.py
+
 scenes: python ## render the animations whose source has changed
 	@$(PYTHON) tools/course.py install --with scenes
 	@$(BIN)/python tools/scenes.py $(ONLY)
@@ -64,6 +68,14 @@ benchmark-gpu: python ## the same on a GPU, longer texts too, in eight minutes; 
 refresh: python ## run the notebooks again and keep their outputs; ONLY=01 for one chapter
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python tools/refresh.py $(ONLY)
+
+wheel: python ## the package as a file that pip installs, into build/wheel
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python tools/wheel.py
+
+test-wheel: python ## the same, installed in build/wheel-env, and every chapter alone in an empty folder
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python tools/wheel.py --try
 
 python:
 	@command -v $(PYTHON) >/dev/null || { echo "Set-up: there is no $(PYTHON); install Python 3.11 or newer, then for example: make course PYTHON=python3.12."; exit 1; }
