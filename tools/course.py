@@ -1,6 +1,6 @@
 """Set up the course and open it.
 
-    python tools/course.py install [--with corpora] [--with scenes] [--with test] [--newest | --floor]
+    python tools/course.py install [--with test] [--with scenes] [--newest | --floor]
     python tools/course.py open
 
 install makes .venv, or brings it up to date, and does nothing when it already is. --newest and --floor make
@@ -51,7 +51,7 @@ LOG = ROOT / "build" / "install.log"
 LOCK = ROOT / "build" / "install.lock"
 
 STANDS_ON = ("torch", "jupyterlab")
-EXTRAS = ("corpora", "scenes", "test")
+EXTRAS = ("book", "corpora", "scenes", "test")
 
 # Variables that lead a Python out of its own packages, keep it from ending, or make its warnings errors.
 ASTRAY = (

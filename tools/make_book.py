@@ -1,7 +1,8 @@
 """The book: python tools/make_book.py
 
-build/book/ receives every chapter, the worked exercises, the ledger, the glossary, the API reference, a page for
-teachers, decks, handouts and clips, as pages that open from disk without a network. Nothing is run again.
+build/book/ receives every chapter, the worked exercises, the ledger, the glossary, the API reference, a page
+for teachers, decks, handouts and clips, as pages that open from disk without a network. No cell is run again.
+With REPOSITORY=owner/name, as where the book is published, each chapter leads to Binder and Colab, too.
 """
 
 import shutil
@@ -30,7 +31,7 @@ def main() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     try:
         with tempfile.TemporaryDirectory() as folder:
-            gather(Path(folder))
+            gather(Path(folder), OUT)
             with pages(Path(folder), OUT):
                 furnish(OUT)
                 build_all(chapters(), OUT / "slides")

@@ -1,4 +1,4 @@
-"""The API reference: a page for each room of the package, with every public name, its signature and its docstring.
+"""The API reference: a page for each room of the package, with every public name and its docstring.
 
 All of it is read from the source; nothing is imported.
 """
@@ -20,8 +20,8 @@ SECTION = re.compile(r"^([A-Z][A-Za-z ]*):(?:\s+(.*))?$")
 SECTIONS = ("Args", "Attributes", "Returns", "Raises", "Shape", "Cost", "Yields")
 ITEM = re.compile(r"^(\*{0,2}\w[\w, *]*): (.*)$")
 WELCOME = """
-Every public name of the package ``linformer_from_scratch``, from its docstrings: shapes, units, errors, sources.
-Names in the chapters' code lead here.
+Every public name of the package ``linformer_from_scratch``, from its docstrings: shapes, units, errors,
+sources. Names in the chapters' code lead here.
 """
 LINES = "=-~^"  # beneath a heading, by its depth
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -29,7 +29,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def modules() -> list[str]:
-    """Dotted names, in the package, of all modules that the reference shows; packages before what they hold."""
+    """Dotted names in the package of all that the reference shows; packages before what they hold."""
     found = []
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
@@ -154,24 +154,28 @@ def escaped(text: str) -> str:
 
 
 def restructured(lines: list[str]) -> list[str]:
-    """A docstring of ours as reStructuredText: sections become fields, what is indented a block of its own."""
+    """A docstring of ours as reStructuredText: sections become fields, indented lines a block."""
     found: list[str] = []
     section = ""
     for line in lines:
         match = SECTION.match(line)
         if match and match[1] in SECTIONS:
             section = match[1]
-            found += ["", f"**{section}**", "", *([f"   {escaped(match[2])}"] if match[2] else [])]
+            found += ["", f":{section}: {escaped(match[2] or '')}".rstrip(), *([] if match[2] else [""])]
         elif not line.strip():
             found.append("")
         elif section and line.startswith(" "):
             found.append(_within(line, found))
         elif line.startswith(" "):
-            found += ([] if found and found[-1].startswith("   ") else ["::", ""]) + [f"   {line}"]
+            found += [f"   {line}"] if _is_indented(found) else ["::", "", f"   {line}"]
         else:
+            found += ["", escaped(line)] if section or _is_indented(found) else [escaped(line)]
             section = ""
-            found += ([""] if found and found[-1].startswith("   ") else []) + [escaped(line)]
     return [*found, ""]
+
+
+def _is_indented(lines: list[str]) -> bool:
+    return bool(lines) and lines[-1].startswith("   ")
 
 
 def _within(line: str, before: list[str]) -> str:

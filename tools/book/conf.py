@@ -11,7 +11,6 @@ copyright = "the authors of Linformer from Scratch; MIT licence"
 language = "en"
 
 extensions = ["myst_nb", "sphinx_copybutton", "book.extension"]
-exclude_patterns = ["_static"]
 
 nb_execution_mode = "off"  # outputs stand in the notebooks
 nb_number_source_lines = False

@@ -1,4 +1,4 @@
-"""What Sphinx does not do by itself for the book: names lead to the reference, headings keep JupyterLab's anchors."""
+"""What Sphinx does not do by itself: names lead to the reference, headings keep JupyterLab's anchors."""
 
 import ast
 import re
@@ -8,13 +8,14 @@ from importlib import import_module
 from pathlib import Path
 
 import nbformat
-from book import api
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from book import api
+
 NAME = re.compile(
-    r'(?<!<a class="api" href=")<(?:span class="n[cfn]?"|code class="docutils literal notranslate"><span class="pre")'
-    r">(\w+)</span>(?:</code>)?"
+    r'<(?:span class="n[cfn]?"|code class="docutils literal notranslate"><span class="pre")>(\w+)</span>'
+    r"(?:</code>)?"
 )
 PICTURE = re.compile(r'<img (?![^>]*loading=)([^>]*?)src="([^"]+)"')
 NOTEBOOK = re.compile(r"""(href=["'])(?!https?:)([^"'#]*)\.ipynb(?=#|["'])(?![^>]*\bdownload\b)""")
@@ -42,7 +43,7 @@ def anchor(title: str) -> str:
 
 
 def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: object) -> None:
-    """Mend a page's body: links between notebooks, names that lead to the reference, pictures that load late."""
+    """Mend a page's body: links between notebooks, names that lead to the reference, late pictures."""
     if "body" not in context:
         return
     body = NOTEBOOK.sub(r"\1\2.html", context["body"])
@@ -54,7 +55,7 @@ def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
 
 
 def linked(body: str, addresses: dict[str, str]) -> str:
-    """A page whose names of ours, in code and prose, lead to the reference; not those in headings and links."""
+    """A page whose names of ours lead to the reference; those in headings and links stay as they are."""
     parts = HEADINGS.split(body)
     parts[::2] = [NAME.sub(lambda found: _link(found, addresses), part) for part in parts[::2]]
     return "".join(parts)
@@ -67,7 +68,7 @@ def _link(found: re.Match, addresses: dict[str, str]) -> str:
 
 @cache
 def used(path: str) -> dict[str, str]:
-    """What a notebook imports from the package: name -> where the reference tells of it, from the notebook's page."""
+    """What a notebook imports from the package: name -> where the reference tells of it, from its page."""
     found = {}
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":

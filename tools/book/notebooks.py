@@ -1,22 +1,23 @@
 """Notebooks as pages of the book. No code is run: what the cells printed stands in the notebook.
 
-On a page live pictures need no kernel, answers to predictions and exercises are folded, hints stand below their
-exercise, and what only the teacher sees is left out or, in the teacher's edition, set apart.
+On a page live pictures need no kernel, answers to predictions and exercises are folded, hints stand below
+their exercise, and what only the teacher sees is left out or, in the teacher's edition, set apart.
 """
 
 import base64
 import json
+import os
 import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
 import nbformat
-from book.shelf import Shelf
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from slides import FOLDED, LIVE, handouts, slide_type, title
 
+from book.shelf import Shelf
 from linformer_from_scratch.exercises import EXERCISES
 from linformer_from_scratch.widgets.page import again
 
@@ -24,6 +25,10 @@ CHECK = re.compile(r'^check\("(\d+\.\d+)"', re.MULTILINE)
 HEADING = re.compile(r"^## (\d+\.\d+) ", re.MULTILINE)
 CLIP = re.compile(r'<video ([^>]*)src="([^"]+)\.mp4"')
 OURS = "<details><summary>Our version</summary>"
+CLOUD = {  # where a chapter of a public repository can be run
+    "Binder": "https://mybinder.org/v2/gh/{repository}/HEAD?labpath=chapters/{stem}.ipynb",
+    "Colab": "https://colab.research.google.com/github/{repository}/blob/HEAD/chapters/{stem}.ipynb",
+}
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -47,6 +52,9 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
         if cell.cell_type == "markdown":
             cell.source = prose(cell.source)
             cells.append(cell)
+            continue
+        if not opened and cells[-1].cell_type == "code":
+            cells[-1].source += f"\n\n{cell.source}"  # one fold for all imports
             continue
         _fold(cell, imports=not opened)
         _show(cell, shelf)
@@ -106,6 +114,9 @@ def ways(stem: str, teacher: bool) -> str:
     if teacher:
         links |= {path.as_posix(): (f"Handout: {who}", "PDF") for who, path in handouts(deck).items()}
         links[f"../chapters/{stem}.html"] = ("Reader's edition", "without the notes")
+    if repository := os.environ.get("REPOSITORY"):
+        for name, url in CLOUD.items():
+            links[url.format(repository=repository, stem=stem)] = (f"Open in {name}", "runs elsewhere")
     items = (
         f'<a href="{href}" title="{escape(why)}"{" download" * href.endswith(".ipynb")}>{name}</a>'
         for href, (name, why) in links.items()

@@ -1,4 +1,4 @@
-"""What the live pictures of the book need: a still and a file of numbers each, loaded when a reader comes near."""
+"""What the live pictures of the book need: a still each, and numbers that load when a reader comes near."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ class Shelf:
         )
 
     def close(self) -> None:
-        """Write the program: host.js with what wakes a widget when it comes near, and the parts it is made of."""
+        """Write the program: host.js with what wakes a widget, and the parts it is made of."""
         parts = {part: source(part) for kind in self.kinds for part in kind.parts()}
         (self.folder / "parts.js").write_text(f"held.parts = {json.dumps(parts)};", encoding="utf-8")
         style = json.dumps(LiveWidget._css)

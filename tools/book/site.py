@@ -1,4 +1,4 @@
-"""The whole book: pages gathered from the repository, made by Sphinx, with decks, clips, notebooks and wheel beside them."""
+"""The whole book: pages gathered from the repository, made by Sphinx, and what lies beside them."""
 
 import re
 import shutil
@@ -11,6 +11,7 @@ from pathlib import Path
 import jinja2
 import nbformat
 import slides
+
 from book import api, ledger, teaching
 from book.notebooks import chapter_page, solution_page, stripped, write
 from book.shelf import Shelf
@@ -28,11 +29,7 @@ COPIED = (
     "chapters/wall.png",
     CARD,
 )
-PAGES = ("index", "use", "teachers", "elsewhere", "decks", "clips")
-CLOUD = {  # name -> address of a chapter there, where the repository is public
-    "Binder": "https://mybinder.org/v2/gh/{repository}/HEAD?labpath=chapters/{stem}.ipynb",
-    "Colab": "https://colab.research.google.com/github/{repository}/blob/HEAD/chapters/{stem}.ipynb",
-}
+PAGES = ("index", "use", "teachers", "elsewhere", "solutions", "decks", "clips")
 
 
 class BookError(Exception):
@@ -44,9 +41,14 @@ def chapters() -> list[Path]:
     return sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
 
 
-def gather(source: Path) -> None:
-    """Write what Sphinx reads: the repository's notebooks and pages, in the repository's folders."""
-    shelf = Shelf(source / "_static" / "live", "../_static/live")
+def gather(source: Path, out: Path) -> None:
+    """Write what Sphinx reads: the repository's notebooks and pages, in the repository's folders.
+
+    Args:
+        source: receives them.
+        out: the book's folder; receives what the live pictures need.
+    """
+    shelf = Shelf(out / "_static" / "live", "../_static/live")
     for path in chapters():
         solution = ROOT / "solutions" / path.name
         write(chapter_page(path, solution, shelf), source / "chapters" / path.name)

@@ -99,15 +99,14 @@ def one_day(lessons: list[Lesson], start: int = 9 * 60) -> str:
 
 
 def four_weeks(lessons: list[Lesson]) -> str:
-    """The plan of four weeks as markdown: the lectures of each, and the minutes of their exercises at home."""
+    """The plan of four weeks as markdown: the lectures of each, and their exercises at home, in minutes."""
     by_number = {one.stem[:2]: one for one in lessons}
     rows = ["| week | lectures | their minutes | exercises, minutes at home |", "| --- | --- | --- | --- |"]
     for week, numbers in enumerate(FOUR_WEEKS, start=1):
         held = [by_number[number] for number in numbers]
         lectures = ", ".join(one.title for one in held)
-        rows.append(
-            f"| {week} | {lectures} | {_sum(one.lecture for one in held)} | {_sum(one.practice for one in held)} |"
-        )
+        taught, practised = _sum(one.lecture for one in held), _sum(one.practice for one in held)
+        rows.append(f"| {week} | {lectures} | {taught} | {practised} |")
     return "\n".join(rows)
 
 

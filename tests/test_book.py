@@ -1,0 +1,319 @@
+"""The book: every page opens from disk, in a browser, without a network; what is folded, alive or linked is so."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import nbformat
+import pytest
+from book import api, links, site
+from book.notebooks import ways
+from lab import open_browser, open_page
+from live import Live, wait_until
+
+from linformer_from_scratch.course.glossary import entries
+from linformer_from_scratch.course.ledger import by_kind, ledger
+from linformer_from_scratch.exercises import CHAPTERS as QUIZZES
+from linformer_from_scratch.exercises import EXERCISES
+from linformer_from_scratch.widgets.live import LIVE
+
+ROOT = Path(__file__).parents[1]
+AXE = ROOT / "tests" / "vendor" / "axe.min.js"
+STEMS = [path.stem for path in site.chapters()]
+PHONE = (390, 844)  # CSS pixels
+AT_FIRST_MB = 2  # what a page may load before anybody touches it
+IMG = re.compile(r"<img\b[^>]*>")
+ALT = re.compile(r'\balt="[^"]+"')
+
+every_chapter = pytest.mark.parametrize("stem", STEMS)
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """The book without its decks, which have tests of their own."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("book")
+    site.gather(source, out)
+    with site.pages(source, out):
+        site.furnish(out)
+    (out / "slides").mkdir()
+    (out / "slides" / "vendor").symlink_to(ROOT / "tools" / "deck" / "vendor", target_is_directory=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with open_browser(chromium) as browser:
+        yield browser
+
+
+def pages(book):
+    return [path for path in sorted(book.rglob("*.html")) if "slides" not in path.relative_to(book).parts]
+
+
+def text_of(book, page):
+    return (book / page).read_text(encoding="utf-8")
+
+
+def notebook(stem, folder="chapters"):
+    return nbformat.read(ROOT / folder / f"{stem}.ipynb", as_version=4)
+
+
+# What stands on the pages.
+
+
+def test_every_part_of_the_course_has_its_page(book):
+    found = {str(path.relative_to(book)) for path in pages(book)}
+    for folder in ("chapters", "solutions", "teacher"):
+        assert {f"{folder}/{stem}.html" for stem in STEMS} <= found
+    parts = (
+        "index",
+        "ledger",
+        "chapters/glossary",
+        "api/index",
+        "clips",
+        "decks",
+        "teachers",
+        "use",
+        "elsewhere",
+    )
+    assert {f"{part}.html" for part in parts} <= found
+
+
+def test_no_link_is_dead(book):
+    decks = {
+        "index.html",
+        *(f"{stem}{end}" for stem in STEMS for end in (".html", "_students.pdf", "_teacher.pdf")),
+    }
+    dead = [line.rpartition(": ") for line in links.dead_links(pages(book))]
+    assert [(page, to) for page, _, to in dead if to.partition("slides/")[2] not in decks] == []
+
+
+def test_every_picture_has_words(book):
+    bare = [
+        (page.name, img)
+        for page in pages(book)
+        for img in IMG.findall(page.read_text("utf-8"))
+        if not ALT.search(img)
+    ]
+    assert bare == []
+
+
+@every_chapter
+def test_only_the_teachers_edition_has_the_notes(book, stem):
+    notes = sum("For the teacher" in cell.source for cell in notebook(stem).cells)
+    assert text_of(book, f"chapters/{stem}.html").count("For the teacher ·") == 0
+    assert len(re.findall(r'class="teacher admonition', text_of(book, f"teacher/{stem}.html"))) == notes > 0
+
+
+@every_chapter
+def test_answers_are_folded(book, stem):
+    page = text_of(book, f"chapters/{stem}.html")
+    answers = sum("answer" in cell.metadata.get("tags", []) for cell in notebook(stem).cells)
+    assert (
+        len(re.findall(r"<details class=\"hide[^>]*>\s*<summary[^>]*>\s*<span>Show the answer", page))
+        == answers
+    )
+    assert "<details open" not in page
+
+
+@every_chapter
+def test_exercises_have_their_hints_and_our_version_folded(book, stem):
+    page = text_of(book, f"chapters/{stem}.html")
+    ours = [one for id, one in EXERCISES.items() if f"{int(id.split('.')[0]):02}" == stem[:2]]
+    assert page.count("<summary>Hint 1 of ") == len(ours) > 0
+    assert page.count("<summary>Hint ") == sum(len(one.hints) for one in ours)
+    assert page.count("<summary>Our version</summary>") >= len(ours)
+    assert "not yet attempted" not in page
+    assert text_of(book, f"solutions/{stem}.html").count(
+        "<details class='solution'><summary>Show</summary>"
+    ) == len(ours)
+
+
+@every_chapter
+def test_a_chapter_leads_to_its_notebook_which_has_no_outputs(book, stem):
+    page = text_of(book, f"chapters/{stem}.html")
+    assert f'href="http://127.0.0.1:8888/lab/tree/chapters/{stem}.ipynb"' in page
+    assert f'href="../notebooks/{stem}.ipynb" title="without outputs" download' in page
+    cells = json.loads(text_of(book, f"notebooks/{stem}.ipynb"))["cells"]
+    assert [cell["source"] for cell in cells] and not any(cell.get("outputs") for cell in cells)
+
+
+def test_where_it_is_published_a_chapter_leads_to_the_cloud(monkeypatch):
+    monkeypatch.delenv("REPOSITORY", raising=False)
+    assert "binder" not in ways("06_linformer", False)
+    monkeypatch.setenv("REPOSITORY", "someone/course")
+    for place in ("mybinder.org/v2/gh/someone/course", "colab.research.google.com/github/someone/course"):
+        assert place in ways("06_linformer", False)
+
+
+def test_the_reference_has_every_public_name(book):
+    for module in api.modules():
+        page = text_of(book, f"api/{module.partition('.')[0]}.html")
+        for node in api.public(module):
+            assert f'id="{api.anchor(module, node.name)}"' in page, f"{module}.{node.name}"
+    assert sum(len(api.public(module)) for module in api.modules()) > 400
+
+
+@pytest.mark.parametrize(
+    ("stem", "name", "module"),
+    [
+        ("06_linformer", "LinformerAttention", "linformer"),
+        ("04_low_rank", "best_rank", "low_rank"),
+        ("08_training", "Trainer", "training.trainer"),
+        ("09_efficient_attention", "nystrom_attention", "efficient.nystrom"),
+    ],
+)
+def test_names_in_a_chapter_lead_to_the_reference(book, stem, name, module):
+    assert f'<a class="api" href="../api/{api.address(module, name)}">' in text_of(
+        book, f"chapters/{stem}.html"
+    )
+
+
+def test_the_glossary_and_the_ledger_are_whole(book):
+    glossary, page = text_of(book, "chapters/glossary.html"), text_of(book, "ledger.html")
+    assert all(f"<td><p>{entry.term}</p></td>" in glossary for entry in entries() if entry.term.isalpha())
+    assert re.findall(r'<tr id="claim-(\w+)"', page) == [claim.id for claim in ledger()]
+
+
+def test_a_docstring_of_ours_becomes_fields_and_blocks():
+    said = [
+        "Softmax of *q* k.",
+        "",
+        "Args:",
+        "    q: queries, (n, d),",
+        "        on any device",
+        "Raises: ValueError.",
+    ]
+    assert api.restructured(said)[:8] == [
+        "Softmax of \\*q\\* k.",
+        "",
+        "",
+        ":Args:",
+        "",
+        "   - ``q``: queries, (n, d),",
+        "     on any device",
+        "",
+    ]
+
+
+# In a browser, on a phone.
+
+
+@pytest.mark.browser
+def test_every_page_opens_alone_and_fits_a_phone(book, browser):
+    with open_page(browser, *PHONE) as page:
+        for path in pages(book):
+            page.goto(path.as_uri())
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            assert (path.name, wide, page.outside, page.complaints) == (path.name, PHONE[0], [], [])
+
+
+@pytest.mark.browser
+@every_chapter
+def test_a_chapter_read_to_its_end_is_alive(book, browser, stem):
+    cells = notebook(stem).cells
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    kinds = [output["data"][LIVE]["widget"] for output in outputs if LIVE in output.get("data", {})]
+    with open_page(browser, *PHONE) as page:
+        page.goto((book / "chapters" / f"{stem}.html").as_uri())
+        widgets = page.locator(".live-widget")
+        assert widgets.count() == len(kinds)
+        for widget in widgets.all():
+            widget.scroll_into_view_if_needed()
+            moves(page, Live(page, widget.locator(".lw")))
+        for question in page.locator(".quiz > details").all():
+            answers(question)
+        assert page.locator(".quiz > details").count() == len(QUIZZES[stem[:2]].QUIZ)
+        formulas = page.locator(".math").count()
+        if formulas:
+            page.locator(".math").first.scroll_into_view_if_needed()
+            wait_until(lambda: page.locator("mjx-container").count() >= formulas, "typeset formulas")
+        assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+        assert (page.outside, page.complaints) == ([], [])
+
+
+def moves(page, live):
+    """A live picture's first control changes its line of numbers."""
+    name, control = next(iter(live.controls().items()))
+    before = live.words()
+    for move in live.moves(name, control).values():
+        live.after(move)
+        if live.words() != before:
+            return
+    raise AssertionError(f"{name} moves nothing")
+
+
+def answers(question):
+    """A click on an option says whether it is right, and why; one option is right."""
+    options = question.locator("li > button")
+    for option in options.all():
+        option.click()
+    said = question.locator("li > p").all_inner_texts()
+    assert len(said) == options.count() > 1 and all(len(reason) > 2 for reason in said)
+    assert sum(reason.startswith("✓") for reason in said) == question.locator("li.right").count() == 1
+
+
+@pytest.mark.browser
+@every_chapter
+def test_little_is_loaded_before_anybody_moves(book, browser, stem, record_property):
+    with open_page(browser) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((book / "chapters" / f"{stem}.html").as_uri())
+        page.wait_for_timeout(200)
+        took = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
+    files = {Path(unquote(urlparse(url).path)) for url in asked if url.startswith("file:")}
+    size = sum(file.stat().st_size for file in files) / 1e6
+    assert 0.1 < size < AT_FIRST_MB
+    if stem == STEMS[-1]:
+        record_property("report", f"a page of the book: {size:.2f} MB, {took:.0f} ms from disk")
+
+
+@pytest.mark.browser
+def test_the_ledger_is_filtered_by_verdict_and_chapter(book, browser):
+    kinds = by_kind(ledger())
+    with open_page(browser) as page:
+        page.goto((book / "ledger.html").as_uri())
+        rows = page.locator(".ledger tbody tr:visible")
+        assert rows.count() == len(ledger())
+        page.get_by_label("Verdict").select_option("wrong")
+        assert rows.count() == len(kinds["wrong"])
+        page.get_by_label("Chapter").select_option("06")
+        expected = [claim.id for claim in kinds["wrong"] if claim.chapter.startswith("06")]
+        assert rows.count() == len(expected) > 0
+        assert page.locator("form.filter output").inner_text() == f"{len(expected)} of {len(ledger())} claims"
+        assert page.complaints == []
+
+
+@pytest.mark.browser
+def test_the_search_finds_words_of_chapters_and_not_the_teachers_edition(book, browser):
+    with open_page(browser) as page:
+        page.goto((book / "search.html").as_uri() + "?q=effective+map")
+        wait_until(lambda: page.locator("#search-results li").count() > 2, "results of a search")
+        found = page.locator("#search-results li a").evaluate_all("all => all.map((one) => one.href)")
+        assert any("chapters/06_linformer.html" in link for link in found)
+        assert not any("/teacher/" in link for link in found)
+        assert page.complaints == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("name", ["index.html", "chapters/06_linformer.html", "ledger.html"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_barrier(book, browser, name, scheme):
+    with open_page(browser) as page:
+        page.emulate_media(color_scheme=scheme)
+        page.goto((book / name).as_uri())
+        page.add_script_tag(path=AXE)
+        found = page.evaluate("() => axe.run()")["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
+
+
+@pytest.mark.browser
+def test_print_shows_stills_and_hides_what_only_a_screen_can_do(book, browser):
+    with open_page(browser) as page:
+        page.goto((book / "chapters" / "06_linformer.html").as_uri())
+        page.emulate_media(media="print")
+        assert not page.locator(".ways").is_visible() and not page.locator("article video").first.is_visible()
+        assert page.locator("article p > video + img").first.is_visible()

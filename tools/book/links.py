@@ -1,0 +1,65 @@
+"""Links that lead nowhere, in pages and notebooks, found without a network."""
+
+import json
+import re
+from functools import cache
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+LINK = re.compile(r"""<(?:a|link|img|script|video|source)\b[^>]*?\s(?:href|src)=(["'])(.*?)\1""", re.DOTALL)
+NAMED = re.compile(r"""\sid=(["'])(.*?)\1""")
+MARKDOWN_LINK = re.compile(r"(?<!`)\]\(([^)\s]+)\)")
+CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
+ELSEWHERE = re.compile(r"^(https?:|mailto:|data:|blob:|about:)")
+
+
+def dead_links(files: list[Path]) -> list[str]:
+    """Links of pages, notebooks and markdown to files that are not there, or to headings that those lack."""
+    return [
+        f"{file}: {link}"
+        for file in files
+        for link in sorted(links(file))
+        if not ELSEWHERE.match(link) and not _leads_somewhere(file, link)
+    ]
+
+
+@cache
+def links(file: Path) -> frozenset[str]:
+    """What a file links to or loads."""
+    if file.suffix == ".html":
+        return frozenset(unescape(found[1]) for found in LINK.findall(file.read_text(encoding="utf-8")))
+    prose, shown = _told(file)
+    bare = CODE.sub("", prose)
+    return frozenset(MARKDOWN_LINK.findall(bare)) | {unescape(link[1]) for link in LINK.findall(bare + shown)}
+
+
+@cache
+def anchors(file: Path) -> frozenset[str]:
+    """What a link into a file may name: a page's ids; headings as JupyterLab or GitHub names them."""
+    if file.suffix == ".html":
+        return frozenset(unescape(found[1]) for found in NAMED.findall(file.read_text(encoding="utf-8")))
+    titles = HEADING.findall(_told(file)[0])
+    if file.suffix == ".ipynb":
+        return frozenset(title.replace(" ", "-") for title in titles)
+    return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
+
+
+def _leads_somewhere(file: Path, link: str) -> bool:
+    path, _, name = link.partition("#")
+    target = (file.parent / unquote(path.partition("?")[0])).resolve() if path else file
+    if not target.exists():
+        return False
+    return not name or target.suffix not in (".html", ".ipynb", ".md") or unquote(name) in anchors(target)
+
+
+def _told(file: Path) -> tuple[str, str]:
+    """The markdown of a file, and the HTML that its cells show."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix != ".ipynb":
+        return text, ""
+    cells = json.loads(text)["cells"]
+    prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    shown = ["".join(o.get("data", {}).get("text/html", "")) for c in cells for o in c.get("outputs", [])]
+    return "\n\n".join(prose), "\n".join(shown)
