@@ -164,9 +164,9 @@ def unnamed_starts(program):
         if home in ("multiprocessing", "mp") and name in PROCESSES:
             yield call, f"{home}.{name} without multiprocessing.get_context"
         if name == "get_context":
-            method = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
-            if method != "spawn" and not program.is_guarded(call):
-                yield call, f"get_context({method or ''}) without a condition on the platform"
+            method = ast.unparse(call.args[0]) if call.args else ""
+            if not method or (method != "'spawn'" and not program.is_guarded(call)):
+                yield call, f"get_context({method}), neither spawn nor under a condition on the platform"
         if name == "ProcessPoolExecutor" and "mp_context" not in {keyword.arg for keyword in call.keywords}:
             yield call, "ProcessPoolExecutor without mp_context="
         if name == "set_start_method":
@@ -263,6 +263,7 @@ REFUSED = {
         "multiprocessing.Process(target=f)",
         "mp.Pool(2)",
         "multiprocessing.get_context()",
+        "if sys.platform == 'linux':\n    multiprocessing.get_context()",
         "multiprocessing.get_context('fork')",
         "ProcessPoolExecutor(2)",
         "multiprocessing.set_start_method('spawn')",
