@@ -28,6 +28,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
+@cache
 def modules() -> list[str]:
     """Dotted names in the package of all that the reference shows; packages before what they hold."""
     found = []
@@ -48,12 +49,20 @@ def rooms() -> dict[str, list[str]]:
     return found
 
 
+@cache
 def public(module: str) -> list[Definition]:
     """Functions and classes that a module defines for others."""
     found = [node for node in parsed(module)[0].body if isinstance(node, Definition) and node.name[0] != "_"]
     return list(
         {node.name: node for node in found}.values()
     )  # of overloads the last, which has the docstring
+
+
+def home_of(module: str, name: str) -> str | None:
+    """The module that defines a name which another may offer; None where the reference lacks it."""
+    if module in modules() and name in {one.name for one in public(module)}:
+        return module
+    return dict(_taken_in(module)).get(name)
 
 
 def address(module: str, name: str) -> str:

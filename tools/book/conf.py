@@ -9,6 +9,7 @@ project = "Linformer from Scratch"
 author = "The authors of Linformer from Scratch"
 copyright = "the authors of Linformer from Scratch; MIT licence"
 language = "en"
+smartquotes = False  # headings keep the anchors that links name
 
 extensions = ["myst_nb", "sphinx_copybutton", "book.extension"]
 

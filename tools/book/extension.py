@@ -4,7 +4,6 @@ import ast
 import re
 import struct
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -19,13 +18,14 @@ NAME = re.compile(
 )
 PICTURE = re.compile(r'<img (?![^>]*loading=)([^>]*?)src="([^"]+)"')
 NOTEBOOK = re.compile(r"""(href=["'])(?!https?:)([^"'#]*)\.ipynb(?=#|["'])(?![^>]*\bdownload\b)""")
+CAPTION = '<p class="caption" role="heading"'  # of the theme
 HEADINGS = re.compile(r"(<h[1-6]>.*?</h[1-6]>|<a [^>]*>.*?</a>)", re.DOTALL)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the extension."""
     app.connect("doctree-read", keep_anchors)
-    app.connect("html-page-context", finish)
+    app.connect("html-page-context", finish, priority=900)  # after the theme
     return {"parallel_read_safe": True}
 
 
@@ -47,11 +47,15 @@ def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
     if "body" not in context:
         return
     body = NOTEBOOK.sub(r"\1\2.html", context["body"])
+    body = body.replace(' aria-label="Toggle hidden content"', "")  # its words say what it shows
     body = PICTURE.sub(lambda found: _late(found, app), body)
     source = app.env.doc2path(pagename) if pagename in app.env.all_docs else ""
     if str(source).endswith(".ipynb"):
         body = linked(body, used(str(source)))
     context["body"] = body
+    context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
+        CAPTION, f'{CAPTION} aria-level="2"'
+    )
 
 
 def linked(body: str, addresses: dict[str, str]) -> str:
@@ -71,18 +75,13 @@ def used(path: str) -> dict[str, str]:
     """What a notebook imports from the package: name -> where the reference tells of it, from its page."""
     found = {}
     for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type == "code":
-            for node in ast.walk(ast.parse(cell.source)):
-                if isinstance(node, ast.ImportFrom) and node.module.startswith("linformer_from_scratch"):
-                    found |= {alias.name: _address(node.module, alias.name) for alias in node.names}
+        for node in ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else []:
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("linformer_from_scratch."):
+                module = node.module.removeprefix("linformer_from_scratch.")
+                for alias in node.names:
+                    if home := api.home_of(module, alias.name):
+                        found[alias.name] = f"../api/{api.address(home, alias.name)}"
     return found
-
-
-def _address(module: str, name: str) -> str:
-    thing = getattr(import_module(module), name, None)
-    home = getattr(thing, "__module__", module).removeprefix("linformer_from_scratch.")
-    known = home in api.modules() and name in {one.name for one in api.public(home)}
-    return f"../api/{api.address(home, name)}" if known else ""
 
 
 def _late(found: re.Match, app: Sphinx) -> str:

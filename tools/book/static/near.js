@@ -32,4 +32,5 @@ const near = new IntersectionObserver((entries) => {
 }, { rootMargin: "300px" });
 
 document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
-document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".live-widget").forEach((one) => near.observe(one)));
+const begin = () => document.querySelectorAll(".live-widget").forEach((one) => near.observe(one));
+for (const deed of ["keydown", "pointerdown", "pointermove", "scroll"]) addEventListener(deed, begin, { once: true, passive: true });

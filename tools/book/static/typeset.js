@@ -1,4 +1,4 @@
-// Formulas are typeset when the first of them comes near: MathJax is larger than all else that a page loads.
+// Formulas are typeset when one is seen, or somebody begins to read: MathJax is larger than all else on a page.
 window.MathJax = {
   loader: { load: ["input/tex", "output/svg", "a11y/assistive-mml"] },
   tex: { inlineMath: [["\\(", "\\)"]], displayMath: [["\\[", "\\]"]] },
@@ -13,6 +13,6 @@ function typeset() {
   document.head.append(Object.assign(document.createElement("script"), { src: MATHJAX, id: "mathjax" }));
 }
 
-const formulas = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && typeset(), { rootMargin: "600px" });
+const formulas = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && typeset());
 document.querySelectorAll(".math").forEach((formula) => formulas.observe(formula));
-for (const deed of ["keydown", "pointerdown", "wheel"]) addEventListener(deed, typeset, { once: true, passive: true }); // a print, a jump
+for (const deed of ["keydown", "pointerdown", "scroll"]) addEventListener(deed, typeset, { once: true, passive: true });
