@@ -128,12 +128,7 @@ def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> G
         process = subprocess.Popen(
             list(map(str, command)),
             cwd=elsewhere,
-            env={
-                **os.environ,
-                "LINFORMER_PROGRESS": f"{elsewhere}/progress.json",
-                "OMP_NUM_THREADS": "1",
-                "PYTHONIOENCODING": "utf-8",
-            },
+            env={**os.environ, "LINFORMER_PROGRESS": f"{elsewhere}/progress.json", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=subprocess.DEVNULL,
