@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 
 import torch
+from book.links import dead_links
 from book.site import BookError, chapters, furnish, gather, pages
 from slides import SlidesError, build_all
+from wheel import WheelError
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "build" / "book"
@@ -35,7 +37,9 @@ def main() -> None:
             with pages(Path(folder), OUT):
                 furnish(OUT)
                 build_all(chapters(), OUT / "slides")
-    except (BookError, SlidesError) as error:
+        if dead := dead_links([path for path in OUT.rglob("*.html") if path.parent.name != "slides"]):
+            raise BookError(f"a link leads nowhere: {dead[0]}")
+    except (BookError, SlidesError, WheelError) as error:
         sys.exit(f"{error}.")
     print(f"{OUT.relative_to(ROOT)}/index.html: {time.perf_counter() - start:.0f} s, {megabytes(OUT):.0f} MB")
 

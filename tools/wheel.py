@@ -36,6 +36,12 @@ class WheelError(Exception):
     """One sentence: what failed, and where."""
 
 
+def name() -> str:
+    """The wheel's file name."""
+    project = tomllib.loads(course.PROJECT.read_text(encoding="utf-8"))["project"]
+    return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
+
+
 def build(folder: Path) -> Path:
     """Build the wheel; it is the only one in the folder.
 

@@ -43,26 +43,22 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
     """
     notebook = nbformat.read(path, as_version=4)
     first, *rest = [cell for cell in notebook.cells if teacher or slide_type(cell) != "notes"]
-    worked, seen = worked_exercises(solution), "\n".join(cell.source for cell in rest)
-    folded_here = {id for id in CHECK.findall(seen) if OURS in _until_the_next(seen, id)}
+    below = help_below(rest, solution)
+    begun = next(i for i, cell in enumerate(rest) if cell.source.startswith("## "))
+    imports = [cell for cell in rest[:begun] if cell.cell_type == "code"]
     cells = [first, new_markdown_cell(ways(path.stem, teacher))]
-    opened = False  # whether the story has begun; before it stand the imports
-    for cell in rest:
-        opened = opened or (cell.cell_type == "markdown" and cell.source.startswith("## "))
+    cells += [cell for cell in rest[:begun] if cell.cell_type == "markdown"]
+    if imports:  # all in one fold
+        imports[0].source = "\n\n".join(cell.source for cell in imports)
+        fold(imports[0], "hide-input", "the imports")
+        cells.append(imports[0])
+    for cell in rest[begun:]:
+        cells += [cell, *(new_markdown_cell(below[id]) for id in CHECK.findall(cell.source))]
+    for cell in cells:
         if cell.cell_type == "markdown":
             cell.source = prose(cell.source)
-            cells.append(cell)
-            continue
-        if not opened and cells[-1].cell_type == "code":
-            cells[-1].source += f"\n\n{cell.source}"  # one fold for all imports
-            continue
-        _fold(cell, imports=not opened)
-        _show(cell, shelf)
-        cells.append(cell)
-        for id in CHECK.findall(cell.source):
-            cell.outputs = []  # that nobody has tried it yet
-            ours = "" if id in folded_here else worked[id]
-            cells.append(new_markdown_cell(help_for(id, ours, solution.stem)))
+        else:
+            show(cell, shelf)
     return _page(notebook, cells, nosearch=teacher)
 
 
@@ -90,16 +86,24 @@ def worked_exercises(solution: Path) -> dict[str, str]:
     return found
 
 
-def help_for(id: str, ours: str, solution: str) -> str:
-    """What stands folded below an exercise: its hints, and our version where the chapter does not fold it."""
-    hints = [
-        _folded(f"Hint {i} of {len(EXERCISES[id].hints)}", hint)
-        for i, hint in enumerate(EXERCISES[id].hints, start=1)
-    ]
-    if ours:
-        why = f'<a href="../solutions/{solution}.html">Why it works</a>'
-        hints.append(_folded("Our version", f"```python\n{ours}\n```\n\n{why}"))
-    return "\n\n".join(hints)
+def help_below(cells: list[NotebookNode], solution: Path) -> dict[str, str]:
+    """Exercise -> what stands folded below it: its hints, and our version where the chapter does not fold it."""
+    worked, text = worked_exercises(solution), "\n".join(cell.source for cell in cells)
+    below = {}
+    for id in CHECK.findall(text):
+        ours = [] if OURS in _until_the_next(text, id) else [_ours(worked[id], solution)]
+        below[id] = "\n\n".join([*_hints(id), *ours])
+    return below
+
+
+def _hints(id: str) -> list[str]:
+    hints = EXERCISES[id].hints
+    return [_folded(f"Hint {i} of {len(hints)}", hint) for i, hint in enumerate(hints, start=1)]
+
+
+def _ours(code: str, solution: Path) -> str:
+    why = f'<a href="../solutions/{solution.stem}.html">Why it works</a>'
+    return _folded("Our version", f"```python\n{code}\n```\n\n{why}")
 
 
 def ways(stem: str, teacher: bool) -> str:
@@ -158,21 +162,18 @@ def _until_the_next(text: str, id: str) -> str:
     return CHECK.split(text.partition(f'check("{id}"')[2])[0]
 
 
-def _fold(cell: NotebookNode, imports: bool) -> None:
-    tags = cell.metadata.setdefault("tags", [])
-    if "answer" in tags:
-        tags.append("hide-output")
-        cell.metadata.mystnb = {"code_prompt_show": "Show the answer", "code_prompt_hide": "Hide the answer"}
-    elif imports:
-        tags.append("hide-input")
-        cell.metadata.mystnb = {
-            "code_prompt_show": "Show the imports",
-            "code_prompt_hide": "Hide the imports",
-        }
+def fold(cell: NotebookNode, what: str, name: str) -> None:
+    """Fold a cell's input or output, as myst-nb does it, under a line that says what is there."""
+    cell.metadata.setdefault("tags", []).append(what)
+    cell.metadata.mystnb = {"code_prompt_show": f"Show {name}", "code_prompt_hide": f"Hide {name}"}
 
 
-def _show(cell: NotebookNode, shelf: Shelf) -> None:
-    """What the cell returned, as a page without a kernel shows it."""
+def show(cell: NotebookNode, shelf: Shelf) -> None:
+    """Have a cell show what a page without a kernel can: live pictures, quizzes, answers folded."""
+    if "answer" in cell.metadata.get("tags", []):
+        fold(cell, "hide-output", "the answer")
+    if CHECK.search(cell.source):
+        cell.outputs = []  # they say that nobody has tried it yet
     for output in cell.outputs:
         data = output.get("data", {})
         if widget := again(output):

@@ -11,6 +11,7 @@ from pathlib import Path
 import jinja2
 import nbformat
 import slides
+import wheel
 
 from book import api, ledger, teaching
 from book.notebooks import chapter_page, solution_page, stripped, write
@@ -19,6 +20,7 @@ from book.shelf import Shelf
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 MEDIA = Path("scenes", "media")  # beside the chapters
+WHEELS = "wheel"
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
 COPIED = (
     "CHANGELOG.md",
@@ -83,10 +85,12 @@ def written() -> dict[str, object]:
 
 
 def as_in_the_book(text: str) -> str:
-    """A page of the repository whose links lead to pages of the book."""
-    return text.replace("(linformer_from_scratch/course/claims.yml)", "(ledger.md)").replace(
-        "(../../../", "("
+    """A page of the repository whose links lead to what the book has."""
+    here = f' (<a href="{WHEELS}/{wheel.name()}" download>{wheel.name()}</a>)'
+    text = text.replace("(linformer_from_scratch/course/claims.yml)", "(ledger.md)").replace(
+        "<!-- here -->", here
     )
+    return text.replace("(../../../", "(")
 
 
 def sections(text: str) -> dict[str, str]:
@@ -121,7 +125,11 @@ def pages(source: Path, out: Path) -> Iterator[None]:
 
 
 def furnish(out: Path) -> None:
-    """Put beside the pages the clips that they play and the notebooks that one downloads."""
+    """Put beside the pages the clips that they play, and what one downloads: notebooks and the wheel.
+
+    Raises: wheel.WheelError if that cannot be built.
+    """
+    wheel.build(out / WHEELS)
     shutil.copytree(ROOT / "chapters" / MEDIA, out / "chapters" / MEDIA)
     (out / "notebooks").mkdir(parents=True)
     for path in chapters():
