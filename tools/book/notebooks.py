@@ -87,7 +87,7 @@ def worked_exercises(solution: Path) -> dict[str, str]:
 
 
 def help_below(cells: list[NotebookNode], solution: Path) -> dict[str, str]:
-    """Exercise -> what stands folded below it: its hints, and our version where the chapter does not fold it."""
+    """Exercise -> what stands folded below it: its hints; our version where the chapter does not fold it."""
     worked, text = worked_exercises(solution), "\n".join(cell.source for cell in cells)
     below = {}
     for id in CHECK.findall(text):
