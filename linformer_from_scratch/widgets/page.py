@@ -21,7 +21,7 @@ for (const element of document.querySelectorAll(".live-widget")) {
 
 
 def again(output: dict[str, Any]) -> LiveWidget | None:
-    """The widget that a notebook's output shows, made again, once a process; None where the output shows none.
+    """The widget that a notebook's output shows, made again, once a process; None where it shows none.
 
     Args:
         output: an output of a code cell, as nbformat reads it.
@@ -57,11 +57,9 @@ def described(widget: LiveWidget) -> str:
 
 def scripts(shown: Iterable[type[LiveWidget]]) -> str:
     """HTML that makes the widgets of these kinds live: each of their parts once, the style, and the host."""
-    parts = {part: source(part) for kind in shown for part in kind.parts()}
-    return (
-        f"<style>{LiveWidget._css}</style>\n"
-        f"<script>{{\nconst PARTS = {_inside_a_script(json.dumps(parts))};\n{source('host')}{ALL_AT_ONCE}}}</script>"
-    )
+    parts = _inside_a_script(json.dumps({part: source(part) for kind in shown for part in kind.parts()}))
+    program = f"const PARTS = {parts};\n{source('host')}{ALL_AT_ONCE}"
+    return f"<style>{LiveWidget._css}</style>\n<script>{{\n{program}}}</script>"
 
 
 def page(shown: Iterable[LiveWidget], title: str = "Widgets", style: str = PAGE) -> str:
