@@ -16,6 +16,7 @@ LONG = (
     "chapters/12_limits.ipynb",
     "chapters/08_training.ipynb",
     "tests/test_my_linformer.py",
+    "tests/test_book.py",
     "tests/test_slides.py",
     "tests/test_lab.py",
     "tests/test_widgets_live.py",
