@@ -155,7 +155,9 @@ def _heading(text: str, line: str) -> list[str]:
 
 def escaped(text: str) -> str:
     """Plain words as reStructuredText reads them literally; `code` stays code."""
-    parts = re.split(r"(`[^`]+`)", text)
+    parts = re.split(
+        r"(`[^`]+`)", re.sub(r"(?<=\S) {3,}", " · ", text)
+    )  # a source stands apart from its formula
     return "".join(
         f"``{part.strip('`')}``" if i % 2 else re.sub(r"([\\*_|`<>])", r"\\\1", part)
         for i, part in enumerate(parts)

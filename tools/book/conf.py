@@ -34,6 +34,7 @@ html_domain_indices = False
 html_copy_source = False
 html_show_sourcelink = False
 html_show_search_summary = False  # a page on disk may fetch nothing
+highlight_language = "none"  # commands are no Python
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 copybutton_exclude = ".linenos, .gp, .go"

@@ -44,6 +44,10 @@ def anchor(title: str) -> str:
 
 def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: object) -> None:
     """Mend a page's body: links between notebooks, names that lead to the reference, late pictures."""
+    if pagename != "search":  # what it would mark in a title of a picture stops it
+        context["script_files"] = [
+            one for one in context["script_files"] if "sphinx_highlight" not in str(one)
+        ]
     if "body" not in context:
         return
     body = NOTEBOOK.sub(r"\1\2.html", context["body"])

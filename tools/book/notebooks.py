@@ -110,7 +110,10 @@ def ways(stem: str, teacher: bool) -> str:
     """From a chapter's page to its notebook, its deck and its other edition."""
     deck = Path(f"../slides/{stem}.html")
     links = {
-        LIVE.format(stem): ("Open in JupyterLab", "while make course runs on this machine"),
+        LIVE.format(stem): (
+            "Open in JupyterLab (while <code>make course</code> runs)",
+            "on this machine, at its usual port",
+        ),
         f"../notebooks/{stem}.ipynb": ("Download the notebook", "without outputs"),
         f"../solutions/{stem}.html": ("Solutions", "each behind Show"),
         deck.as_posix(): ("Slides", "of the lecture"),

@@ -72,8 +72,12 @@ def gather(source: Path, out: Path) -> None:
 def written() -> dict[str, object]:
     """What the pages are filled with: sections of the README, plans, decks, clips."""
     lessons = [teaching.lesson(path) for path in chapters()]
+    readme = sections(as_in_the_book((ROOT / "README.md").read_text(encoding="utf-8")))
+    title, pitch = readme[""].split("\n![", 1)
     return {
-        "readme": sections(as_in_the_book((ROOT / "README.md").read_text(encoding="utf-8"))),
+        "readme": readme,
+        "title": title,
+        "pitch": f"![{pitch}",
         "stems": [path.stem for path in chapters()],
         "lessons": lessons,
         "lesson_table": teaching.table(lessons),

@@ -32,5 +32,9 @@ const near = new IntersectionObserver((entries) => {
 }, { rootMargin: "300px" });
 
 document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
-const begin = () => document.querySelectorAll(".live-widget").forEach((one) => near.observe(one));
-for (const deed of ["keydown", "pointerdown", "pointermove", "scroll"]) addEventListener(deed, begin, { once: true, passive: true });
+const begun = new AbortController();
+function begin() {
+  begun.abort(); // one deed is enough
+  document.querySelectorAll(".live-widget").forEach((one) => near.observe(one));
+}
+for (const deed of ["keydown", "pointerdown", "pointermove", "scroll"]) addEventListener(deed, begin, { signal: begun.signal, passive: true });
