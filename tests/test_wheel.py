@@ -11,6 +11,7 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 import wheel
@@ -176,6 +177,15 @@ def test_without_the_package_a_chapter_stops_at_its_first_cell_and_says_so(witho
         wheel.run_alone(CHAPTERS / "01_attention.ipynb", without, tmp_path)
     assert str(raised.value) == f"01_attention.ipynb: {sentence()}"
     assert raised.value.__context__.traceback.count("Traceback") == 1
+
+
+def test_a_kernel_that_dies_is_a_sentence(without, tmp_path):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("import os; os._exit(1)")])
+    path = tmp_path / "dies.ipynb"
+    nbformat.write(notebook, path)
+    (tmp_path / "alone").mkdir()
+    with pytest.raises(wheel.WheelError, match=r"^dies\.ipynb: Kernel died$"):
+        wheel.run_alone(path, without, tmp_path / "alone")
 
 
 def test_pip_keeps_what_is_there(without, built):

@@ -107,6 +107,8 @@ def run_alone(chapter: Path, python: Path, folder: Path, **variables: str) -> No
             client.execute(env=os.environ | variables)
         except (CellControlSignal, DeadKernelError) as error:
             raise WheelError(f"{chapter.name}: {said(error)}") from None
+        except AssertionError:  # of nbclient, which tidies up twice after a kernel that has died
+            raise WheelError(f"{chapter.name}: Kernel died") from None
     return notebook
 
 
