@@ -4,6 +4,7 @@ import ast
 import re
 import struct
 from functools import cache
+from html import escape
 from pathlib import Path
 
 import nbformat
@@ -32,7 +33,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def keep_anchors(app: Sphinx, doctree: nodes.document) -> None:
     """Give every heading the anchor that JupyterLab gives it too, so that one link works in both."""
     for section in doctree.findall(nodes.section):
-        title = anchor(section.next_node(nodes.title).astext())
+        title = escape(anchor(section.next_node(nodes.title).astext()))  # docutils writes ids as they are
         if title not in section["ids"]:
             section["ids"].append(title)
 
