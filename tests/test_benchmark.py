@@ -183,9 +183,23 @@ def test_ceilings_count_two_operations_a_multiply_add_and_bytes_both_ways(monkey
         return {name: [(3.0, 0.75), (1.0, 0.5), (2.0, 0.25)] for name in calls}  # the best counts
 
     monkeypatch.setattr(ceilings, "both_clocks", some_seconds)
+    monkeypatch.setitem(ceilings.SIDE, "cpu", 64)
     assert matmul_ceiling() == matmul_ceiling(torch.bfloat16) == 2 * ceilings.SIDE["cpu"] ** 3
     assert copy_ceiling() == 2 * 4 * ceilings.NUMBERS["cpu"]
     assert matmul_ceiling(busy=True) == 4 * matmul_ceiling() and copy_ceiling(busy=True) == 4 * copy_ceiling()
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.1, [1, 15]), (3.0, [1])])
+def test_a_ceiling_that_takes_long_is_measured_once(monkeypatch, seconds, rounds):
+    asked = []
+
+    def some_seconds(calls, rounds, device):
+        asked.append(rounds)
+        return {name: [(seconds, seconds)] * rounds for name in calls}
+
+    monkeypatch.setattr(ceilings, "both_clocks", some_seconds)
+    assert matmul_ceiling(torch.bfloat16) == 2 * ceilings.SIDE["cpu"] ** 3 / seconds
+    assert asked == rounds
 
 
 def test_ceilings_are_operations_and_bytes_over_seconds_on_the_wall():
