@@ -8,14 +8,13 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
-from slides import FOLDED, LIVE, handouts, slide_type, title
+from slides import FOLDED, LIVE, WIDGET, handouts, slide_type
 
 from book.shelf import Shelf
 from linformer_from_scratch.exercises import EXERCISES
@@ -29,7 +28,6 @@ CLOUD = {  # where a chapter of a public repository can be run
     "Binder": "https://mybinder.org/v2/gh/{repository}/HEAD?labpath=chapters/{stem}.ipynb",
     "Colab": "https://colab.research.google.com/github/{repository}/blob/HEAD/chapters/{stem}.ipynb",
 }
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False) -> NotebookNode:
@@ -59,7 +57,10 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
             cell.source = prose(cell.source)
         else:
             show(cell, shelf)
-    return _page(notebook, cells, nosearch=teacher)
+    notebook.cells = cells
+    if teacher:
+        notebook.metadata.nosearch = "true"  # its words stand in the reader's edition too
+    return notebook
 
 
 def solution_page(path: Path) -> NotebookNode:
@@ -73,7 +74,8 @@ def solution_page(path: Path) -> NotebookNode:
         cells.append(cell)
         if heading:
             cells.append(new_markdown_cell("<details class='solution'><summary>Show</summary>"))
-    return _page(notebook, [*cells, new_markdown_cell("</details>")])
+    notebook.cells = [*cells, new_markdown_cell("</details>")]
+    return notebook
 
 
 def worked_exercises(solution: Path) -> dict[str, str]:
@@ -182,28 +184,11 @@ def show(cell: NotebookNode, shelf: Shelf) -> None:
         if widget := again(output):
             still = base64.b64decode(data["image/png"])
             output.data = NotebookNode({"text/html": shelf.put(widget, still)})
-        elif WIDGET_VIEW in data:  # a quiz
+        elif WIDGET in data:  # a quiz
             output.data = NotebookNode({"text/html": data["text/html"]})
-
-
-def _page(notebook: NotebookNode, cells: list[NotebookNode], nosearch: bool = False) -> NotebookNode:
-    notebook.cells = list(_numbered(cells))
-    notebook.metadata.pop("title", None)
-    if nosearch:
-        notebook.metadata.nosearch = "true"  # its words stand in the reader's edition too
-    return notebook
-
-
-def _numbered(cells: list[NotebookNode]) -> Iterator[NotebookNode]:
-    for i, cell in enumerate(cells):
-        cell.id = f"cell-{i}"
-        yield cell
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
     """Write a page's notebook."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(notebook), encoding="utf-8")
-
-
-__all__ = ["chapter_page", "solution_page", "stripped", "title", "write"]

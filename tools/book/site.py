@@ -10,8 +10,8 @@ from pathlib import Path
 
 import jinja2
 import nbformat
-import slides
 import wheel
+from slides import CHAPTERS
 
 from book import api, ledger, teaching
 from book.notebooks import chapter_page, solution_page, stripped, write
@@ -40,7 +40,7 @@ class BookError(Exception):
 
 def chapters() -> list[Path]:
     """The chapters' notebooks, in order."""
-    return sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
+    return sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
 
 
 def gather(source: Path, out: Path) -> None:
@@ -83,7 +83,6 @@ def written() -> dict[str, object]:
         "lesson_table": teaching.table(lessons),
         "one_day": teaching.one_day(lessons),
         "four_weeks": teaching.four_weeks(lessons),
-        "handouts": slides.handouts,
         "clips": clips(),
     }
 
@@ -134,7 +133,7 @@ def furnish(out: Path) -> None:
     Raises: wheel.WheelError if that cannot be built.
     """
     wheel.build(out / WHEELS)
-    shutil.copytree(ROOT / "chapters" / MEDIA, out / "chapters" / MEDIA)
+    shutil.copytree(CHAPTERS / MEDIA, out / "chapters" / MEDIA)
     (out / "notebooks").mkdir(parents=True)
     for path in chapters():
         (out / "notebooks" / path.name).write_text(stripped(path), encoding="utf-8")
