@@ -73,9 +73,9 @@ wheel: python ## the package as a file that pip installs, into build/wheel
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python tools/wheel.py
 
-test-wheel: python ## the same, installed in build/wheel-env, and every chapter alone in an empty folder
+test-wheel: python ## the same, installed in build/wheel-env, and every chapter, or ONLY="01 04", alone in an empty folder
 	@$(PYTHON) tools/course.py install --with test
-	@$(BIN)/python tools/wheel.py --try
+	@$(BIN)/python tools/wheel.py --try $(ONLY)
 
 python:
 	@command -v $(PYTHON) >/dev/null || { echo "Set-up: there is no $(PYTHON); install Python 3.11 or newer, then for example: make course PYTHON=python3.12."; exit 1; }

@@ -172,6 +172,20 @@ def test_a_chapter_runs_alone_where_kaggle_shows_it(beside, tmp_path):
     assert sum(WIDGET_VIEW in kinds for kinds in shown) == 1
 
 
+def test_the_command_runs_the_chapters_that_it_is_given():
+    assert [path.name for path in wheel.chapters(["06", "01"])] == [
+        "01_attention.ipynb",
+        "06_linformer.ipynb",
+    ]
+    assert len(wheel.chapters([])) == 13
+    with pytest.raises(wheel.WheelError, match=r"^there is no chapter 44, expected 00 to 12$"):
+        wheel.chapters(["01", "44"])
+
+
+def test_continuous_integration_runs_chapters_from_the_wheel():
+    assert 'make test-wheel ONLY="01 04 06 09"' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
 def test_without_the_package_a_chapter_stops_at_its_first_cell_and_says_so(without, tmp_path):
     with pytest.raises(wheel.WheelError) as raised:
         wheel.run_alone(CHAPTERS / "01_attention.ipynb", without, tmp_path)

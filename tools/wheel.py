@@ -1,7 +1,7 @@
 """The course as others get it: its wheel, and each chapter alone, where nothing else of the repository is.
 
-    python tools/wheel.py          builds build/wheel/linformer_from_scratch-VERSION-py3-none-any.whl
-    python tools/wheel.py --try    installs it in build/wheel-env, made anew, and runs all chapters there
+    python tools/wheel.py                 builds build/wheel/linformer_from_scratch-VERSION-py3-none-any.whl
+    python tools/wheel.py --try [01 …]    installs it in build/wheel-env, made anew, and runs chapters there
 
 The environment is made as that of the course is; the kernels run there, and what drives them runs here.
 """
@@ -117,13 +117,26 @@ def said(error: Exception) -> str:
     return getattr(error, "evalue", None) or str(error)
 
 
-def try_chapters(python: Path) -> None:
-    """Run every chapter, each alone; a line says how long it took.
+def chapters(numbers: list[str]) -> list[Path]:
+    """The chapters of these numbers, such as 04; all where there is none.
+
+    Raises: WheelError if there is no such chapter.
+    """
+    found = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
+    known = [path.name[:2] for path in found]
+    for number in numbers:
+        if number not in known:
+            raise WheelError(f"there is no chapter {number}, expected {known[0]} to {known[-1]}")
+    return [path for path in found if not numbers or path.name[:2] in numbers]
+
+
+def try_chapters(tried: list[Path], python: Path) -> None:
+    """Run chapters, each alone; a line says how long it took.
 
     Raises: WheelError at the first cell that fails.
     """
     os.environ.pop("PYTHONPATH", None)
-    for chapter in sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb")):
+    for chapter in tried:
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             run_alone(chapter, python, Path(folder))
@@ -133,13 +146,14 @@ def try_chapters(python: Path) -> None:
 def main() -> None:
     """Do what the command line says; a failure is one sentence and exit code 1."""
     parser = argparse.ArgumentParser(description="Build the wheel of the course, and try it.")
-    parser.add_argument("--try", dest="tried", action="store_true", help="run all chapters from it")
+    parser.add_argument("--try", dest="tried", nargs="*", metavar="NN", help="run these chapters, or all")
     arguments = parser.parse_args()
     try:
+        tried = chapters(arguments.tried or [])
         wheel = build(WHEELS)
         print(wheel.relative_to(ROOT))
-        if arguments.tried:
-            try_chapters(install(wheel))
+        if arguments.tried is not None:
+            try_chapters(tried, install(wheel))
     except (WheelError, course.Failure) as failure:
         sys.exit(str(failure))
 
