@@ -15,6 +15,7 @@ from live import LIMIT_S, Live, wait_until
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).parents[1]
+AXE = ROOT / "tests" / "vendor" / "axe.min.js"
 CHROMIUM_OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -66,6 +67,15 @@ def open_page(browser, width=1280, height=800):
     page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
     yield page
     page.close()
+
+
+def barriers(page, scheme):
+    """Rules of axe-core that a page breaks seriously, each with a place; in the dark only colours differ."""
+    options = {"resultTypes": ["violations"]} | ({"runOnly": ["color-contrast"]} if scheme == "dark" else {})
+    page.add_script_tag(path=AXE)
+    found = page.evaluate("options => axe.run(options)", options)["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [(one["id"], one["nodes"][0]["html"][:200]) for one in serious]
 
 
 class Lab:

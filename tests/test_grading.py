@@ -207,7 +207,6 @@ def test_an_end_from_outside_keeps_what_there_is_and_ends_what_runs(tmp_path, ho
 
     assert waited_for(lambda: out.exists() and "ada,1,passed" in out.read_text(encoding="utf-8-sig"))
     assert waited_for(running)
-    time.sleep(2)  # it has imported what it needs, and hangs
     process.send_signal(getattr(signal, how))
     said = process.communicate(timeout=30)[1]
     if how == "SIGINT":

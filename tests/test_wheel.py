@@ -155,13 +155,8 @@ def test_the_package_that_runs_is_the_installed_one(beside, tmp_path):
     assert Path(said.strip()).is_relative_to(beside.parents[1])
 
 
-def test_a_chapter_runs_alone_in_an_empty_folder(beside, tmp_path):
-    """Its exercises are open, its links and clips lead nowhere, and no cell fails. All: `make test-wheel`."""
-    wheel.run_alone(CHAPTERS / "09_efficient_attention.ipynb", beside, tmp_path)
-
-
-def test_a_chapter_runs_alone_where_kaggle_shows_it(beside, tmp_path):
-    """Its live pictures are stills there; its quiz is not."""
+def test_a_chapter_runs_alone_in_an_empty_folder_as_on_kaggle(beside, tmp_path):
+    """No cell fails. Its live pictures are stills there; its quiz is not. All chapters: `make test-wheel`."""
     kaggle = {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}
     notebook = wheel.run_alone(CHAPTERS / "01_attention.ipynb", beside, tmp_path, **kaggle)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from deck_fixture import live
-from lab import open_browser, open_page
+from lab import barriers, open_browser, open_page
 from live import STOPWATCH, Live
 from nbconvert import get_exporter
 from nbformat.v4 import new_code_cell, new_notebook
@@ -18,7 +18,6 @@ from linformer_from_scratch.widgets.page import page as page_of
 pytestmark = pytest.mark.browser
 
 KINDS = [kind for name in widgets.__all__ if issubclass(kind := getattr(widgets, name), LiveWidget)]
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 LIMIT_MS, PICTURES_S = 50, 30  # from key to pixels, and pictures a second of a drag, on idle cores
 LOADED = 3  # how much slower two test workers may make it
 THERE_AND_BACK = {
@@ -217,10 +216,7 @@ def test_axe_finds_nothing_serious(browser, together, scheme):
         if scheme == "dark":
             page.evaluate(TURN_DARK)
             page.wait_for_function("() => document.querySelector('.lw').style.colorScheme === 'dark'")
-        page.add_script_tag(path=AXE)
-        found = page.evaluate("() => axe.run()")["violations"]
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
-        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
+        assert barriers(page, scheme) == []
 
 
 @pytest.mark.parametrize("width", [360, 640, 2560])

@@ -1,4 +1,4 @@
-"""python -m linformer_from_scratch.exercises.examiner FILE SECONDS MEMORY NUMBER: grade one file, in this process.
+"""python -m linformer_from_scratch.exercises.examiner FILE SECONDS MEMORY NUMBER PARENT: grades one file.
 
 Says what it finds on the standard output, one JSON object a line. Started by grading.py, which ends it in time.
 """
@@ -12,13 +12,13 @@ from linformer_from_scratch.exercises import fence
 from linformer_from_scratch.exercises.grading import examine
 
 
-def main(file: str, seconds: str, memory: str, number: str) -> None:
+def main(file: str, seconds: str, memory: str, number: str, parent: str) -> None:
     """Examine a file behind the fence; what it prints itself goes nowhere."""
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.environ["HOME"] = os.getcwd()
-    fence.put_up(int(memory), float(seconds))
+    fence.put_up(int(memory), float(seconds), int(parent))
     for said in examine(Path(file), None if number == "None" else int(number)):
         print(json.dumps(said), file=answer, flush=True)
     answer.flush()

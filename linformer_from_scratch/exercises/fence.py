@@ -8,6 +8,7 @@ no limit of files.
 
 import ctypes
 import math
+import os
 import signal
 import sys
 import time
@@ -27,16 +28,19 @@ PR_SET_PDEATHSIG, CLONE_NEWUSER, CLONE_NEWNET = 1, 0x10000000, 0x40000000  # as 
 LARGEST_FILE = 2**26
 
 
-def put_up(memory: int, seconds: float) -> None:
+def put_up(memory: int, seconds: float, parent: int) -> None:
     """From here on, for as long as this process lasts.
 
     Args:
         memory: bytes that may be taken beyond what is held by now.
         seconds: of computing, in case nobody is left to end it in time.
+        parent: process id of whoever has started it; on Linux both end together.
     """
     if sys.platform == "linux":
         system = ctypes.CDLL(None)
         system.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # whoever has started it was killed: end too
+        if os.getppid() != parent:  # killed already
+            os._exit(1)
         system.unshare(CLONE_NEWUSER | CLONE_NEWNET)  # a network of its own, where that is allowed
         held = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (held + memory, held + memory))

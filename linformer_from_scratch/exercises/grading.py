@@ -123,10 +123,11 @@ def as_csv(learners: dict[str, Graded]) -> str:
 
 def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> Graded:
     """What one file has, found in a process of its own that may not take longer, nor more memory."""
-    command = [sys.executable, "-m", f"{__package__}.examiner", path.resolve(), seconds, memory, number]
+    words = path.resolve(), seconds, memory, number, os.getpid()
+    command = [sys.executable, "-m", f"{__package__}.examiner", *map(str, words)]
     with tempfile.TemporaryDirectory() as elsewhere, tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         process = subprocess.Popen(
-            list(map(str, command)),
+            command,
             cwd=elsewhere,
             env={**os.environ, "LINFORMER_PROGRESS": f"{elsewhere}/progress.json", "OMP_NUM_THREADS": "1"},
             stdin=subprocess.DEVNULL,

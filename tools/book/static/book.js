@@ -1,4 +1,4 @@
-// What the book's pages do by themselves: quizzes answer, the ledger is filtered, a link opens the fold it leads into.
+// What the book's pages do by themselves: quizzes answer, the ledger is filtered.
 
 /** Make a quiz answer: a click on an option says whether it is right, and why. */
 function asking(question) {
@@ -42,14 +42,5 @@ function filtering(form) {
   show();
 }
 
-/** Open the folds around what the address names. */
-function unfold() {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-  for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
-}
-
 document.querySelectorAll(".quiz > details").forEach(asking);
 document.querySelectorAll("form.filter").forEach(filtering);
-addEventListener("hashchange", unfold);
-addEventListener("beforeprint", () => document.querySelectorAll("video").forEach((clip) => { clip.controls = false; }));
-unfold();
