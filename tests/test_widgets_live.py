@@ -2,7 +2,6 @@
 
 import statistics
 import time
-from pathlib import Path
 
 import pytest
 from deck_fixture import live
