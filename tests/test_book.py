@@ -35,7 +35,6 @@ def book(tmp_path_factory):
     site.gather(source, out)
     with site.pages(source, out):
         site.furnish(out)
-    (out / "slides").mkdir()
     (out / "slides" / "vendor").symlink_to(ROOT / "tools" / "deck" / "vendor", target_is_directory=True)
     return out
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 from book.links import dead_links
-from book.site import BookError, chapters, furnish, gather, pages
+from book.site import SLIDES, BookError, chapters, furnish, gather, pages
 from slides import SlidesError, build_all
 from wheel import WheelError
 
@@ -36,8 +36,8 @@ def main() -> None:
             gather(Path(folder), OUT)
             with pages(Path(folder), OUT):
                 furnish(OUT)
-                build_all(chapters(), OUT / "slides")
-        if dead := dead_links([path for path in OUT.rglob("*.html") if path.parent.name != "slides"]):
+                build_all(chapters(), OUT / SLIDES)
+        if dead := dead_links([path for path in OUT.rglob("*.html") if path.parent.name != SLIDES]):
             raise BookError(f"a link leads nowhere: {dead[0]}")
     except (BookError, SlidesError, WheelError) as error:
         sys.exit(f"{error}.")

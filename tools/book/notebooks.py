@@ -137,7 +137,7 @@ def prose(source: str) -> str:
     """Markdown as the book shows it: the teacher's notes set apart, clips that load when they are played."""
     source = FOLDED.sub(_set_apart, source)
     source = CLIP.sub(r'<video \1preload="none" poster="\2.png" src="\2.mp4"', source)
-    return source.replace('"scenes/media/', '"../chapters/scenes/media/').replace(
+    return source.replace('"scenes/media/', '"../slides/scenes/media/').replace(
         "](glossary.md", "](../chapters/glossary.md"
     )
 

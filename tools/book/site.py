@@ -19,8 +19,9 @@ from book.shelf import Shelf
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-MEDIA = Path("scenes", "media")  # beside the chapters
+MEDIA = Path("scenes", "media")  # beside the chapters; in the book beside the decks, which play them too
 WHEELS = "wheel"
+SLIDES = "slides"
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
 COPIED = (
     "CHANGELOG.md",
@@ -133,7 +134,7 @@ def furnish(out: Path) -> None:
     Raises: wheel.WheelError if that cannot be built.
     """
     wheel.build(out / WHEELS)
-    shutil.copytree(CHAPTERS / MEDIA, out / "chapters" / MEDIA)
+    shutil.copytree(CHAPTERS / MEDIA, out / SLIDES / MEDIA)
     (out / "notebooks").mkdir(parents=True)
     for path in chapters():
         (out / "notebooks" / path.name).write_text(stripped(path), encoding="utf-8")
