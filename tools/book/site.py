@@ -84,6 +84,7 @@ def written() -> dict[str, object]:
         "lesson_table": teaching.table(lessons),
         "one_day": teaching.one_day(lessons),
         "four_weeks": teaching.four_weeks(lessons),
+        "titles": {one.stem: one.title for one in lessons},
         "clips": clips(),
     }
 
