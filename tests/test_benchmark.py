@@ -189,17 +189,18 @@ def test_ceilings_count_two_operations_a_multiply_add_and_bytes_both_ways(monkey
     assert matmul_ceiling(busy=True) == 4 * matmul_ceiling() and copy_ceiling(busy=True) == 4 * copy_ceiling()
 
 
-@pytest.mark.parametrize(("seconds", "rounds"), [(0.1, [1, 15]), (3.0, [1])])
-def test_a_ceiling_that_takes_long_is_measured_once(monkeypatch, seconds, rounds):
-    asked = []
-
+@pytest.mark.parametrize(("rate", "side"), [(1e11, 2048), (3e9, ceilings.SMALL)])
+def test_a_large_product_that_would_take_long_is_not_made(monkeypatch, rate, side):
     def some_seconds(calls, rounds, device):
-        asked.append(rounds)
-        return {name: [(seconds, seconds)] * rounds for name in calls}
+        (product,) = calls.values()
+        seconds = 2 * product().size(0) ** 3 / rate
+        return {"product": [(seconds, seconds)] * rounds}
 
+    made = []
+    product = ceilings._product
     monkeypatch.setattr(ceilings, "both_clocks", some_seconds)
-    assert matmul_ceiling(torch.bfloat16) == 2 * ceilings.SIDE["cpu"] ** 3 / seconds
-    assert asked == rounds
+    monkeypatch.setattr(ceilings, "_product", lambda side, *given: made.append(side) or product(side, *given))
+    assert matmul_ceiling() == pytest.approx(rate) and made == [ceilings.SMALL, side]
 
 
 def test_ceilings_are_operations_and_bytes_over_seconds_on_the_wall():

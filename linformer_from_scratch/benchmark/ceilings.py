@@ -1,11 +1,14 @@
 """What a machine can do at best: operations of a large product, bytes of a large copy."""
 
+from collections.abc import Callable
+
 import torch
 
 from linformer_from_scratch.benchmark.timing import Calls, both_clocks
 
 SIDE, NUMBERS = {"cpu": 2048, "cuda": 8192}, {"cpu": 2**24, "cuda": 2**28}  # large enough for either
-LONG_S = 2.0  # a round of so many seconds is not repeated
+SMALL = 256  # side of a product that shows how long a large one takes
+LONG_S = 2.0  # seconds; a product that takes longer is not made
 
 
 def matmul_ceiling(
@@ -20,11 +23,12 @@ def matmul_ceiling(
     The best of some rounds: a ceiling is what the machine can do when nothing disturbs it.
 
     Args:
+        side: of the two square matrices; by default large, but small where a large product takes long, as in
+            bfloat16 on many CPUs.
         busy: take the seconds in which the process was at work, as in `median_seconds`.
     """
-    side = side or SIDE[torch.device(device).type]
-    a, b = torch.randn(2, side, side, device=device).to(dtype)
-    return 2 * side**3 / min(_seconds({"product": lambda: a @ b}, rounds, device, busy))
+    side = side or _affordable(dtype, device)
+    return 2 * side**3 / min(_seconds({"product": _product(side, dtype, device)}, rounds, device, busy))
 
 
 def copy_ceiling(
@@ -42,9 +46,21 @@ def copy_ceiling(
     return 2 * source.nbytes / min(_seconds({"copy": lambda: target.copy_(source)}, rounds, device, busy))
 
 
+def _product(side: int, dtype: torch.dtype, device: str) -> Callable[[], torch.Tensor]:
+    a, b = torch.randn(2, side, side, device=device).to(dtype)
+    return lambda: a @ b
+
+
+def _affordable(dtype: torch.dtype, device: str) -> int:
+    """The side of a large product, or of a small one where the large one would take long."""
+    large = SIDE[torch.device(device).type]
+    if torch.device(device).type != "cpu":
+        return large
+    seconds = min(_seconds({"product": _product(SMALL, dtype, device)}, 5, device, busy=False))
+    return SMALL if seconds * (large / SMALL) ** 3 > LONG_S else large
+
+
 def _seconds(call: Calls, rounds: int, device: str, busy: bool) -> list[float]:
-    """Of one call, by one of two clocks; one round where it is long, as bfloat16's is on many CPUs."""
-    (pairs,) = both_clocks(call, 1, device).values()
-    if pairs[0][0] < LONG_S:
-        (pairs,) = both_clocks(call, rounds, device).values()
+    """Of one call, in each round, by one of two clocks."""
+    (pairs,) = both_clocks(call, rounds, device).values()
     return [pair[busy] for pair in pairs]

@@ -59,6 +59,7 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
             show(cell, shelf)
     notebook.cells = cells
     if teacher:
+        first.source = first.source.replace("\n", ", with the teacher's notes\n", 1)
         notebook.metadata.nosearch = "true"  # its words stand in the reader's edition too
     return notebook
 

@@ -16,6 +16,7 @@ from slides import CHAPTERS
 from book import api, ledger, teaching
 from book.notebooks import chapter_page, solution_page, stripped, write
 from book.shelf import Shelf
+from linformer_from_scratch.course.glossary import entries
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
@@ -86,6 +87,7 @@ def written() -> dict[str, object]:
         "four_weeks": teaching.four_weeks(lessons),
         "titles": {one.stem: one.title for one in lessons},
         "clips": clips(),
+        "e_and_f": next(entry.sentence for entry in entries() if entry.term == "E and F"),
     }
 
 

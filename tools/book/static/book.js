@@ -1,4 +1,4 @@
-// What the book's pages do by themselves: quizzes answer, the ledger is filtered.
+// What the book's pages do by themselves: quizzes answer, the ledger is filtered, a link leads where it should.
 
 /** Make a quiz answer: a click on an option says whether it is right, and why. */
 function asking(question) {
@@ -42,5 +42,14 @@ function filtering(form) {
   show();
 }
 
+/** Keep what the address names where it is while formulas and live pictures above it grow, until the reader moves. */
+function landing() {
+  const growing = new ResizeObserver(() => document.querySelector(":target")?.scrollIntoView({ behavior: "instant" }));
+  growing.observe(document.querySelector("article"));
+  for (const deed of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(deed, () => growing.disconnect(), { once: true, passive: true });
+}
+
 document.querySelectorAll(".quiz > details").forEach(asking);
 document.querySelectorAll("form.filter").forEach(filtering);
+addEventListener("hashchange", landing);
+landing();
