@@ -87,7 +87,7 @@ def written() -> dict[str, object]:
         "four_weeks": teaching.four_weeks(lessons),
         "titles": {one.stem: one.title for one in lessons},
         "clips": clips(),
-        "e_and_f": next(entry.sentence for entry in entries() if entry.term == "E and F"),
+        "e_and_f": " ".join(e.sentence for e in entries() if e.term in ("slot", "E and F")).replace("$", ""),
     }
 
 
