@@ -42,11 +42,13 @@ function filtering(form) {
   show();
 }
 
-/** Keep what the address names where it is while formulas and live pictures above it grow, until the reader moves. */
+/** Keep what the address names where it is while formulas and live pictures above it come, until the reader moves. */
 function landing() {
   const growing = new ResizeObserver(() => document.querySelector(":target")?.scrollIntoView({ behavior: "instant" }));
+  const stop = () => growing.disconnect();
   growing.observe(document.querySelector("article"));
-  for (const deed of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(deed, () => growing.disconnect(), { once: true, passive: true });
+  for (const deed of ["wheel", "touchmove", "pointerdown", "keydown"]) addEventListener(deed, stop, { once: true, passive: true });
+  setTimeout(stop, 5000); // by then they have come, and who drags the scroll bar does none of these deeds
 }
 
 document.querySelectorAll(".quiz > details").forEach(asking);
