@@ -87,13 +87,13 @@ def written() -> dict[str, object]:
         "four_weeks": teaching.four_weeks(lessons),
         "titles": {one.stem: one.title for one in lessons},
         "clips": clips(),
-        "e_and_f": defined("slot", "projections E and F"),
+        "e_and_f": defined("projections E and F"),
     }
 
 
-def defined(*terms: str) -> str:
-    """The sentences that define some terms, in the order of the chapters, without signs of formulas."""
-    return " ".join(entry.sentence for entry in entries() if entry.term in terms).replace("$", "")
+def defined(term: str) -> str:
+    """The sentence that defines a term, without signs of formulas."""
+    return next(entry.sentence for entry in entries() if entry.term == term).replace("$", "")
 
 
 def as_in_the_book(text: str) -> str:
