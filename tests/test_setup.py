@@ -414,6 +414,54 @@ def test_a_venv_that_somebody_else_made_is_kept(project):
     assert (project / ".venv/mine.txt").read_text(encoding="utf-8") == "my torch"
 
 
+def contents(folder):
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+@pytest.mark.parametrize("options", [[], ["--newest"], ["--floor"]], ids=" ".join)
+@pytest.mark.parametrize("link", ["folder", "parent", "dangling"])
+def test_an_environment_that_a_link_leads_to_is_never_touched(
+    finished, project, tmp_path_factory, link, options
+):
+    """A second clone, a big disk, a cluster: what lies there belongs to others, whatever mark is in it."""
+    depend_on(project, "torch>=1.10")
+    others = tmp_path_factory.mktemp("elsewhere") / "environment"
+    place = project / {"--newest": "build/newest", "--floor": "build/floor"}.get("".join(options), ".venv")
+    if link != "dangling":
+        shutil.copytree(finished / ".venv", others / (place.name if link == "parent" else "."), symlinks=True)
+        assert (others / (place.name if link == "parent" else ".") / "course.begun").exists()
+    linked = place.parent if link == "parent" and options else place
+    linked.parent.mkdir(exist_ok=True)
+    linked.symlink_to(others, target_is_directory=True)
+    before = contents(others)
+    code, out, err = install(project, options=options)
+    reason = f"{place} leads to {others / place.relative_to(linked)}, and only what lies in {project} itself"
+    assert code == 1 and reason in err and err.count("\n") == 1 and "removing" not in out
+    left = contents(others)
+    left.pop(others / "install.lock", None)
+    assert left == before and linked.is_symlink()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mounts as Linux lists them")
+@pytest.mark.parametrize("folder", ["build", "build/of many"], ids=["below", "at"])
+def test_a_folder_in_which_something_is_mounted_is_not_emptied(tmp_path, folder):
+    mine = tmp_path / "my disk/mine.txt"
+    mine.parent.mkdir()
+    mine.touch()
+    place = tmp_path / "build/of many"
+    place.mkdir(parents=True)
+    clear = f"import course, pathlib; course.clear(pathlib.Path({str(tmp_path / folder)!r}))"
+    mounting = ["sh", "-c", 'mount --bind "$1" "$2" && echo mounted && exec "$3" -c "$4"', "sh"]
+    command = ["unshare", "--mount", *mounting, mine.parent, place, sys.executable, clear]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "tools", encoding="utf-8")
+    if "mounted" not in run.stdout:
+        pytest.skip(f"nothing can be mounted here: {run.stderr}")
+    assert (
+        f"{tmp_path / folder} holds the mount {place}, and only what lies in" in run.stderr and mine.exists()
+    )
+
+
 @pytest.mark.skipif(os.name == "nt", reason="SIGTERM")
 def test_a_terminated_set_up_is_one_sentence_and_leaves_no_stamp(whole):
     with pause_install(whole) as process:

@@ -30,6 +30,7 @@ import errno
 import hashlib
 import importlib.util
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -122,6 +123,7 @@ def install(extras):
         stamp = read_stamp()
         if is_current(stamp, extras):  # the set-up we waited for has done it
             return
+        refuse_elsewhere(VENV)
         if not belongs_here(stamp):
             stamp = None
             remove(VENV, ".venv is half-made, or its Python or folder has changed")
@@ -164,7 +166,8 @@ def oldest_torch():
 
 
 def remove(venv, reason):
-    """Remove what this set-up has made. Raises Failure if something else lies there."""
+    """Remove what this set-up has made. Raises Failure if something else lies there, or it lies elsewhere."""
+    refuse_elsewhere(venv)
     if not venv.exists():
         return
     if not ((venv / BEGUN).exists() or (venv / STAMP.name).exists()):
@@ -180,6 +183,40 @@ def remove(venv, reason):
         elif path.name != BEGUN:
             path.unlink()
     shutil.rmtree(venv)
+
+
+def clear(folder):
+    """Remove a folder below build with all that it holds. Raises Failure if it lies elsewhere."""
+    refuse_elsewhere(folder)
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def refuse_elsewhere(folder):
+    """Raise Failure unless a folder lies in the course's own: no link on the way there, no mount in it."""
+    place = folder.resolve()
+    mounted = [] if place != folder else mounts_in(folder)
+    if place != folder or mounted:
+        raise Failure(
+            "{} {}, and only what lies in {} itself is replaced: take that away, which changes nothing "
+            "there, and run the same command again.".format(
+                folder,
+                "holds the mount {}".format(mounted[0]) if mounted else "leads to {}".format(place),
+                ROOT,
+            )
+        )
+
+
+def mounts_in(folder):
+    """Other disks and folders mounted at a folder or below it; elsewhere than on Linux, only at it."""
+    try:
+        lines = (
+            Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        )
+    except OSError:
+        return [folder] if os.path.ismount(str(folder)) else []
+    places = [re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), line.split(" ")[4]) for line in lines]
+    return [place for place in map(Path, places) if place == folder or folder in place.parents]
 
 
 def make_venv(venv, held):

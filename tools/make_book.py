@@ -5,12 +5,12 @@ for teachers, decks, handouts and clips, as pages that open from disk without a 
 With REPOSITORY=owner/name, as where the book is published, each chapter leads to Binder and Colab, too.
 """
 
-import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import course
 import torch
 from book.links import dead_links
 from book.site import SLIDES, BookError, chapters, furnish, gather, pages
@@ -30,8 +30,8 @@ def main() -> None:
     """Make the book anew."""
     start = time.perf_counter()
     torch.set_num_threads(1)  # the widgets' many small decompositions run fastest so
-    shutil.rmtree(OUT, ignore_errors=True)
     try:
+        course.clear(OUT)
         with tempfile.TemporaryDirectory() as folder:
             gather(Path(folder), OUT)
             with pages(Path(folder), OUT):
@@ -39,6 +39,8 @@ def main() -> None:
                 build_all(chapters(), OUT / SLIDES)
         if dead := dead_links([path for path in OUT.rglob("*.html") if path.parent.name != SLIDES]):
             raise BookError(f"a link leads nowhere: {dead[0]}")
+    except course.Failure as failure:
+        sys.exit(str(failure))
     except (BookError, SlidesError, WheelError) as error:
         sys.exit(f"{error}.")
     print(f"{OUT.relative_to(ROOT)}/index.html: {time.perf_counter() - start:.0f} s, {megabytes(OUT):.0f} MB")

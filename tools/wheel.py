@@ -43,11 +43,10 @@ def name() -> str:
 
 
 def build(folder: Path) -> Path:
-    """Build the wheel; it is the only one in the folder.
+    """Build the wheel into a folder that holds no other, or is not there yet.
 
     Raises: WheelError with what pip says.
     """
-    shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory() as place:  # setuptools leaves files behind, and packs those it finds
         for name in SOURCES:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
@@ -150,6 +149,7 @@ def main() -> None:
     arguments = parser.parse_args()
     try:
         tried = chapters(arguments.tried or [])
+        course.clear(WHEELS)
         wheel = build(WHEELS)
         print(wheel.relative_to(ROOT))
         if arguments.tried is not None:
