@@ -1,6 +1,7 @@
 """Learners' files to a table: what is right, what is wrong, and whatever else may be handed in."""
 
 import csv
+import json
 import os
 import shutil
 import signal
@@ -15,10 +16,11 @@ import psutil
 import pytest
 import torch
 
-from linformer_from_scratch.exercises import EXERCISES, STEMS, exam, parts
+from linformer_from_scratch import exercises
+from linformer_from_scratch.exercises import EXERCISES, STEMS, exam, grading, parts
 from linformer_from_scratch.exercises.__main__ import main
 from linformer_from_scratch.exercises.engine import SEEDS, judge
-from linformer_from_scratch.exercises.grading import Graded, as_csv, mark_of
+from linformer_from_scratch.exercises.grading import UNREAD, Graded, as_csv, mark_of
 
 RIGHT = "def entries(n, num_heads):\n    return num_heads * n * n\n\n\ncheck('0.1', entries)"
 WRONG = "def entries(n, num_heads):\n    return n * n\n\n\ncheck('0.1', entries)"
@@ -92,8 +94,149 @@ def test_only_what_an_attempt_needs_is_run(tmp_path):
     ]
     notebook(tmp_path / "class" / "ada.ipynb", *cells)
     row = graded(tmp_path / "class", "--seconds", "60")["ada"]
-    assert (row["1.1"], row["0.1"], row["1.2"]) == ("passed", "failed", "open")
-    assert row["note"] == "ada.ipynb: 0.1 SyntaxError before it was checked"
+    assert (row["1.1"], row["0.1"], row["1.2"]) == ("passed", "failed", "failed")
+    assert row["note"] == (
+        "ada.ipynb: 0.1 SyntaxError before it was checked; 1.2 TypeError before it was checked; "
+        "99.1: There is no such exercise: the closest are 9.1, 9.5, 9.4.; "
+        '1 (int): There is no such exercise: an id is text, as in "1.2".'
+    )
+
+
+IMPORT = "from linformer_from_scratch.exercises import check"
+ENTRIES = "def entries(n, num_heads):\n    return num_heads * n * n\n"
+CHECK = "check('0.1', entries)"
+LIST = "pairs = [('0.1', entries), ('1.1', weights)]"
+AGAIN = ENTRIES.replace("entries", "again")
+ASKS = {  # what asks for a check of 0.1; the cells above import check, and define entries and weights
+    "time": [f"%%time\n{CHECK}"],
+    "time, after empty lines": [f"\n\n%%time --no-raise-error\n{CHECK}"],
+    "time above the definition": [f"%%time\n{AGAIN}", "check('0.1', again)"],
+    "capture": [f"%%capture out\n{CHECK}"],
+    "capture above the definition": [f"%%capture --no-display out\n{AGAIN}", "check('0.1', again)"],
+    "timeit": ["%%timeit -n 1 -r1 again = entries\ncheck('0.1', again)"],
+    "prun": [f"%%prun -l 5\n{CHECK}"],
+    "one magic in another": [f"%%capture\n%%time\n%time {CHECK}"],
+    "time in a line": [f"%time {CHECK};"],
+    "time in a block": [f"for _ in range(1):\n    %time {CHECK}"],
+    "timeit in a line": [f"%timeit -n1 -r 1 {CHECK}"],
+    "the value of time": [f"result = %time {CHECK}\nresult"],
+    "an attempt out of time": ["again = %time entries\ncheck('0.1', again)"],
+    "written out": ["get_ipython().run_line_magic('time', \"check('0.1', entries)\")"],
+    "beside other magics": [f"!pip install x\n%matplotlib inline\nfiles = !ls\ncheck?\n{CHECK}\nentries??"],
+    "beside other languages": ["%%bash\nls", "%%html\n<b>", f"%%writefile a.py\n{ENTRIES}    1/0", CHECK],
+    "module": ["from linformer_from_scratch import exercises", f"exercises.{CHECK}"],
+    "module by its whole name": [
+        "import linformer_from_scratch.exercises", f"linformer_from_scratch.exercises.{CHECK}"
+    ],
+    "module by another name": ["import linformer_from_scratch.exercises as ex", f"%time ex.{CHECK}"],
+    "another name": [f"{IMPORT} as ok", "ok('0.1', entries)"],
+    "another name, tried": [f"try:\n    {IMPORT} as ok\nexcept ImportError:\n    pass", "ok('0.1', entries)"],
+    "all names": ["from linformer_from_scratch.exercises import *", CHECK],
+    "a name of one's own": ["ok = check", "ok('0.1', entries)"],
+    "partial": ["from functools import partial\nok = partial(check, '0.1')", "ok(entries)"],
+    "lambda": [f"ok = lambda: {CHECK}", "ok()"],
+    "keyword": ["check('0.1', attempt=entries)"],
+    "keywords": ["check(attempt=entries, id='0.1')"],
+    "star": ["pair = '0.1', entries\ncheck(*pair)"],
+    "stars": ["check(**{'id': '0.1', 'attempt': entries})"],
+    "loop": [LIST, "for id, f in pairs:\n    check(id, f)"],
+    "ids that are made": ["for i in range(1):\n    check(f'{i}.{i + 1}', entries)"],
+    "comprehension": [LIST, "[check(*pair) for pair in pairs]"],
+    "map": ["list(map(check, ['0.1'], [entries]))"],
+    "function": [f"def run():\n    {CHECK}", "run()"],
+    "function with an import": [f"def run():\n    {IMPORT} as ok\n    ok('0.1', entries)\n\nrun()"],
+    "function of id and attempt": ["def run(id, f):\n    return check(id, f)\n\nrun('0.1', entries)"],
+    "method": ["class Own:\n    def run(self, f):\n        check('0.1', f)", "own = Own()\nown.run(entries)"],
+    "decorator": ["def solves(id):\n    return lambda f: check(id, f)", f"@solves('0.1')\n{ENTRIES}"],
+    "coroutine": [f"async def run():\n    {CHECK}", "await run()"],
+    "awaited attempt": ["async def made():\n    return entries", "check('0.1', await made())"],
+    "other threads": [
+        "from concurrent.futures import ThreadPoolExecutor as Threads",
+        "with Threads() as threads:\n    list(threads.map(check, ['0.1'], [entries]))",
+    ],
+    "try": [f"try:\n    {CHECK}\nexcept Exception:\n    pass"],
+    "if": [f"if __name__ == '__main__':\n    {CHECK}"],
+    "with": [f"import contextlib\nwith contextlib.suppress(Exception):\n    {CHECK}"],
+    "display": [f"display({CHECK})"],
+    "assert": [f"assert {CHECK}.status == 'passed'"],
+    "sum": [f"score = 0\nscore += {CHECK}.status == 'passed'"],
+    "semicolons": [f"x = 1; {CHECK}; y = 2"],
+    "several": [f"if {CHECK}.status == 'passed':\n    check('1.1', weights)"],
+    "definition in a block": ["if True:\n    " + AGAIN.replace("\n", "\n    "), "check('0.1', again)"],
+    "import in a block": [
+        "try:\n    import math as m\nexcept ImportError:\n    pass",
+        f"{ENTRIES.replace('n * n', 'm.prod([n, n])')}\n{CHECK}",
+    ],
+    "all names of a module": ["from math import *", f"{ENTRIES.replace('n * n', 'prod([n, n])')}\n{CHECK}"],
+    "what may not happen": ["if 1 > 2:\n    entries = None", CHECK],
+    "what is appended": [
+        "ones = []\nfor _ in range(2):\n    ones.append(1)",
+        f"{ENTRIES.replace('n * n', 'n * n * ones[1]')}\n{CHECK}",
+    ],
+    "SystemExit": ["import sys", f"{CHECK}\nsys.exit()"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def examined(tmp_path, monkeypatch):
+    """What the table and the note say of cells."""
+    monkeypatch.setattr(exercises, "check", exercises.check)  # an examiner puts another in its place
+
+    def examined(*cells):
+        said = []
+        notebook(tmp_path / "ada.ipynb", *cells)
+        grading.examine(tmp_path / "ada.ipynb", None, lambda line: said.append(json.dumps(line)))
+        found = grading.graded(said, "it did not end")
+        return found.marks, found.note
+
+    return examined
+
+
+@pytest.mark.parametrize("how", ASKS)
+def test_what_passes_in_a_kernel_passes_in_the_table_however_it_is_asked_for(examined, how):
+    marks, note = examined(IMPORT, ENTRIES, OTHER, *ASKS[how])
+    assert marks.pop("0.1") == "passed" and note == ""
+    assert {*marks.values()} <= {"passed"}
+
+
+@pytest.mark.parametrize(
+    ("cells", "marks", "note"),
+    [
+        ([f"%%memit\n{CHECK}"], {"0.1": "open"}, f"0.1: {UNREAD}"),
+        (["%%memit\nfor pair in pairs:\n    check(*pair)"], {}, UNREAD),
+        ([f"%lprun -f entries {CHECK}"], {"0.1": "open"}, f"0.1: {UNREAD}"),
+        ([f"if False:\n    {CHECK}"], {"0.1": "open"}, f"0.1: {UNREAD}"),
+        (["for pair in nowhere:\n    check(*pair)"], {}, f"{UNREAD}: NameError"),
+        (["for pair in pairs:\n    check(*pair)\n)"], {}, f"{UNREAD}: SyntaxError"),
+        ([f"{CHECK}\nnonlocal x"], {"0.1": "failed"}, "0.1 SyntaxError before it was checked"),
+        (
+            ["%run helpers.py", "check('0.1', helper)"],
+            {"0.1": "failed"},
+            "0.1 NameError before it was checked",
+        ),
+        (
+            ["for id, f in [('0.1', entries), ('1.1', 1 / 0)]:\n    check(id, f)"],
+            {"0.1": "failed", "1.1": "failed"},
+            "0.1 ZeroDivisionError before it was checked; 1.1 ZeroDivisionError before it was checked",
+        ),
+        (["hint('0.1')"], {}, "it has no check(…)"),
+        (["def check(id, f):\n    return f", CHECK], {}, "it has no check(…)"),
+    ],
+)
+def test_what_cannot_be_read_or_run_is_said(examined, cells, marks, note):
+    assert examined(IMPORT, ENTRIES, *cells) == (marks, note)
+
+
+def test_what_comes_after_a_loop_that_checks_is_not_run(examined):
+    cells = [LIST, "for id, f in pairs:\n    check(id, f)", "while True:\n    f = id = 1"]
+    assert examined(IMPORT, ENTRIES, OTHER, *cells) == ({"0.1": "passed", "1.1": "passed"}, "")
+
+
+def test_an_endless_attempt_in_a_loop_leaves_those_before_it_their_marks():
+    said = [{"ids": ["1.1", "0.1", "1.2"]}, {"id": "1.1"}, {"id": "1.1", "mark": "passed", "reason": ""}]
+    found = grading.graded(map(json.dumps, [*said, {"id": "0.1"}]), "stopped after 3 seconds")
+    assert found.marks == {"1.1": "passed", "0.1": "failed", "1.2": "not looked at"}
+    assert found.note == "stopped after 3 seconds at 0.1"
 
 
 FORGED = """
@@ -252,14 +395,19 @@ def test_nothing_to_grade_and_nowhere_to_write_is_said(tmp_path, capsys):
     assert said(tmp_path, "--out", tmp_path / "a.csv") == f"{tmp_path} has no notebook and no Python file\n"
     notebook(tmp_path / "ada.ipynb", RIGHT)
     assert said(tmp_path / "ada.ipynb").startswith(f"{tmp_path / 'ada.ipynb'} is not a folder; expected one")
-    assert said(tmp_path, "--out", tmp_path) == (
-        f"{tmp_path} is a folder; expected a file to write the table to\n"
-    )
-    assert main(["grade", str(tmp_path), "--out", str(tmp_path / "new" / "a.csv")]) == 0
+    assert said(tmp_path, "--out", tmp_path) == f"{tmp_path} is a folder, expected a file\n"
+    below = tmp_path / "ada.ipynb" / "a.csv"
+    assert said(tmp_path, "--out", below) == f"{tmp_path / 'ada.ipynb'} is a file, expected a folder\n"
     for wrong in (("--seconds", "0", "more than 0"), ("--memory", "10", "at least 256")):
         with pytest.raises(SystemExit):
             main(["grade", str(tmp_path), *wrong[:2]])
         assert f"got {wrong[1]}, expected {wrong[2]}" in capsys.readouterr().err
+
+
+def test_learners_and_table_may_lie_at_home_and_the_tables_folder_is_made(home):
+    notebook(home / "class" / "ada.ipynb", RIGHT)
+    assert main(["grade", "~/class", "--out", "~/new/a.csv"]) == 0
+    assert (home / "new" / "a.csv").is_file()
 
 
 def test_a_mistake_that_is_a_class_has_a_name_like_the_others():

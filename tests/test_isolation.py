@@ -307,6 +307,31 @@ def test_autocast_around_a_check_changes_no_verdict():
         assert torch.is_autocast_enabled("cpu")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="no variables in bytes here")
+def test_what_another_thread_does_to_the_environment_meanwhile_stays(monkeypatch):
+    names = ("THEIRS", "THEIRS_NO_MORE", "OWN", "OWN_NO_MORE", "OWN_IN_BYTES")
+    for name in names:
+        monkeypatch.setenv(name, "before")
+
+    def other():
+        os.environ["THEIRS"] = "set"
+        del os.environ["THEIRS_NO_MORE"]
+
+    def attempt(x):
+        os.environ.update(OWN="changed", OWN_TOO="new")
+        os.environ.pop("OWN_NO_MORE", None)
+        os.environb[b"OWN_IN_BYTES"] = b"changed"
+        if "THEIRS_NO_MORE" in os.environ:
+            thread = threading.Thread(target=other)
+            thread.start(), thread.join()
+        return x * 2
+
+    plain = os.putenv, os.unsetenv
+    assert judge(EXERCISE, attempt).status == "passed"
+    assert [os.environ.get(name) for name in names] == ["set", None, "before", "before", "before"]
+    assert "OWN_TOO" not in os.environ and (os.putenv, os.unsetenv) == plain
+
+
 def test_every_call_starts_afresh():
     """What the first call changes, the second does not find."""
     found = []

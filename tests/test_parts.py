@@ -79,6 +79,27 @@ def test_what_fails_and_what_is_the_packages_own_is_not_kept(file):
     assert not file.exists()
 
 
+@pytest.mark.parametrize(
+    ("module", "ours"),
+    [
+        ("linformer_from_scratch", True),
+        ("linformer_from_scratch.attention", True),
+        ("linformer_from_scratch_ana", False),
+        ("linformer_from_scratchy.attention", False),
+        ("ana.linformer_from_scratch", False),
+        ("linformer", False),
+    ],
+)
+def test_the_packages_own_is_what_is_in_the_package_and_nothing_else(file, cell, module, ours):
+    cell("import math")
+    attempt = attempted(cell, ATTENTION, "attend")
+    attempt.__module__ = module
+    assert check("1.6", attempt).message == "1.6 passed" + ", kept as attention in my_linformer.py" * (
+        not ours
+    )
+    assert file.exists() is not ours
+
+
 def test_a_part_solved_again_replaces_the_old_one_which_stays_as_a_comment(file, cell):
     cell("import math")
     check("1.6", attempted(cell, ATTENTION, "attend"))

@@ -119,7 +119,7 @@ def reset(id: str) -> Result:
 
 def _is_ours(attempt: object) -> bool:
     """Does an attempt come from the package? It is nobody's own."""
-    return str(getattr(attempt, "__module__", "")).startswith(PACKAGE.name)
+    return str(getattr(attempt, "__module__", "")).split(".")[0] == PACKAGE.name
 
 
 def _known(key: object, keys: dict) -> bool:

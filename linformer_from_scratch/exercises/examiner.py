@@ -19,9 +19,11 @@ def main(file: str, seconds: str, memory: str, number: str, parent: str) -> None
     os.dup2(nowhere, 1)
     os.environ["HOME"] = os.getcwd()
     fence.put_up(int(memory), float(seconds), int(parent))
-    for said in examine(Path(file), None if number == "None" else int(number)):
-        print(json.dumps(said), file=answer, flush=True)
-    answer.flush()
+    examine(
+        Path(file),
+        None if number == "None" else int(number),
+        lambda said: print(json.dumps(said), file=answer, flush=True),
+    )
     os._exit(0)  # whatever was left running
 
 

@@ -1,7 +1,8 @@
 """A folder of learners' notebooks to a table of learner × exercise, each file in a process of its own.
 
 A learner is a file or a folder at the top of it: ada.ipynb, ada/06_linformer.ipynb and ada/my_linformer.py are all
-Ada's, and her best attempt counts. An attempt is what a cell hands to check("6.1", …), or a part in my_linformer.py.
+Ada's, and her best attempt counts. An attempt is what a cell hands to check("6.1", …), however it does so, or a part
+in my_linformer.py.
 
 In the table stand: passed; the name of the mistake whose sentence the learner was told; failed, with the reason in
 the column of notes; not looked at, where the file's process ended before; open.
@@ -18,18 +19,20 @@ import subprocess
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from linformer_from_scratch.course.files import atomic_write
+from linformer_from_scratch import exercises
+from linformer_from_scratch.course.files import atomic_write, expanded, make_folder
 from linformer_from_scratch.exercises import EXERCISES
 from linformer_from_scratch.exercises.engine import SEEDS, Exercise, Result, exam_seeds, judge, sentence_of
 
 SUFFIXES = (".ipynb", ".py")
 UNSEEN = "not looked at"
+UNREAD = "a check(…) that could not be read"
 ORDER = ("open", UNSEEN, "failed", "passed")  # a mistake's name counts as failed
 SHOWN = 120  # characters of a reason
 
@@ -73,6 +76,7 @@ def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: i
     Raises: NotADirectoryError or FileNotFoundError, in one sentence, if there is nothing to grade; OSError if the
         table cannot be written, before anything is graded.
     """
+    folder, out = expanded(folder), expanded(out)
     if not folder.is_dir():
         raise NotADirectoryError(
             f"{folder} is not a folder; expected one with a file or a folder for each learner"
@@ -84,9 +88,7 @@ def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: i
     ]
     if not files:
         raise FileNotFoundError(f"{folder} has no notebook and no Python file")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    if out.is_dir():
-        raise IsADirectoryError(f"{out} is a folder; expected a file to write the table to")
+    make_folder(out.parent)
     empty = {*learners} - {name_of(folder / path.relative_to(folder).parts[0]) for path in files}
     for name in empty:
         learners[name].note = "no notebook and no Python file"
@@ -160,7 +162,9 @@ def graded(lines: Iterable[str], ended: str) -> Graded:
 
     Args: ended: what became of its process, in case its last line is missing.
     """
-    found, reasons, at = Graded(), {}, ""
+    found, at = Graded(), ""
+    reasons: dict[str, str] = {}
+    notes: dict[str, None] = {}  # each once
     for line in lines:
         try:
             said = json.loads(line)
@@ -168,40 +172,71 @@ def graded(lines: Iterable[str], ended: str) -> Graded:
             break  # the line in which it was stopped
         if "ids" in said:
             found.marks = dict.fromkeys(said["ids"], UNSEEN)
-        elif "end" in said:
-            found.note = said["end"]
-            ended = ""
         elif "mark" in said:
-            if rank(said["mark"]) >= rank(found.marks[at]) or found.marks[at] == UNSEEN:
-                found.marks[at], reasons[at] = said["mark"], said["reason"]
+            id, before = said["id"], found.marks.get(said["id"], UNSEEN)
+            if rank(said["mark"]) >= rank(before) or before == UNSEEN:
+                found.marks[id], reasons[id] = said["mark"], said["reason"]
             at = ""
+        elif "note" in said:
+            notes[said["note"]] = None
+        elif "end" in said:
+            notes |= {f"{id}: {UNREAD}": None for id, mark in found.marks.items() if mark == UNSEEN}
+            found.marks = {id: "open" if mark == UNSEEN else mark for id, mark in found.marks.items()}
+            ended = said["end"]
         else:
             at = said["id"]
     if at:
         found.marks[at] = "failed"
         ended += f" at {at}"
     failed = [f"{id} {reason}" for id, reason in reasons.items() if found.marks[id] == "failed" and reason]
-    found.note = "; ".join([*failed, *filter(None, [found.note, ended])])
+    found.note = "; ".join([*failed, *notes, *filter(None, [ended])])
     return found
 
 
-def examine(path: Path, number: int | None) -> Iterator[dict[str, object]]:
-    """What an examiner says of a file: which exercises it has; id before an attempt is run, mark after; the end."""
-    from linformer_from_scratch.exercises.submissions import attempts  # runs what was handed in
+def examine(path: Path, number: int | None, say: Callable[[dict], None]) -> None:
+    """Run what was handed in, in a process of its own whose check(…) is another from here on, and say what it has.
+
+    Args: say: is told which exercises it names; an id before an attempt is run, its mark after; the end.
+    """
+    from linformer_from_scratch.exercises.submissions import Unread, attempts  # runs what was handed in
 
     seeds = SEEDS if number is None else exam_seeds(number)
+    marked: set[str] = set()
+
+    def check(id: str, attempt: object) -> Result:
+        if not exercises._known(id, EXERCISES):
+            result = exercises._unknown_exercise(id)
+            say({"note": f"{result.id}: {result.message}"})
+            return result
+        say({"id": id})
+        return told(judge(EXERCISES[id], attempt, seeds))
+
+    def told(result: Result) -> Result:
+        mark = mark_of(EXERCISES[result.id], result)
+        marked.add(result.id)
+        say({"id": result.id, "mark": mark, "reason": result.message[:SHOWN] if mark == "failed" else ""})
+        return result
+
+    exercises.check = check
     try:
         handed_in = list(attempts(path))
     except ValueError as error:
-        yield {"end": str(error)}
+        say({"end": str(error)})
         return
-    yield {"ids": [id for id, _ in handed_in]}
-    for id, make in handed_in:
-        yield {"id": id}
+    say({"ids": [id for ids, _ in handed_in for id in ids]})
+    for ids, run in handed_in:
+        marked.clear()
+        say({"id": next(iter(ids), "")})
         try:
-            result = judge(EXERCISES[id], make(), seeds)
-        except Exception as error:
-            result = Result(id, "failed", f"{type(error).__name__} before it was checked")
-        mark = mark_of(EXERCISES[id], result)
-        yield {"mark": mark, "reason": result.message[:SHOWN] if mark == "failed" else ""}
-    yield {"end": "" if handed_in else f"it has no {'part' if path.suffix == '.py' else 'check(…)'}"}
+            run()
+        except Unread:
+            if not ids:
+                say({"note": UNREAD})
+        except BaseException as error:
+            for id in ids:
+                if id not in marked:
+                    told(Result(id, "failed", f"{type(error).__name__} before it was checked"))
+            if not ids and not marked:
+                say({"note": f"{UNREAD}: {type(error).__name__}"})
+    say({"id": ""})
+    say({"end": "" if handed_in else f"it has no {'part' if path.suffix == '.py' else 'check(…)'}"})

@@ -65,6 +65,7 @@ def isolated() -> Iterator["Afresh"]:
             stack.callback(setattr, sys, name, stream)
             setattr(sys, name, stream and Unclosable(stream))
         stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(own_environment())
         for setting in SETTINGS:
             stack.callback(setting.write, setting.read())
         afresh = Afresh({namespace: dict(vars(namespace)) for namespace in NAMESPACES})
@@ -130,6 +131,34 @@ class Unclosable:
         """Stay open: others go on printing."""
 
     detach = close
+
+
+@contextmanager
+def own_environment() -> Iterator[None]:
+    """Afterwards: the variables that this thread set or deleted are as before; what other threads did stays."""
+    thread, plain = threading.get_ident(), (os.putenv, os.unsetenv)
+    before: dict[str, str | None] = {}
+
+    def noting(write: Callable) -> Callable:
+        def noted(key: Any, *value: Any) -> None:
+            if threading.get_ident() == thread:
+                name = os.fsdecode(key)
+                before.setdefault(name, os.environ.get(name))
+            write(key, *value)
+
+        return noted
+
+    # Every change of os.environ goes through these two.
+    os.putenv, os.unsetenv = noting(os.putenv), noting(os.unsetenv)
+    try:
+        yield
+    finally:
+        os.putenv, os.unsetenv = plain
+        for name, value in before.items():
+            if value is not None:
+                os.environ[name] = value
+            elif name in os.environ:
+                del os.environ[name]
 
 
 def put_back(namespace: object, names: dict[str, object]) -> None:
@@ -257,13 +286,6 @@ def set_working_directory(path: str | None) -> None:
             os.chdir(path)
 
 
-def set_environment(variables: dict[str, str]) -> None:
-    """Leave these variables and no others."""
-    for name in os.environ.keys() - variables.keys():
-        del os.environ[name]
-    os.environ |= {name: value for name, value in variables.items() if os.environ.get(name) != value}
-
-
 def umask() -> int:
     """What new files may not be. Nobody can look without touching it."""
     os.umask(mask := os.umask(0o77))
@@ -354,7 +376,6 @@ SETTINGS = (
     Setting(numpy.geterrcall, numpy.seterrcall),
     Setting(working_directory, set_working_directory),
     Setting(umask, os.umask),
-    Setting(os.environ.copy, set_environment),
     Setting(lambda: locale.setlocale(locale.LC_ALL), lambda name: locale.setlocale(locale.LC_ALL, name)),
     Setting(lambda: decimal.getcontext().copy(), decimal.setcontext),
     Setting(gc.isenabled, lambda enabled: gc.enable() if enabled else gc.disable()),

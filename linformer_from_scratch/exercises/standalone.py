@@ -5,6 +5,7 @@ import builtins
 import inspect
 import linecache
 import math
+import re
 import symtable
 import sys
 import types
@@ -86,18 +87,29 @@ def with_helpers(target: Statement, statements: list[Statement]) -> list[Stateme
 
 def bound(statement: Statement) -> set[str]:
     """The names that a statement gives a meaning to, at the left edge."""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
-    names = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
-    return {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    names = set()
+    for node in ast.walk(statement):
+        match node:
+            case ast.Name(name, ast.Store()) | ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+                names.add(name)
+            case ast.ClassDef(name):
+                names.add(name)
+            case ast.alias(name, other):
+                names.add((other or name).split(".")[0])
+    return names
 
 
 def used(statements: list[Statement]) -> set[str]:
     """The names from outside that statements use, wherever in them."""
-    text = "\n".join(map(ast.unparse, statements))
-    return {name for table in tables(symtable.symtable(text, "part", "exec")) for name in globals_of(table)}
+    return {name for table in tables(table_of(statements)) for name in globals_of(table)}
+
+
+def table_of(statements: list[Statement]) -> symtable.SymbolTable:
+    """Their scope; a notebook's cell may await, which newer tables of symbols allow in functions only."""
+    text = re.sub(r"\b(await|async) ", "", "\n".join(map(ast.unparse, statements)))
+    return symtable.symtable(text, "part", "exec")
 
 
 def tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:

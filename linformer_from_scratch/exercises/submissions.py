@@ -1,27 +1,37 @@
-"""What a learner hands in: the attempts in a notebook, or in my_linformer.py, each with what it needs to run.
+"""What a learner hands in: what asks for a check in a notebook, or the parts of my_linformer.py, ready to be run.
 
-Of a notebook only those statements are run on which an attempt depends: imports, helpers, numbers. Trainings,
-pictures and widgets between them are not.
+Of a notebook only those statements are run that ask for a check, and those on which they depend: imports, helpers,
+numbers. Trainings, pictures and widgets between them are not.
 """
 
 import ast
+import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from IPython.core.getipython import get_ipython
 from IPython.core.inputtransformer2 import TransformerManager
+from IPython.display import display
 
+from linformer_from_scratch import exercises
 from linformer_from_scratch.exercises import EXERCISES, PARTS, parts
 from linformer_from_scratch.exercises.standalone import bound, used
 
-CHECK = re.compile(r"""^check\(\s*["']([\d.]+)["']""", re.MULTILINE)
-Attempt = Callable[[], object]  # makes the attempt; raises what running its cells raises
+Run = Callable[[], object]  # asks exercises.check; raises what its cells raise
+DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+MAGICS = ("time", "timeit", "prun", "capture")  # those of IPython that run Python where the cell stands
 
 
-def attempts(path: Path) -> Iterator[tuple[str, Attempt]]:
-    """An exercise's id and what was written for it, for all that a file has.
+class Unread(Exception):
+    """Nobody knows here what runs it."""
+
+
+def attempts(path: Path) -> Iterator[tuple[list[str], Run]]:
+    """What asks for a check, with the ids that it names, as far as they stand there.
 
     Raises: ValueError, in one sentence, if the file is neither a notebook nor Python text.
     """
@@ -39,81 +49,184 @@ def attempts(path: Path) -> Iterator[tuple[str, Attempt]]:
     return of_cells(sources)
 
 
-def of_parts(text: str) -> Iterator[tuple[str, Attempt]]:
+def of_parts(text: str) -> Iterator[tuple[list[str], Run]]:
     """Those of my_linformer.py."""
     for part in parts.parsed(text)[1]:
         if part.part in PARTS:
-            yield PARTS[part.part].id, partial(parts.loaded, text, part.part)
+            yield [PARTS[part.part].id], partial(check_part, text, part.part)
 
 
-def of_cells(sources: list[str]) -> Iterator[tuple[str, Attempt]]:
-    """Those of a notebook's code cells."""
+def check_part(text: str, part: str) -> None:
+    """Ask for a check of one of them."""
+    exercises.check(PARTS[part].id, parts.loaded(text, part))
+
+
+def of_cells(sources: list[str]) -> Iterator[tuple[list[str], Run]]:
+    """Those of a notebook's code cells. What cannot be read is there with its ids, and raises why."""
     before: list[ast.stmt] = []
-    plain = TransformerManager()
+    asking = {"check"}  # the names by which a check may be asked for
     for source in sources:
         try:
-            statements = ast.parse(plain.transform_cell(source)).body
+            statements, unread = read(source)
+            for statement in statements:
+                asking |= (imported := imports_of_check(statement))
+                at_once = [statement]
+                if isinstance(statement, DEFINITIONS):
+                    at_once = [ast.Expr(decorator) for decorator in statement.decorator_list]
+                if asks(at_once, asking):
+                    needed = [*needed_by([statement], before), statement]
+                    yield ids_of(reversed(needed)), partial(run, needed)
+                may_ask = bound(statement) if asks([statement], asking) else set()
+                asking = asking - bound(statement) | may_ask | imported
+                before.append(statement)
         except (SyntaxError, ValueError, RecursionError) as error:
-            for id in CHECK.findall(source):
-                yield id, partial(raise_again, error)
+            if calls(source, asking):
+                yield ids_in(source), partial(raise_again, error)
             continue
-        for statement in statements:
-            for id, attempt in checks(statement):
-                yield id, partial(made, needed_by([ast.Expr(attempt)], before), attempt)
-            before.append(statement)
+        for text in unread:
+            if calls(text, asking):
+                yield ids_in(text), partial(raise_again, Unread())
 
 
-def checks(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """Id and attempt of the calls check("6.1", attempt) in a statement that is no definition."""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check":
-            id, attempt = node.args if len(node.args) == 2 else (None, None)
-            if attempt and isinstance(id, ast.Constant) and id.value in EXERCISES:
-                yield str(id.value), attempt
+def read(source: str) -> tuple[list[ast.stmt], list[str]]:
+    """The statements of a cell, and the texts of the magics that are not read.
+
+    Raises: SyntaxError or ValueError where a kernel does, RecursionError.
+    """
+    text = TransformerManager().transform_cell(source)
+    compile(text, "<notebook>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    magics = Magics()
+    return ast.fix_missing_locations(magics.visit(ast.parse(text))).body, magics.unread
+
+
+class Magics(ast.NodeTransformer):
+    """In the place of magics, the Python that they run; None in the place of those that are not read."""
+
+    def __init__(self):
+        self.unread: list[str] = []
+
+    def visit_Expr(self, statement: ast.Expr) -> ast.AST | list[ast.stmt]:
+        """A magic that stands by itself may run several statements."""
+        code = self.run_by(statement.value)
+        return self.generic_visit(statement) if code is None else code or ast.Pass()
+
+    def visit_Call(self, call: ast.Call) -> ast.AST:
+        """One whose value is used, as in x = %time f()."""
+        code = self.run_by(call)
+        if code is None:
+            return self.generic_visit(call)
+        return code[0].value if len(code) == 1 and isinstance(code[0], ast.Expr) else ast.Constant(None)
+
+    def run_by(self, call: ast.expr) -> list[ast.stmt] | None:
+        """What it runs; None where it is no magic."""
+        match call:
+            case ast.Call(ast.Attribute(ast.Call(ast.Name("get_ipython")), how), args):
+                texts = [str(word.value) for word in args if isinstance(word, ast.Constant)]
+                name, line, cell = (*texts, "", "", "")[:3]
+                if name not in MAGICS:
+                    self.unread += texts
+                    return []
+                code = code_in(line) if how == "run_line_magic" or name == "timeit" else ""
+                statements, unread = read(f"{code}\n{cell}")
+                self.unread += unread
+                return statements
+        return None
+
+
+def code_in(line: str) -> str:
+    """The Python in the line of a magic, after its options."""
+    while line:
+        with suppress(SyntaxError, ValueError):
+            if ast.parse(line) and not line.startswith("-"):
+                return line
+        line = line.partition(" ")[2].lstrip()
+    return ""
+
+
+def asks(statements: list[ast.stmt], asking: set[str]) -> bool:
+    """May they ask for a check, or may what they define?"""
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return not asking.isdisjoint(names) or any(
+        isinstance(node, ast.Attribute) and node.attr == "check" for node in nodes
+    )
+
+
+def imports_of_check(statement: ast.stmt) -> set[str]:
+    """The names that a statement imports the check by."""
+    imports = (node for node in ast.walk(statement) if isinstance(node, ast.ImportFrom))
+    names = (alias for node in imports if node.module == exercises.__name__ for alias in node.names)
+    return {alias.asname or alias.name for alias in names if alias.name == "check"}
+
+
+def calls(text: str, asking: set[str]) -> bool:
+    """Does a text that is not read call one of these names, or hand it on?"""
+    return any(re.search(rf"\b{name}\s*[(,]", text) for name in asking)
+
+
+def ids_of(statements: Iterable[ast.stmt]) -> list[str]:
+    """The ids of exercises that statements name, in their order, each once."""
+    nodes = (node for statement in statements for node in ast.walk(statement))
+    texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return [id for id in dict.fromkeys(texts) if id in EXERCISES]
+
+
+def ids_in(text: str) -> list[str]:
+    """Those that a text names that is not read."""
+    return [id for id in dict.fromkeys(re.findall(r"""["']([\d.]+)["']""", text)) if id in EXERCISES]
 
 
 def needed_by(statements: list[ast.stmt], before: list[ast.stmt]) -> list[ast.stmt]:
     """The earlier statements on which some depend, in their order: of each name the last that sets it.
 
-    What a function looks up may be set after it; what is changed by a method alone, as in append, is not seen.
+    What a function looks up may be set after it; what a function that is called changes is not seen.
     """
-    sets = [bound(statement) | changed(statement) for statement in before]
-    wanted = {(name, len(before)) for name in used(statements)}
+    modules = {name for statement in before if isinstance(statement, ast.Import) for name in bound(statement)}
+    sets = [bound(statement) | changed(statement) - modules for statement in before]
+    wanted = {(name, len(before)) for statement in statements for name in read_by(statement)}
     done: set[tuple[str, int]] = set()
-    needed: set[int] = set()
+    needed = {i for i, s in enumerate(before) if isinstance(s, ast.ImportFrom) and s.names[0].name == "*"}
     while wanted - done:
         done.add(look_up := (wanted - done).pop())
         name, end = look_up
         place = next((i for i in reversed(range(end)) if name in sets[i]), None)
         if place is not None:
             needed.add(place)
-            later = isinstance(before[place], ast.FunctionDef | ast.ClassDef)
-            names = used([before[place]]) | changed(before[place])
-            wanted |= {(other, len(before) if later else place) for other in names}
+            later = isinstance(before[place], DEFINITIONS)
+            wanted |= {(other, len(before) if later else place) for other in read_by(before[place])}
     return [before[i] for i in sorted(needed)]
 
 
+def read_by(statement: ast.stmt) -> set[str]:
+    """The names whose value matters to a statement."""
+    return used([statement]) | changed(statement)
+
+
 def changed(statement: ast.stmt) -> set[str]:
-    """The names whose value a statement changes and does not replace, as in x += 1 and x[0] = 1."""
+    """The names whose value a statement changes, and may not replace, as in x += 1, x[0] = 1, x.append(1)."""
+    if isinstance(statement, DEFINITIONS):
+        return set()
     targets: list[ast.expr] = []
-    if isinstance(statement, ast.AugAssign):
-        targets = [statement.target]
-    elif isinstance(statement, ast.Assign):
-        targets = [
-            target for target in statement.targets if isinstance(target, ast.Subscript | ast.Attribute)
-        ]
-    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+    for node in ast.walk(statement):
+        match node:
+            case ast.AugAssign(target) | ast.Expr(ast.Call(ast.Attribute() as target)):
+                targets.append(target)
+            case ast.Assign(several):
+                targets += [target for target in several if isinstance(target, ast.Subscript | ast.Attribute)]
+    names = {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+    maybe = hasattr(statement, "body")  # what stands in if, for, try or with may not happen
+    return names | bound(statement) if maybe else names
 
 
-def made(needed: list[ast.stmt], attempt: ast.expr) -> object:
-    """An attempt, after the statements that it needs."""
-    names: dict[str, object] = {"__name__": "__main__"}
-    exec(compile(ast.Module(body=needed, type_ignores=[]), "<notebook>", "exec"), names)
-    return eval(compile(ast.Expression(attempt), "<notebook>", "eval"), names)
+def run(statements: list[ast.stmt]) -> None:
+    """Run statements as a kernel does that has run nothing yet."""
+    names = {"__name__": "__main__", "check": exercises.check, "display": display, "get_ipython": get_ipython}
+    module = ast.Module(body=statements, type_ignores=[])
+    awaited = eval(compile(module, "<notebook>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    if awaited is not None:
+        asyncio.run(awaited)
 
 
-def raise_again(error: Exception) -> object:
+def raise_again(error: Exception) -> None:
     """Raise what reading a cell raised."""
     raise error
