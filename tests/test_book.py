@@ -233,6 +233,18 @@ def test_a_chapter_read_to_its_end_is_alive(book, browser, stem):
         assert (page.outside, page.complaints) == ([], [])
 
 
+@pytest.mark.browser
+def test_formulas_whose_program_did_not_come_are_typeset_the_next_time_somebody_reads_on(book, browser):
+    with open_page(browser) as page:
+        page.route("**/startup.js", lambda route: route.abort(), times=1)
+        with page.expect_event("requestfailed"):
+            page.goto((book / "chapters" / "01_attention.html").as_uri())
+            page.keyboard.press("Shift")
+        page.wait_for_timeout(100)
+        page.keyboard.press("Shift")
+        page.locator("mjx-container").first.wait_for()
+
+
 def width(page):
     """What a page needs, in CSS pixels; its text has a frame of its own, which would scroll."""
     frames = ("html", ".content")

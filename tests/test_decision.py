@@ -29,6 +29,7 @@ from linformer_from_scratch.limits.decision import (
 )
 
 CHAPTERS = Path(__file__).parents[1] / "chapters"
+CELL_ID = re.compile(r"\b\d\d-\d{3}\b")
 NUMBER = re.compile(r"\d[\d,_]*(?:\.\d+)?")
 FLAGS = (False, True)
 CASES = [
@@ -113,19 +114,25 @@ def test_evidence_is_a_cell_or_a_source_and_its_numbers_stand_there(piece, cells
 
 
 @every_piece
-def test_a_place_names_the_cell_and_its_address_leads_to_a_heading_above_it(piece):
+def test_a_place_names_the_heading_above_its_cell_and_its_address_leads_there(piece):
     assert piece.source in piece.place
+    assert not CELL_ID.search(piece.place), "no reader sees the ids of cells"
     if not piece.cell:
         assert piece.address == ""
         return
-    assert f"chapter {piece.cell[:2]}, cell {piece.cell}" in piece.place
+    chapter, heading = re.match(r"chapter (\d\d), “(.*)”", piece.place).groups()
     name, _, anchor = piece.address.partition("#")
+    assert name.startswith(f"{chapter}_") and anchor == heading.replace(" ", "-")
     notebook = json.loads((CHAPTERS / name).read_text(encoding="utf-8"))
-    sources = ["".join(cell["source"]) for cell in notebook["cells"]]
     at = [cell["id"] for cell in notebook["cells"]].index(piece.cell)
-    assert re.search(
-        rf"^#+ {re.escape(anchor.replace('-', ' '))}$", "\n".join(sources[: at + 1]).replace("-", " "), re.M
-    )
+    above = ["".join(cell["source"]) for cell in notebook["cells"][:at] if cell["cell_type"] == "markdown"]
+    assert re.findall(r"^#+ (.+)$", "\n".join(above), re.M)[-1] == heading
+
+
+def test_without_the_notebooks_a_place_is_its_chapter(tmp_path, monkeypatch):
+    monkeypatch.setattr(decision, "CHAPTERS", tmp_path)
+    piece = decision.Evidence("not asked for before", "12-999", "Somebody 2026")
+    assert (piece.place, piece.address) == ("chapter 12; Somebody 2026", "")
 
 
 def test_numbers_of_every_advice_are_the_cases_own_or_stand_in_its_evidence(cells):
@@ -243,5 +250,5 @@ def test_the_table_shows_every_line_with_its_evidence(device):
             assert one.shows in shown and one.place in shown
             assert not one.cell or f"<a href='{one.address}'>" in html.unescape(shown)
     assert all(one.place in shown for one in devices()[device].evidence)
-    assert "{" not in shown
+    assert "{" not in shown and not CELL_ID.search(shown)
     assert len(repr(DecisionTable(device)).splitlines()) == len(rules())

@@ -49,6 +49,20 @@ def test_a_value_out_of_bounds_is_refused_with_both_numbers():
         RankSlider(preset="none")
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (kind, name)
+        for kind in KINDS
+        for name, trait in kind.class_traits().items()
+        if name in kind.controls and isinstance(trait, traitlets.Float)
+    ],
+)
+def test_nan_is_out_of_bounds(kind, name):
+    with pytest.raises(traitlets.TraitError, match=f"'{name}'.*nan"):
+        kind(**{name: float("nan")})
+
+
 @every_kind
 def test_the_text_of_a_widget_makes_it_again(kind):
     widget = kind()

@@ -1,9 +1,11 @@
 """Every widget in a page opened from disk, no kernel: each control moves, the numbers are those of Python."""
 
+import re
 import statistics
 import time
 
 import pytest
+from book.shelf import Shelf
 from deck_fixture import live
 from lab import barriers, open_browser, open_page
 from live import STOPWATCH, Live
@@ -53,6 +55,21 @@ DRAG = """async ([left, right, y]) => {
     }
     return [(1000 * (root.pictures - first)) / (now - start), seen.size];
 }"""
+
+TEXTS = [  # that are awkward to quote
+    "",
+    'it\'s "said": \'"" ends with \\',
+    "\\n is no line, \n  this is one\r\n, {x} ${y} %s </script><!-- &amp; 😀, Größe, Ωμέγα",
+    "".join(map(chr, range(32))) + "\x7f\x85\xa0\xad\u2028\u2029\u200b\u202e\U000e0041",
+    "\ud83d and \ude00 are halves",
+]
+# What a page needs is not there, or throws, the first time that it is asked for.
+FAILS_ONCE = """(name) => {
+    const [holder, member] = name.includes(".") ? [URL, name.split(".")[1]] : [window, name];
+    const whole = holder[member];
+    holder[member] = function () { holder[member] = whole; throw new Error(`no ${name}`); };
+}"""
+NOT_LIVE = "could not be made live"
 
 STARTS = {"CostModel": {"show": "seconds"}}  # where the numbers' type is seen
 
@@ -165,6 +182,22 @@ def test_play_pin_reset_and_copy(opened):
     assert opened.root.locator(".lw-pinned").count() == 0
 
 
+def test_what_copy_state_copies_is_python_that_makes_this_state(browser, tmp_path):
+    shown = [widgets.HeadGallery(text, layer=2) for text in TEXTS]
+    path = tmp_path / "texts.html"
+    path.write_text(page_of(shown), encoding="utf-8")
+    with open_page(browser) as page:
+        page.add_init_script("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+        page.goto(path.as_uri())
+        for i, widget in enumerate(shown):
+            read = Live(page, page.locator(".lw").nth(i)).as_python()
+            assert read.state() == widget.state()
+            copied = page.evaluate("copied")
+            assert eval(copied, vars(widgets)).state() == widget.state()
+            assert copied.isprintable()
+        assert page.complaints == []
+
+
 @pytest.mark.parametrize("kind", [widgets.LengthExplorer])
 def test_a_state_that_cannot_be_drawn_leaves_the_last_picture_grey(opened, kind):
     pin = opened.root.get_by_role("button", name="Pin")
@@ -191,6 +224,47 @@ def test_an_exported_notebook_lives(browser, tmp_path):
         gallery = Live(page, page.locator(".lw"))
         before = gallery.state()
         assert gallery.after(lambda: gallery.root.get_by_label("Query token").press("ArrowRight")) != before
+
+
+TROUBLES = ["URL.createObjectURL", "DecompressionStream", "ResizeObserver"]  # for import, numbers, render
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_cannot_be_made_live_says_so_beside_its_still_and_the_others_live(browser, tmp_path, trouble):
+    path = tmp_path / "two.html"
+    path.write_text(page_of([widgets.HeadGallery(), widgets.CostModel()]), encoding="utf-8")
+    with open_page(browser) as page:
+        page.add_init_script(f"({FAILS_ONCE})('{trouble}')")
+        page.goto(path.as_uri())
+        Live(page, page.locator(".lw"))
+        page.get_by_text(NOT_LIVE).wait_for()
+        dead = page.locator(".live-widget", has_text=NOT_LIVE)
+        assert dead.count() == dead.locator("img").count() == page.locator(".live-widget img").count() == 1
+        assert [one for one in page.complaints if f"no {trouble}" in one]
+
+
+@pytest.mark.parametrize("trouble", [*TROUBLES, "parts.js", "numbers"])
+def test_what_could_not_be_made_live_is_tried_again_when_a_reader_comes_back(browser, tmp_path, trouble):
+    shelf, widget = Shelf(tmp_path, "."), widgets.HeadGallery()
+    place = shelf.put(widget, widget.still())
+    shelf.close()
+    path = tmp_path / "page.html"
+    path.write_text(f'{place}<div style="height: 9000px"></div><script src="host.js"></script>', "utf-8")
+    with open_page(browser) as page:
+        if trouble in TROUBLES:
+            page.add_init_script(f"({FAILS_ONCE})('{trouble}')")
+        else:  # a file does not come
+            broken = "**/parts.js" if trouble == "parts.js" else re.compile(r"/[0-9a-f]{12}\.js")
+            page.route(broken, lambda route: route.abort(), times=1)
+        page.goto(path.as_uri())
+        page.mouse.move(100, 100)
+        page.get_by_text(NOT_LIVE).wait_for()
+        assert (page.locator("img").count(), page.locator(".lw").count()) == (1, 0)
+        page.mouse.wheel(0, 5000)
+        page.wait_for_function("() => scrollY > 3000")
+        page.mouse.wheel(0, -5000)
+        Live(page, page.locator(".lw"))
+        assert (page.locator("img").count(), page.get_by_text(NOT_LIVE).count()) == (0, 0)
 
 
 @pytest.fixture(scope="module")

@@ -121,15 +121,22 @@ def link(chapter: str, name: str) -> str:
 
     Raises: ValueError if there is no such cell.
     """
-    notebook = CHAPTERS / f"{chapter}.ipynb"
+    heading = heading_above(chapter, name)
+    return f"{chapter}.ipynb#{heading.replace(' ', '-')}" if heading else f"{chapter}.ipynb"
+
+
+def heading_above(chapter: str, name: str) -> str:
+    """The heading above the cell of this id or tag; empty where there are no notebooks.
+
+    Raises: ValueError if there is no such cell.
+    """
     if not CHAPTERS.is_dir():
-        return notebook.name
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        return ""
     heading = ""
-    for cell in cells:
+    for cell in json.loads((CHAPTERS / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "markdown":
             found = [line for line in "".join(cell["source"]).splitlines() if line.startswith("#")]
             heading = found[-1].lstrip("# ") if found else heading
         if name in (cell["id"], *cell["metadata"].get("tags", [])):
-            return f"{notebook.name}#{heading.replace(' ', '-')}"
+            return heading
     raise ValueError(f"no cell of {chapter} has the tag {name}, nor the id")

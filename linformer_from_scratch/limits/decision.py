@@ -1,8 +1,8 @@
 """Which attention for which case, from which n, and what says so: chapter 12's table of advice as data.
 
 `rules` is an ordered list; the first line that fits a case is its advice. What a line says was measured by
-the course, and leads to the cell that shows it, or was published, and names who did; else it says "not
-known". Numbers are read from recorded files and published tables.
+the course, and leads to the heading of the cell that shows it, or was published, and names who did; else it
+says "not known". Numbers are read from recorded files and published tables.
 """
 
 import html
@@ -21,7 +21,7 @@ from linformer_from_scratch.benchmark.published import (
     TABLE_3,
 )
 from linformer_from_scratch.cost import DEVICES, Sizes, compress_tokens, floor_seconds, tiled_attention
-from linformer_from_scratch.course.ledger import CHAPTERS, LEFT, link
+from linformer_from_scratch.course.ledger import CHAPTERS, LEFT, heading_above, link
 from linformer_from_scratch.course.results import read_rows, select
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes, ulysses_bytes
 from linformer_from_scratch.limits.recall import accuracies
@@ -86,15 +86,22 @@ class Evidence(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it stands, to be read: "chapter 10, cell 10-094", or who published it."""
-        cell = f"chapter {self.cell[:2]}, cell {self.cell}" if self.cell else ""
-        return "; ".join(filter(None, (cell, self.source)))
+        """Where it stands, to be read: "chapter 10, “From which n is it worth it?”", or who published it."""
+        return "; ".join(filter(None, (_where(self.cell)[0], self.source)))
 
     @property
     def address(self) -> str:
         """Notebook and heading, as JupyterLab makes links; empty where there is no cell, or no notebook."""
-        found = sorted(CHAPTERS.glob(f"{self.cell[:2]}_*.ipynb")) if self.cell else []
-        return link(found[0].stem, self.cell) if found else ""
+        return _where(self.cell)[1]
+
+
+@cache
+def _where(cell: str) -> tuple[str, str]:
+    """A cell's chapter with the heading above it, and their address; without notebooks the chapter alone."""
+    if not cell:
+        return "", ""
+    chapter, found = f"chapter {cell[:2]}", [path.stem for path in CHAPTERS.glob(f"{cell[:2]}_*.ipynb")]
+    return (f"{chapter}, “{heading_above(found[0], cell)}”", link(found[0], cell)) if found else (chapter, "")
 
 
 class Known(NamedTuple):

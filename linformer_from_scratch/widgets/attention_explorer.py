@@ -4,12 +4,12 @@ import math
 from functools import partial
 
 import torch
-import traitlets
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch import plots
 from linformer_from_scratch.attention import attention_entropy
+from linformer_from_scratch.widgets.live import Number
 from linformer_from_scratch.widgets.sentence import RESTS, SentenceWidget
 
 
@@ -27,7 +27,7 @@ class AttentionExplorer(SentenceWidget):
     title = "What one token reads from the others"
     controls = ("sentence", "query", "temperature", "layer", "head")
 
-    temperature = traitlets.Float(1.0, min=0.1, max=10.0).tag(sync=True)
+    temperature = Number(1.0, min=0.1, max=10.0).tag(sync=True)
 
     @property
     def map(self) -> Tensor:

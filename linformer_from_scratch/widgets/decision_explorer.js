@@ -42,7 +42,7 @@ export default widget(({ model, stage }) => {
     return said.join(" ");
   }
 
-  /** A piece of evidence, with a link where this page is a notebook and that of the cell lies beside it. */
+  /** A piece of evidence, with a link where this page is a notebook and that one lies beside it. */
   function cited({ shows, place, address }) {
     const isLinked = address && location.pathname.endsWith(".ipynb");
     return html("dd", {}, `${shows} (`, isLinked ? html("a", { href: address, target: "_blank" }, place) : place, ")");

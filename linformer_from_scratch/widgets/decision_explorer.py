@@ -108,7 +108,7 @@ class DecisionExplorer(LiveWidget):
         ranges = partial(plots.draw_ranges, rows=rows, lengths=LENGTHS, n=self.n, title=title)
         notes = partial(plots.draw_notes, notes=self.details)
         return plots.board(
-            [["ranges"], ["notes"]], {"ranges": ranges, "notes": notes}, (11, 6), heights=(2, 3)
+            [["ranges"], ["notes"]], {"ranges": ranges, "notes": notes}, (11, 6.5), heights=(2, 3)
         )
 
 

@@ -26,7 +26,7 @@ from linformer_from_scratch.pretrained import (
     random_weights,
     tokenize,
 )
-from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, menu, packed
+from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, Number, menu, packed
 
 N, BLOCK = 256, 4  # tokens; neighbours that share a row and a column of the map that is shown
 TEXTS = {
@@ -51,7 +51,7 @@ class HeadPicker(LiveWidget):
     menus = {"text": TEXTS}  # noqa: RUF012
 
     text = menu(TEXTS)
-    share = traitlets.Float(0.9, min=0.5, max=0.99).tag(sync=True)
+    share = Number(0.9, min=0.5, max=0.99).tag(sync=True)
     layer = traitlets.Int(2, min=1, max=NUM_LAYERS).tag(sync=True)
     head = traitlets.Int(1, min=1, max=NUM_HEADS).tag(sync=True)
 

@@ -30,15 +30,39 @@ function hosted(state) {
   };
 }
 
-const modules = {}; // a widget's parts -> its module, loaded once
+/** What was promised under a name, made once; a promise that was broken is made again the next time. */
+function once(kept, name, make) {
+  return (kept[name] ??= make().catch((reason) => { delete kept[name]; throw reason; }));
+}
 
-/** Make one widget live, of what page.py carries; its still picture goes when the live one stands. */
-async function enliven(element, { parts, state }) {
-  const text = () => new Blob([parts.map((part) => PARTS[part]).join("\n")], { type: "text/javascript" });
-  modules[parts.join()] ??= import(URL.createObjectURL(text()));
-  const [{ default: widget }, alive] = await Promise.all([modules[parts.join()], revived(state)]);
-  const el = document.createElement("div");
-  element.append(el);
-  widget.render({ model: hosted(alive), el });
-  element.querySelector("img")?.remove();
+const modules = {}; // a widget's parts -> its module
+const NOT_LIVE = "This picture could not be made live, so it stands still; load the page again to try once more.";
+
+/**
+ * Make one widget live, of what page.py carries; its still picture goes when the live one stands. Where that fails,
+ * a sentence says so beside it.
+ *
+ * @param {Element} element
+ * @param {() => any} carried gives parts and state, or promises them
+ * @returns {Promise<boolean>} whether it lives
+ */
+async function enliven(element, carried) {
+  const el = document.createElement("div"), words = document.createElement("p");
+  Object.assign(words, { className: "not-live", textContent: NOT_LIVE });
+  element.querySelector(".not-live")?.remove();
+  try {
+    const { parts, state } = await carried();
+    const text = () => new Blob([parts.map((part) => PARTS[part]).join("\n")], { type: "text/javascript" });
+    const loaded = once(modules, parts.join(), async () => import(URL.createObjectURL(text())));
+    const [{ default: widget }, alive] = await Promise.all([loaded, revived(state)]);
+    element.append(el);
+    widget.render({ model: hosted(alive), el });
+    element.querySelector("img")?.remove();
+    return true;
+  } catch (reason) {
+    console.error(reason);
+    el.remove();
+    element.append(words);
+    return false;
+  }
 }

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from linformer_from_scratch import plots
 from linformer_from_scratch.random_projections import failure_bound, gaussian_projection, needed_dim
-from linformer_from_scratch.widgets.live import LiveWidget, packed
+from linformer_from_scratch.widgets.live import LiveWidget, Number, packed
 
 SAMPLES, SEEDS = 500, 10  # vectors in the histogram; throws of the dice
 DIMS = [2**i for i in range(3, 10)]  # kept, of
@@ -40,7 +40,7 @@ class JLExplorer(LiveWidget):
 
     proj_dim = traitlets.Enum(DIMS, default_value=64).tag(sync=True)
     n = traitlets.Enum(LENGTHS, default_value=1024).tag(sync=True)
-    epsilon = traitlets.Float(0.3, min=0.05, max=0.95).tag(sync=True)
+    epsilon = Number(0.3, min=0.05, max=0.95).tag(sync=True)
     vectors = traitlets.Enum(NUMBERS, default_value=1000).tag(sync=True)
     seed = traitlets.Int(0, min=0, max=SEEDS - 1).tag(sync=True)
 

@@ -25,6 +25,7 @@ The module runs where a kernel is (anywidget) and where none is (host.js, throug
 """
 
 import json
+import math
 from collections.abc import Mapping
 from functools import cache
 from io import BytesIO
@@ -53,6 +54,16 @@ PALETTE = {  # colours of a page on white, and of one on black
 
 class CannotDraw(Exception):
     """What a learner asked for cannot be shown; the message is one sentence that says why."""
+
+
+class Number(traitlets.Float):
+    """A number between its ends, which nan is not."""
+
+    def validate(self, obj: traitlets.HasTraits, value: Any) -> Any:
+        """See `traitlets.TraitType`."""
+        if math.isnan(number := super().validate(obj, value)):
+            self.error(obj, number)
+        return number
 
 
 class LiveWidget(anywidget.AnyWidget):

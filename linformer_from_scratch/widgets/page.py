@@ -15,7 +15,7 @@ PAGE = "body { font: 16px/1.5 system-ui, sans-serif; margin: 1em auto; max-width
 
 ALL_AT_ONCE = """
 for (const element of document.querySelectorAll(".live-widget")) {
-  enliven(element, JSON.parse(element.querySelector("script").textContent));
+  enliven(element, () => JSON.parse(element.querySelector("script").textContent));
 }
 """
 

@@ -30,7 +30,7 @@ from linformer_from_scratch.pretrained import (
     tokenize,
 )
 from linformer_from_scratch.pretrained.tokens import vocabulary
-from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, menu, packed
+from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, Number, menu, packed
 
 N = 128  # tokens
 PERIOD = 32  # after how many tokens the text of the induction map repeats itself
@@ -60,7 +60,7 @@ class RankSlider(LiveWidget):
 
     preset = menu(PRESETS)
     rank = traitlets.Int(8, min=1, max=N).tag(sync=True)
-    temperature = traitlets.Float(1.0, min=0.1, max=10.0).tag(sync=True)
+    temperature = Number(1.0, min=0.1, max=10.0).tag(sync=True)
     layer = traitlets.Int(1, min=1, max=NUM_LAYERS).tag(sync=True)
     head = traitlets.Int(5, min=1, max=NUM_HEADS).tag(sync=True)
 

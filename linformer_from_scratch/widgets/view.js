@@ -570,12 +570,12 @@ function dragged(svg, at, cursor = "ew-resize") {
 
 // The widget itself.
 
-/** A value as Python writes it. */
+/** A value as Python reads it; of its texts' characters all but the space are seen. */
 function python(value) {
-  if (typeof value === "boolean") return value ? "True" : "False";
-  if (Array.isArray(value)) return `(${value.map(python).join(", ")})`;
-  if (typeof value === "number") return String(value);
-  return value.includes("'") ? `"${value}"` : `'${value}'`;
+  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
+  if (typeof value !== "string") return { true: "True", false: "False", null: "None" }[value] ?? String(value);
+  const escaped = (character) => `\\U${character.codePointAt(0).toString(16).padStart(8, "0")}`;
+  return JSON.stringify(value).replace(/(?! )[\p{C}\p{Z}]/gu, escaped);
 }
 
 /** The text that makes the widget as it stands now, in a notebook. */
@@ -639,6 +639,7 @@ function widget(make) {
       stage.querySelectorAll("[role=img]").forEach((picture) => picture.setAttribute("aria-describedby", words.id));
       root.pictures += 1;
     }
+    draw(); // before anything is listened to: where it fails, nothing is left behind
     const soon = () => { waiting ||= requestAnimationFrame(draw); };
     const events = [...Object.keys(model.get("defaults")), "data", "facts", "refusal"].map((name) => `change:${name}`);
     events.forEach((event) => model.on(event, soon));
@@ -650,7 +651,6 @@ function widget(make) {
     scheme.addEventListener("change", soon);
     bar.querySelectorAll("button").forEach((button) => { button.dataset.lmSuppressShortcuts = "true"; });
     root.addEventListener("keydown", (event) => event.stopPropagation()); // keys in here turn no page
-    draw();
 
     function pin() {
       pins.replaceChildren(frozen(stage, `${stateText(model)}. ${words.textContent}`));

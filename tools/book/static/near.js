@@ -3,31 +3,29 @@
 
 const PARTS = {};
 const HERE = new URL(".", document.currentScript.src);
-const loading = {}; // file -> a promise that it has run
+const files = {}; // name -> what its file holds
 
-/** Run a file of this folder, once. */
-function run(file) {
-  loading[file] ??= new Promise((done, failed) => {
-    const script = document.createElement("script");
-    Object.assign(script, { src: new URL(file, HERE).href, onload: done, onerror: failed });
-    document.head.append(script);
-  });
-  return loading[file];
+/** What a file of this folder puts into window.held under its name. */
+const held = (name) => once(files, name, () => new Promise((done, failed) => {
+  const script = document.createElement("script");
+  const take = () => (name in window.held ? done(window.held[name]) : failed(new Error(`${script.src} is damaged`)));
+  Object.assign(script, { src: new URL(`${name}.js`, HERE).href, onload: take, onerror: failed });
+  document.head.append(script);
+}));
+
+/** What a widget is made of. */
+async function carried(name) {
+  const [parts, found] = await Promise.all([held("parts"), held(name)]);
+  Object.assign(PARTS, parts);
+  return structuredClone(found);
 }
 
-/** Make a widget live. */
-async function wake(element) {
-  const name = element.dataset.held;
-  await Promise.all([run("parts.js"), run(`${name}.js`)]);
-  Object.assign(PARTS, window.held.parts);
-  await enliven(element, structuredClone(window.held[name]));
-}
-
+// One that could not be made live is tried again when a reader comes near once more.
 const near = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
-    if (!isIntersecting) continue;
-    near.unobserve(target);
-    wake(target);
+    if (!isIntersecting || target.dataset.woken) continue;
+    target.dataset.woken = "true";
+    enliven(target, () => carried(target.dataset.held)).then((lives) => lives || delete target.dataset.woken);
   }
 }, { rootMargin: "300px" });
 

@@ -8,11 +8,13 @@ window.MathJax = {
 const MATHJAX = new URL("../slides/vendor/mathjax/startup.js", document.currentScript.src).href;
 
 function typeset() {
-  formulas.disconnect();
   if (document.getElementById("mathjax")) return;
-  document.head.append(Object.assign(document.createElement("script"), { src: MATHJAX, id: "mathjax" }));
+  const script = Object.assign(document.createElement("script"), { src: MATHJAX, id: "mathjax" });
+  script.onload = () => formulas.disconnect();
+  script.onerror = () => script.remove(); // the next time somebody reads on it is tried again
+  document.head.append(script);
 }
 
 const formulas = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && typeset());
 document.querySelectorAll(".math").forEach((formula) => formulas.observe(formula));
-for (const deed of ["keydown", "pointerdown", "scroll"]) addEventListener(deed, typeset, { once: true, passive: true });
+for (const deed of ["keydown", "pointerdown", "scroll"]) addEventListener(deed, typeset, { passive: true });
