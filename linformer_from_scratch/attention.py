@@ -10,6 +10,8 @@ import math
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.course.checks import check_size
+
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
     """softmax(q kᵀ / √d): each row sums to one.
@@ -18,16 +20,16 @@ def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tenso
     read", keeps gradients finite, and is what PyTorch's fused function returns.
 
     Shape: q (..., n, d), k (..., m, d), mask broadcastable to (..., n, m) -> (..., n, m)
-    Raises: ValueError if q and k differ in d or are not floating point, or if the mask is not boolean or does
-        not fit.
+    Raises: ValueError if q and k differ in d or are not floating point, or if the mask is no boolean tensor,
+        lies on another device, or does not fit.
     """
     check_features(q, k)
+    _check_mask(mask, q, k)
     if q.dtype == k.dtype == torch.float16:  # whose scores would be infinite beyond 65,504
         return attention_weights(q.float(), k.float(), mask).half()
     scores = (q / math.sqrt(q.size(-1))) @ k.mT  # (..., n, d) @ (..., d, m) -> (..., n, m)
     if mask is None:
         return scores.softmax(dim=-1)
-    _check_mask(mask, scores)
     nobody = ~mask.any(dim=-1, keepdim=True)  # rows with no key to attend to: all of -inf would be 0/0
     masked = scores.new_full((), -math.inf).where(~nobody, 0.0)  # exp(-inf) = 0
     return torch.where(mask, scores, masked).softmax(dim=-1).masked_fill(nobody, 0.0)
@@ -44,15 +46,14 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
     return attention_weights(q, k, mask) @ v  # (..., n, m) @ (..., m, d_v) -> (..., n, d_v)
 
 
-def causal_mask(n: int) -> Tensor:
+def causal_mask(n: int, device: torch.device | None = None) -> Tensor:
     """Token i may attend to tokens 0 … i: True on and below the diagonal.
 
-    Shape: (n, n)
-    Raises: ValueError if n < 1.
+    Shape: (n, n), on PyTorch's default device unless another is given
+    Raises: ValueError if n is no positive integer.
     """
-    if n < 1:
-        raise ValueError(f"a mask needs at least 1 token, got n={n}")
-    return torch.ones(n, n, dtype=torch.bool).tril()
+    n = check_size("n", n)
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril()
 
 
 def padding_mask(lengths: Tensor, n: int) -> Tensor:
@@ -65,10 +66,16 @@ def padding_mask(lengths: Tensor, n: int) -> Tensor:
         n: tokens of the padded batch.
 
     Shape: lengths (batch,) -> (batch, n)
-    Raises: ValueError if lengths is not a row of integers, or if one is negative or larger than n.
+    Raises: ValueError if lengths is not a row of integers, if one is negative or larger than n, or if n is
+        no integer.
     """
-    if lengths.dim() != 1 or lengths.is_floating_point():
+    n = check_size("n", n, least=0)
+    if not isinstance(lengths, Tensor):
+        raise ValueError(f"lengths is a {type(lengths).__name__}, expected a Tensor of integers (batch,)")
+    whole = not (lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool)
+    if lengths.dim() != 1 or not whole:
         raise ValueError(f"lengths is {lengths.dtype} {tuple(lengths.shape)}, expected integers (batch,)")
+    lengths = lengths.long()  # eight bits would not be compared with n beyond them
     if ((lengths < 0) | (lengths > n)).any():
         raise ValueError(f"lengths go from {lengths.min()} to {lengths.max()}; they must lie in 0 … n={n}")
     return torch.arange(n, device=lengths.device) < lengths[:, None]
@@ -92,13 +99,19 @@ def check_features(q: Tensor, k: Tensor) -> None:
         raise ValueError(f"q is {q.dtype}, k is {k.dtype}; expected floating-point numbers")
 
 
-def _check_mask(mask: Tensor, scores: Tensor) -> None:
+def _check_mask(mask: Tensor | None, q: Tensor, k: Tensor) -> None:
+    """Raise ValueError unless there is none, or it says of the scores of q and k who may attend to whom."""
+    if mask is None:
+        return
+    if not isinstance(mask, Tensor):
+        raise ValueError(f"mask is a {type(mask).__name__}, expected a Tensor or None")
     if mask.dtype != torch.bool:
         raise ValueError(f"mask has dtype {mask.dtype}, expected torch.bool (True: may attend)")
-    fits = mask.dim() <= scores.dim() and all(
-        m in (1, s) for m, s in zip(reversed(mask.shape), reversed(scores.shape), strict=False)
+    if mask.device != q.device:
+        raise ValueError(f"mask is on {mask.device}, q is on {q.device}")
+    scores = *torch.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.size(-2), k.size(-2)
+    fits = mask.dim() <= len(scores) and all(
+        m in (1, s) for m, s in zip(reversed(mask.shape), reversed(scores), strict=False)
     )
     if not fits:
-        raise ValueError(
-            f"mask has shape {tuple(mask.shape)}, which does not fit scores {tuple(scores.shape)}"
-        )
+        raise ValueError(f"mask has shape {tuple(mask.shape)}, which does not fit scores {scores}")

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import torch
 
+from linformer_from_scratch.course.checks import check_size
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -39,8 +41,7 @@ class Sizes:
 
     def __post_init__(self):
         for name, value in vars(self).items():
-            if type(value) is not int or value < 1:
-                raise ValueError(f"{name} is {value!r}, expected an integer of at least 1")
+            object.__setattr__(self, name, check_size(name, value))
         if self.d_model % self.num_heads:
             raise ValueError(f"{self.num_heads} heads do not divide d_model={self.d_model}")
 
@@ -193,7 +194,7 @@ def fit_exponent(lengths: Sequence[float], costs: Sequence[float]) -> float:
         raise ValueError(f"got {len(lengths)} lengths and {len(costs)} costs, expected at least 2 of each")
     if not all(math.isfinite(value) and value > 0 for value in (*lengths, *costs)):
         raise ValueError(f"smallest value is {min(*lengths, *costs)}, expected finite numbers above 0")
-    x, y = torch.tensor([lengths, costs], dtype=torch.float64).log()
+    x, y = torch.tensor([lengths, costs], dtype=torch.float64, device="cpu").log()
     x, y = x - x.mean(), y - y.mean()
     return (x @ y / (x @ x)).item()
 

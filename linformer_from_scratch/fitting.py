@@ -11,12 +11,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.course.defaults import full_precision, integers, normal
 from linformer_from_scratch.projections import MeanPooling
 
 STARTS = ("windows", "random")
 BATCH = 8  # texts of an update
 
 
+@torch.inference_mode(False)  # it learns, whatever the caller has switched off
+@torch.enable_grad()
 def fit_projections(
     q: Tensor,
     k: Tensor,
@@ -49,17 +52,19 @@ def fit_projections(
     generator = torch.Generator().manual_seed(seed)
     root = math.sqrt(k.size(-2))
     stored = [(root * one).requires_grad_() for one in starting_pair(k, proj_dim, start, generator)]
-    exact = functional.scaled_dot_product_attention(q, k, v)  # chapter 01's, without its n × n maps in memory
-    size = exact.square().mean(dim=(-3, -2, -1))  # (...): one number a head
+    q, k, v = (x.detach() for x in (q, k, v))
     optimizer = torch.optim.Adam(stored, lr=rate)
-    for _ in range(updates):
-        some = torch.randint(k.size(-3), (BATCH,), generator=generator)
-        texts = (x[..., some, :, :] for x in (q, k, v))
-        off = answers(*texts, *(one / root for one in stored)) - exact[..., some, :, :]
-        loss = off.square().mean(dim=(-3, -2, -1)) / size
-        optimizer.zero_grad()
-        loss.sum().backward()  # no head's E and F are in another's loss
-        optimizer.step()
+    with full_precision(k):
+        exact = functional.scaled_dot_product_attention(q, k, v)  # chapter 01's, without maps in memory
+        size = exact.square().mean(dim=(-3, -2, -1))  # (...): one number a head
+        for _ in range(updates):
+            some = integers(generator, 0, k.size(-3), BATCH)
+            texts = (x[..., some, :, :] for x in (q, k, v))
+            off = answers(*texts, *(one / root for one in stored)) - exact[..., some, :, :]
+            loss = off.square().mean(dim=(-3, -2, -1)) / size
+            optimizer.zero_grad()
+            loss.sum().backward()  # no head's E and F are in another's loss
+            optimizer.step()
     E, F = (one.detach() / root for one in stored)
     return E, F
 
@@ -74,10 +79,10 @@ def starting_pair(
     """
     n, sizes = k.size(-2), (*k.shape[:-3], proj_dim, k.size(-2))
     if start == "windows":
-        windows = MeanPooling(n, proj_dim)(torch.eye(n, dtype=k.dtype))
+        windows = MeanPooling(n, proj_dim)(torch.eye(n, dtype=k.dtype, device=k.device))
         return windows.expand(sizes), windows.expand(sizes)
     if start == "random":
-        E, F = (torch.randn(sizes, generator=generator, dtype=k.dtype) / math.sqrt(n) for _ in "EF")
+        E, F = (normal(generator, *sizes).to(k) / math.sqrt(n) for _ in "EF")
         return E, F
     raise ValueError(f"start is {start!r}, expected one of {', '.join(STARTS)}")
 

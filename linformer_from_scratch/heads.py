@@ -4,10 +4,13 @@ head_i = attend(X W_i^Q, X W_i^K, X W_i^V)
 Layer(X) = Concat(head_1, …, head_h) W^O          Vaswani et al. 2017, section 3.2.2
 """
 
+from typing import SupportsIndex
+
 import torch
 from torch import Tensor, nn
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.course.checks import check_padding_mask, check_size
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -16,7 +19,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     Shape: x (batch, n, d_model) -> (batch, num_heads, n, d_model // num_heads)
     Raises: ValueError if num_heads does not divide d_model.
     """
-    check_divides(num_heads, x.size(-1), "d_model")
+    num_heads = check_divides("num_heads", num_heads, "d_model", x.size(-1))
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
@@ -55,9 +58,10 @@ class AttentionLayer(nn.Module):
 
     def __init__(self, d_model: int, num_heads: int, num_kv_heads: int | None = None):
         super().__init__()
+        d_model = check_size("d_model", d_model)
+        num_heads = check_divides("num_heads", num_heads, "d_model", d_model)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        check_divides(num_heads, d_model, "d_model")
-        check_divides(num_kv_heads, num_heads, "num_heads")
+        num_kv_heads = check_divides("num_kv_heads", num_kv_heads, "num_heads", num_heads)
         d_kv = d_model // num_heads * num_kv_heads
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
         self.query = nn.Linear(d_model, d_model, bias=False)
@@ -83,18 +87,18 @@ class AttentionLayer(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} does not say how its heads attend")
 
 
-def check_divides(parts: int, whole: int, name: str) -> None:
-    """Raise ValueError if that many heads do not divide the features."""
-    if parts < 1 or whole % parts:
-        raise ValueError(f"{parts} heads do not divide {name}={whole}")
+def check_divides(name: str, parts: SupportsIndex, of: str, whole: int) -> int:
+    """The parts as an int. Raises ValueError if they are no size, or do not divide the whole evenly."""
+    parts = check_size(name, parts)
+    if whole % parts:
+        raise ValueError(f"{parts} heads do not divide {of}={whole}")
+    return parts
 
 
 def check_inputs(x: Tensor, padding_mask: Tensor | None, d_model: int) -> None:
     """Raise ValueError if x is not (batch, n, d_model), or padding_mask not boolean and (batch, n)."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"x is a {type(x).__name__}, expected a Tensor (batch, n, {d_model})")
     if x.dim() != 3 or x.size(-1) != d_model:
         raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, n, {d_model})")
-    if padding_mask is not None and (padding_mask.shape != x.shape[:2] or padding_mask.dtype != torch.bool):
-        raise ValueError(
-            f"padding_mask is {padding_mask.dtype} {tuple(padding_mask.shape)}, "
-            f"expected torch.bool {tuple(x.shape[:2])}"
-        )
+    check_padding_mask(padding_mask, x)

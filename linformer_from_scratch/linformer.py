@@ -42,14 +42,19 @@ class LinformerAttention(AttentionLayer):
 
     Shape: x (batch, n, d_model) with n <= seq_len, padding_mask (batch, n) with True = a real token
         -> (batch, n, d_model)
-    Raises: ValueError if num_heads does not divide d_model, if E and F differ in their sizes, if x or
-        padding_mask have another shape, or if x has more than seq_len tokens.
+    Raises: ValueError if num_heads does not divide d_model, if E or F is no Projection, if they differ in
+        their sizes, if x or padding_mask have another shape, or if x has more than seq_len tokens.
     Not causal: every slot mixes the whole sequence, the future included.
     Padded tokens are zeros to E and F: what they hold, and how many they are, changes no real token's output.
     """
 
     def __init__(self, d_model: int, num_heads: int, E: Projection, F: Projection):
         super().__init__(d_model, num_heads)
+        for name, given in (("E", E), ("F", F)):
+            if not isinstance(given, Projection):
+                raise ValueError(
+                    f"{name} is a {type(given).__name__}, expected a Projection from `projections`"
+                )
         if (E.seq_len, E.proj_dim) != (F.seq_len, F.proj_dim):
             raise ValueError(
                 f"E takes {E.seq_len} tokens to {E.proj_dim} slots, F {F.seq_len} to {F.proj_dim}; "

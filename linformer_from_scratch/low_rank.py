@@ -1,6 +1,7 @@
 """How much of an attention map is redundant: singular values, best rank-r maps, spectra (chapter 04).
 
-Every function takes one map or many, (..., n, m), on any device, and keeps its precision. Functions of
+Every function takes one map or many, (..., n, m), on any device, and keeps its precision, under autocast too;
+halves are decomposed in float32, and what comes of them is in halves again. Functions of
 singular values take them as `singular_values` gives them: largest first, along the last axis.
 """
 
@@ -9,6 +10,9 @@ import math
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.course.defaults import full_precision, normal, uniform
+
 
 def singular_values(maps: Tensor) -> Tensor:
     """Singular values, largest first.
@@ -16,8 +20,7 @@ def singular_values(maps: Tensor) -> Tensor:
     Shape: (..., n, m) -> (..., min(n, m))
     Raises: ValueError if maps are no matrices of finite floating-point numbers.
     """
-    _check_matrices(maps)
-    return torch.linalg.svdvals(maps)
+    return torch.linalg.svdvals(_checked(maps)).to(maps.dtype)
 
 
 def decompose(maps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -26,8 +29,8 @@ def decompose(maps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     Shape: (..., n, m) -> (..., n, p), (..., p), (..., p, m) with p = min(n, m)
     Raises: as singular_values.
     """
-    _check_matrices(maps)
-    return torch.linalg.svd(maps, full_matrices=False)
+    u, sigma, vt = (part.to(maps.dtype) for part in torch.linalg.svd(_checked(maps), full_matrices=False))
+    return u, sigma, vt
 
 
 def rebuild(u: Tensor, sigma: Tensor, vt: Tensor, rank: int) -> Tensor:
@@ -36,8 +39,9 @@ def rebuild(u: Tensor, sigma: Tensor, vt: Tensor, rank: int) -> Tensor:
     Shape: as decompose gives them -> (..., n, m)
     Raises: ValueError if rank does not lie in 0 … p.
     """
-    _check_rank(rank, sigma.size(-1))
-    return (u[..., :rank] * sigma[..., None, :rank]) @ vt[..., :rank, :]
+    rank = check_size("rank", rank, 0, sigma.size(-1))
+    with full_precision(u):
+        return (u[..., :rank] * sigma[..., None, :rank]) @ vt[..., :rank, :]
 
 
 def best_rank(maps: Tensor, rank: int) -> Tensor:
@@ -48,7 +52,8 @@ def best_rank(maps: Tensor, rank: int) -> Tensor:
     Shape: (..., n, m) -> as maps
     Raises: ValueError if rank does not lie in 0 … min(n, m), or as singular_values.
     """
-    return rebuild(*decompose(maps), rank)
+    u, sigma, vt = torch.linalg.svd(_checked(maps), full_matrices=False)
+    return rebuild(u, sigma, vt, rank).to(maps.dtype)
 
 
 def frobenius_error(sigma: Tensor, rank: int) -> Tensor:
@@ -57,7 +62,7 @@ def frobenius_error(sigma: Tensor, rank: int) -> Tensor:
     Shape: (..., p) -> (...)
     Raises: ValueError if rank does not lie in 0 … p.
     """
-    _check_rank(rank, sigma.size(-1))
+    rank = check_size("rank", rank, 0, sigma.size(-1))
     return sigma[..., rank:].norm(dim=-1)
 
 
@@ -67,7 +72,7 @@ def spectral_error(sigma: Tensor, rank: int) -> Tensor:
     Shape: (..., p) -> (...)
     Raises: ValueError if rank does not lie in 0 … p.
     """
-    _check_rank(rank, sigma.size(-1))
+    rank = check_size("rank", rank, 0, sigma.size(-1))
     return sigma[..., rank] if rank < sigma.size(-1) else torch.zeros_like(sigma[..., 0])
 
 
@@ -107,28 +112,29 @@ def entropy_rank(sigma: Tensor) -> Tensor:
     return torch.special.entr(sigma / sigma.sum(dim=-1, keepdim=True)).sum(dim=-1).exp()
 
 
-# Maps to compare with: without them, a spectrum says nothing.
+# Maps to compare with: without them, a spectrum says nothing. Each is where its generator is, of PyTorch's
+# default dtype, and the same map in all of them.
 
 
 def identity_map(n: int, generator: torch.Generator) -> Tensor:
     """Every token reads itself. Shape: (n, n)."""
-    return torch.eye(n)
+    return torch.eye(n, device=generator.device)
 
 
 def gaussian_map(n: int, generator: torch.Generator) -> Tensor:
     """Standard normal entries; no attention map, since they may be negative. Shape: (n, n)."""
-    return torch.randn(n, n, generator=generator)
+    return normal(generator, n, n).to(torch.get_default_dtype())
 
 
 def stochastic_map(n: int, generator: torch.Generator) -> Tensor:
     """Uniform entries, rows scaled to sum to one. Shape: (n, n)."""
-    uniform = torch.rand(n, n, generator=generator)
-    return uniform / uniform.sum(dim=-1, keepdim=True)
+    drawn = uniform(generator, n, n)
+    return (drawn / drawn.sum(dim=-1, keepdim=True)).to(torch.get_default_dtype())
 
 
 def softmax_map(n: int, generator: torch.Generator, std: float = 1.0) -> Tensor:
     """Softmax of independent normal scores of this standard deviation. Shape: (n, n)."""
-    return (std * torch.randn(n, n, generator=generator)).softmax(dim=-1)
+    return (std * normal(generator, n, n)).softmax(dim=-1).to(torch.get_default_dtype())
 
 
 BASELINES = {
@@ -149,8 +155,8 @@ def shuffled_rows(maps: Tensor, generator: torch.Generator) -> Tensor:
     Shape: (..., n, m) -> as maps
     Raises: as singular_values.
     """
-    _check_matrices(maps)
-    return maps.gather(-1, torch.rand(maps.shape, generator=generator).argsort(dim=-1))
+    _checked(maps)
+    return maps.gather(-1, uniform(generator, *maps.shape).argsort(dim=-1).to(maps.device))
 
 
 def score_spread(scores: Tensor) -> Tensor:
@@ -167,16 +173,18 @@ def random_head(scores: Tensor, d_head: int, generator: torch.Generator) -> Tens
     Shape: (..., n, m) -> as scores, each row sums to one
     Raises: ValueError if d_head is no positive integer, or as singular_values.
     """
-    _check_matrices(scores)
-    if type(d_head) is not int or d_head < 1:
-        raise ValueError(f"d_head is {d_head}, expected an integer of at least 1")
+    wide = _checked(scores)
+    d_head = check_size("d_head", d_head)
     *front, n, m = scores.shape
-    q, k = (torch.randn(*front, size, d_head, generator=generator) for size in (n, m))
-    drawn = (q @ k.mT).to(scores)
-    return (drawn * (score_spread(scores) / score_spread(drawn))[..., None, None]).softmax(dim=-1)
+    q, k = (normal(generator, *front, size, d_head) for size in (n, m))
+    with full_precision(q):
+        drawn = (q @ k.mT).to(wide)
+    spread = score_spread(wide) / score_spread(drawn)
+    return (drawn * spread[..., None, None]).softmax(dim=-1).to(scores.dtype)
 
 
-def _check_matrices(maps: Tensor) -> None:
+def _checked(maps: Tensor) -> Tensor:
+    """The maps, halves in float32. Raise ValueError unless they are matrices of finite numbers."""
     if not isinstance(maps, Tensor) or maps.dim() < 2 or not maps.is_floating_point():
         kind = f"{maps.dtype} {tuple(maps.shape)}" if isinstance(maps, Tensor) else type(maps).__name__
         raise ValueError(f"maps are {kind}, expected a floating-point tensor (..., n, m)")
@@ -185,8 +193,4 @@ def _check_matrices(maps: Tensor) -> None:
     if not maps.isfinite().all():
         bad = math.prod(maps.shape) - int(maps.isfinite().sum())
         raise ValueError(f"maps hold {bad} numbers that are NaN or infinite, expected 0")
-
-
-def _check_rank(rank: int, largest: int) -> None:
-    if type(rank) is not int or not 0 <= rank <= largest:
-        raise ValueError(f"rank is {rank}, expected an integer in 0 … {largest}")
+    return maps.to(torch.promote_types(maps.dtype, torch.float32))

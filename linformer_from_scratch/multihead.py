@@ -49,7 +49,7 @@ class MultiHeadAttention(AttentionLayer):
 
     def mask(self, x: Tensor, padding_mask: Tensor | None) -> Tensor | None:
         """Who may attend to whom, of x (…, n, features): (batch or 1, 1, n or 1, n); None: everybody may."""
-        causal = causal_mask(x.size(-2)).to(x.device) if self.causal else None
+        causal = causal_mask(x.size(-2), x.device) if self.causal else None
         if padding_mask is None:
             return causal
         keys = padding_mask[:, None, None, :]  # nobody may attend to a padded key

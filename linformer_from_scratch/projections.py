@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linformer_from_scratch.course.checks import check_size, graph_is_written
+from linformer_from_scratch.course.defaults import normal
 
 
 def project(x: Tensor, E: Tensor) -> Tensor:
@@ -45,18 +46,15 @@ class Projection(nn.Module):
 
     def __init__(self, seq_len: int, proj_dim: int):
         super().__init__()
-        check_size("seq_len", seq_len)
-        check_size("proj_dim", proj_dim)
-        self.seq_len, self.proj_dim = seq_len, proj_dim
+        self.seq_len, self.proj_dim = check_size("seq_len", seq_len), check_size("proj_dim", proj_dim)
 
 
 class LearnedProjection(Projection):
     """E as a matrix of parameters, the paper's choice (Wang et al. 2020, section 4).
 
-    Starts as N(0, 1 / seq_len), so that slots vary as much as tokens do. What is stored and trained is
-    √seq_len · E, numbers of size 1: AdamW moves each number by about the learning rate, whatever its size,
-    so an E that is stored as it is changes √seq_len times as fast. (Equalised learning rates: Karras et al.
-    2018, arXiv 1710.10196, section 4.1.)
+    Starts as N(0, 1 / seq_len), so that slots vary as much as tokens do. Its numbers are 1 / √seq_len large:
+    AdamW moves every number by about the learning rate, and so would change E √seq_len times as fast as other
+    weights. `training.parameter_groups` gives an optimizer the rates that make up for it.
 
     Args:
         seq_len: longest input, in tokens.
@@ -64,8 +62,8 @@ class LearnedProjection(Projection):
         num_heads: one matrix for each head; by default all heads share one (headwise sharing).
 
     Attributes:
-        stored: √seq_len · E, the parameter. Shape: (proj_dim, seq_len) or (num_heads, proj_dim, seq_len)
-        weight: E itself.
+        weight: E, the parameter. Shape: (proj_dim, seq_len) or (num_heads, proj_dim, seq_len)
+        unit: the size of its numbers, 1 / √seq_len.
 
     Shape: (..., n, d) -> (..., proj_dim, d), or (..., num_heads, n, d) -> (..., num_heads, proj_dim, d)
     Raises: ValueError if a size is not a positive integer, or x has more than seq_len tokens.
@@ -75,20 +73,15 @@ class LearnedProjection(Projection):
 
     def __init__(self, seq_len: int, proj_dim: int, num_heads: int | None = None):
         super().__init__(seq_len, proj_dim)
-        sizes = (proj_dim, seq_len) if num_heads is None else (num_heads, proj_dim, seq_len)
+        heads = () if num_heads is None else (check_size("num_heads", num_heads),)
         self.commutes = num_heads is None
-        self.root = math.sqrt(seq_len)
-        self.stored = nn.Parameter(torch.randn(sizes))
-        self.register_load_state_dict_pre_hook(_load_weight)
-
-    @property
-    def weight(self) -> Tensor:
-        """E, a copy: to change it, start_at. Shape: as stored."""
-        return self.stored / self.root
+        self.unit = 1 / math.sqrt(self.seq_len)
+        self.weight = nn.Parameter(torch.randn(*heads, self.proj_dim, self.seq_len) * self.unit)
+        self.register_load_state_dict_pre_hook(_load_stored)
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d) -> (..., proj_dim, d)."""
-        return project(x, self.stored).div_(self.root)  # the slots are fewer numbers than E
+        return project(x, self.weight)
 
 
 class GaussianProjection(Projection):
@@ -108,8 +101,9 @@ class GaussianProjection(Projection):
 
     def __init__(self, seq_len: int, proj_dim: int, seed: int = 0):
         super().__init__(seq_len, proj_dim)
-        drawn = torch.randn(proj_dim, seq_len, generator=torch.Generator().manual_seed(seed))
-        self.register_buffer("weight", drawn / math.sqrt(seq_len))
+        drawn = normal(torch.Generator().manual_seed(seed), self.proj_dim, self.seq_len)
+        like = torch.get_default_device(), torch.get_default_dtype()  # as parameters are
+        self.register_buffer("weight", (drawn / math.sqrt(self.seq_len)).to(*like))
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d) -> (..., proj_dim, d)."""
@@ -166,15 +160,10 @@ class StridedConvolution(Projection):
     Linear, shared by the heads, but it mixes features: it does not commute with W.
     """
 
-    windows: Tensor
-
     def __init__(self, seq_len: int, proj_dim: int, d_head: int):
         super().__init__(seq_len, proj_dim)
         width = math.ceil(seq_len / proj_dim)
         self.convolution = nn.Conv1d(d_head, d_head, width, stride=width, bias=False)
-        starts = torch.arange(proj_dim) * seq_len // proj_dim
-        windows = starts[:, None] + torch.arange(width)  # (proj_dim, width), indices of tokens
-        self.register_buffer("windows", windows.flatten(), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d_head) -> (..., proj_dim, d_head)."""
@@ -182,14 +171,16 @@ class StridedConvolution(Projection):
             raise ValueError(f"x has {x.size(-1)} features, expected d_head={self.convolution.in_channels}")
         x = _extend(x, self.seq_len)
         if self.seq_len % self.proj_dim:  # else the windows lie one after another as they are
-            x = x.index_select(-2, self.windows)
+            starts = torch.arange(self.proj_dim, device=x.device) * self.seq_len // self.proj_dim
+            windows = starts[:, None] + torch.arange(self.convolution.kernel_size[0], device=x.device)
+            x = x.index_select(-2, windows.flatten())  # (proj_dim, width), one after another
         return _along_tokens(self.convolution, x)
 
 
-def _load_weight(E: LearnedProjection, state: dict[str, Tensor], prefix: str, *_) -> None:
-    """Weights that hold E itself, as most layers store it, can be loaded too."""
-    if f"{prefix}weight" in state:
-        state[f"{prefix}stored"] = state.pop(f"{prefix}weight") * E.root
+def _load_stored(E: LearnedProjection, state: dict[str, Tensor], prefix: str, *_) -> None:
+    """Weights of version 1.0, which held √seq_len · E under the name `stored`, can be loaded too."""
+    if f"{prefix}stored" in state:
+        state[f"{prefix}weight"] = state.pop(f"{prefix}stored") * E.unit
 
 
 @torch.no_grad()
@@ -199,15 +190,16 @@ def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
     Shape: weight (proj_dim, seq_len), the same for every head, or one per head (num_heads, proj_dim, seq_len)
     Raises: ValueError if the matrix has other sizes.
     """
-    if weight.shape not in (E.stored.shape, E.stored.shape[-2:]):
-        raise ValueError(f"the matrix is {tuple(weight.shape)}, expected {tuple(E.stored.shape)}")
-    E.stored.copy_(weight * E.root)
+    if weight.shape not in (E.weight.shape, E.weight.shape[-2:]):
+        raise ValueError(f"the matrix is {tuple(weight.shape)}, expected {tuple(E.weight.shape)}")
+    E.weight.copy_(weight)
     return E
 
 
 def start_at_windows(E: LearnedProjection) -> LearnedProjection:
     """Let a learned E begin as MeanPooling does, every head with the same; return it."""
-    return start_at(E, MeanPooling(E.seq_len, E.proj_dim)(torch.eye(E.seq_len)))
+    identity = torch.eye(E.seq_len, dtype=E.weight.dtype, device=E.weight.device)
+    return start_at(E, MeanPooling(E.seq_len, E.proj_dim)(identity))
 
 
 def _first_columns(E: Tensor, n: int) -> Tensor:

@@ -12,6 +12,8 @@ import math
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.course.defaults import full_precision
+
 
 def gaussian_projection(
     proj_dim: int, n: int, generator: torch.Generator | None = None, dtype: torch.dtype = torch.float32
@@ -37,7 +39,8 @@ def distortion(x: Tensor, R: Tensor) -> Tensor:
     squared = x.square().sum(dim=-1)
     if not squared.all():
         raise ValueError("a row of x is zero; its length cannot be distorted, expected a norm above 0")
-    return (x @ R.mT).square().sum(dim=-1) / squared - 1
+    with full_precision(x):
+        return (x @ R.mT).square().sum(dim=-1) / squared - 1
 
 
 def failure_bound(proj_dim: int, epsilon: float, vectors: int = 1) -> float:
@@ -95,7 +98,8 @@ def theorem_1_map(P: Tensor, R: Tensor) -> Tensor:
     Raises: ValueError if P has another n than R.
     """
     _check_length(P.size(-1), R)
-    return P @ R.mT @ R
+    with full_precision(P):
+        return P @ R.mT @ R
 
 
 def theorem_2_projections(R: Tensor, delta: float) -> tuple[Tensor, Tensor]:

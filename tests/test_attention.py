@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
@@ -175,7 +176,7 @@ def test_errors_say_both_numbers():
         attention_weights(x, x, torch.ones(4, 3, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"q is torch.int64, k is torch.float32; expected floating-point"):
         attention_weights(x.long(), x)
-    with pytest.raises(ValueError, match="at least 1 token, got n=0"):
+    with pytest.raises(ValueError, match="n is 0, expected an integer of at least 1"):
         causal_mask(0)
     with pytest.raises(ValueError, match=r"lengths go from 2 to 9; they must lie in 0 … n=8"):
         padding_mask(torch.tensor([2, 9]), 8)
@@ -187,3 +188,65 @@ def test_errors_say_both_numbers():
 
 def test_a_batch_of_nobody_has_a_padding_mask():
     assert padding_mask(torch.tensor([], dtype=torch.long), 8).shape == (0, 8)
+
+
+def no_masks(q, k):
+    """What is no mask for q and k, and what the error says of it."""
+    fits = torch.ones(N, M, dtype=torch.bool)
+    yield fits.tolist(), "mask is a list, expected a Tensor or None"
+    yield fits.numpy(), "mask is a ndarray, expected a Tensor or None"
+    yield fits.float(), "mask has dtype torch.float32, expected torch.bool"
+    yield fits.to(torch.uint8), "mask has dtype torch.uint8, expected torch.bool"
+    yield fits.to("meta"), "mask is on meta, q is on cpu"
+    for wrong in (fits.mT, fits[:2], fits[None, None, None], fits.expand(HEADS + 1, N, M)):
+        scores = r"\(2, 3, 7, 5\)"
+        yield wrong, rf"mask has shape .*{wrong.size(-1)}\), which does not fit scores {scores}"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_what_is_no_mask_is_refused_before_anything_is_computed(qkv, dtype, monkeypatch):
+    q, k, v = (x.detach().to(dtype) for x in qkv)
+    monkeypatch.setattr(torch.Tensor, "__matmul__", None)
+    for mask, said in no_masks(q, k):
+        for attend in (
+            lambda m: attention_weights(q, k, m),
+            lambda m: scaled_dot_product_attention(q, k, v, m),
+        ):
+            with pytest.raises(ValueError, match=said):
+                attend(mask)
+
+
+@pytest.mark.parametrize(
+    "lengths", [[2, 3], np.array([2, 3]), 2, torch.tensor([True, False]), torch.tensor([2j])]
+)
+def test_lengths_are_a_tensor_of_integers(lengths):
+    with pytest.raises(ValueError, match=r"lengths is .*, expected .*integers \(batch,\)"):
+        padding_mask(lengths, 8)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32])
+def test_lengths_may_be_small_integers(dtype):
+    assert torch.equal(
+        padding_mask(torch.tensor([2, 100], dtype=dtype), 300).sum(dim=1), torch.tensor([2, 100])
+    )
+
+
+@pytest.mark.parametrize("make", [causal_mask, lambda n: padding_mask(torch.tensor([1, 3]), n)])
+def test_a_mask_takes_any_integer_and_nothing_else_as_its_size(make):
+    assert torch.equal(make(np.int64(3)), make(3))
+    for size in (3.0, True, "3", None, -1, torch.tensor([3, 3])):
+        with pytest.raises(ValueError, match=r"n is .*, expected an integer of at least"):
+            make(size)
+
+
+class Causal(torch.nn.Module):
+    def forward(self, x):
+        return scaled_dot_product_attention(x, x, x, causal_mask(x.size(-2)))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_a_causal_mask_is_exported_and_traced_for_every_length():
+    n, seen, x = torch.export.Dim("n", min=2, max=64), torch.ones(2, 8, 3), torch.randn(2, 13, 3)
+    exported = torch.export.export(Causal(), (seen,), dynamic_shapes={"x": {1: n}}).module()
+    for graph in (exported, torch.jit.trace(Causal(), seen)):
+        assert_close(graph(x), Causal()(x))

@@ -58,7 +58,7 @@ def test_shards_compute_what_one_process_does_with_all_gradients(count, what):
 
 
 OF_SENTENCES = {  # some of the gradients that are compared
-    "E and F": {"blocks.1.attention.E.stored", "positions.weight"},
+    "E and F": {"blocks.1.attention.E.weight", "positions.weight"},
     "windows": {"blocks.1.attention.key.weight", "positions.weight"},
     "fitted": {f"{path}.blocks.{i}.attention.key.weight" for path in ("exact", "linformer") for i in (0, 1)}
     | {"exact.positions.weight", "exact.tokens.weight"},
@@ -89,13 +89,12 @@ def test_a_shard_of_sentences_takes_texts_that_fill_it():
         assert f"tokens and {tokens} positions" in found["encode"]
 
 
-def test_rows_are_shared_out_with_their_weights():
+def test_rows_are_shared_out():
     found = [each["share"] for each in at_work(2)]
-    assert [[x.tolist() for x in mine] for mine, _ in found] == [
+    assert [[x.tolist() for x in mine] for mine in found] == [
         [[0, 1, 2, 3], [10, 11, 12, 13]],
         [[4, 5, 6], [14, 15, 16]],
     ]
-    assert [weight for _, weight in found] == [8 / 7, 6 / 7]
     assert [each["mean"] for each in at_work(4)] == [(0 + 1 + 4 + 9) / 4] * 4
 
 
@@ -206,13 +205,13 @@ def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
         "layer shared": "sharing: rank 0 has E and F, rank 1 has E = F",
         "layer matrices": "matrices: rank 0 has 1, rank 1 has 2",
         "layer gradients": "gradients: rank 0 has True, rank 1 has False",
-        "model proj_dim": f"E.stored: {held} (5, 9)",
-        "model tokens": f"E.stored: {held} (3, 7)",
+        "model proj_dim": f"E.weight: {held} (5, 9)",
+        "model tokens": f"E.weight: {held} (3, 7)",
         "model d_model": "query.weight: rank 0 has (8, 8) of torch.float32, learned, rank 1 has (12, 12)",
         "model num_heads": "num_heads: rank 0 has 2, rank 1 has 4",
         "model dtype": f"query.weight: {held.replace('(3, 9)', '(8, 8)')} (8, 8) of torch.float64",
-        "model shared": f"F.stored: {held} nothing",
-        "model frozen": f"F.stored: {held} (3, 9) of torch.float32, frozen",
+        "model shared": f"F.weight: {held} nothing",
+        "model frozen": f"F.weight: {held} (3, 9) of torch.float32, frozen",
         "model seed": "the numbers of query.weight: rank 0 has checksum",
         "agree name": "step: rank 0 has 4, rank 1 has nothing",
         "agree other name": "step: rank 0 has nothing, rank 1 has 4",
@@ -231,20 +230,20 @@ def test_a_shared_matrix_is_cut_once_and_only_the_first_layer_checks():
         type(layer) is SequenceParallelAttention and layer.F is layer.E is layers[0].E for layer in layers
     )
     assert [layer.add_up.check for layer in layers] == [True, False, False]
-    assert layers[0].E.stored is not E.stored
+    assert layers[0].E.weight is not E.weight
     own = {id(parameter) for parameter in sharded_parameters(encoder)}
-    assert own == {id(layers[0].E.stored), id(encoder.positions.weight)}
+    assert own == {id(layers[0].E.weight), id(encoder.positions.weight)}
 
 
 def test_a_cut_model_keeps_its_ties_its_mode_and_what_is_frozen():
     layer = LinformerAttention(8, 2, LearnedProjection(11, 3), LearnedProjection(11, 3))
-    layer.F.stored.requires_grad_(False)
+    layer.F.weight.requires_grad_(False)
     encoder = Encoder(30, 11, 8, [layer, layer]).eval()
     encoder.positions.weight.requires_grad_(False)
     parts = shard(encoder)
     first, second = (block.attention for block in parts.blocks)
     assert first is second and type(first) is SequenceParallelAttention and not first.training
-    assert first.E.stored.requires_grad and not first.F.stored.requires_grad
+    assert first.E.weight.requires_grad and not first.F.weight.requires_grad
     assert not parts.positions.weight.requires_grad
     assert type(layer) is LinformerAttention and encoder.blocks[0].attention is layer  # untouched
 

@@ -3,6 +3,7 @@
 import copy
 import io
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -206,7 +207,7 @@ def test_wholly_padded_sample_is_finite_and_disturbs_nobody(kind):
 @pytest.mark.parametrize("kind", ["learned, shared by heads", "learned, one per head"])
 def test_E_and_F_learn_and_unused_columns_do_not(kind):
     layer = make_layer(kind)
-    for gradient in gradients(layer(make_x(n=8)), [layer.E.stored, layer.F.stored]):
+    for gradient in gradients(layer(make_x(n=8)), [layer.E.weight, layer.F.weight]):
         assert (gradient[..., :8].abs().sum(dim=(-1, -2)) > 0).all() and (gradient[..., 8:] == 0).all()
 
 
@@ -243,6 +244,16 @@ def test_wrong_sizes_and_unknown_keywords_are_refused():
     E = LearnedProjection(SEQ_LEN, SLOTS)
     with pytest.raises(ValueError, match="4 heads do not divide d_model=21"):
         LinformerAttention(D_MODEL, 4, E, E)
+    for matrix in (
+        torch.ones(SLOTS, SEQ_LEN),
+        torch.nn.Linear(SEQ_LEN, SLOTS),
+        np.ones((SLOTS, SEQ_LEN)),
+        None,
+    ):
+        for name, pair in (("E", (matrix, E)), ("F", (E, matrix))):
+            message = f"^{name} is a {type(matrix).__name__}, expected a Projection from `projections`$"
+            with pytest.raises(ValueError, match=message):
+                LinformerAttention(D_MODEL, HEADS, *pair)
     for n, slots in ((SEQ_LEN, 6), (12, SLOTS)):
         message = f"E takes 11 tokens to 5 slots, F {n} to {slots}; expected the same sizes"
         with pytest.raises(ValueError, match=message):

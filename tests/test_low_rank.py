@@ -98,6 +98,18 @@ def test_precision_is_kept(maps, dtype):
         assert result.dtype == dtype
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_are_decomposed_in_float32(dtype):
+    halves = softmax_map(11, torch.Generator().manual_seed(0)).to(dtype)
+    exact = singular_values(halves.double())
+    near = {"atol": 4 * torch.finfo(dtype).eps, "rtol": 0, "check_dtype": False}
+    assert singular_values(halves).dtype == best_rank(halves, 3).dtype == dtype
+    assert_close(singular_values(halves), exact.to(dtype), **near)
+    assert_close(best_rank(halves, 3), best_rank(halves.double(), 3).to(dtype), **near)
+    assert_close(rebuild(*decompose(halves), 11), halves, **near)
+    assert random_head(halves, 4, torch.Generator().manual_seed(0)).dtype == dtype
+
+
 def test_errors_by_hand():
     assert frobenius_error(BY_HAND, 1) == pytest.approx(math.sqrt(5))
     assert [spectral_error(BY_HAND, rank).item() for rank in range(5)] == [3, 2, 1, 0, 0]

@@ -41,7 +41,7 @@ def test_what_is_shared_is_one_object(model, own):
     assert len(list(layers)) == LAYERS
     for E, F in layers:
         assert (E is not F) == per_role
-        assert E.stored.shape[:-2] == ((HEADS,) if per_head else ())
+        assert E.weight.shape[:-2] == ((HEADS,) if per_head else ())
     for role in (0, 1):
         objects = {id(layer[role]) for layer in layers}
         assert len(objects) == (LAYERS if per_layer else 1)

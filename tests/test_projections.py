@@ -19,6 +19,7 @@ from linformer_from_scratch.projections import (
     project,
     start_at,
 )
+from linformer_from_scratch.training import Config, Trainer, parameter_groups
 
 D = 3
 KINDS = {
@@ -64,7 +65,7 @@ def test_the_slots_are_all_that_a_matrix_needs(n, num_heads):
     E = LearnedProjection(1024, 256, num_heads)
     with torch.no_grad():
         slots, one_number = 8 * 256 * 16 * 4, 64
-        assert peak_bytes(E, tokens(1, 8, n, 16)) <= slots + one_number < E.stored.nbytes
+        assert peak_bytes(E, tokens(1, 8, n, 16)) <= slots + one_number < E.weight.nbytes
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
@@ -208,31 +209,98 @@ def test_sharing_is_passing_the_same_object(share, matrices):
     assert numbers == matrices * 7 * 2
 
 
+class Scaled(nn.Module):
+    """√n · E as what is trained, which a LearnedProjection at rates of its own must equal."""
+
+    def __init__(self, E):
+        super().__init__()
+        self.root = E.seq_len**0.5
+        self.weight = nn.Parameter(E.weight.detach() * self.root)
+
+    def forward(self, x):
+        return project(x, self.weight / self.root)
+
+
+@pytest.mark.parametrize("loudness", [1e-3, 1e3], ids=["within the norm of 1", "clipped"])
 @pytest.mark.parametrize("num_heads", [None, 3])
-def test_one_step_of_adamw_moves_E_by_the_rate_times_its_own_size(num_heads):
+def test_the_trainer_moves_E_as_if_its_numbers_were_of_size_one(num_heads, loudness):
+    def loss(model, x):
+        return loudness * (model(x) - x[..., :5, :]).square().mean()
+
+    torch.manual_seed(0)
+    E = LearnedProjection(11, 5, num_heads).double()
+    ends = []
+    for first in (E, Scaled(E)):
+        model = nn.Sequential(copy.deepcopy(first), nn.Linear(4, 4, dtype=torch.double))
+        nn.init.eye_(model[1].weight), nn.init.zeros_(model[1].bias)
+        config = Config(8, 0.1, warmup=2, weight_decay=0.3)
+        Trainer(model, loss, lambda i: (tokens(3, 11, 4).double() + i,), config, device="cpu").train()
+        ends.append(model[0](torch.eye(11, dtype=torch.double).expand(3, 11, 11)))
+    assert_close(*ends)
+    assert not torch.allclose(ends[0], E(torch.eye(11, dtype=torch.double).expand(3, 11, 11)), atol=0.1)
+
+
+@pytest.mark.parametrize("num_heads", [None, 3])
+@pytest.mark.parametrize("optimizer", [torch.optim.AdamW, torch.optim.Adam])
+def test_groups_give_any_optimizer_of_adams_kind_the_rates_of_E(optimizer, num_heads):
     torch.manual_seed(0)
     for seq_len in (16, 1024):
         E = LearnedProjection(seq_len, 8, num_heads)
-        before = E.weight.detach()
-        optimizer = torch.optim.AdamW(E.parameters(), lr=0.01, weight_decay=0)
+        before = E.weight.detach().clone()
+        rates = optimizer(parameter_groups(E, 0.01, weight_decay=0))
         (E(tokens(3, seq_len, 4)).square().sum() * 1e3).backward()  # (batch or heads, n, d)
-        optimizer.step()
+        rates.step()
         moved = (E.weight.detach() - before).square().mean().sqrt() * seq_len**0.5
         assert moved.item() == pytest.approx(0.01, rel=0.02)
 
 
+WRITES = {
+    "copy_": lambda weight: weight.copy_(torch.ones_like(weight)),
+    "init": nn.init.ones_,
+    "an index": lambda weight: weight.__setitem__(..., 1),
+    "data": lambda weight: weight.data.fill_(1),
+    "out=": lambda weight: torch.ones(weight.shape, out=weight),
+}
+
+
+@pytest.mark.parametrize("make", [LearnedProjection, GaussianProjection])
+@pytest.mark.parametrize("write", WRITES)
+def test_whatever_is_written_to_a_matrix_is_what_the_module_computes_with(make, write):
+    E, x = make(7, 3), tokens(2, 7, D)
+    with torch.no_grad():
+        WRITES[write](E.weight)
+    assert_close(E(x), x.sum(dim=-2, keepdim=True).expand(2, 3, D))
+
+
+def test_the_gradient_of_E_is_that_of_its_weight():
+    E, x = LearnedProjection(7, 3), tokens(7, D)
+    E(x).sum().backward()
+    assert_close(E.weight.grad, x.sum(dim=-1).expand(3, 7))
+
+
+def test_matrices_of_other_packages_are_copied_into_E():
+    """linformer holds E as (n, k), linformer-pytorch as a linear layer along the tokens: weight (k, n)."""
+    x = tokens(2, 50, D)
+    theirs, layer = tokens(50, 8), nn.Linear(50, 8, bias=False)
+    for matrix, slots in ((theirs.T, torch.einsum("bnd,nk->bkd", x, theirs)), (layer.weight, layer(x.mT).mT)):
+        E = LearnedProjection(50, 8)
+        with torch.no_grad():
+            E.weight.copy_(matrix)
+        assert_close(E(x), slots)
+
+
 @pytest.mark.parametrize("num_heads", [None, 3])
-def test_E_starts_at_any_matrix_and_weights_stored_as_they_are_load(num_heads):
+def test_E_starts_at_any_matrix_and_weights_of_version_1_0_load(num_heads):
     E, other = (LearnedProjection(50, 8, num_heads) for _ in range(2))
-    matrix = torch.randn(E.stored.shape)
+    matrix = torch.randn(E.weight.shape)
     assert start_at(E, matrix) is E
-    assert_close(E.weight, matrix)
-    other.load_state_dict({"weight": matrix})  # such as a released layer's
-    assert_close(other.weight, matrix)
-    again = copy.deepcopy(other)
-    again.load_state_dict(E.state_dict())
-    assert torch.equal(again.stored, E.stored) and list(E.state_dict()) == ["stored"]
+    assert torch.equal(E.weight, matrix) and list(E.state_dict()) == ["weight"]
+    for state in (E.state_dict(), {"stored": matrix * 50**0.5}):
+        for assign in (False, True):
+            again = copy.deepcopy(other)
+            again.load_state_dict(state, assign=assign)
+            assert_close(again.weight, nn.Parameter(matrix))
     alike = tokens(8, 50)
-    assert_close(start_at(E, alike).weight, alike.expand_as(E.stored))  # the same for every head
+    assert_close(start_at(E, alike).weight, alike.expand_as(E.weight))  # the same for every head
     with pytest.raises(ValueError, match=r"the matrix is \(50, 8\), expected \((3, )?8, 50\)"):
         start_at(E, torch.zeros(50, 8))

@@ -196,6 +196,63 @@ def test_three_small_batches_are_one_large():
     assert_close(small.state_dict(), whole.state_dict(), atol=1e-5, rtol=1e-4)
 
 
+def cut(whole, *rows):
+    """Batches of these rows, which together are the whole."""
+    parts = list(zip(*(tensor.split(rows) for tensor in whole), strict=True))
+    return lambda i: parts[i % len(rows)]
+
+
+def masked(rows=5, n=9):
+    """Ids of which the first text has all tokens masked, the second one, the others none."""
+    ids = torch.randint(11, (rows, n), generator=torch.Generator().manual_seed(0))
+    chosen = torch.arange(n) < torch.tensor([n, 1, *[0] * (rows - 2)])[:, None]
+    return ids, ids.where(chosen, IGNORE)
+
+
+def small_language_model():
+    torch.manual_seed(0)
+    return MaskedLanguageModel(encoder(replace(TINY, attention="full"), 11))
+
+
+def of_masked_tokens(model, ids, targets):
+    """The definition: a mean over masked tokens."""
+    scores = model(ids).flatten(0, 1)
+    return functional.cross_entropy(scores, targets.flatten(), ignore_index=IGNORE)
+
+
+@pytest.mark.parametrize("rows", [(4, 1), (1, 4), (3, 1, 1)], ids=str)
+@pytest.mark.parametrize("kind", ["rows", "masked tokens"])
+def test_unequal_small_batches_weigh_what_they_hold(kind, rows):
+    if kind == "rows":
+        make, loss, definition, whole = (
+            lambda: classifier(dropout=0),
+            cross_entropy,
+            cross_entropy,
+            batches(3, 5),
+        )
+    else:
+        make, loss, definition, whole = small_language_model, masked_loss, of_masked_tokens, masked()
+    small, large = make(), make()
+    config = replace(CONFIG, accumulation=len(rows))
+    one = trainer_of(model=small, loss=loss, batches=cut(whole, *rows), config=config, validation=[])
+    other = trainer_of(model=large, loss=definition, batches=lambda i: whole, validation=[])
+    losses = [[record["loss"] for record in trainer.train(until=3)] for trainer in (one, other)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5) and losses[1][0] != losses[1][2]
+    assert_close(small.state_dict(), large.state_dict(), atol=1e-5, rtol=1e-4)
+
+
+def test_nothing_to_learn_from_is_no_update():
+    ids, targets = masked()
+    trainer = trainer_of(
+        model=small_language_model(),
+        loss=masked_loss,
+        batches=lambda i: (ids, targets * 0 + IGNORE),
+        validation=[],
+    )
+    with pytest.raises(FloatingPointError, match="the loss is not finite at step 1"):
+        trainer.train()
+
+
 def test_scales_of_other_models_parameters_count_for_nothing():
     other = torch.nn.Parameter(torch.zeros(2))
     assert trainer_of(lr_scale={other: 0.1}).lr_scale == {}

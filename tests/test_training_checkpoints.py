@@ -5,6 +5,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -35,10 +36,12 @@ from test_training import (
 from torch import nn
 
 from linformer_from_scratch.course import files
-from linformer_from_scratch.training import checkpoints
+from linformer_from_scratch.projections import LearnedProjection
+from linformer_from_scratch.training import Config, Trainer, checkpoints, metrics, modes, randomness, trainer
 
 __all__ = ["one_thread"]  # used by being there
 LAST = "step-00000017.safetensors"
+DATA = Path(__file__).parent / "data"
 
 
 @pytest.mark.parametrize("until", [1, 4, 6, 16])
@@ -112,6 +115,59 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_curve_and_weights(tmp_pat
         "step-00000016.safetensors",
         LAST,
     ]
+
+
+TRACED = {module.__file__ for module in (trainer, checkpoints, metrics, modes, randomness)}
+SHORT = replace(CONFIG, steps=3, evaluate_every=2, warmup=1)
+
+
+class CtrlC:
+    """Watches the lines that a run comes through; at one of them it does what Ctrl-C does."""
+
+    def __init__(self, moment=None):
+        self.moment, self.lines = moment, []
+
+    def __enter__(self):
+        sys.settrace(self)
+        return self
+
+    def __exit__(self, *error):
+        sys.settrace(None)
+
+    def __call__(self, frame, event, argument):
+        if frame.f_code.co_filename not in TRACED:
+            return None
+        if event == "line":
+            self.lines.append((frame.f_code.co_filename, frame.f_lineno))
+            if len(self.lines) == self.moment:
+                signal.raise_signal(signal.SIGINT)
+        return self
+
+
+def short_run(folder):
+    return trainer_of(folder, config=SHORT)
+
+
+def test_ctrl_c_at_any_line_loses_nothing_that_was_trained(tmp_path):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    whole = short_run(tmp_path / "whole")
+    with CtrlC() as watch:
+        whole.train()
+    moments = {line: moment for moment, line in enumerate(watch.lines, 1)}
+    for moment in moments.values():  # the last time that the run comes through a line
+        folder, copy = tmp_path / f"{moment}", tmp_path / f"{moment} again"
+        interrupted = short_run(folder)
+        with pytest.raises(KeyboardInterrupt), CtrlC(moment):
+            interrupted.train()
+        shutil.copytree(folder, copy) if folder.exists() else copy.mkdir()
+        another = short_run(copy)
+        assert another.step == {0: 0, 1: 0, 2: 2, 3: 3}[interrupted.step], "what was due is there"
+        for run, place in ((interrupted, folder), (another, copy)):
+            run.train()
+            last = short_run(place)
+            assert last.step == 3 and same(last.model, whole.model) and same(run.model, whole.model)
+            assert curve(run.history) == curve(lines(place)) == curve(whole.history)
+    signal.signal(signal.SIGINT, before)
 
 
 class Payload:
@@ -395,6 +451,51 @@ def test_moments_that_are_all_gone_are_missed(copied):
 def test_a_checkpoint_of_the_older_format_is_read(copied):
     rewritten(copied / LAST, without(), format=checkpoints.OLDER)
     assert trainer_of(copied).step == 17 and is_the_same_run(copied)
+
+
+class Slots(nn.Module):
+    """Two E, of which one is slow, between matrices and vectors: they fall into groups of every kind."""
+
+    def __init__(self):
+        super().__init__()
+        self.into, self.E, self.F = nn.Linear(3, 4), LearnedProjection(7, 2), LearnedProjection(7, 2)
+        self.out = nn.Linear(4, 1)
+
+    def forward(self, x):
+        x = self.into(x)
+        return self.out(self.E(x).tanh() * self.F(x))
+
+
+def run_of_slots(folder=None, model=None):
+    def loss(model, x, y):
+        return (model(x) - y).square().mean()
+
+    def batches(i):
+        x = torch.randn(5, 7, 3, generator=torch.Generator().manual_seed(i))
+        return x, x[:, :2, :1]
+
+    torch.manual_seed(0)
+    model = model or Slots()
+    config = Config(12, 0.05, warmup=2, weight_decay=0.1, evaluate_every=8)
+    return Trainer(model, loss, batches, config, folder=folder, lr_scale={model.F.weight: 0.1}, device="cpu")
+
+
+def test_a_run_of_version_1_0_goes_on(tmp_path):
+    """tests/data/run_of_1_0 was left by that version, which stored √seq_len · E."""
+    shutil.copytree(DATA / "run_of_1_0", tmp_path, dirs_exist_ok=True)
+    whole, resumed = run_of_slots(), run_of_slots(tmp_path)
+    assert resumed.step == 8
+    losses = [[record["loss"] for record in run.train()] for run in (resumed, whole)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    torch.testing.assert_close(resumed.model.state_dict(), whole.model.state_dict(), atol=1e-6, rtol=1e-5)
+
+
+def test_a_run_of_version_1_0_with_another_model_is_refused(tmp_path):
+    shutil.copytree(DATA / "run_of_1_0", tmp_path, dirs_exist_ok=True)
+    other = Slots()
+    other.E = nn.Identity()
+    with pytest.raises(ValueError, match=r"has lr_scale=\{'F.stored': 0.1\}, this one"):
+        run_of_slots(tmp_path, other)
 
 
 def test_one_bit_anywhere_is_noticed_or_means_nothing(copied):

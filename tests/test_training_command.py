@@ -113,7 +113,7 @@ def test_a_projection_keeps_its_own_rate(tmp_path, text, command):
         command("--folder", tmp_path / rate, *words, rate)
     newest = checkpoints.newest(tmp_path / "0.1")[0]
     _, record = checkpoints.read(newest)
-    assert record["config"]["lr_scale"] == {"encoder.blocks.0.attention.E.stored": 0.1}
+    assert record["config"]["lr_scale"] == {"encoder.blocks.0.attention.E.weight": 0.1}
     usual, slow = losses(tmp_path / "1"), losses(tmp_path / "0.1")
     assert usual[0] == slow[0] and usual[-1] != slow[-1]
 
@@ -122,7 +122,7 @@ WRONG = [
     (["--steps", 0], "steps is 0, expected at least 1"),
     (["--learning-rate", 0], "learning_rate is 0.0, expected more than 0"),
     (["--text", "missing.txt"], "there is no file or folder missing.txt"),
-    (["--vocabulary", 100], "a vocabulary of 100 tokens, expected at least 259"),
+    (["--vocabulary", 100], "vocabulary size is 100, expected an integer in 259 … 1000000"),
     (["--seq-len", 100_000], "tokens, expected at least seq_len=100000"),
     (["--sharing", "none", "--projection", "mean"], "mean projections have no matrix for each head"),
     (["--num-heads", 3], "3 heads do not divide d_model=8"),
@@ -367,6 +367,12 @@ def test_a_corpus_that_cannot_be_fetched_is_said(tmp_path, command, monkeypatch)
     monkeypatch.setattr(data, "public_documents", offline)
     assert command("--text", "imdb", "--device", "cpu") == ("", "imdb cannot be fetched")
     assert names(tmp_path) == []
+
+
+def test_text_and_folder_may_lie_at_home(home, text, command):
+    text = text.rename(home / text.name)
+    assert command(*SMALL, "--quiet", "--folder", "~/run", "--text", f"~/{text.name}")[1] is None
+    assert json.loads((home / "run" / "settings.json").read_text(encoding="utf-8"))["text"] == str(text)
 
 
 def test_a_known_name_is_not_a_folder_that_happens_to_be_called_so(tmp_path, text, command, monkeypatch):

@@ -20,7 +20,7 @@ from linformer_from_scratch.benchmark.check import check_file
 from linformer_from_scratch.benchmark.commands import COMMAND
 from linformer_from_scratch.benchmark.records import check_row, read
 from linformer_from_scratch.benchmark.suite import PLANS, Job, Plan, jobs, plan_for
-from linformer_from_scratch.course.files import locked
+from linformer_from_scratch.course.files import expanded, locked, make_folder
 from linformer_from_scratch.course.results import RESULTS, Results, provenance
 
 
@@ -53,8 +53,9 @@ def main(words: list[str] | None = None, plans: Mapping[str, Plan] = PLANS) -> i
         arguments = parser().parse_args(words)
         _check_device(arguments.device)
         plan = _shortened(plan_for(arguments.device, plans), arguments)
+        arguments.out = expanded(arguments.out)
         _check_out(arguments.out, arguments.resume)
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(arguments.out.parent)
         with locked(arguments.out.with_name(f"{arguments.out.name}.run")):  # the file itself is, row by row
             return _run(arguments, plan)
     except OSError as error:

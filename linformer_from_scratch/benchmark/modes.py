@@ -18,6 +18,8 @@ def forward_and_backward(layer: nn.Module, x: Tensor) -> Callable[[], None]:
     """A call that runs the layer forward, then backward from random gradients to input and weights."""
     upstream = torch.randn_like(x)
 
+    @torch.inference_mode(False)
+    @torch.enable_grad()
     def call() -> None:
         layer(x.detach().requires_grad_()).backward(upstream)
         layer.zero_grad()
@@ -35,7 +37,8 @@ PASSES: dict[str, Callable[[nn.Module, Tensor], Callable[[], object]]] = {
 def can_compile(device: str) -> bool:
     """Whether torch.compile works on a device: it needs a compiler of the system, or Triton."""
     try:
-        compiled(nn.Linear(1, 1).to(device), torch.ones(1, 1, device=device))
+        x = torch.ones(1, 1, dtype=torch.float32, device=device)
+        compiled(nn.Linear(1, 1, dtype=x.dtype, device=device), x)
     except Exception:  # whatever a missing compiler makes of it
         return False
     return True

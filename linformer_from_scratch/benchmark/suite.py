@@ -25,6 +25,7 @@ from linformer_from_scratch.benchmark.modes import PASSES, can_compile, compiled
 from linformer_from_scratch.benchmark.race import Make, race
 from linformer_from_scratch.benchmark.records import DTYPES
 from linformer_from_scratch.benchmark.timing import FLUSH_BYTES
+from linformer_from_scratch.course.defaults import integers
 from linformer_from_scratch.data import MaskedBatches
 from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.linformer import linformer_attention
@@ -206,7 +207,8 @@ def _race_attention(plan: Plan, what: dict) -> dict:
 
 def _race_steps(plan: Plan, what: dict) -> dict:
     """A training step of chapter 08's encoder, and the making of its batch."""
-    batches = MaskedBatches(torch.randint(3, VOCABULARY, (2**16,)), what["n"], what["texts"], VOCABULARY)
+    ids = integers(torch.Generator(), 3, VOCABULARY, 2**16)
+    batches = MaskedBatches(ids, what["n"], what["texts"], VOCABULARY)
 
     def step(attention: str) -> Callable[[], object]:
         model = MaskedLanguageModel(encoder(Recipe(attention, **plan.encoder), VOCABULARY))

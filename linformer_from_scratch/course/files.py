@@ -1,4 +1,4 @@
-"""Files: those that come with the package, those that are there in full or not at all, and locks."""
+"""Files: those of the package, those that a person names, those that are whole or not there; and locks."""
 
 import errno
 import os
@@ -16,11 +16,46 @@ DATA = PACKAGE / "data" / "shipped"  # text, maps, fitted E and F; README.md the
 MOMENT = 0.02  # seconds between two looks at a lock
 
 
+def expanded(path: str | Path) -> Path:
+    """The path of a file or folder that a person names; ~ is their home folder.
+
+    Raises: ValueError if it is empty or no path, FileNotFoundError if there is no such home folder.
+    """
+    if not str(path) or "\0" in str(path):
+        raise ValueError(f"the path is {str(path)!r}, expected that of a file or folder")
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # ~nobody
+        raise FileNotFoundError(f"there is no home folder for {shown(path)}") from None
+
+
+def shown(path: str | Path) -> str:
+    """A path on one line that any screen can show, even if its name is not UTF-8."""
+    return str(path) if str(path).isprintable() else repr(str(path))
+
+
+def make_folder(folder: Path) -> None:
+    """The folder and those above it, unless they are there.
+
+    Raises: OSError, in one sentence: NotADirectoryError if one of them is a file.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+        if there.is_dir():
+            raise type(error)(f"{shown(folder)} cannot be made: {error.strerror}") from None
+        what = "file" if there.exists() else "link that leads nowhere"
+        raise NotADirectoryError(f"{shown(there)} is a {what}, expected a folder") from None
+
+
 def atomic_write(path: Path, content: str | bytes) -> None:
     """Write a file whole: a kill, a full disk or a power cut leaves the old one or none, never half of one.
 
     Raises: OSError if it cannot be written; nothing is left behind.
     """
+    if path.is_dir():
+        raise IsADirectoryError(f"{shown(path)} is a folder, expected a file")
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")  # others may write it as well
     try:
         with unfinished.open("wb") as file:

@@ -15,7 +15,7 @@ def unigram(ids: Tensor, vocab_size: int) -> Tensor:
 
     Raises: ValueError if a token is none of the vocabulary.
     """
-    counts = torch.bincount(ids, minlength=vocab_size) + 1.0
+    counts = torch.bincount(ids, minlength=vocab_size).float() + 1
     if len(counts) > vocab_size:
         raise ValueError(f"there is a token {len(counts) - 1}, expected 0 … {vocab_size - 1}")
     return (counts / counts.sum()).log()
@@ -40,7 +40,7 @@ def bigram(ids: Tensor, vocab_size: int) -> Tensor:
 def shown_instead(vocab_size: int) -> Tensor:
     """log p(shown | answer) of a token that mask_tokens has chosen. Shape: (vocab_size, vocab_size)."""
     mask, random = REPLACED[0], REPLACED[1] - REPLACED[0]
-    found = torch.eye(vocab_size) * (1 - mask - random)
+    found = torch.eye(vocab_size, dtype=torch.float32, device="cpu") * (1 - mask - random)
     found[:, len(SPECIAL) :] += random / (vocab_size - len(SPECIAL))
     found[:, MASK] += mask
     return found.log()
@@ -58,7 +58,8 @@ def baseline_losses(
     Shape: ids (tokens,), batches of inputs and targets (batch, n)
     Raises: ValueError if no batch asks for a token with two neighbours; as unigram.
     """
-    alone, after, shown = unigram(ids, vocab_size), bigram(ids, vocab_size), shown_instead(vocab_size)
+    alone, after = unigram(ids, vocab_size), bigram(ids, vocab_size)
+    shown = shown_instead(vocab_size).to(ids.device)
     sums: dict[str, float] = {}
     count = 0
     for inputs, targets in batches:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.course.defaults import integers, uniform
 from linformer_from_scratch.data.vocabulary import END, MASK, PAD, SPECIAL
 
 IGNORE = -100  # a target that no loss counts, as in PyTorch's cross entropy
@@ -56,8 +57,9 @@ def split(documents: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
 
 
 def stream(texts: Iterable[str], vocabulary) -> Tensor:
-    """All texts as one row of token ids, END after each. Shape: (tokens,)."""
-    return torch.tensor([i for text in texts for i in (*vocabulary.encode(text), END)], dtype=torch.long)
+    """All texts as one row of token ids, END after each. Shape: (tokens,), on the CPU."""
+    ids = [i for text in texts for i in (*vocabulary.encode(text), END)]
+    return torch.tensor(ids, dtype=torch.long, device="cpu")
 
 
 def generator_of(seed: int, step: int) -> torch.Generator:
@@ -87,11 +89,13 @@ def mask_tokens(ids: Tensor, vocab_size: int, generator: torch.Generator) -> tup
     places, and at least one.
 
     Shape: ids (batch, n) -> two of (batch, n)
+    Raises: ValueError if the vocabulary has no token beside the special ones.
     """
-    order = torch.rand(ids.shape, generator=generator).argsort(dim=-1)  # a permutation of 0 … n-1 a row
+    vocab_size = check_size("vocab_size", vocab_size, least=len(SPECIAL) + 1)
+    order = uniform(generator, *ids.shape).argsort(dim=-1)  # a permutation of 0 … n-1 a row
+    fate, random = uniform(generator, *ids.shape), integers(generator, len(SPECIAL), vocab_size, *ids.shape)
+    order, fate, random = (drawn.to(ids.device) for drawn in (order, fate, random))
     chosen = order < max(1, round(MASKED * ids.size(-1)))
-    fate = torch.rand(ids.shape, generator=generator)
-    random = torch.randint(len(SPECIAL), vocab_size, ids.shape, generator=generator)
     replaced = torch.where(fate < REPLACED[0], MASK, torch.where(fate < REPLACED[1], random, ids))
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
@@ -110,8 +114,7 @@ class MaskedBatches:
     """
 
     def __init__(self, ids: Tensor, seq_len: int, batch_size: int, vocab_size: int, seed: int = 0):
-        check_size("seq_len", seq_len)
-        check_size("batch_size", batch_size)
+        seq_len, batch_size = check_size("seq_len", seq_len), check_size("batch_size", batch_size)
         if len(ids) < seq_len:
             raise ValueError(f"the text has {len(ids)} tokens, expected at least seq_len={seq_len}")
         self.windows = ids.unfold(0, seq_len, 1)  # (tokens - seq_len + 1, seq_len), a view
@@ -120,7 +123,7 @@ class MaskedBatches:
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
         """Inputs and targets of a step. Shape: two of (batch_size, seq_len)."""
         generator = generator_of(self.seed, step)
-        some = torch.randint(len(self.windows), (self.batch_size,), generator=generator)
+        some = integers(generator, 0, len(self.windows), self.batch_size)
         return mask_tokens(self.windows[some], self.vocab_size, generator)
 
 
@@ -138,7 +141,7 @@ class LabelledBatches:
     """
 
     def __init__(self, ids: Tensor, labels: Tensor, batch_size: int, seed: int = 0):
-        check_size("batch_size", batch_size)
+        batch_size = check_size("batch_size", batch_size)
         if not 0 < len(ids) == len(labels):
             raise ValueError(f"{len(ids)} texts and {len(labels)} labels, expected as many of both, and some")
         self.ids, self.labels, self.batch_size, self.seed = ids, labels, batch_size, seed
@@ -149,15 +152,16 @@ class LabelledBatches:
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
         """Inputs and labels of a step. Shape: (batch_size, n), (batch_size,)."""
         epoch, i = divmod(step, len(self))
-        order = torch.randperm(len(self.ids), generator=generator_of(self.seed, epoch))
+        draw = generator_of(self.seed, epoch)
+        order = torch.randperm(len(self.ids), generator=draw, device=draw.device)
         some = order[i * self.batch_size : (i + 1) * self.batch_size]
         return self.ids[some], self.labels[some]
 
 
 def pad(rows: Sequence[Sequence[int]], seq_len: int) -> Tensor:
-    """Rows as one tensor: PAD after the shorter ones, the longer cut. Shape: (rows, seq_len)."""
-    ids = torch.full((len(rows), seq_len), PAD)
+    """Rows as one tensor: PAD after the shorter ones, the longer cut. Shape: (rows, seq_len), on the CPU."""
+    ids = torch.full((len(rows), seq_len), PAD, device="cpu")
     for row, found in zip(ids, rows, strict=True):
-        cut = torch.tensor(found[:seq_len])
+        cut = row.new_tensor(found[:seq_len])
         row[: len(cut)] = cut
     return ids

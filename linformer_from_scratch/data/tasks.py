@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.course.defaults import integers, uniform
 from linformer_from_scratch.data import IGNORE, generator_of
 
 VALUES = 16  # different values, so that a guess is right once in 16
@@ -29,14 +30,13 @@ def needle(n: int, batch: int, seed: int = 0) -> Batches:
     Shape: step -> inputs and targets (batch, n)
     Raises: ValueError if n < 2 or the batch is empty.
     """
-    check_size("n", n, least=2)
-    check_size("batch", batch)
+    n, batch = check_size("n", n, least=2), check_size("batch", batch)
 
     def batches(step: int) -> tuple[Tensor, Tensor]:
         draw = generator_of(seed, step)
-        inputs = torch.randint(VALUES, (batch, n), generator=draw)
-        places = torch.randint(n - 1, (batch, 1), generator=draw)
-        targets = torch.full((batch, n), IGNORE)
+        inputs = integers(draw, 0, VALUES, batch, n)
+        places = integers(draw, 0, n - 1, batch, 1)
+        targets = torch.full_like(inputs, IGNORE)
         targets[:, -1:] = inputs.gather(1, places)
         inputs.scatter_add_(1, places, torch.full_like(places, VALUES))
         inputs[:, -1] = BLANK
@@ -51,14 +51,13 @@ def copy(n: int, batch: int, seed: int = 0) -> Batches:
     Shape: step -> inputs and targets (batch, n)
     Raises: ValueError if n is odd or below 2, or the batch is empty.
     """
-    check_size("n", n, least=2)
-    check_size("batch", batch)
+    n, batch = check_size("n", n, least=2), check_size("batch", batch)
     if n % 2:
         raise ValueError(f"n is {n}, expected an even number")
 
     def batches(step: int) -> tuple[Tensor, Tensor]:
-        inputs = torch.randint(VALUES, (batch, n), generator=generator_of(seed, step))
-        targets = torch.full((batch, n), IGNORE)
+        inputs = integers(generator_of(seed, step), 0, VALUES, batch, n)
+        targets = torch.full_like(inputs, IGNORE)
         targets[:, n // 2 :] = inputs[:, : n // 2]
         inputs[:, n // 2 :] = BLANK
         return inputs, targets
@@ -75,19 +74,18 @@ def recall(n: int, batch: int, seed: int = 0) -> Batches:
     Shape: step -> inputs and targets (batch, n)
     Raises: ValueError if n is no multiple of 4 from 4 on, or the batch is empty.
     """
-    check_size("n", n, least=2)
-    check_size("batch", batch)
+    n, batch = check_size("n", n, least=2), check_size("batch", batch)
     if n % 4:
         raise ValueError(f"n is {n}, expected a multiple of 4")
 
     def batches(step: int) -> tuple[Tensor, Tensor]:
         draw = generator_of(seed, step)
-        told, asked = (torch.rand(batch, n // 4, generator=draw).argsort(dim=-1) for _ in range(2))
-        value_of = torch.randint(VALUES, (batch, n // 4), generator=draw)  # of key 0, 1, …
-        inputs = torch.full((batch, n), BLANK)
+        told, asked = (uniform(draw, batch, n // 4).argsort(dim=-1) for _ in range(2))
+        value_of = integers(draw, 0, VALUES, batch, n // 4)  # of key 0, 1, …
+        inputs = value_of.new_full((batch, n), BLANK)
         inputs[:, ::2] = VOCAB_SIZE + torch.cat([told, asked], dim=-1)
         inputs[:, 1 : n // 2 : 2] = value_of.gather(1, told)
-        targets = torch.full((batch, n), IGNORE)
+        targets = torch.full_like(inputs, IGNORE)
         targets[:, n // 2 + 1 :: 2] = value_of.gather(1, asked)
         return inputs, targets
 

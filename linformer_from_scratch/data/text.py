@@ -10,7 +10,7 @@ from functools import cache
 from itertools import count, pairwise
 from pathlib import Path, PurePath
 
-from linformer_from_scratch.course.files import DATA
+from linformer_from_scratch.course.files import DATA, expanded, shown
 
 SHIPPED = DATA / "python_reference.txt"
 DOCSTRINGS = DATA / "python_docstrings.txt"
@@ -83,7 +83,7 @@ def order_of(title: str) -> tuple[list[str], str]:
 
 def _read(path: str | Path) -> dict[str, str]:
     """Text of a file, or of each of a folder's: title -> text, in the order of the paths."""
-    found = _path_of(path)
+    found = expanded(path)
     try:
         if found.is_dir():
             files = {title_of(file, found): file for file in _text_files(found)}
@@ -103,20 +103,6 @@ def _read(path: str | Path) -> dict[str, str]:
     if not any(map(str.strip, texts.values())):
         raise ValueError(f"{shown(found)} is empty, expected text")
     return texts
-
-
-def _path_of(path: str | Path) -> Path:
-    if not str(path) or "\0" in str(path):
-        raise ValueError(f"the path is {str(path)!r}, expected that of a file or folder")
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:  # ~nobody
-        raise FileNotFoundError(f"there is no home folder for {shown(path)}") from None
-
-
-def shown(path: str | Path) -> str:
-    """A path on one line that any screen can show, even if its name is not UTF-8."""
-    return str(path) if str(path).isprintable() else repr(str(path))
 
 
 def _checked(path: Path) -> str:

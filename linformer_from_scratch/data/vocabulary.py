@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from linformer_from_scratch.course.files import atomic_write
-from linformer_from_scratch.data.text import shown
+from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.course.files import atomic_write, expanded, shown
 
 PAD, MASK, END = range(3)  # padding; a token to be guessed; the end of a document
 SPECIAL = ("<pad>", "<mask>", "<end>")
@@ -41,11 +41,7 @@ class SubwordVocabulary:
     def __init__(self, texts: Iterable[str], size: int):
         from tokenizers import pre_tokenizers, trainers
 
-        if type(size) is not int or not ByteVocabulary.size <= size <= LARGEST:
-            raise ValueError(
-                f"a vocabulary of {size!r} tokens, expected at least {ByteVocabulary.size} "
-                f"and at most {LARGEST:,}"
-            )
+        size = check_size("vocabulary size", size, ByteVocabulary.size, LARGEST)
         self._tokenizer = _untrained()
         trainer = trainers.BpeTrainer(
             vocab_size=size,
@@ -70,7 +66,7 @@ class SubwordVocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write the pieces as JSON."""
-        atomic_write(Path(path), self._tokenizer.to_str(pretty=True))
+        atomic_write(expanded(path), self._tokenizer.to_str(pretty=True))
 
     @classmethod
     def load(cls, path: str | Path) -> "SubwordVocabulary":
@@ -80,9 +76,9 @@ class SubwordVocabulary:
         """
         from tokenizers import Tokenizer
 
-        vocabulary = cls.__new__(cls)
+        path, vocabulary = expanded(path), cls.__new__(cls)
         try:
-            vocabulary._tokenizer = Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
+            vocabulary._tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
         except Exception as error:  # the library raises nothing narrower
             raise ValueError(f"{shown(path)} is no vocabulary of subwords: {error}") from None
         try:

@@ -107,9 +107,9 @@ def small_errors(seq_len: int) -> dict[str, float]:
             return new - (old if new.shape == old.shape else own_part(old, dim=-1))
 
         found = {}
-        for letters, name in (WEIGHTS | {"E": "E.stored", "F": "F.stored"}).items():
+        for letters, name in (WEIGHTS | {"E": "E.weight", "F": "F.weight"}).items():
             expected = changes(whole, name)
-            expected = own_part(expected, dim=-1) if name.endswith("stored") else expected
+            expected = own_part(expected, dim=-1) if name in ("E.weight", "F.weight") else expected
             found[letters] = _difference(changes(layer, name), expected)
         return found
 
@@ -183,7 +183,7 @@ def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict
         found, wanted = (
             [
                 _gradient(one, f"encoder.{name}")
-                for name in ("blocks.0.attention.E.stored", "positions.weight", "tokens.weight")
+                for name in ("blocks.0.attention.E.weight", "positions.weight", "tokens.weight")
             ]
             for one in (model, whole)
         )
@@ -426,14 +426,14 @@ def _errors_of_shards(
     return {
         "output": _difference(found[0], own_part(expected[0])),
         "gradient of x": _difference(found[1], own_part(expected[1])),
-        "gradient of E": _difference(*_of_stored("E", layer, whole)),
-        "gradient of F": _difference(*_of_stored("F", layer, whole)),
+        "gradient of E": _difference(*_of_matrix("E", layer, whole)),
+        "gradient of F": _difference(*_of_matrix("F", layer, whole)),
     }
 
 
-def _of_stored(name: str, layer: nn.Module, whole: nn.Module) -> tuple[Tensor, Tensor]:
-    """Gradients of what is stored of E or F: of this rank's columns, and the same of the whole."""
-    return _gradient(layer, f"{name}.stored"), own_part(_gradient(whole, f"{name}.stored"), dim=-1)
+def _of_matrix(name: str, layer: nn.Module, whole: nn.Module) -> tuple[Tensor, Tensor]:
+    """Gradients of E or F: of this rank's columns, and the same of the whole."""
+    return _gradient(layer, f"{name}.weight"), own_part(_gradient(whole, f"{name}.weight"), dim=-1)
 
 
 def _gradient(model: nn.Module, name: str) -> Tensor:

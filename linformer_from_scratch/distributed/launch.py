@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import distributed
 
+from linformer_from_scratch.course.checks import check_size
 from linformer_from_scratch.training.ranks import GRACE
 
 MOST = 256  # ranks of one machine
@@ -42,11 +43,10 @@ def launch(function: Callable, ranks: int, *arguments: object) -> list:
     When the call ends, by a result, a failure or an interrupt, so do the processes; a rank that lingers after
     its result is ended after some seconds.
 
-    Raises: ValueError if ranks is no integer from 1 to 256, or if the function or its arguments cannot be
+    Raises: ValueError if ranks is no integer in 1 … 256, or if the function or its arguments cannot be
         pickled. RuntimeError with the first failed rank's own sentence.
     """
-    if type(ranks) is not int or not 1 <= ranks <= MOST:
-        raise ValueError(f"ranks is {ranks!r}, expected an integer from 1 to {MOST}")
+    ranks = check_size("ranks", ranks, most=MOST)
     work = _packed(function, arguments)
     store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)  # any free port
     started: list[_Rank] = []

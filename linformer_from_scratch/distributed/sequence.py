@@ -96,7 +96,7 @@ class SequenceParallelAttention(LinformerAttention):
             num_heads=self.num_heads,
             proj_dim=self.E.proj_dim,
             sharing="E = F" if self.F is self.E else "E and F",
-            matrices=self.E.stored.shape[:-2].numel(),
+            matrices=self.E.weight.shape[:-2].numel(),
         )
 
 
@@ -231,8 +231,8 @@ class _Cut:
 def shard_projection(E: Projection, group: Group = None) -> None:
     """Leave this rank's columns of a learned E."""
     E = _learned(E)
-    columns = own_part(E.stored.detach(), group, dim=-1).clone()  # E.root stays that of the whole
-    E.stored = nn.Parameter(columns, requires_grad=E.stored.requires_grad)
+    columns = own_part(E.weight.detach(), group, dim=-1).clone()  # E.unit stays that of the whole
+    E.weight = nn.Parameter(columns, requires_grad=E.weight.requires_grad)
     E.seq_len = columns.size(-1)
 
 
@@ -269,7 +269,7 @@ def sharded_parameters(model: nn.Module) -> list[Tensor]:
     found: list[Tensor] = []
     for module in model.modules():
         if isinstance(module, SequenceParallelAttention):
-            found += [module.E.stored, module.F.stored]
+            found += [module.E.weight, module.F.weight]
         if isinstance(module, Encoder | SentenceEncoder):
             found.append(module.positions.weight)
     return list({id(parameter): parameter for parameter in found}.values())

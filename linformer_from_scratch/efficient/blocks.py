@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from linformer_from_scratch.course.defaults import full_precision
+
 
 def whole_blocks(n: int, size: int) -> int:
     """Blocks that n tokens need, the last one filled up."""
@@ -48,7 +50,7 @@ def self_attention_in_float32(attend: Callable[..., Tensor]) -> Callable[..., Te
             raise ValueError(f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}; expected floating point")
         check_same_length(q, k, v)
         qkv = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
-        with torch.autocast(q.device.type, enabled=False):
+        with full_precision(q):
             return attend(*qkv, *arguments, **options).to(v.dtype)
 
     return computed

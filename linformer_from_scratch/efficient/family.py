@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from linformer_from_scratch.efficient.blocks import whole_blocks
 from linformer_from_scratch.efficient.hierarchical import hierarchical_attention, hierarchical_flops
@@ -31,7 +32,7 @@ class Relative:
     Args:
         name: what it is called.
         size: what its size counts; "" where it has none.
-        build: n, d, size -> a function of q, k, v; with causal=True where it can be causal.
+        build: n, d, size -> a function or module of q, k, v; with causal=True where it can be causal.
         flops: n, d, size -> operations of one head with d features.
         sizes: n -> the sizes that make sense, ascending.
         causal: whether a token can be kept from reading later ones.
@@ -65,16 +66,34 @@ def largest_size(relative: Relative, n: int, d: int, operations: float) -> int |
     return affordable[-1] if affordable else None
 
 
+class WithMatrix(nn.Module):
+    """A relative that needs a matrix, which is saved and moved with the layer.
+
+    Shape: q, k, v (..., n, d) -> as v
+    """
+
+    matrix: Tensor
+
+    def __init__(self, attend: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor], matrix: Tensor):
+        super().__init__()
+        self.attend = attend
+        self.register_buffer("matrix", matrix)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """As the relative does."""
+        return self.attend(q, k, v, self.matrix.to(q.device))
+
+
 def _window(n, d, size, causal=False):
-    return lambda q, k, v: sliding_window_attention(q, k, v, size, causal)
+    return partial(sliding_window_attention, window=size, causal=causal)
 
 
 def _hierarchical(n, d, size, causal=False):
-    return lambda q, k, v: hierarchical_attention(q, k, v, size, causal)
+    return partial(hierarchical_attention, block=size, causal=causal)
 
 
 def _sparse(n, d, size, causal=False):
-    return lambda q, k, v: sparse_attention(q, k, v, whole_blocks(n, size), 1, causal)
+    return partial(sparse_attention, stride=whole_blocks(n, size), causal=causal)
 
 
 def linformer_flops(n: int, d: int, k: int) -> int:
@@ -83,25 +102,27 @@ def linformer_flops(n: int, d: int, k: int) -> int:
 
 
 def _linformer(n, d, size):
-    E = MeanPooling(n, size)(torch.eye(n))
-    return lambda q, k, v: linformer_attention(q, k, v, E.to(k), E.to(v))
+    return WithMatrix(_shared, MeanPooling(n, size)(torch.eye(n, dtype=torch.float32, device="cpu")))
+
+
+def _shared(q, k, v, E):
+    return linformer_attention(q, k, v, E.to(k), E.to(v))
 
 
 def _nystrom(n, d, size):
-    return lambda q, k, v: nystrom_attention(q, k, v, size)
+    return partial(nystrom_attention, landmarks=size)
 
 
 def _linear(n, d, size, causal=False):
-    return lambda q, k, v: linear_attention(q, k, v, causal)
+    return partial(linear_attention, causal=causal)
 
 
 def _performer(n, d, size, causal=False):
-    omega = orthogonal_gaussian(size, d)
-    return lambda q, k, v: performer_attention(q, k, v, omega.to(q), causal)
+    return WithMatrix(partial(performer_attention, causal=causal), orthogonal_gaussian(size, d))
 
 
 def _tiled(n, d, size, causal=False):
-    return lambda q, k, v: tiled_attention(q, k, v, causal=causal)
+    return partial(tiled_attention, causal=causal)
 
 
 def _every(n: int) -> range:

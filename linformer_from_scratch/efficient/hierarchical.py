@@ -30,16 +30,15 @@ def hierarchical_attention(q: Tensor, k: Tensor, v: Tensor, block: int, causal: 
     Cost: 4 n (block + n / block) d operations, least at block = √n; memory O(n (block + n / block)).
     """
     n = q.size(-2)
-    check_size("block", block)
-    block = at_most(n, block)
+    block = at_most(n, check_size("block", block))
     q, k, v = (in_blocks(x, block) for x in (q / math.sqrt(q.size(-1)), k, v))  # (..., blocks, block, d)
     blocks = k.size(-3)
-    real = in_blocks(torch.ones(n, 1, device=q.device), block)[..., 0]  # (blocks, block), 0 at padding
+    real = in_blocks(q.new_ones(n, 1), block)[..., 0]  # (blocks, block), 0 at padding
     sizes = real.sum(dim=-1)
-    mean_k, mean_v = (x.sum(dim=-2) / sizes[:, None].to(x.dtype) for x in (k, v))  # (..., blocks, d)
+    mean_k, mean_v = (x.sum(dim=-2) / sizes[:, None] for x in (k, v))  # (..., blocks, d)
 
     near = q @ k.mT  # (..., blocks, block, block)
-    far = q @ mean_k.mT[..., None, :, :] + sizes.to(q.dtype).log()
+    far = q @ mean_k.mT[..., None, :, :] + sizes.log()
     masked, own = real[:, None, :] == 0, torch.eye(blocks, dtype=torch.bool, device=q.device)
     if causal:
         masked = masked | torch.ones(block, block, dtype=torch.bool, device=q.device).triu(1)

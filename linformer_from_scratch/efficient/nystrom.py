@@ -27,7 +27,7 @@ def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: in
     Not causal: a landmark is a mean over its segment, and every landmark reads all tokens.
     """
     n = q.size(-2)
-    check_size("landmarks", landmarks)
+    landmarks = check_size("landmarks", landmarks)
     if landmarks > n:
         raise ValueError(f"landmarks is {landmarks}, expected at most n={n}")
     if landmarks == n:
@@ -47,8 +47,8 @@ def segment_means(x: Tensor, segments: int) -> Tensor:
     if torch.compiler.is_compiling():  # as a matrix: the slices below would not export for every n
         token = torch.arange(n, device=x.device)
         segment = torch.minimum(token // size, segments + (token - n) // (size + 1))
-        member = segment == torch.arange(segments, device=x.device)[:, None]  # (segments, n)
-        return (member / member.sum(dim=-1, keepdim=True)).to(x.dtype) @ x
+        member = (segment == torch.arange(segments, device=x.device)[:, None]).to(x.dtype)  # (segments, n)
+        return member / member.sum(dim=-1, keepdim=True) @ x
     border = n - longer * (size + 1)
     shorter = x[..., :border, :].unflatten(-2, (segments - longer, size))
     others = x[..., border:, :].unflatten(-2, (longer, size + 1))

@@ -12,25 +12,22 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.course.checks import check_size
-from linformer_from_scratch.efficient.blocks import (
-    self_attention_in_float32,
-    whole_blocks,
-)
+from linformer_from_scratch.course.defaults import normal
+from linformer_from_scratch.efficient.blocks import self_attention_in_float32, whole_blocks
 from linformer_from_scratch.efficient.exponents import exponential_attention, exponential_flops
 
 
 def orthogonal_gaussian(num_features: int, d: int, seed: int = 0) -> Tensor:
     """Rows N(0, I), orthogonal to each other within blocks of d rows.
 
-    Shape: (num_features, d)
+    Shape: (num_features, d), in float32 and on the CPU
     Raises: ValueError if a size is not a positive integer.
     """
-    check_size("num_features", num_features)
-    check_size("d", d)
+    num_features, d = check_size("num_features", num_features), check_size("d", d)
     draw = torch.Generator().manual_seed(seed)
-    blocks = [torch.randn(d, d, generator=draw) for _ in range(whole_blocks(num_features, d))]
+    blocks = [normal(draw, d, d) for _ in range(whole_blocks(num_features, d))]
     directions = torch.cat([_directions(block) for block in blocks])[:num_features]
-    lengths = torch.randn(num_features, d, generator=draw).norm(dim=1, keepdim=True)
+    lengths = normal(draw, num_features, d).norm(dim=1, keepdim=True)
     return directions * lengths
 
 
@@ -52,7 +49,6 @@ def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: 
     """
     if omega.size(-1) != q.size(-1):
         raise ValueError(f"omega has {omega.size(-1)} features, q has {q.size(-1)}; expected the same number")
-    omega = omega.to(q.dtype)
     return exponential_attention(log_features(q, omega), log_features(k, omega), v, causal)
 
 
@@ -62,7 +58,7 @@ def log_features(x: Tensor, omega: Tensor) -> Tensor:
     Shape: x (..., n, d), omega (num_features, d) -> (..., n, num_features)
     """
     x = x / x.size(-1) ** 0.25
-    return x @ omega.mT - x.square().sum(dim=-1, keepdim=True) / 2
+    return x @ omega.to(x).mT - x.square().sum(dim=-1, keepdim=True) / 2
 
 
 def performer_flops(n: int, d: int, num_features: int, causal: bool = False) -> int:

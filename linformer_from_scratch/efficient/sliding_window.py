@@ -32,9 +32,8 @@ def sliding_window_attention(q: Tensor, k: Tensor, v: Tensor, window: int, causa
     Cost: 12 n·window·d operations, 8 if causal; memory O(n·window). A window beyond n costs as one of n.
     """
     n = check_same_length(q, k, v)
-    check_size("window", window)
     check_features(q, k)
-    window = at_most(n, window)  # farther away there is nobody
+    window = at_most(n, check_size("window", window))  # farther away there is nobody
     beside = (-1, 0) if causal else (-1, 0, 1)  # blocks that a block may read, itself among them
     leading = torch.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v)))
     q, k, v = (x.expand(*leading, -1, -1) for x in (q, k, v))
@@ -49,9 +48,13 @@ def sliding_window_attention(q: Tensor, k: Tensor, v: Tensor, window: int, causa
 
 
 def window_mask(n: int, window: int, causal: bool = False) -> Tensor:
-    """Who may read whom, as an n×n mask: what the function above never stores. Shape: (n, n)."""
-    token = torch.arange(n)
-    return may_read(token[:, None], token, window, causal)
+    """Who may read whom, as an n×n mask: what the function above never stores.
+
+    Shape: (n, n)
+    Raises: ValueError if n is no positive integer, or window is none from 0 on.
+    """
+    token = torch.arange(check_size("n", n))
+    return may_read(token[:, None], token, check_size("window", window, least=0), causal)
 
 
 def may_read(i: Tensor, j: Tensor, window: int, causal: bool) -> Tensor:

@@ -33,9 +33,8 @@ def sparse_attention(
     Cost: 4 n (n / stride + 2 num_global) d operations; with stride = √n O(n√n), as in table 1 of the paper.
     """
     n = q.size(-2)
-    check_size("stride", stride)
-    check_size("num_global", num_global, least=0)
-    stride, num_global = at_most(n, stride), at_most(n, num_global)
+    stride = at_most(n, check_size("stride", stride))
+    num_global = at_most(n, check_size("num_global", num_global, least=0))
     scaled = q / math.sqrt(q.size(-1))
     queries, keys, values = (in_blocks(x, stride).transpose(-3, -2) for x in (scaled, k, v))
     i = torch.arange(whole_blocks(n, stride) * stride, device=q.device).unflatten(0, (-1, stride)).mT
@@ -52,15 +51,23 @@ def sparse_attention(
     own_weights, shared_weights = weights.split([keys.size(-2), num_global], dim=-1)
     output = own_weights @ values + shared_weights @ v[..., None, :num_global, :]
     output = from_blocks(output.transpose(-3, -2), n)[..., num_global:, :]
-    mask = sparse_mask(n, stride, num_global, causal, rows=num_global).to(q.device)
+    mask = may_read(j[:, None], torch.arange(n, device=q.device), stride, num_global, causal)
     return torch.cat([scaled_dot_product_attention(q[..., :num_global, :], k, v, mask), output], dim=-2)
 
 
-def sparse_mask(
-    n: int, stride: int, num_global: int = 1, causal: bool = False, rows: int | None = None
-) -> Tensor:
-    """Who may read whom, as a mask. Shape: (n, n), or its first rows (rows, n)."""
-    i, j = torch.arange(n if rows is None else rows)[:, None], torch.arange(n)
+def sparse_mask(n: int, stride: int, num_global: int = 1, causal: bool = False) -> Tensor:
+    """Who may read whom, as an n×n mask: what the function above never stores.
+
+    Shape: (n, n)
+    Raises: ValueError if a size is no integer, n or stride is below 1, or num_global below 0.
+    """
+    token = torch.arange(check_size("n", n))
+    sizes = check_size("stride", stride), check_size("num_global", num_global, least=0)
+    return may_read(token[:, None], token, *sizes, causal)
+
+
+def may_read(i: Tensor, j: Tensor, stride: int, num_global: int, causal: bool) -> Tensor:
+    """Whether token i may read token j."""
     mask = ((i - j) % stride == 0) | (j < num_global) | (i < num_global)
     return mask & (j <= i) if causal else mask
 

@@ -13,9 +13,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from linformer_from_scratch.course.checks import check_size, graph_is_written
-from linformer_from_scratch.efficient.blocks import (
-    self_attention_in_float32,
-)
+from linformer_from_scratch.course.defaults import full_precision
+from linformer_from_scratch.efficient.blocks import self_attention_in_float32
 
 
 @self_attention_in_float32
@@ -28,7 +27,7 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bo
     A program that is traced, exported or compiled for every n cannot hold a loop whose turns depend on n:
     there PyTorch's own fused function stands, which computes the same.
     """
-    check_size("tile", tile)
+    tile = check_size("tile", tile)
     if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
         shapes = ", ".join(str(tuple(x.shape[:-2])) for x in (q, k, v))
         raise ValueError(f"q, k, v have the batch axes {shapes}; expected the same")
@@ -63,7 +62,7 @@ class _Tiled(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(context, upstream):
-        with torch.autocast(upstream.device.type, enabled=False):  # as forward: the same scores
+        with full_precision(upstream):  # as forward: the same scores
             return _Tiled._gradients(context, upstream)
 
     @staticmethod

@@ -475,11 +475,7 @@ def use_layer(attempt, x, padding_mask, query, key, value, output, bias, E, F, n
     projections = (LearnedProjection(E.size(1), E.size(0)) for _ in "EF")
     uses = Uses(attempt(x.size(-1), num_heads, *projections))
     weights = {"query.weight": query, "key.weight": key, "value.weight": value, "output.weight": output}
-    weights |= {
-        "output.bias": bias,
-        "E.stored": E * math.sqrt(E.size(1)),
-        "F.stored": F * math.sqrt(F.size(1)),
-    }
+    weights |= {"output.bias": bias, "E.weight": E, "F.weight": F}
     named = {f"layer.{name}": weight for name, weight in weights.items()}
     if missing := named.keys() - {name for name, _ in uses.named_parameters()}:
         names = ", ".join(sorted(name.removeprefix("layer.") for name in missing))

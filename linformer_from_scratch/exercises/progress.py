@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from linformer_from_scratch.course.files import PACKAGE, atomic_write, locked
+from linformer_from_scratch.course.files import PACKAGE, atomic_write, expanded, locked
 
 FORMAT = "linformer-from-scratch progress 1"  # tells our file from others of the same name
 NAME = ".progress.json"
@@ -37,8 +37,8 @@ _unsaved: dict[Path, State] = {}  # what could not be written, so that hints go 
 def path() -> Path:
     """Where progress is kept."""
     file = Path(os.environ.get("LINFORMER_PROGRESS") or (CHAPTERS if CHAPTERS.is_dir() else Path()) / NAME)
-    with contextlib.suppress(OSError):  # the working directory is gone: writing will say so
-        file = file.absolute()
+    with contextlib.suppress(OSError):  # no such home, or no working directory: writing will say so
+        file = expanded(file).absolute()
     return file
 
 

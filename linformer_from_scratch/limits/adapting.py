@@ -9,12 +9,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.course.defaults import integers, uniform
 from linformer_from_scratch.limits.capstone import DistillationLoss
 from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_LAYERS, tokenize
 from linformer_from_scratch.pretrained.low_rank_updates import add_updates
 from linformer_from_scratch.pretrained.network import SentenceEncoder, pool
 from linformer_from_scratch.training import Config, Trainer
+from linformer_from_scratch.training.randomness import drawing, stream
 
+CPU = torch.device("cpu")
 TOKENS = 2048  # in an update
 WHOLE = 0.3  # share of updates with texts of the greatest length, the others have any
 
@@ -39,16 +42,17 @@ class Crops:
     def __call__(self, step: int) -> tuple[Tensor]:
         """The batch of one update: ids (texts, n), the same for the same step."""
         random = torch.Generator().manual_seed(step)
-        whole = torch.rand((), generator=random) < WHOLE
-        drawn = torch.randint(self.shortest, self.longest + 1, (), generator=random)
+        whole = uniform(random) < WHOLE
+        drawn = integers(random, self.shortest, self.longest + 1)
         n = self.longest if whole else int(drawn)
         return (torch.stack([self._stretch(n, random) for _ in range(max(1, TOKENS // n))]),)
 
     def _stretch(self, n: int, random: torch.Generator) -> Tensor:
         """n tokens from anywhere: every place of every document is as likely."""
-        places = torch.tensor([max(0, len(body) - (n - 2) + 1) for body in self.bodies])
-        body = self.bodies[torch.multinomial(places.float(), 1, generator=random)]
-        start = int(torch.randint(len(body) - (n - 2) + 1, (), generator=random))
+        places = [max(0.0, len(body) - (n - 2) + 1) for body in self.bodies]
+        weights = torch.tensor(places, dtype=torch.float32, device="cpu")
+        body = self.bodies[torch.multinomial(weights, 1, generator=random)]
+        start = int(integers(random, 0, len(body) - (n - 2) + 1))
         return torch.cat([self.first, body[start : start + n - 2], self.last])
 
 
@@ -86,8 +90,8 @@ def adapt(
     It computes in bfloat16 where PyTorch holds that safe; what is learned is float32. With a folder a run
     that was stopped goes on where it was.
     """
-    torch.manual_seed(config.seed)
-    add_updates(model, rank)
+    with drawing(stream(config.seed, CPU), CPU):
+        add_updates(model, rank)
     trainer = Trainer(model, loss, crops, config, folder=folder, autocast=True)
     loss.teacher.to(trainer.device)
     return [record["loss"] for record in trainer.train()]

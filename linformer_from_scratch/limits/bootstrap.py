@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.course.defaults import integers
+
 
 class Difference(NamedTuple):
     """A mean difference, and the ends of its 95 % interval."""
@@ -32,8 +34,6 @@ def paired_bootstrap(scores: Tensor, others: Tensor, draws: int = 10_000, seed: 
         got = f"{tuple(scores.shape)} and {tuple(others.shape)}"
         raise ValueError(f"scores are {got}, expected two of one shape (queries,), at least 1 query")
     by_query = scores.double() - others.double()
-    drawn = torch.randint(
-        len(by_query), (draws, len(by_query)), generator=torch.Generator().manual_seed(seed)
-    )
-    low, high = by_query[drawn].mean(dim=1).quantile(torch.tensor([0.025, 0.975], dtype=torch.double))
+    drawn = integers(torch.Generator().manual_seed(seed), 0, len(by_query), draws, len(by_query))
+    low, high = by_query[drawn].mean(dim=1).quantile(by_query.new_tensor([0.025, 0.975]))
     return Difference(low.item(), by_query.mean().item(), high.item())

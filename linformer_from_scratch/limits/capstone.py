@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch.course.defaults import integers
 from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
 from linformer_from_scratch.pretrained.sentence_encoder import SentenceEncoder
 from linformer_from_scratch.pretrained.texts import chunks
@@ -38,7 +39,7 @@ def passages(documents: Mapping[str, str], n: int = MAX_TOKENS) -> tuple[Tensor,
         rows += [torch.cat([ids[:1], body, ids[-1:]]) for body in whole]
     if not rows:
         raise ValueError(f"no document has a passage of n={n} tokens")
-    return torch.stack(rows), torch.tensor(pairs).reshape(-1, 2)
+    return torch.stack(rows), torch.tensor(pairs, dtype=torch.long, device="cpu").reshape(-1, 2)
 
 
 @torch.no_grad()
@@ -128,7 +129,7 @@ class DistillationLoss:
         """The loss, from what the blocks of both say."""
         pairs = zip(found, wanted, strict=True)
         errors = [(x - y).square().sum() / y.square().sum() for x, y in pairs]
-        return sum(errors, start=torch.zeros(())) / len(errors)
+        return sum(errors, start=errors[0].new_zeros(())) / len(errors)
 
 
 def fit(
@@ -152,11 +153,11 @@ def fit(
         parameter.requires_grad_(True)
 
     def batches(step: int) -> tuple[Tensor]:
-        some = torch.randint(len(ids), (batch,), generator=torch.Generator().manual_seed(step))
+        some = integers(torch.Generator().manual_seed(step), 0, len(ids), batch)
         return (ids[some],)
 
     config = Config(updates, rate, warmup=updates // 10, weight_decay=0.0)
-    scale = {E.stored: E.root for E in model.modules() if isinstance(E, LearnedProjection)}
+    scale = {E.weight: 1 / E.unit for E in model.modules() if isinstance(E, LearnedProjection)}
     trainer = Trainer(model, DistillationLoss(teacher), batches, config, lr_scale=scale)
     teacher.to(trainer.device)
     return [record["loss"] for record in trainer.train()]

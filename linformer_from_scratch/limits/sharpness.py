@@ -20,7 +20,7 @@ def errors_by_temperature(
     head's own.
     """
     q, k, v, _ = stored_heads()[layer, head]
-    E = MeanPooling(len(k), slots)(torch.eye(len(k)))
+    E = MeanPooling(len(k), slots)(torch.eye(len(k), dtype=k.dtype, device=k.device))
     found: dict[str, list[float]] = {"best map of that rank": [], "mean pooling": []}
     for temperature in temperatures:
         weights = attention_weights(q / temperature, k)

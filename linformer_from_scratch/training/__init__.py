@@ -3,7 +3,14 @@
 `python -m linformer_from_scratch.training --help` trains, resumes and evaluates from the command line.
 """
 
-from linformer_from_scratch.training.loss import accuracy, classification_loss, masked_accuracy, masked_loss
+from linformer_from_scratch.training.groups import parameter_groups
+from linformer_from_scratch.training.loss import (
+    accuracy,
+    classification_loss,
+    masked_accuracy,
+    masked_loss,
+    mean_over,
+)
 from linformer_from_scratch.training.trainer import Config, Trainer, learning_rate
 
 __all__ = [
@@ -14,4 +21,6 @@ __all__ = [
     "learning_rate",
     "masked_accuracy",
     "masked_loss",
+    "mean_over",
+    "parameter_groups",
 ]

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from linformer_from_scratch.benchmark.memory import is_out_of_memory
+from linformer_from_scratch.course.files import expanded
 from linformer_from_scratch.data import MaskedBatches, docstrings, public_documents, read_documents
 from linformer_from_scratch.data.public import HUB
 from linformer_from_scratch.encoder import MaskedLanguageModel
@@ -89,8 +90,8 @@ def option(name: str) -> str:
 def asked_for(arguments: argparse.Namespace) -> tuple[Material, Recipe, Config]:
     """The settings that decide about a run's curve, which must not change when it goes on."""
     asked = {name: getattr(arguments, name) for name in KINDS}
-    if asked["text"] not in KNOWN and asked["text"] and Path(asked["text"]).exists():
-        asked["text"] = str(Path(asked["text"]).resolve())  # the same file, from wherever the run goes on
+    if asked["text"] not in KNOWN and asked["text"] and (text := expanded(asked["text"])).exists():
+        asked["text"] = str(text.resolve())  # the same file, from wherever the run goes on
     return parts_of(asked)
 
 
@@ -132,7 +133,7 @@ def documents_of(text: str) -> dict[str, str]:
 
 def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
     """The run in its folder, at the step where it stands, and what is to be done when it begins."""
-    folder, asked = arguments.folder, None if arguments.evaluate else asked_for(arguments)
+    folder, asked = expanded(arguments.folder), None if arguments.evaluate else asked_for(arguments)
     check_name(folder)
     kept = runs.read_settings(folder, KINDS)
     parts = asked or (parts_of(kept) if kept else None)

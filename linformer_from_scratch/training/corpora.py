@@ -54,4 +54,4 @@ def _pieces(documents: dict[str, str], vocabulary, seq_len: int) -> tuple[Tensor
             long_enough = [piece for piece in pieces if len(piece) >= SHORTEST]
             rows += long_enough
             labels += [PACKAGES.index(package)] * len(long_enough)
-    return pad(rows, seq_len), torch.tensor(labels)
+    return pad(rows, seq_len), torch.tensor(labels, dtype=torch.long, device="cpu")

@@ -1,6 +1,7 @@
 """What is minimised: the mean negative log-probability of the right answer, in nats."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +10,28 @@ from torch.nn import functional
 from linformer_from_scratch.data import IGNORE, PAD
 from linformer_from_scratch.training.modes import evaluating
 
+Loss = TypeVar("Loss", bound=Callable[..., Tensor])
 
+
+def mean_over(count: Callable[..., int]) -> Callable[[Loss], Loss]:
+    """Say over how many things a loss is a mean, where these are not the rows: loss.count(*batch).
+
+    Where a batch is cut, for accumulation or for ranks, each part weighs as much as it holds.
+    """
+
+    def tell(loss: Loss) -> Loss:
+        loss.count = count  # type: ignore[attr-defined]
+        return loss
+
+    return tell
+
+
+def to_be_guessed(ids: Tensor, targets: Tensor) -> int:
+    """How many tokens of a batch are masked. Shape: ids and targets (batch, n)."""
+    return int((targets != IGNORE).sum())
+
+
+@mean_over(to_be_guessed)
 def masked_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
     """Mean cross-entropy of the masked tokens, in nats per token; the model scores the vocabulary only there.
 

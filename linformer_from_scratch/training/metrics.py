@@ -15,14 +15,14 @@ def write(folder: Path, records: Sequence[Mapping]) -> None:
     atomic_write(folder / METRICS, "".join(map(_line, records)))
 
 
-def append(folder: Path, record: Mapping) -> None:
-    """Add a line.
+def append(folder: Path, records: Sequence[Mapping]) -> None:
+    """Add lines.
 
     Raises: OSError, in one sentence, if it cannot be written.
     """
     try:
         with (folder / METRICS).open("a", encoding="utf-8") as file:
-            file.write(_line(record))
+            file.write("".join(map(_line, records)))
     except OSError as error:
         raise OSError(
             error.errno,

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor, distributed
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from linformer_from_scratch.course.checks import check_size
+
 Group = distributed.ProcessGroup | None
 TIMES = count()  # that this process has joined the others; each time they meet under another name
 WAIT = 60.0  # seconds for a rank that is missing, or late; one that dies is noticed at once
@@ -260,7 +262,7 @@ def mesh(sequence: int = 1) -> DeviceMesh:
     Raises: ValueError if the ranks do not make whole rows.
     """
     ranks = world_size()
-    if type(sequence) is not int or sequence < 1 or ranks % sequence:
+    if ranks % check_size("sequence", sequence):
         raise ValueError(f"{ranks} ranks were started, expected a multiple of sequence={sequence}")
     if not distributed.is_initialized():
         raise ValueError("one process alone makes no mesh; start ranks with torchrun, and join them")
@@ -316,8 +318,8 @@ def mean_over_ranks(value: float) -> float:
     return total.item() / world_size()
 
 
-def share_of(batch: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], float]:
-    """This rank's rows of a batch, and their weight in the mean over ranks that gives the mean of all rows.
+def share_of(batch: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """This rank's rows of a batch.
 
     Raises: ValueError if there are fewer rows than ranks.
     """
@@ -325,8 +327,7 @@ def share_of(batch: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], float]:
     if rows < ranks:
         raise ValueError(f"a batch of {rows} rows cannot be shared by {ranks} ranks")
     own = shares(rows, ranks)
-    mine = tuple(tensor.split(own)[rank()] for tensor in batch)
-    return mine, len(mine[0]) * ranks / rows
+    return tuple(tensor.split(own)[rank()] for tensor in batch)
 
 
 def _device_of_group() -> torch.device:

@@ -42,7 +42,7 @@ class Recipe:
         "windows", "windows or random (where learned E and F start), gaussian or mean (fixed)"
     )
     projection_rate: float = setting(
-        1.0, "of E's own learning rate; √seq_len is that of an E stored as it is", least=0, most=LARGEST
+        1.0, "times E's own rate, 1/√seq_len of the others'; √seq_len is the full rate", least=0, most=LARGEST
     )
     neighbours: int = setting(
         1, "tokens on either side that a convolution adds to each token", least=0, most=LARGEST
@@ -110,7 +110,7 @@ def projection(recipe: Recipe) -> Projection:
     if recipe.projection == "mean":
         return MeanPooling(*sizes)
     if recipe.projection == "gaussian":
-        return GaussianProjection(*sizes, seed=int(torch.randint(2**31, ())))
+        return GaussianProjection(*sizes, seed=int(torch.randint(2**31, (), device="cpu")))
     E = LearnedProjection(*sizes, recipe.num_heads if recipe.sharing == "none" else None)
     return E if recipe.projection == "random" else start_at_windows(E)
 
@@ -123,7 +123,7 @@ def lr_scale(recipe: Recipe, model: nn.Module) -> dict[nn.Parameter, float]:
 
 def projection_weights(model: nn.Module) -> list[nn.Parameter]:
     """Every learned E and F of a model, a shared one once."""
-    return [module.stored for module in model.modules() if isinstance(module, LearnedProjection)]
+    return [module.weight for module in model.modules() if isinstance(module, LearnedProjection)]
 
 
 def parameters(model: nn.Module) -> int:

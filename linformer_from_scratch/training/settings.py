@@ -14,7 +14,7 @@ def setting(default: object, explained: str, least: float | None = None, most: f
 
 
 def check_ranges(settings: Any) -> None:
-    """See that every field with bounds is a number of its type between them.
+    """See that every field with bounds is a number of its type between them, and make it one of Python's.
 
     Raises: ValueError with the field's name, what it is and what is expected.
     """
@@ -30,3 +30,5 @@ def check_ranges(settings: Any) -> None:
             raise ValueError(f"{each.name} is {value}, expected at least {least}")
         if value > most:
             raise ValueError(f"{each.name} is {value}, expected at most {most}")
+        number: Any = value
+        object.__setattr__(settings, each.name, int(number) if each.type is int else float(number))

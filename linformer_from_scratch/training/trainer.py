@@ -14,8 +14,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm.auto import tqdm
 
-from linformer_from_scratch.course.files import locked
-from linformer_from_scratch.training import checkpoints, metrics
+from linformer_from_scratch.course.files import expanded, locked, make_folder
+from linformer_from_scratch.training import checkpoints, metrics, older
+from linformer_from_scratch.training.groups import parameter_groups, total_norm
+from linformer_from_scratch.training.interrupts import uninterrupted
 from linformer_from_scratch.training.modes import as_it_was, evaluating
 from linformer_from_scratch.training.randomness import drawing, standing, stream
 from linformer_from_scratch.training.ranks import (
@@ -79,9 +81,13 @@ class Trainer:
     Dropout has its own random numbers: those of the caller stand afterwards where they stood before, and so
     do the model's modes. A folder is written only by `train`, and by one trainer at a time.
 
+    A learned E or F moves, and is clipped, as √seq_len · E would be (parameter_groups). Ctrl-C at any moment
+    keeps what was trained.
+
     Args:
         model: any module.
-        loss: loss(model, *batch) -> a scalar.
+        loss: loss(model, *batch) -> a scalar, a mean over the batch's rows; over something else if the loss
+            has a `count` (see mean_over). Micro-batches and the ranks' shares weigh as much as they hold.
         batches: batches(i) -> the i-th batch, a tuple of tensors; asked again, it must be the same again.
         config: see Config.
         validation: batches whose mean loss is the validation loss.
@@ -120,13 +126,15 @@ class Trainer:
         self.autocast = _made_for_bfloat16(self.device) if autocast is None else autocast
         self.model, self.loss, self.batches = model.to(self.device), loss, batches
         self.config, self.validation, self.progress = config, validation, progress
+        self.count = getattr(loss, "count", _rows)
         scales = lr_scale or {}
         self.lr_scale = {name: scales[p] for name, p in self.model.named_parameters() if p in scales}
-        self.optimizer = _optimizer(self.model, config, self.lr_scale)
-        self.step = 0
+        self.optimizer = _optimizer(self.model, config, scales)
+        self.step = self.kept = 0  # kept: the step of the newest checkpoint
+        self.written: int | None = None  # lines of metrics.jsonl; None: the file is of another time
         self.history: list[dict] = []
         self.random = self._fresh_random()
-        self.folder = Path(folder) if folder else None
+        self.folder = expanded(folder) if folder else None
         if self.folder:
             self.found = checkpoints.newest(self.folder)
             self._resume(self.folder)
@@ -135,6 +143,8 @@ class Trainer:
         assert_same_across_ranks(step=self.step, config=self._settings())
         self.parallel = DistributedDataParallel(self.model) if world_size() > 1 else self.model
 
+    @torch.inference_mode(False)  # it learns, whatever the caller has switched off
+    @torch.enable_grad()
     def train(self, until: int | None = None, begin: Callable[[], None] | None = None) -> list[dict]:
         """Go on to the last step, or to step `until`; return the history, one record for each update.
 
@@ -143,15 +153,19 @@ class Trainer:
         until = self.config.steps if until is None else min(until, self.config.steps)
         bar = tqdm(total=until, initial=self.step, disable=not self.progress or rank() > 0, unit="step")
         with self._alone(begin), as_it_was(self.model), drawing(self.random, self.device), bar:
-            self._validate()
-            if self._own_folder:  # up to this step; what a killed run wrote after it is computed again
-                metrics.write(self._own_folder, self.history)
-            while self.step < until:
-                record = self._update()
+            self.written = None  # what a killed run wrote beyond this step is computed again
+            try:
                 self._validate()
-                self._keep(record)
-                bar.update()
-                bar.set_postfix(loss=f"{record['loss']:.2f}", tokens_per_s=f"{record['tokens_per_s']:,}")
+                self._keep()
+                while self.step < until:
+                    record = self._update()
+                    self._validate()
+                    self._keep()
+                    bar.update()
+                    bar.set_postfix(loss=f"{record['loss']:.2f}", tokens_per_s=f"{record['tokens_per_s']:,}")
+            except KeyboardInterrupt:
+                self._keep()
+                raise
         return self.history
 
     @torch.no_grad()
@@ -167,7 +181,7 @@ class Trainer:
         if (folder := self._own_folder) is None:
             yield
             return
-        _make(folder)
+        make_folder(folder)
         with locked(folder / metrics.METRICS):
             strange = sorted({*checkpoints.newest(folder)} - {*self.found})
             if strange:
@@ -181,29 +195,35 @@ class Trainer:
 
     def _update(self) -> dict:
         """One step: gradients of `accumulation` batches, clipped, then AdamW."""
-        start, tokens, total = time.perf_counter(), 0, 0.0
-        accumulation = self.config.accumulation
+        start, total = time.perf_counter(), 0.0
+        first = self.step * self.config.accumulation
+        batches = [self.batches(i) for i in range(first, first + self.config.accumulation)]
+        whole = sum(self.count(*batch) for batch in batches)
         self.model.train()
         self.optimizer.zero_grad()
-        for i in range(accumulation):
-            batch = self.batches(self.step * accumulation + i)
-            own, weight = share_of(batch)
-            with self._no_exchange(last=i == accumulation - 1):
-                loss = weight * self._loss(self.parallel, own) / accumulation
+        for i, batch in enumerate(batches, 1):
+            own = share_of(batch)
+            weight = (
+                world_size() * self.count(*own) / whole if whole else 1.0
+            )  # DistributedDataParallel: mean
+            with self._no_exchange(last=i == len(batches)):
+                loss = weight * self._loss(self.parallel, own)
                 loss.backward()
-            total, tokens = total + loss.item(), tokens + batch[0].numel()
+            total += loss.item() if weight else 0.0  # the mean of nothing is no number
         total = mean_over_ranks(total)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
+        norm = total_norm(self.model)
         rate = learning_rate(self.step, self.config)
         self._check_finite(total, norm, rate)
+        nn.utils.clip_grads_with_norm_(self.model.parameters(), CLIP, norm)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
-        self.optimizer.step()
-        self.step += 1
-        speed = round(tokens / (time.perf_counter() - start))
-        record = {"step": self.step, "loss": total, "learning_rate": rate, "tokens_per_s": speed}
-        self.history.append(record)
-        self.random = standing(self.device)
+        with uninterrupted():  # weights, step and history belong together
+            self.optimizer.step()
+            self.step += 1
+            speed = round(sum(batch[0].numel() for batch in batches) / (time.perf_counter() - start))
+            record = {"step": self.step, "loss": total, "learning_rate": rate, "tokens_per_s": speed}
+            self.history.append(record)
+            self.random = standing(self.device)
         return record
 
     def _no_exchange(self, last: bool):
@@ -235,16 +255,24 @@ class Trainer:
         """Validate where that is due; at the beginning, where an interrupt has prevented it."""
         due = self._at_checkpoint and self.validation and self.history
         if due and "validation_loss" not in self.history[-1]:
-            self.history[-1]["validation_loss"] = self.evaluate(self.validation)
-            self.random = standing(self.device)
+            found = self.evaluate(self.validation)
+            with uninterrupted():
+                self.history[-1]["validation_loss"] = found
+                self.random = standing(self.device)
 
-    def _keep(self, record: dict) -> None:
-        """First the line, then the checkpoint, so that no checkpoint lacks its lines."""
-        if folder := self._own_folder:
-            metrics.append(folder, record)
-            if self._at_checkpoint:
+    def _keep(self) -> None:
+        """First the lines that are not written yet, then the checkpoint, so that none lacks its lines."""
+        if (folder := self._own_folder) is None:
+            return
+        with uninterrupted():
+            if self.written is None:
+                metrics.write(folder, self.history)
+            else:
+                metrics.append(folder, self.history[self.written :])
+            self.written = len(self.history)
+            if self._at_checkpoint and self.step > self.kept:
                 checkpoints.write(folder, self.step, self._state(), {"config": self._settings()})
-                self.found = checkpoints.newest(folder)
+                self.found, self.kept = checkpoints.newest(folder), self.step
 
     @property
     def _own_folder(self) -> Path | None:
@@ -286,7 +314,8 @@ class Trainer:
         for path in self.found:
             try:
                 tensors, record = checkpoints.read(path)
-                _check_same(self._settings(), record["config"], folder)
+                tensors, config = older.as_now(tensors, record["config"], self.model, self.optimizer)
+                _check_same(self._settings(), config, folder)
                 checkpoints.check(path, tensors, record, self._expected())
             except checkpoints.Refused as refusal:
                 refusals.append(str(refusal))
@@ -304,7 +333,7 @@ class Trainer:
             number, _, what = name.partition(".")
             memory.setdefault(int(number), {})[what] = tensor
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": memory})
-        self.step = step
+        self.step = self.kept = step
         self.random = self._fresh_random()
         if rank() == 0:  # what the file holds is rank 0's
             self.random |= _under("random.", tensors)
@@ -317,27 +346,17 @@ def _made_for_bfloat16(device: torch.device) -> bool:
     return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
-def _make(folder: Path) -> None:
-    """The folder, unless it is there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        file = next(path for path in (folder, *folder.parents) if path.exists())
-        raise NotADirectoryError(f"{file} is a file, expected a folder") from None
-    except OSError as error:
-        raise OSError(error.errno, f"folder {folder} cannot be made: {error.strerror}") from None
-
-
-def _optimizer(model: nn.Module, config: Config, lr_scale: Mapping[str, float]) -> torch.optim.Optimizer:
-    kinds: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for name, parameter in model.named_parameters():
-        decay = config.weight_decay if parameter.dim() > 1 else 0.0  # biases and norms do not decay
-        kinds.setdefault((decay, lr_scale.get(name, 1.0)), []).append(parameter)
-    groups = [
-        {"params": some, "weight_decay": decay / factor if factor else 0.0, "factor": factor}
-        for (decay, factor), some in kinds.items()
-    ]
+def _optimizer(
+    model: nn.Module, config: Config, lr_scale: Mapping[nn.Parameter, float]
+) -> torch.optim.Optimizer:
+    groups = parameter_groups(model, 1.0, config.weight_decay, lr_scale)
+    for group in groups:
+        group["factor"] = group.pop("lr")  # of the rate of every step
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=BETAS)
+
+
+def _rows(*batch: Tensor) -> int:
+    return len(batch[0])
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -41,7 +41,7 @@ SMALL = 16  # the small text is that part of the training text
 EPOCHS = 8  # of fine-tuning
 
 FULL, LINFORMER, NONE = Recipe("full"), Recipe("linformer"), Recipe("none")
-AS_IT_IS = LINFORMER.seq_len**0.5  # times the rate: that of an E which is stored as it is
+AS_IT_IS = LINFORMER.seq_len**0.5  # times E's own rate: the rate of all other weights
 WIDTHS = [replace(LINFORMER, proj_dim=k) for k in (32, 128, 16, 64)]
 POOLED = [replace(LINFORMER, projection="mean", proj_dim=k) for k in (32, 16, 64)]
 SIZE = [FULL, NONE, *WIDTHS, *POOLED]

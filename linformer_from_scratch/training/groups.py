@@ -1,0 +1,57 @@
+"""Parameters in groups, each with its learning rate: E and F learn at the rate of their size.
+
+AdamW moves each number by about the learning rate, whatever its size. Those of a learned E are 1 / √seq_len
+in size, so at the rate of the other weights E would change √seq_len times as fast.
+"""
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from linformer_from_scratch.projections import LearnedProjection
+
+EPS = 1e-8  # of AdamW, as PyTorch has it
+
+
+def parameter_groups(
+    model: nn.Module,
+    learning_rate: float,
+    weight_decay: float = 0.01,
+    lr_scale: Mapping[nn.Parameter, float] | None = None,
+) -> list[dict]:
+    """Groups for torch.optim.AdamW or Adam, in which a learned E moves as √seq_len · E would at that rate.
+
+    So its rate is learning_rate / √seq_len; decay and eps are set so that they too act as they would there.
+    (Equalised learning rates: Karras et al. 2018, arXiv 1710.10196, section 4.1.)
+
+    Args:
+        model: any module; what is no LearnedProjection moves at the rate as it is.
+        weight_decay: of matrices and embeddings; vectors, such as biases and those of norms, do not decay.
+        lr_scale: parameters whose rate is multiplied by a number besides, but not their decay.
+    """
+    units, scales = unit_of(model), lr_scale or {}
+    kinds: dict[tuple[float, float, float], list[nn.Parameter]] = {}
+    for parameter in model.parameters():
+        decay = weight_decay if parameter.dim() > 1 else 0.0
+        kinds.setdefault((decay, scales.get(parameter, 1.0), units.get(parameter, 1.0)), []).append(parameter)
+    return [
+        {
+            "params": some,
+            "lr": learning_rate * (factor := scale * unit),
+            "weight_decay": decay / factor if factor else 0.0,
+            "eps": EPS / unit,
+        }
+        for (decay, scale, unit), some in kinds.items()
+    ]
+
+
+def unit_of(model: nn.Module) -> dict[nn.Parameter, float]:
+    """The size in which the numbers of a parameter are counted, where it is not 1: that of a learned E."""
+    return {E.weight: E.unit for E in model.modules() if isinstance(E, LearnedProjection)}
+
+
+def total_norm(model: nn.Module) -> Tensor:
+    """Norm of all gradients together, each counted in its parameter's unit: that of √seq_len · E for an E."""
+    units = unit_of(model)
+    gradients = [(p.grad, units.get(p)) for p in model.parameters() if p.grad is not None]
+    return nn.utils.get_total_norm([g if unit is None else unit * g for g, unit in gradients])
