@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from linformer_from_scratch.course.checks import check_ids, check_mask
+
 
 class Block(nn.Module):
     """One layer: attention mixes tokens, the feed-forward layer works on each token alone.
@@ -67,6 +69,7 @@ class NoAttention(nn.Module):
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Zeros in the shape of x."""
+        check_mask("padding_mask", padding_mask, x)
         return torch.zeros_like(x)
 
 
@@ -75,8 +78,10 @@ def sinusoids(n: int, d_model: int) -> Tensor:
 
     Shape: (n, d_model)
     """
-    angles = torch.arange(n)[:, None] * 10_000 ** (-torch.arange(0, d_model, 2) / d_model)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]
+    pairs = torch.arange(0, d_model, 2, dtype=torch.float32)  # a half has too few digits for an angle
+    angles = torch.arange(n)[:, None] * 10_000 ** (-pairs / d_model)
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]
+    return waves.to(torch.get_default_dtype())
 
 
 class Encoder(nn.Module):
@@ -97,7 +102,8 @@ class Encoder(nn.Module):
 
     Shape: ids (batch, n) with n <= seq_len, padding_mask (batch, n), True = a real token
         -> (batch, n, d_model)
-    Raises: ValueError if there are more than seq_len tokens, or no attention layer is given.
+    Raises: ValueError as check_ids and check_mask, if there are more than seq_len tokens, or if no
+        attention layer is given.
     """
 
     def __init__(
@@ -131,6 +137,8 @@ class Encoder(nn.Module):
 
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """What the first block is given. Shape: as forward."""
+        check_ids(ids, self.tokens.num_embeddings)
+        check_mask("padding_mask", padding_mask, ids)
         n, seq_len = ids.size(-1), self.positions.num_embeddings
         if n > seq_len:
             raise ValueError(f"input has {n} tokens; the encoder has positions for seq_len={seq_len}")
@@ -150,6 +158,7 @@ class MaskedLanguageModel(nn.Module):
     Args: encoder: an Encoder.
     Shape: ids (batch, n), padding_mask (batch, n), where (batch, n) -> (batch, n, vocab_size), or
         (number of True in where, vocab_size): scores only where they are asked for, which is cheaper
+    Raises: ValueError as Encoder, or if where has not a True or False for each token.
     """
 
     def __init__(self, encoder: Encoder):
@@ -163,6 +172,8 @@ class MaskedLanguageModel(nn.Module):
 
     def forward(self, ids: Tensor, padding_mask: Tensor | None = None, where: Tensor | None = None) -> Tensor:
         """Encode all tokens; score the vocabulary at some of them, or at all."""
+        check_ids(ids, self.encoder.tokens.num_embeddings)
+        check_mask("where", where, ids)
         x = self.encoder(ids, padding_mask)
         return self.vocabulary(self.transform(x if where is None else x[where]))
 
@@ -174,7 +185,8 @@ class Classifier(nn.Module):
         encoder: an Encoder, fresh or pretrained.
         num_classes: how many classes.
 
-    Shape: ids (batch, n), padding_mask (batch, n) -> (batch, num_classes)
+    Shape: ids (batch, n), padding_mask (batch, n) -> (batch, num_classes); of padding alone, the bias
+    Raises: ValueError as Encoder.
     """
 
     def __init__(self, encoder: Encoder, num_classes: int):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course.checks import check_padding_mask, check_size
+from linformer_from_scratch.course.checks import check_mask, check_size
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -101,4 +101,4 @@ def check_inputs(x: Tensor, padding_mask: Tensor | None, d_model: int) -> None:
         raise ValueError(f"x is a {type(x).__name__}, expected a Tensor (batch, n, {d_model})")
     if x.dim() != 3 or x.size(-1) != d_model:
         raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, n, {d_model})")
-    check_padding_mask(padding_mask, x)
+    check_mask("padding_mask", padding_mask, x)

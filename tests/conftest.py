@@ -24,6 +24,16 @@ def pytest_runtest_setup(item):
         stop(NO_CHROMIUM)
 
 
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home folder of the test's own, on every system."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, str(folder))
+    return folder
+
+
 @pytest.fixture(scope="session")
 def chromium():
     return find_chromium()

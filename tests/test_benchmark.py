@@ -634,6 +634,11 @@ def test_the_command_writes_every_row_and_refuses_to_write_over_a_file(small, tm
     assert "b.json is there already; --resume goes on with it" in capsys.readouterr().err
 
 
+def test_the_file_may_lie_at_home(small, home):
+    assert main(["--device", "cpu", "--out", "~/new/b.json", "--longest", "32"]) == 0
+    assert records.read(home / "new" / "b.json")["command"].endswith("--out b.json --longest 32")
+
+
 def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(small, tmp_path, capsys, monkeypatch):
     words = ["--device", "cpu", "--out", str(tmp_path / "b.json")]
     turns = []

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -637,6 +638,8 @@ def test_a_layer_around_a_relative_is_traced_for_every_length():
     traced = torch.jit.trace(layer, torch.randn(2, 23, 12))
     x = torch.randn(2, 70, 12)
     assert_close(traced(x), layer(x))
+    with pytest.raises(ValueError, match="got a padding_mask, expected None: a graph cannot see that no"):
+        torch.jit.trace(layer, (x, torch.ones(2, 70, dtype=torch.bool)))
 
 
 # Beside PyTorch's own
@@ -793,3 +796,21 @@ def test_a_layer_around_exact_attention_is_multi_head_attention():
 def test_bad_input_is_named_with_both_numbers(call, message):
     with pytest.raises(ValueError, match=message):
         call(torch.randn(1, 8, 5))
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes"), [(window_mask, (N, 2)), (sparse_mask, (N, 4, 1)), (orthogonal_gaussian, (N, D))]
+)
+def test_sizes_are_integers_of_any_kind_and_nothing_else(make, sizes):
+    assert torch.equal(make(*map(np.int64, sizes)), make(*sizes))
+    for i in range(len(sizes)):
+        for wrong in (2.0, True, None, -1):
+            with pytest.raises(ValueError, match=r"is .*, expected an integer of at least [01]"):
+                make(*sizes[:i], wrong, *sizes[i + 1 :])
+
+
+@pytest.mark.parametrize("relative", [r for r in FAMILY if r.size], ids=lambda relative: relative.name)
+def test_a_relative_takes_its_size_from_numpy_too(relative):
+    qkv = torch.randn(3, 2, N, D, generator=torch.Generator().manual_seed(0))
+    found, expected = (relative.build(N, D, size)(*qkv) for size in (np.int64(4), 4))
+    assert torch.equal(found, expected)

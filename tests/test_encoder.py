@@ -8,6 +8,8 @@ from itertools import product
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.func import vmap
 from torch.nn import functional
 from torch.testing import assert_close
 
@@ -22,6 +24,9 @@ from linformer_from_scratch.encoder import (
 )
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained import sentence_encoder
+from linformer_from_scratch.pretrained.network import pool
+from linformer_from_scratch.pretrained.windows import WindowAttention, lengths_of
 from linformer_from_scratch.projections import GaussianProjection, MeanPooling
 from linformer_from_scratch.training.recipes import (
     PROJECTIONS,
@@ -348,7 +353,7 @@ def test_a_projection_may_start_at_windows_and_then_learns(sharing):
     layers = encoder(recipe(sharing=sharing), VOCAB).blocks
     x = torch.randn(2, 1, SEQ_LEN, D_MODEL)
     for E in (E for block in layers for E in (block.attention.E, block.attention.F)):
-        assert E.stored.requires_grad
+        assert E.weight.requires_grad
         torch.testing.assert_close(
             E(x.expand(2, HEADS, -1, -1)), MeanPooling(SEQ_LEN, SLOTS)(x).expand(2, HEADS, -1, -1)
         )
@@ -390,3 +395,101 @@ def test_a_recipe_of_unknown_words_is_refused(wrong, sentence):
     with pytest.raises(ValueError) as error:
         recipe(**wrong)
     assert str(error.value) == sentence
+
+
+MODELS = {
+    "encoder": lambda: make_encoder(),
+    "masked language model": lambda: MaskedLanguageModel(make_encoder()),
+    "classifier": lambda: Classifier(make_encoder("linformer, sharing layerwise"), CLASSES),
+    "sentence encoder": sentence_encoder.full_encoder,
+    "lengthwise encoder": sentence_encoder.fitted_encoder,
+}
+LAST = {"sentence encoder": 30521, "lengthwise encoder": 30521}
+every_model = pytest.mark.parametrize("name", MODELS)
+IDS = make_ids()
+REAL = padding_mask(LENGTHS, SEQ_LEN)
+WRONG_IDS = {
+    "ids go from 0 to {over}, expected 0 … {last}": lambda over: torch.tensor([[0, over]]),
+    "ids go from -100 to 2, expected 0 … {last}": lambda over: torch.tensor([[1, 2], [-100, 2]]),
+    "ids are torch.int64 (13,), expected torch.int64 (batch, n)": lambda over: IDS[0],
+    "ids are torch.float32 (3, 13), expected torch.int64 (batch, n)": lambda over: IDS.float(),
+    "ids are torch.bool (3, 13), expected torch.int64 (batch, n)": lambda over: IDS > 3,
+    "ids are (3, 0), expected at least 1 token": lambda over: IDS[:, :0],
+    "expected ids (batch, n), got ndarray; `encode` takes texts": lambda over: IDS.numpy(),
+}
+WRONG_MASKS = {
+    "a list, expected a Tensor or None": REAL.tolist(),
+    "a ndarray, expected a Tensor or None": REAL.numpy(),
+    "torch.int64 (3, 13), expected torch.bool (3, 13)": REAL.long(),
+    "torch.float32 (3, 13), expected torch.bool (3, 13)": REAL.float(),
+    "torch.bool (13,), expected torch.bool (3, 13)": REAL[0],
+    "torch.bool (3, 1), expected torch.bool (3, 13)": REAL[:, :1],
+    "on meta, the tokens are on cpu": REAL.to("meta"),
+}
+
+
+@every_model
+def test_ids_that_no_vocabulary_holds_are_refused_in_one_sentence(name):
+    model, last = MODELS[name](), LAST.get(name, VOCAB - 1)
+    for sentence, given in WRONG_IDS.items():
+        with pytest.raises(ValueError) as error:
+            model(given(last + 1))
+        assert str(error.value) == sentence.format(over=last + 1, last=last)
+    model(torch.tensor([[0, last]], dtype=torch.int32))
+
+
+@every_model
+def test_a_wrong_padding_mask_is_refused_in_one_sentence(name):
+    model = MODELS[name]()
+    for sentence, mask in WRONG_MASKS.items():
+        with pytest.raises(ValueError) as error:
+            model(IDS, mask)
+        assert str(error.value) == f"padding_mask is {sentence}"
+
+
+@pytest.mark.parametrize("call", [NoAttention(), Encoder.embed, pool, lengths_of, WindowAttention(22, 2, 5)])
+def test_what_reads_a_mask_looks_at_it_first(call):
+    given = (make_encoder("none", 0), IDS) if call is Encoder.embed else (torch.randn(3, 13, D_MODEL),)
+    for sentence, mask in WRONG_MASKS.items():
+        with pytest.raises(ValueError) as error:
+            call(*given, mask)
+        assert str(error.value) == f"padding_mask is {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        (IDS, "torch.int64 (3, 13), expected torch.bool (3, 13)"),
+        (REAL[0], "torch.bool (13,), expected torch.bool (3, 13)"),
+        (REAL.tolist(), "a list, expected a Tensor or None"),
+    ],
+)
+def test_scores_are_asked_for_by_a_true_or_false_for_each_token(where, sentence):
+    with pytest.raises(ValueError) as error:
+        MaskedLanguageModel(make_encoder())(IDS, None, where)
+    assert str(error.value) == f"where is {sentence}"
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_ids_without_values_are_passed_on():
+    """On the device "meta", in fake tensors, and in torch.func, which lets nobody look."""
+    model, ids = Classifier(make_encoder("linformer, sharing layerwise"), CLASSES), make_ids()
+    assert_close(vmap(lambda one: model(one[None])[0])(ids), model(ids))
+    with FakeTensorMode(allow_non_fake_inputs=True) as fake:
+        assert model(fake.from_tensor(ids), fake.from_tensor(REAL)).shape == (BATCH, CLASSES)
+    assert model.to("meta")(ids.to("meta"), REAL.to("meta")).shape == (BATCH, CLASSES)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
+@full_and_linformer
+@pytest.mark.parametrize("head", [lambda one: one, MaskedLanguageModel, lambda one: Classifier(one, CLASSES)])
+@torch.no_grad()
+def test_graphs_hold_for_every_length(kind, head):
+    model, n = head(make_encoder(kind)).eval(), torch.export.Dim("n", min=2, max=SEQ_LEN)
+    sizes = {0: torch.export.Dim("batch", min=1, max=64), 1: n}
+    exported = torch.export.export(model, (IDS, REAL), dynamic_shapes=(sizes, sizes)).module()
+    traced = torch.jit.trace(model, (IDS, REAL), check_trace=False)
+    for n in (2, 7, SEQ_LEN):
+        given = make_ids(n), padding_mask(LENGTHS.clamp(max=n), n)
+        for graph in (exported, traced):
+            assert_close(graph(*given), model(*given), atol=1e-5, rtol=0)

@@ -7,12 +7,60 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from linformer_from_scratch.course.files import atomic_write, locked
+from linformer_from_scratch.course.files import atomic_write, expanded, locked, make_folder
 
 OLD, NEW = "old ж\n", "new 東京\r\n"
+
+
+def test_a_tilde_is_the_home_folder_of_whoever_names_it(home):
+    assert [*map(expanded, ("~/runs", Path("~/runs"), "~"))] == [home / "runs"] * 2 + [home]
+    assert [*map(str, map(expanded, ("runs/~", ".")))] == [os.path.join("runs", "~"), "."]
+
+
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        ("file", "{0}/file is a file, expected a folder"),
+        ("file/a/b", "{0}/file is a file, expected a folder"),
+        ("link", "{0}/link is a link that leads nowhere, expected a folder"),
+        ("link/a", "{0}/link is a link that leads nowhere, expected a folder"),
+        ("closed/a/b", "{0}/closed/a/b cannot be made: Permission denied"),
+        ("x" * 300, "{0}/" + "x" * 300 + " cannot be made: File name too long"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="other words, and links need a right")
+def test_a_folder_that_cannot_be_is_refused_in_one_sentence(tmp_path, monkeypatch, name, refusal):
+    (tmp_path / "file").write_text(OLD, encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    (tmp_path / "closed").mkdir()
+    make = os.mkdir
+
+    def mkdir(path, *mode):  # root may write everywhere
+        if Path(path).parent == tmp_path / "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        make(path, *mode)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    with pytest.raises(OSError) as refused:
+        make_folder(tmp_path / name)
+    assert str(refused.value) == refusal.format(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["closed", "file", "link"]
+
+
+def test_a_folder_is_made_with_those_above_it_and_may_be_there(tmp_path):
+    for _ in range(2):
+        make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_folder_is_not_written_over(tmp_path):
+    with pytest.raises(IsADirectoryError, match=r"is a folder, expected a file$"):
+        atomic_write(tmp_path, NEW)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(("content", "bytes_"), [(NEW, NEW.encode()), (b"\0\xff\n", b"\0\xff\n"), ("", b"")])

@@ -87,6 +87,23 @@ def test_an_encoder_comes_back_from_its_folder(encoder, tmp_path):
     encoder.save_pretrained(tmp_path / "new" / "folder")  # again
 
 
+def test_the_folder_may_lie_at_home(encoder, home, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    encoder.save_pretrained("~/saved")
+    assert [*tmp_path.iterdir()] == [home]
+    assert LengthwiseEncoder.from_pretrained("~/saved").layout == LAYOUT
+
+
+def test_where_it_cannot_be_written_is_said_in_one_sentence(encoder, tmp_path):
+    (tmp_path / "notes").write_text("mine", encoding="utf-8")
+    (tmp_path / "model.safetensors").mkdir()
+    for folder in (tmp_path / "notes", tmp_path / "notes" / "below"):
+        with pytest.raises(NotADirectoryError, match=r"notes is a file, expected a folder$"):
+            encoder.save_pretrained(folder)
+    with pytest.raises(OSError, match=r"model\.safetensors cannot be written: "):
+        encoder.save_pretrained(tmp_path)
+
+
 def test_a_folder_that_holds_something_else_is_refused(encoder, tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"holds no config\.json, expected what save_pretrained wrote"
@@ -144,3 +161,85 @@ def test_what_was_learned_makes_the_same_of_another_copy():
     assert copy.state_dict().keys() == small().state_dict().keys()  # plain matrices again
     with pytest.raises(ValueError, match="got 7 tensors, expected the 7 of updates of rank 3"):
         low_rank_updates.load_updates(small(), 3, found)
+
+
+LENGTHS = (1, 7, 8, 9, 31)  # below and above the slots of LAYOUT
+
+
+def some(n, batch=3):
+    """Ids, and a mask that gives the first text all n tokens and the others fewer."""
+    ids = torch.randint(1000, 30_000, (batch, n), generator=torch.Generator().manual_seed(n))
+    return ids, torch.arange(n) < torch.tensor([n, -(-n // 2), 1])[:batch, None]
+
+
+def traced(model, given):
+    return torch.jit.trace(model, given, check_trace=False)
+
+
+def exported(model, given, strict=False):
+    sizes = {0: torch.export.Dim("batch", min=1, max=64), 1: torch.export.Dim("n", min=1, max=512)}
+    return torch.export.export(model, given, dynamic_shapes=len(given) * (sizes,), strict=strict).module()
+
+
+def compiled(model, given):
+    torch.compiler.reset()
+    return torch.compile(model, backend="eager", fullgraph=True, dynamic=True)
+
+
+GRAPHS = {
+    "traced": traced,
+    "exported": exported,
+    "exported strictly": lambda model, given: exported(model, given, strict=True),
+    "compiled": compiled,
+}
+
+
+class Vectors(nn.Module):
+    """`embed` as a forward, of two layers: one with windows, one exact."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = window_encoder(8, (1,)).eval()
+        self.encoder.blocks = self.encoder.blocks[:2]
+
+    def forward(self, ids, padding_mask=None):
+        return self.encoder.embed(ids, padding_mask)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("way", GRAPHS)
+@torch.no_grad()
+def test_a_graph_of_a_network_holds_for_every_length(way, padded):
+    model = Vectors()
+    program = GRAPHS[way](model, some(40)[: 1 + padded])
+    for n, batch in [*((n, 3) for n in LENGTHS), (23, 1)]:
+        given = some(n, batch)[: 1 + padded]
+        assert_close(program(*given), model(*given), atol=1e-5, rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("way", ["traced", "exported", "exported strictly"])
+def test_a_graph_of_what_asks_for_the_length_is_refused(encoder, way):
+    sentence = (
+        "which network reads a text depends on its length, which no graph can ask: trace or export `exact` "
+        r"\(below 12 tokens\) and `linformer` \(from there on\)"
+    )
+    with pytest.raises(RuntimeError, match=sentence):
+        GRAPHS[way](encoder, some(40))
+
+
+@torch.no_grad()
+def test_compiled_it_still_asks_for_the_length(encoder):
+    torch.compiler.reset()
+    program = torch.compile(encoder, backend="eager", dynamic=True)
+    for n in (11, 12):
+        assert_close(program(some(n)[0]), encoder(some(n)[0]), **SAME)
+
+
+@pytest.mark.parametrize("network", ["exact", "linformer"])
+def test_a_text_of_padding_alone_has_no_vector(encoder, network):
+    ids, mask = some(20)
+    for one in (encoder, getattr(encoder, network)):
+        with pytest.raises(ValueError, match="a text has 0 real tokens, expected at least 1: the mean "):
+            one.embed(ids, mask & torch.tensor([True, True, False])[:, None])

@@ -27,6 +27,7 @@ from linformer_from_scratch.pretrained import (
     PretrainedMissing,
     attention_maps,
     encode,
+    encoding,
     model_weights,
     random_weights,
     stored_heads,
@@ -49,7 +50,8 @@ REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").re
 @pytest.fixture
 def without_the_package(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for cached in (vocabulary, tokenizer, model_weights, recorded_encoder):
+    encoding.OWN.__dict__.clear()
+    for cached in (vocabulary, tokenizer, model_weights):
         cached.cache_clear()
 
 
@@ -309,13 +311,18 @@ def test_passes_at_the_same_time_do_not_take_each_others_maps():
 @pytest.mark.parametrize(
     ("shape", "sentence"),
     [
-        ((2, 7), r"ids have shape \(2, 7\), expected \(n,\)"),
+        ((2, 7), r"ids are torch.int64 \(2, 7\), expected torch.int64 \(n,\)"),
         ((513,), r"input has 513 tokens; the encoder has positions for 512"),
     ],
 )
 def test_ids_that_are_no_text_are_refused(shape, sentence):
     with pytest.raises(ValueError, match=sentence):
         encode(torch.zeros(shape, dtype=torch.long))
+
+
+def test_an_id_that_the_vocabulary_does_not_hold_is_refused():
+    with pytest.raises(ValueError, match=r"^ids go from 101 to 30522, expected 0 … 30521$"):
+        encode(torch.tensor([101, 30522]))
 
 
 def test_random_weights_are_those_of_the_network_before_training():

@@ -33,6 +33,12 @@ def test_a_pass_is_kept_in_the_file_that_the_environment_names(file):
     assert json.loads(file.read_text(encoding="utf-8"))["passed"] == ["0.1"]
 
 
+def test_the_file_may_lie_at_home(home, monkeypatch):
+    monkeypatch.setenv("LINFORMER_PROGRESS", "~/kept.json")
+    assert check("0.1", PASSED).status == "passed"
+    assert (home / "kept.json").is_file()
+
+
 @pytest.fixture
 def course(tmp_path, monkeypatch):
     """The folder of a course, and the working directory in one elsewhere."""

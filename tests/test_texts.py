@@ -1,5 +1,8 @@
 """encode: texts to vectors, as sentence-transformers has them."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -109,7 +112,7 @@ def test_what_cannot_be_encoded_is_refused_in_one_sentence(encoder, sentence):
 def test_a_network_is_given_ids(encoder):
     with pytest.raises(ValueError, match=r"^expected ids \(batch, n\), got list; `encode` takes texts$"):
         encoder(SOME)
-    with pytest.raises(ValueError, match=r"^ids are torch.int64 \(13,\), expected integers \(batch, n\)$"):
+    with pytest.raises(ValueError, match=r"^ids are torch.int64 \(13,\), expected torch.int64 \(batch, n\)$"):
         encoder.embed(torch.zeros(13, dtype=torch.long))
 
 
@@ -179,3 +182,64 @@ def test_the_exact_encoder_gives_the_vectors_of_sentence_transformers(encoder):
 def test_an_encoder_that_does_not_embed_says_so():
     with pytest.raises(NotImplementedError, match="TextEncoder does not say what the vector of a text is"):
         texts.TextEncoder().embed(torch.zeros(1, 3, dtype=torch.long))
+
+
+PROCESSES = """
+import multiprocessing, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+import torch
+from torch.utils.data import DataLoader
+from linformer_from_scratch.pretrained import attention_maps, sentence_encoder
+
+TEXTS = ["Rates rose again today.", "one two three " * 70]
+
+def sums(encoder):
+    found = [encoder.encode(text).abs().sum().item() for text in TEXTS]
+    return torch.tensor([*found, attention_maps(TEXTS[0]).weights.std()])
+
+def told(encoder, pipe):
+    pipe.send(sums(encoder).tolist())
+
+def elsewhere(method, encoder):
+    context = multiprocessing.get_context(method)
+    here, there = context.Pipe()
+    process = context.Process(target=told, args=(encoder, there))
+    process.start()
+    return torch.tensor(here.recv()) if here.poll(30) else process.kill() or torch.zeros(3)
+
+def always():
+    while not done.is_set():
+        attention_maps(TEXTS[1])
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    encoder, done = sentence_encoder.fitted_encoder(128), threading.Event()
+    here = sums(encoder)
+    if sys.argv[1] == "threads":
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(sums, 3 * [encoder]))
+    elif sys.argv[1] == "loader":
+        loader = DataLoader(TEXTS, num_workers=1, collate_fn=lambda some: sums(encoder), timeout=30)
+        found = [*loader]
+    elif sys.argv[1] == "fork":  # while another thread is in the middle of a pass
+        thread = threading.Thread(target=always)
+        thread.start()
+        found = [elsewhere("fork", encoder) for _ in range(3)]
+        done.set()
+        thread.join()
+    else:
+        found = [elsewhere("spawn", encoder)]
+    print(all(torch.allclose(one, here, atol=1e-4) for one in found), found, here)
+"""
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["threads", "spawn", pytest.param("loader", marks=forks), pytest.param("fork", marks=forks)],
+)
+def test_texts_are_read_in_threads_and_in_other_processes_as_in_this_one(way, tmp_path):
+    (tmp_path / "script.py").write_text(PROCESSES, encoding="utf-8")
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", str(tmp_path / "script.py"), way]
+    ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=100)
+    assert ran.stdout.startswith("True ") and ran.stderr == "", ran.stdout + ran.stderr

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.func import functional_call, grad, vmap
 from torch.testing import assert_close
 
 from linformer_from_scratch.linformer import linformer_attention
@@ -85,3 +86,17 @@ def test_padding_before_a_text_is_refused(layer):
 def test_too_few_slots_are_refused():
     with pytest.raises(ValueError, match="proj_dim is 2, expected at least 3: first, last, and between"):
         WindowAttention(12, 3, proj_dim=2)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_texts_alone_and_in_a_batch_have_the_same_gradients(layer):
+    """torch.func, which lets nobody look at a mask: what holds for one text is computed for all at once."""
+    x, mask = torch.randn(3, 9, 12).double(), torch.arange(9) < torch.tensor([9, 4, 7])[:, None]
+    weights = dict(layer.named_parameters())
+
+    def size(weights, x, mask):
+        return functional_call(layer, weights, (x[None], mask[None])).square().sum()
+
+    together = vmap(grad(size), in_dims=(None, 0, 0))(weights, x, mask)
+    for i in range(3):
+        assert_close({name: g[i] for name, g in together.items()}, grad(size)(weights, x[i], mask[i]))

@@ -1,7 +1,7 @@
-"""Checks that many modules share: is this a size, a padding mask, and is this call being traced?"""
+"""Checks that many modules share: sizes, masks, ids, and whether this call is being traced."""
 
 import operator
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor
@@ -24,22 +24,52 @@ def check_size(name: str, size: SupportsIndex, least: int = 1, most: int | None 
     return found
 
 
-def check_padding_mask(padding_mask: Tensor | None, tokens: Tensor) -> None:
+def check_mask(name: str, mask: Tensor | None, tokens: Tensor) -> None:
     """Raise ValueError unless there is none, or it has a True or False for each of the tokens.
 
-    Shape: tokens (batch, n) or (batch, n, d), padding_mask (batch, n), on the same device
+    Shape: tokens (batch, n) or (batch, n, d), mask (batch, n), on the same device
     """
-    if padding_mask is None:
+    if mask is None:
         return
-    if not isinstance(padding_mask, Tensor):
-        raise ValueError(f"padding_mask is a {type(padding_mask).__name__}, expected a Tensor or None")
-    if padding_mask.shape != tokens.shape[:2] or padding_mask.dtype != torch.bool:
+    if not isinstance(mask, Tensor):
+        raise ValueError(f"{name} is a {type(mask).__name__}, expected a Tensor or None")
+    if mask.shape != tokens.shape[:2] or mask.dtype != torch.bool:
         raise ValueError(
-            f"padding_mask is {padding_mask.dtype} {tuple(padding_mask.shape)}, "
-            f"expected torch.bool {tuple(tokens.shape[:2])}"
+            f"{name} is {mask.dtype} {tuple(mask.shape)}, expected torch.bool {tuple(tokens.shape[:2])}"
         )
-    if padding_mask.device != tokens.device:
-        raise ValueError(f"padding_mask is on {padding_mask.device}, the tokens are on {tokens.device}")
+    if mask.device != tokens.device:
+        raise ValueError(f"{name} is on {mask.device}, the tokens are on {tokens.device}")
+
+
+def check_ids(ids: Tensor, vocab_size: int, dims: int = 2) -> None:
+    """Raise ValueError unless these are ids of a vocabulary's tokens, at least one in each text.
+
+    Shape: ids (batch, n), or (n,) where dims is 1
+    A graph holds no check, and where nobody can see the ids (`seen`) only their type and shape are checked.
+    """
+    shape = "(batch, n)" if dims == 2 else "(n,)"
+    if not isinstance(ids, Tensor):
+        raise ValueError(f"expected ids {shape}, got {type(ids).__name__}; `encode` takes texts")
+    if ids.dim() != dims or ids.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"ids are {ids.dtype} {tuple(ids.shape)}, expected torch.int64 {shape}")
+    if ids.size(-1) == 0:
+        raise ValueError(f"ids are {tuple(ids.shape)}, expected at least 1 token")
+    if graph_is_written() or not ids.numel():
+        return
+    low, high = map(seen, ids.aminmax())  # before the look-up, which on a GPU would end the process
+    if low is not None and (low < 0 or high >= vocab_size):
+        raise ValueError(f"ids go from {low} to {high}, expected 0 … {vocab_size - 1}")
+
+
+def seen(x: Tensor) -> Any:
+    """The number that a tensor holds; None where nobody can see it: in a graph, on "meta", in vmap."""
+    if graph_is_written() or (x.is_cuda and torch.cuda.is_current_stream_capturing()):
+        return None
+    try:
+        found = x.item()
+    except RuntimeError:  # it holds none, or one for each sample
+        return None
+    return found if isinstance(found, int | float) else None  # else a symbol
 
 
 def graph_is_written() -> bool:

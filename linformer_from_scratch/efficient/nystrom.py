@@ -31,6 +31,10 @@ def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: in
     if landmarks > n:
         raise ValueError(f"landmarks is {landmarks}, expected at most n={n}")
     if landmarks == n:
+        if torch.jit.is_tracing():
+            raise ValueError(
+                f"traced with {n} tokens, expected more than landmarks={landmarks}: they are exact"
+            )
         return scaled_dot_product_attention(q, k, v)
     q_mean, k_mean = segment_means(q, landmarks), segment_means(k, landmarks)  # (..., landmarks, d)
     correction = pseudoinverse(attention_weights(q_mean, k_mean), steps)  # (..., landmarks, landmarks)

@@ -1,8 +1,7 @@
 """One pass through the pretrained encoder, with all that its heads did on the way."""
 
 from collections.abc import Mapping
-from functools import cache
-from threading import Lock
+from threading import local
 from typing import NamedTuple
 
 import torch
@@ -10,11 +9,18 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.course.checks import check_ids
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained.network import SentenceEncoder, renamed
-from linformer_from_scratch.pretrained.weights import D_MODEL, NUM_HEADS, NUM_LAYERS, model_weights
+from linformer_from_scratch.pretrained.weights import (
+    D_MODEL,
+    NUM_HEADS,
+    NUM_LAYERS,
+    VOCAB_SIZE,
+    model_weights,
+)
 
-ONE_AT_A_TIME = Lock()  # the layers remember their last call
+OWN = local()  # what a thread runs is its own: the layers remember their last call
 
 
 class Encoding(NamedTuple):
@@ -60,23 +66,22 @@ def encode(ids: Tensor, weights: Mapping[str, Tensor] | None = None) -> Encoding
     """Run the encoder, with the pretrained weights or with others of the same names.
 
     Shape: ids (n,) of integers, n <= 512 -> as Encoding says
-    Raises: ValueError if ids have another shape, or there are more than 512; as model_weights.
+    Raises: ValueError as check_ids, or if there are more than 512; as model_weights.
     """
-    if ids.dim() != 1:
-        raise ValueError(f"ids have shape {tuple(ids.shape)}, expected (n,)")
+    check_ids(ids, VOCAB_SIZE, dims=1)
     model, attentions = recorded_encoder()
-    with ONE_AT_A_TIME:
-        if weights is None:
-            hidden = model(ids[None])[0]
-        else:
-            hidden = functional_call(model, renamed(weights), (ids[None],), strict=True)[0]
-        taken = [attention.take() for attention in attentions]
+    if weights is None:
+        hidden = model(ids[None])[0]
+    else:
+        hidden = functional_call(model, renamed(weights), (ids[None],), strict=True)[0]
+    taken = [attention.take() for attention in attentions]
     return Encoding(hidden, *(torch.cat(layers) for layers in zip(*taken, strict=True)))
 
 
-@cache
 def recorded_encoder() -> tuple[SentenceEncoder, list[RecordedAttention]]:
-    """The network and its attention layers. For this module alone: it shares the pretrained weights."""
-    with torch.device("meta"):
-        attentions = [RecordedAttention() for _ in range(NUM_LAYERS)]
-    return SentenceEncoder(attentions, model_weights()), attentions
+    """This thread's network and its attention layers, which share the pretrained weights."""
+    if not hasattr(OWN, "encoder"):
+        with torch.device("meta"):
+            attentions = [RecordedAttention() for _ in range(NUM_LAYERS)]
+        OWN.encoder = SentenceEncoder(attentions, model_weights()), attentions
+    return OWN.encoder

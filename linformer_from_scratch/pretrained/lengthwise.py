@@ -5,15 +5,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_model, save_model
 from torch import Tensor
 
-from linformer_from_scratch.course.files import atomic_write
+from linformer_from_scratch.course.checks import check_ids
+from linformer_from_scratch.course.files import atomic_write, expanded, make_folder, shown
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.pretrained.network import SentenceEncoder, check_ids
+from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.texts import TextEncoder
-from linformer_from_scratch.pretrained.weights import D_MODEL, NUM_HEADS, NUM_LAYERS
+from linformer_from_scratch.pretrained.weights import D_MODEL, NUM_HEADS, NUM_LAYERS, VOCAB_SIZE
 from linformer_from_scratch.pretrained.windows import WindowAttention, lengths_of
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -55,6 +56,7 @@ class LengthwiseEncoder(TextEncoder):
     Shape of embed: ids (batch, n) with n <= 512, padding_mask (batch, n), True = a real token -> (batch, 384)
     Raises: ValueError as SentenceEncoder, or if the crossover is below proj_dim: such texts have empty slots.
     A text's vector does not depend on what else is in its batch.
+    It cannot be traced or exported: `exact` and `linformer`, its two networks, can.
     """
 
     def __init__(self, layout: Layout):
@@ -72,7 +74,12 @@ class LengthwiseEncoder(TextEncoder):
 
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """A unit vector a text, each by the network of its length. Shape: (batch, 384)."""
-        check_ids(ids)
+        if torch.jit.is_tracing() or torch.compiler.is_exporting():
+            raise NotImplementedError(
+                "which network reads a text depends on its length, which no graph can ask: trace or export "
+                f"`exact` (below {self.layout.crossover} tokens) and `linformer` (from there on)"
+            )
+        check_ids(ids, VOCAB_SIZE)
         long = self.lengths(ids, padding_mask) >= self.layout.crossover
         if long.all() or not long.any():
             return (self.linformer if long.any() else self.exact).embed(ids, padding_mask)
@@ -94,13 +101,17 @@ class LengthwiseEncoder(TextEncoder):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the weights (safetensors) and the layout (JSON) into a folder, which is made if need be.
 
-        Raises: ValueError if the weights are no plain tensors, as after quantisation: save first.
+        Raises: ValueError if the weights are no plain tensors, as after quantisation: save first; OSError if
+            they cannot be written there.
         """
-        folder = Path(folder)
+        folder = expanded(folder)
         if not all(isinstance(weights, Tensor) for weights in self.state_dict().values()):
             raise ValueError("some weights are no plain tensors; save an encoder before it is quantised")
-        folder.mkdir(parents=True, exist_ok=True)
-        save_model(self, str(folder / WEIGHTS), metadata={"layout": str(self.layout)})
+        make_folder(folder)
+        try:
+            save_model(self, str(folder / WEIGHTS), metadata={"layout": str(self.layout)})
+        except SafetensorError as error:
+            raise OSError(f"{shown(folder / WEIGHTS)} cannot be written: {error}") from None
         write_layout(self.layout, folder / CONFIG)
 
     @classmethod
@@ -110,7 +121,7 @@ class LengthwiseEncoder(TextEncoder):
         Raises: FileNotFoundError if a file is missing there, ValueError if one is not what was written; as
             SentenceEncoder.
         """
-        folder = Path(folder)
+        folder = expanded(folder)
         for name in (CONFIG, WEIGHTS):
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder} holds no {name}, expected what save_pretrained wrote")

@@ -35,7 +35,8 @@ def add_updates(model: nn.Module, rank: int) -> list[nn.Parameter]:
     model.requires_grad_(False)
     for module in list(model.modules()):
         if isinstance(module, nn.Linear):
-            update = LowRankUpdate(module.out_features, module.in_features, rank)
+            with module.weight.device:
+                update = LowRankUpdate(module.out_features, module.in_features, rank).to(module.weight.dtype)
             parametrize.register_parametrization(module, "weight", update)
             if module.bias is not None:
                 module.bias.requires_grad_(True)

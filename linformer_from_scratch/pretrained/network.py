@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch.course.checks import check_ids, check_mask, seen
 from linformer_from_scratch.encoder import Block
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.pretrained.texts import TextEncoder
@@ -44,7 +45,7 @@ class SentenceEncoder(TextEncoder):
             pretrained ones.
 
     Shape: ids (batch, n) with n <= 512, padding_mask (batch, n), True = a real token -> (batch, n, 384)
-    Raises: ValueError if ids are no (batch, n) of integers, if there are more than 512 tokens or not six
+    Raises: ValueError as check_ids and check_mask, if there are more than 512 tokens or not six
         layers; as model_weights.
     """
 
@@ -78,7 +79,8 @@ class SentenceEncoder(TextEncoder):
 
     def hidden(self, ids: Tensor, padding_mask: Tensor | None = None) -> list[Tensor]:
         """The vectors after every block, six of (batch, n, 384)."""
-        check_ids(ids)
+        check_ids(ids, VOCAB_SIZE)
+        check_mask("padding_mask", padding_mask, ids)
         n = ids.size(-1)
         if n > MAX_TOKENS:
             raise ValueError(f"input has {n} tokens; the encoder has positions for {MAX_TOKENS}")
@@ -94,17 +96,17 @@ class SentenceEncoder(TextEncoder):
         return pool(self(ids, padding_mask), padding_mask)
 
 
-def check_ids(ids: Tensor) -> None:
-    """Raise ValueError unless this is a batch of ids."""
-    if not isinstance(ids, Tensor):
-        raise ValueError(f"expected ids (batch, n), got {type(ids).__name__}; `encode` takes texts")
-    if ids.dim() != 2 or ids.is_floating_point():
-        raise ValueError(f"ids are {ids.dtype} {tuple(ids.shape)}, expected integers (batch, n)")
-
-
 def pool(hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-    """Unit vectors of texts: means over real tokens, scaled. Shape: (batch, n, d) -> (batch, d)."""
+    """Unit vectors of texts: means over real tokens, scaled. Shape: (batch, n, d) -> (batch, d).
+
+    Raises: ValueError as check_mask, or if a text is all padding; in a graph, its vector is zeros.
+    """
+    check_mask("padding_mask", padding_mask, hidden)
     if padding_mask is not None:
+        if seen((~padding_mask.any(dim=1)).any()):
+            raise ValueError(
+                "a text has 0 real tokens, expected at least 1: the mean of none has no direction"
+            )
         hidden = hidden * padding_mask[..., None]
     return functional.normalize(hidden.sum(dim=1), dim=-1)  # a mean and a sum point the same way
 

@@ -4,6 +4,7 @@ import json
 from functools import cache
 from typing import NamedTuple
 
+import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
@@ -28,6 +29,7 @@ class StoredHead(NamedTuple):
 
 
 @cache
+@torch.inference_mode(False)  # what is kept may be learned from later
 def stored_heads() -> dict[tuple[int, int], StoredHead]:
     """The STORED_HEADS as they were stored (float16), by layer and head; tools/make_data.py fits E and F."""
     stored = {name: rounded.float() for name, rounded in load_file(HEADS_FILE).items()}

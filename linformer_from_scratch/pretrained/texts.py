@@ -1,8 +1,10 @@
 """Texts to vectors: what a sentence encoder is loaded for (Reimers and Gurevych 2019, Sentence-BERT)."""
 
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +18,9 @@ from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS
 MARKS = 2  # tokens of every text that are not its own: [CLS] and [SEP]
 PATIENCE = 2.0  # seconds before a bar is shown
 NO_TEXTS = str | bytes | Mapping | AbstractSet  # though they can be gone through
+
+if hasattr(os, "register_at_fork"):  # PyTorch's threads do not survive a fork: who asks them waits for ever
+    os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
 
 
 class TextEncoder(nn.Module):
@@ -61,15 +66,19 @@ class TextEncoder(nn.Module):
         warn_of_unknown(ids)
         pieces = [cut(name, some, window, truncate) for name, some in ids.items()]
         warn_of_lost(pieces)
-        owners = torch.tensor([i for i, (some, _) in enumerate(pieces) for _ in some], dtype=torch.long)
+        owners = torch.tensor(
+            [i for i, (some, _) in enumerate(pieces) for _ in some], device="cpu", dtype=torch.long
+        )
         vectors = self._embed([piece for some, _ in pieces for piece in some], batch_size, progress)
-        means = functional.normalize(torch.zeros(len(pieces), D_MODEL).index_add(0, owners, vectors), dim=-1)
+        means = functional.normalize(
+            vectors.new_zeros(len(pieces), D_MODEL).index_add(0, owners, vectors), dim=-1
+        )
         return means[0] if isinstance(texts, str) else means
 
     def _embed(self, pieces: list[Tensor], batch_size: int, progress: bool | None) -> Tensor:
         """Vectors of ids, in their order; the longest go first, so that what does not fit fails at once."""
         order = sorted(range(len(pieces)), key=lambda i: -len(pieces[i]))
-        found = torch.empty(len(pieces), D_MODEL)
+        found = torch.empty(len(pieces), D_MODEL, dtype=torch.float32, device="cpu")
         device = next(self.parameters()).device
         delay, once = (PATIENCE, len(pieces) <= batch_size) if progress is None else (0.0, False)
         with tqdm(total=len(pieces), unit="text", delay=delay, disable=once or progress is False) as bar:
@@ -127,9 +136,9 @@ def chunks(ids: Tensor, window: int) -> list[Tensor]:
 
 def padded(pieces: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Ids side by side, and which of them are real. Shape: (batch, n) each, n that of the longest"""
-    lengths = torch.tensor([len(piece) for piece in pieces])
+    lengths = torch.tensor([len(piece) for piece in pieces], device="cpu")
     ids = nn.utils.rnn.pad_sequence(pieces, batch_first=True)
-    return ids, torch.arange(ids.size(1)) < lengths[:, None]
+    return ids, torch.arange(ids.size(1), device=ids.device) < lengths[:, None]
 
 
 def warn_of_unknown(named: dict[str, Tensor]) -> None:

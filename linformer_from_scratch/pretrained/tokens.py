@@ -37,7 +37,7 @@ def tokenize(text: str, max_tokens: int | None = MAX_TOKENS) -> Tensor:
         raise ValueError(f"max_tokens is {max_tokens}, expected at least 2: [CLS] and [SEP]")
     room = None if max_tokens is None else max_tokens - 2
     first, last = map(tokenizer().token_to_id, ("[CLS]", "[SEP]"))
-    return torch.tensor([first, *islice(piece_ids(text), room), last])
+    return torch.tensor([first, *islice(piece_ids(text), room), last], device="cpu")
 
 
 def unknown_id() -> int | None:

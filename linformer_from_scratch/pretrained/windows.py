@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from linformer_from_scratch.course.checks import check_mask, seen
 from linformer_from_scratch.heads import AttentionLayer, split_heads
 from linformer_from_scratch.linformer import real_tokens
 
@@ -62,19 +63,22 @@ class WindowAttention(AttentionLayer):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
         """Every query reads every slot that holds a token."""
         lengths = lengths_of(q.transpose(1, 2), padding_mask)
-        if lengths.min() >= self.proj_dim:
-            return functional.scaled_dot_product_attention(q, k, v)
         filled = torch.arange(self.proj_dim, device=q.device) < lengths[:, None]
+        if seen(filled.all()):
+            return functional.scaled_dot_product_attention(q, k, v)
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=filled[:, None, None])
 
 
 def lengths_of(x: Tensor, padding_mask: Tensor | None) -> Tensor:
     """How many real tokens each text has. Shape: x (batch, n, …) -> (batch,)
 
-    Raises: ValueError if padding stands before a real token.
+    Raises: ValueError as check_mask, or if padding stands before a real token, which no graph sees.
     """
+    check_mask("padding_mask", padding_mask, x)
     if padding_mask is None:
-        return torch.full((x.size(0),), x.size(1), device=x.device)
-    if (padding_mask[:, 1:] > padding_mask[:, :-1]).any():
+        padding_mask = torch.ones(x.shape[:2], dtype=torch.bool, device=x.device)
+    lengths = padding_mask.sum(dim=1)
+    first = torch.arange(x.size(1), device=x.device) < lengths[:, None]
+    if seen((padding_mask != first).any()):
         raise ValueError("padding stands before a real token, expected every text's padding at its end")
-    return padding_mask.sum(dim=1)
+    return lengths

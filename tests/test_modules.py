@@ -1,0 +1,148 @@
+"""Every module of the package gives the same outputs after each way of moving it to another place."""
+
+import copy
+import importlib
+import pickle
+import pkgutil
+
+import pytest
+import torch
+from torch import nn
+
+import linformer_from_scratch
+from linformer_from_scratch.distributed import sentences, sequence
+from linformer_from_scratch.distributed.small import ShardedLinformer
+from linformer_from_scratch.distributed.sums import AgreedSum
+from linformer_from_scratch.efficient import EfficientAttention
+from linformer_from_scratch.efficient.family import FAMILY, WithMatrix
+from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel
+from linformer_from_scratch.heads import AttentionLayer
+from linformer_from_scratch.limits.capstone import ChunkEncoder
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained.encoding import RecordedAttention
+from linformer_from_scratch.pretrained.lengthwise import Layout, LengthwiseEncoder, window_encoder
+from linformer_from_scratch.pretrained.low_rank_updates import LowRankUpdate
+from linformer_from_scratch.pretrained.network import SentenceEncoder
+from linformer_from_scratch.pretrained.sentence_encoder import BestRankAttention
+from linformer_from_scratch.pretrained.texts import TextEncoder
+from linformer_from_scratch.pretrained.windows import WindowAttention
+from linformer_from_scratch.projections import LearnedProjection, Projection, StridedConvolution
+
+N, SLOTS, D_MODEL, HEADS, VOCAB, CLASSES = 13, 5, 12, 3, 23, 7
+SIZES, LAYOUT = (D_MODEL, HEADS), Layout(SLOTS, (5,), N)
+X = torch.randn(2, N, D_MODEL, generator=torch.Generator().manual_seed(0))
+IDS = torch.arange(2 * N).view(2, N) % VOCAB
+FULL = torch.arange(512)[None]  # as many tokens as a shard was cut for
+NOT_WHOLE = {AttentionLayer, TextEncoder, Projection, ShardedLinformer}  # which need others
+
+
+def windows():
+    return WindowAttention(*SIZES, SLOTS)
+
+
+def linformer(kind=LinformerAttention):
+    return kind(*SIZES, LearnedProjection(N, SLOTS), LearnedProjection(N, SLOTS))
+
+
+def encoder():
+    return Encoder(VOCAB, N, D_MODEL, [linformer(), windows()], neighbours=1)
+
+
+def relative(name):
+    (found,) = (one for one in FAMILY if one.name == name)
+    return EfficientAttention(*SIZES, found.build(N, D_MODEL // HEADS, SLOTS))
+
+
+# What a class is made with, and what is asked of it; one without a line is made as its nearest ancestor.
+MADE = {
+    nn.Module: (lambda kind: kind(), X),
+    Block: (lambda kind: kind(D_MODEL, windows()), X),
+    Encoder: (lambda kind: encoder(), IDS),
+    MaskedLanguageModel: (lambda kind: kind(encoder()), IDS),
+    Classifier: (lambda kind: kind(encoder(), CLASSES), IDS),
+    Projection: (lambda kind: kind(N, SLOTS), X),
+    StridedConvolution: (lambda kind: kind(N, SLOTS, D_MODEL), X),
+    AttentionLayer: (lambda kind: kind(*SIZES), X),
+    LinformerAttention: (linformer, X),
+    WindowAttention: (lambda kind: windows(), X),
+    BestRankAttention: (lambda kind: kind(*SIZES, 2), X),
+    RecordedAttention: (lambda kind: kind(), X.repeat(1, 1, 32)),
+    EfficientAttention: (lambda kind: relative("Performer"), X),
+    WithMatrix: (lambda kind: relative("Performer").relative, X[..., : D_MODEL // HEADS]),
+    LowRankUpdate: (lambda kind: kind(N, D_MODEL, 2), X),
+    SentenceEncoder: (lambda kind: window_encoder(SLOTS, (5,)), IDS),
+    LengthwiseEncoder: (lambda kind: kind(LAYOUT), IDS),
+    ChunkEncoder: (lambda kind: kind(window_encoder(SLOTS), 7), IDS),
+    sentences.SequenceParallelWindows: (lambda kind: kind(windows(), N, AgreedSum()), X),
+    sentences.GatheredAttention: (lambda kind: kind(MultiHeadAttention(*SIZES), N, AgreedSum()), X),
+    sentences.SequenceParallelSentenceEncoder: (lambda kind: sequence.shard(window_encoder(SLOTS)), FULL),
+    sentences.SequenceParallelLengthwiseEncoder: (
+        lambda kind: sequence.shard(LengthwiseEncoder(LAYOUT), gather=True),
+        FULL,
+    ),
+}
+
+
+def defined():
+    """All modules of the package, without those of exercises, whose mistakes are meant."""
+    name = linformer_from_scratch.__name__
+    for module in pkgutil.walk_packages(linformer_from_scratch.__path__, f"{name}."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    ours = {kind for kind in below(nn.Module) if kind.__module__.startswith(f"{name}.")} - NOT_WHOLE
+    ours = {kind for kind in ours if not kind.__module__.startswith(f"{name}.exercises")}
+    return sorted(ours, key=lambda kind: kind.__name__)
+
+
+def below(kind):
+    for found in kind.__subclasses__():
+        yield found
+        yield from below(found)
+
+
+def makers():
+    for kind in defined():
+        make, given = next(MADE[ancestor] for ancestor in kind.__mro__ if ancestor in MADE)
+        yield pytest.param(lambda make=make, kind=kind: make(kind), given, id=kind.__name__)
+    for one in FAMILY:
+        yield pytest.param(lambda name=one.name: relative(name), X, id=f"EfficientAttention, {one.name}")
+
+
+def assigned(module, make):
+    with torch.device("meta"):
+        other = make()
+    other.load_state_dict(module.state_dict(), assign=True)
+    return other
+
+
+def emptied(module, make):
+    other = make().to_empty(device="cpu")
+    for tensor in (*other.parameters(), *other.buffers()):
+        tensor.data.fill_(77)  # any number may stand there
+    other.load_state_dict(module.state_dict())
+    return other
+
+
+WAYS = {
+    "assigned": assigned,
+    "emptied": emptied,
+    "copied": lambda module, make: copy.deepcopy(module),
+    "pickled": lambda module, make: pickle.loads(pickle.dumps(module)),
+}
+
+
+@pytest.mark.parametrize(("make", "given"), [*makers()])
+@torch.no_grad()
+def test_a_module_computes_the_same_however_it_came_to_its_place(make, given):
+    torch.manual_seed(1)
+    module = make().eval()
+
+    def run(one):
+        if isinstance(one, ChunkEncoder):
+            return one.embed(given)
+        return one(given, given, given) if isinstance(one, WithMatrix) else one(given)
+
+    expected = run(module)
+    for name, way in WAYS.items():
+        assert torch.equal(run(way(module, make).eval()), expected), name
