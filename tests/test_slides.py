@@ -193,6 +193,12 @@ def test_without_a_chromium_one_line_says_that_handouts_are_left_out(command, mo
     ]
 
 
+def test_the_chromium_that_is_named_may_lie_at_home(home, monkeypatch):
+    (home / "mine.exe").touch(mode=0o755)
+    monkeypatch.setenv("CHROMIUM", "~/mine.exe")
+    assert slides.find_chromium() == str(home / "mine.exe")
+
+
 @pytest.mark.browser
 def test_students_and_teacher_get_a_handout_each(command):
     with ThreadPoolExecutor(1) as other:  # a thread can drive one browser, and this one's may be at work
