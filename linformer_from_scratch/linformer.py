@@ -80,6 +80,8 @@ class LinformerAttention(AttentionLayer):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
         """Every query reads every slot, by PyTorch's fused kernel: padding is in none of them."""
+        if k.size(-2) != v.size(-2):  # the kernel would read and write beyond them
+            raise ValueError(f"E gives {k.size(-2)} slots, F {v.size(-2)}; expected as many")
         return functional.scaled_dot_product_attention(q, k, v)
 
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:

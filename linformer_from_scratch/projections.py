@@ -74,10 +74,14 @@ class LearnedProjection(Projection):
     def __init__(self, seq_len: int, proj_dim: int, num_heads: int | None = None):
         super().__init__(seq_len, proj_dim)
         heads = () if num_heads is None else (check_size("num_heads", num_heads),)
-        self.commutes = num_heads is None
         self.unit = 1 / math.sqrt(self.seq_len)
         self.weight = nn.Parameter(torch.randn(*heads, self.proj_dim, self.seq_len) * self.unit)
         self.register_load_state_dict_pre_hook(_load_stored)
+
+    @property
+    def commutes(self) -> bool:  # type: ignore[override]
+        """Whether all heads share one matrix."""
+        return self.weight.dim() == 2
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d) -> (..., proj_dim, d)."""
@@ -179,7 +183,7 @@ class StridedConvolution(Projection):
 
 def _load_stored(E: LearnedProjection, state: dict[str, Tensor], prefix: str, *_) -> None:
     """Weights of version 1.0, which held √seq_len · E under the name `stored`, can be loaded too."""
-    if f"{prefix}stored" in state:
+    if f"{prefix}stored" in state and f"{prefix}weight" not in state:
         state[f"{prefix}weight"] = state.pop(f"{prefix}stored") * E.unit
 
 
@@ -188,8 +192,12 @@ def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
     """Let a learned E be this matrix, such as one of a trained layer; return it.
 
     Shape: weight (proj_dim, seq_len), the same for every head, or one per head (num_heads, proj_dim, seq_len)
-    Raises: ValueError if the matrix has other sizes.
+    Raises: ValueError if the matrix has other sizes, or E's is computed from others, as by weight_norm.
     """
+    if not isinstance(E.weight, nn.Parameter):
+        raise ValueError(
+            f"E's weight is a {type(E.weight).__name__}, expected a Parameter: set what it comes from"
+        )
     if weight.shape not in (E.weight.shape, E.weight.shape[-2:]):
         raise ValueError(f"the matrix is {tuple(weight.shape)}, expected {tuple(E.weight.shape)}")
     E.weight.copy_(weight)

@@ -240,6 +240,19 @@ def test_wrong_shapes_are_refused_in_one_sentence(x, mask, message):
         make_layer()(x, mask)
 
 
+def test_E_and_F_that_are_put_in_later_are_looked_at():
+    """PyTorch's kernel does not look: it would write beyond the smaller one."""
+    x = torch.randn(HEADS, SEQ_LEN, D_MODEL)
+    layer = make_layer()
+    layer.F = LearnedProjection(SEQ_LEN, 4096)
+    with pytest.raises(ValueError, match="E gives 5 slots, F 4096; expected as many"):
+        layer(x)
+    layer = LinformerAttention(D_MODEL, HEADS, *(LearnedProjection(SEQ_LEN, SLOTS) for _ in "EF"))
+    for E in (layer.E, layer.F):
+        E.weight = torch.nn.Parameter(torch.randn(HEADS, SLOTS, SEQ_LEN))  # as many heads as texts
+    assert_close(layer(x), layer.definition(x))
+
+
 def test_wrong_sizes_and_unknown_keywords_are_refused():
     E = LearnedProjection(SEQ_LEN, SLOTS)
     with pytest.raises(ValueError, match="4 heads do not divide d_model=21"):

@@ -289,6 +289,12 @@ def test_matrices_of_other_packages_are_copied_into_E():
         assert_close(E(x), slots)
 
 
+def test_a_matrix_that_is_computed_from_others_is_not_set():
+    E = nn.utils.parametrizations.weight_norm(LearnedProjection(7, 3))
+    with pytest.raises(ValueError, match="E's weight is a Tensor, expected a Parameter"):
+        start_at(E, torch.zeros(3, 7))
+
+
 @pytest.mark.parametrize("num_heads", [None, 3])
 def test_E_starts_at_any_matrix_and_weights_of_version_1_0_load(num_heads):
     E, other = (LearnedProjection(50, 8, num_heads) for _ in range(2))
@@ -300,6 +306,8 @@ def test_E_starts_at_any_matrix_and_weights_of_version_1_0_load(num_heads):
             again = copy.deepcopy(other)
             again.load_state_dict(state, assign=assign)
             assert_close(again.weight, nn.Parameter(matrix))
+    with pytest.raises(RuntimeError, match="stored"):  # which of the two?
+        other.load_state_dict({"stored": matrix, "weight": matrix})
     alike = tokens(8, 50)
     assert_close(start_at(E, alike).weight, alike.expand_as(E.weight))  # the same for every head
     with pytest.raises(ValueError, match=r"the matrix is \(50, 8\), expected \((3, )?8, 50\)"):

@@ -153,6 +153,20 @@ def test_impossible_inputs_are_refused(full):
 
 
 @torch.no_grad()
+def test_no_weights_are_left_out_in_silence():
+    layers = [MultiHeadAttention(384, 12) for _ in range(6)]
+    with pytest.raises(ValueError, match="got 1 different attention layers, expected 6: each has weights"):
+        se.SentenceEncoder([layers[0]] * 6)
+    weights, one = model_weights(), torch.zeros(1)
+    seventh = "encoder.layer.6.output.dense.bias"
+    for wrong, said in (
+        (weights | {seventh: one}, f"the weights hold {seventh}, expected the 101 of 6 BERT layers"),
+        ({f"bert.{name}": w for name, w in weights.items()}, "the weights have no embeddings.LayerNorm.bias"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            se.SentenceEncoder(layers, wrong)
+
+
 def test_the_projections_fitted_at_fixed_places_keep_what_was_recorded(full):
     model = se.fixed_encoder()
     for name, tensor in full.state_dict().items():

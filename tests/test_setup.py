@@ -443,23 +443,74 @@ def test_an_environment_that_a_link_leads_to_is_never_touched(
     assert left == before and linked.is_symlink()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mounts as Linux lists them")
-@pytest.mark.parametrize("folder", ["build", "build/of many"], ids=["below", "at"])
-def test_a_folder_in_which_something_is_mounted_is_not_emptied(tmp_path, folder):
-    mine = tmp_path / "my disk/mine.txt"
-    mine.parent.mkdir()
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+@pytest.mark.parametrize(
+    "inside", ["lib", "lib/python*/site-packages", "lib/python*/site-packages/tiny-1.dist-info"]
+)
+def test_an_environment_whose_packages_lie_elsewhere_is_not_updated(whole, tmp_path_factory, inside):
+    (link,) = (whole / ".venv").glob(inside)
+    others = tmp_path_factory.mktemp("elsewhere") / "of another clone"
+    link.rename(others)
+    link.symlink_to(others, target_is_directory=True)
+    (whole / "constraints.txt").write_text("# changed\n", encoding="utf-8")
+    before = contents(others)
+    code, _, err = install(whole)
+    assert code == 1 and f"{link} leads to {others}, and only what lies in" in err and err.count("\n") == 1
+    assert contents(others) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_link_that_leads_to_itself_is_one_sentence(project):
+    (project / ".venv").symlink_to(".venv")
+    code, _, err = install(project)
+    assert code == 1 and err.count("\n") == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_lock_and_log_change_nothing_that_they_lead_to(whole, tmp_path_factory):
+    mine = tmp_path_factory.mktemp("elsewhere") / "mine.txt"
+    mine.write_text("mine", encoding="utf-8")
+    (whole / "build").mkdir()
+    for name in ("install.lock", "install.log"):
+        (whole / "build" / name).symlink_to(mine)
+    depend_on(whole, ABSENT)
+    code, _, err = install(whole, PIP_NO_INDEX="1")
+    assert code == 1 and "its full output is in" in err
+    assert mine.read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["as Linux lists mounts", "elsewhere"])
+@pytest.mark.parametrize(
+    "folder", ["build", "build/of many", "build/of many/old"], ids=["below", "at", "above"]
+)
+def test_a_folder_with_a_mount_at_it_below_it_or_above_it_is_not_emptied(tmp_path, folder, listed):
+    mine = tmp_path / "my disk/old/mine.txt"
+    mine.parent.mkdir(parents=True)
     mine.touch()
     place = tmp_path / "build/of many"
     place.mkdir(parents=True)
-    clear = f"import course, pathlib; course.clear(pathlib.Path({str(tmp_path / folder)!r}))"
-    mounting = ["sh", "-c", 'mount --bind "$1" "$2" && echo mounted && exec "$3" -c "$4"', "sh"]
-    command = ["unshare", "--mount", *mounting, mine.parent, place, sys.executable, clear]
-    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT / "tools", encoding="utf-8")
-    if "mounted" not in run.stdout:
-        pytest.skip(f"nothing can be mounted here: {run.stderr}")
-    assert (
-        f"{tmp_path / folder} holds the mount {place}, and only what lies in" in run.stderr and mine.exists()
+    lines = ["import course", "course.ROOT = course.Path.cwd()"]
+    lines += [] if listed else ["course.mounted = list"]
+    clear = "; ".join([*lines, f"course.clear(course.ROOT / {folder!r})"])
+    kind = f'mount --bind "{tmp_path}/my disk" "$1"'
+    if not listed:  # another disk, which every system tells from its own
+        kind = f'mount -t tmpfs none "$1" && cp -r "{tmp_path}/my disk/old" "$1"'
+    script = f'{kind} && echo mounted && "$2" -c "$3"; ls "$1/old"'
+    run = (
+        subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", place, sys.executable, clear],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            encoding="utf-8",
+            env=os.environ | {"PYTHONPATH": str(ROOT / "tools")},
+        )
+        if shutil.which("unshare")
+        else None
     )
+    if run is None or "mounted" not in run.stdout:
+        pytest.skip("nothing can be mounted here")
+    assert f"{place} is a mount, and only what lies in" in run.stderr and run.stdout.endswith("mine.txt\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGTERM")

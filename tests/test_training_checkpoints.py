@@ -170,6 +170,29 @@ def test_ctrl_c_at_any_line_loses_nothing_that_was_trained(tmp_path):
     signal.signal(signal.SIGINT, before)
 
 
+def test_a_validation_that_draws_may_be_interrupted_and_what_comes_after_it_killed(tmp_path):
+    def noisy(model, x, labels):
+        if not model.training and interrupt.pop() if interrupt else False:
+            raise KeyboardInterrupt
+        return cross_entropy(model, x + torch.randn_like(x), labels)
+
+    def run(folder=None):
+        return trainer_of(folder, config=SHORT, loss=noisy)
+
+    interrupt: list[bool] = []
+    whole = run()
+    whole.train()
+    first = run(tmp_path)
+    interrupt = [True]
+    with pytest.raises(KeyboardInterrupt):
+        first.train()
+    assert first.step == 2 and not interrupt
+    first.train(until=2)  # validates, and dies
+    second = run(tmp_path)
+    second.train()
+    assert curve(second.history) == curve(whole.history) and same(second.model, whole.model)
+
+
 class Payload:
     def __reduce__(self):
         return Path.touch, (Path("executed"),)

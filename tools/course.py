@@ -193,30 +193,40 @@ def clear(folder):
 
 
 def refuse_elsewhere(folder):
-    """Raise Failure unless a folder lies in the course's own: no link on the way there, no mount in it."""
-    place = folder.resolve()
-    mounted = [] if place != folder else mounts_in(folder)
-    if place != folder or mounted:
+    """Raise Failure unless a folder lies in the course's own with all that it holds.
+
+    No link may lead there or out of it, and nothing may be mounted on the way, there, or in it.
+    """
+    place = Path(os.path.realpath(str(folder)))
+    ways = ["{} leads to {}".format(folder, place)] if place != folder else astray_in(folder)
+    if ways:
         raise Failure(
-            "{} {}, and only what lies in {} itself is replaced: take that away, which changes nothing "
-            "there, and run the same command again.".format(
-                folder,
-                "holds the mount {}".format(mounted[0]) if mounted else "leads to {}".format(place),
-                ROOT,
-            )
+            "{}, and only what lies in {} itself is replaced: take that away, which changes nothing there, "
+            "and run the same command again.".format(ways[0], ROOT)
         )
 
 
-def mounts_in(folder):
-    """Other disks and folders mounted at a folder or below it; elsewhere than on Linux, only at it."""
+def astray_in(folder):
+    """What leads out of a folder, or of the course on the way there: mounts, and links to other folders."""
+    inside = [Path(parent, name) for parent, names, _ in os.walk(str(folder)) for name in names]
+    way = [folder] + [parent for parent in folder.parents if ROOT in parent.parents]
+    mounts = mounted() or [path for path in way + inside if os.path.ismount(str(path))]
+    found = ["{} is a mount".format(path) for path in mounts if path in way or folder in path.parents]
+    for path in inside:
+        place = Path(os.path.realpath(str(path))) if path.is_symlink() else folder
+        if place != folder and folder not in place.parents:
+            found.append("{} leads to {}".format(path, place))
+    return found
+
+
+def mounted():
+    """Where something is mounted, as Linux lists it: there one folder can be mounted as another."""
     try:
-        lines = (
-            Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-        )
+        text = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
-        return [folder] if os.path.ismount(str(folder)) else []
-    places = [re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), line.split(" ")[4]) for line in lines]
-    return [place for place in map(Path, places) if place == folder or folder in place.parents]
+        return []
+    places = [line.split(" ")[4] for line in text.splitlines()]
+    return [Path(re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), place)) for place in places]
 
 
 def make_venv(venv, held):
@@ -351,7 +361,7 @@ def is_current(stamp, extras):
 def lock():
     """A file that one set-up holds at a time; its commands hold it too, and may outlive it."""
     LOCK.parent.mkdir(exist_ok=True)
-    held = LOCK.open("wb")
+    held = LOCK.open("ab")  # and never emptied: it may be a link
     if os.name != "nt":
         import fcntl
 
@@ -425,6 +435,7 @@ def explain(title, lines):
             "pip could not reach the package index: check the network (or the proxy) and run the same "
             "command again."
         )
+    LOG.unlink(missing_ok=True)  # not what it may lead to
     LOG.write_text(text + "\n", encoding="utf-8")
     errors = [line for line in lines if line.lower().startswith("error:") and not line.endswith(":")]
     errors = errors or lines or ["no output"]

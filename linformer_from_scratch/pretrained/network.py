@@ -23,6 +23,7 @@ from linformer_from_scratch.pretrained.weights import (
 )
 
 LAYER_NORM_EPSILON = 1e-12
+UNUSED = ("embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias")
 BLOCK = {  # our names of its parts, and BERT's
     "attention.query": "attention.self.query",
     "attention.key": "attention.self.key",
@@ -56,6 +57,10 @@ class SentenceEncoder(TextEncoder):
         attentions = list(attentions)
         if len(attentions) != NUM_LAYERS:
             raise ValueError(f"got {len(attentions)} attention layers, expected {NUM_LAYERS}")
+        if (different := len({id(layer) for layer in attentions})) != NUM_LAYERS:
+            raise ValueError(
+                f"got {different} different attention layers, expected {NUM_LAYERS}: each has weights"
+            )
         with torch.device("meta"):  # no numbers before those that are loaded
             self.tokens = nn.Embedding(VOCAB_SIZE, D_MODEL)
             self.positions = nn.Embedding(MAX_TOKENS, D_MODEL)
@@ -112,20 +117,30 @@ def pool(hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
 
 
 def renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """BERT's weights by their names in a SentenceEncoder."""
+    """BERT's weights by their names in a SentenceEncoder.
+
+    Raises: ValueError if one is missing, or there is another that is not one of UNUSED.
+    """
     parts = {"norm": "embeddings.LayerNorm"}
     for i in range(NUM_LAYERS):
         parts |= {f"blocks.{i}.{ours}": f"encoder.layer.{i}.{berts}" for ours, berts in BLOCK.items()}
-    return {
-        "tokens.weight": weights["embeddings.word_embeddings.weight"],
-        "positions.weight": weights["embeddings.position_embeddings.weight"],
-        "segment": weights["embeddings.token_type_embeddings.weight"][0],
+    names = {
+        "tokens.weight": "embeddings.word_embeddings.weight",
+        "positions.weight": "embeddings.position_embeddings.weight",
+        "segment": "embeddings.token_type_embeddings.weight",
         **{
-            f"{ours}.{kind}": weights[f"{berts}.{kind}"]
+            f"{ours}.{kind}": f"{berts}.{kind}"
             for ours, berts in parts.items()
             for kind in ("weight", "bias")
         },
     }
+    if strange := {*names.values()} - {*weights} or {*weights} - {*names.values(), *UNUSED}:
+        what = "have no" if min(strange) in names.values() else "hold"
+        raise ValueError(
+            f"the weights {what} {min(strange)}, expected the {len(names)} of {NUM_LAYERS} BERT layers"
+        )
+    found = {ours: weights[berts] for ours, berts in names.items()}
+    return found | {"segment": found["segment"][0]}
 
 
 def fold_biases(layer: AttentionLayer, state: dict[str, Tensor], name: str) -> None:

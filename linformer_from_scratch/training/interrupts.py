@@ -18,5 +18,6 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if heard and callable(before):
-            before(*heard[0])
+        if callable(before):
+            for said in heard:
+                before(*said)

@@ -52,4 +52,4 @@ def _converted(
 
 
 def _renamed(name: str) -> str:
-    return name.removesuffix("stored") + "weight" if name.endswith(".stored") else name
+    return name.removesuffix("stored") + "weight" if name.split(".")[-1] == "stored" else name

@@ -259,6 +259,7 @@ class Trainer:
             with uninterrupted():
                 self.history[-1]["validation_loss"] = found
                 self.random = standing(self.device)
+                self.kept = min(self.kept, self.step - 1)  # an earlier checkpoint holds other random numbers
 
     def _keep(self) -> None:
         """First the lines that are not written yet, then the checkpoint, so that none lacks its lines."""
