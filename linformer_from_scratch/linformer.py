@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.course.checks import check_mask
 from linformer_from_scratch.heads import AttentionLayer, check_inputs, head_by_head, merge_heads, split_heads
 from linformer_from_scratch.projections import Projection, project
 
@@ -96,5 +97,9 @@ class LinformerAttention(AttentionLayer):
 
 
 def real_tokens(x: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """X with zeros in place of padding, so that E and F add nothing of it. Shape: as x."""
+    """X with zeros in place of padding, so that E and F add nothing of it. Shape: as x.
+
+    Raises: ValueError as check_mask.
+    """
+    check_mask("padding_mask", padding_mask, x)
     return x if padding_mask is None else x.masked_fill(~padding_mask[..., None], 0.0)

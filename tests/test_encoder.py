@@ -22,7 +22,7 @@ from linformer_from_scratch.encoder import (
     NoAttention,
     sinusoids,
 )
-from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.linformer import LinformerAttention, real_tokens
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import sentence_encoder
 from linformer_from_scratch.pretrained.network import pool
@@ -447,7 +447,9 @@ def test_a_wrong_padding_mask_is_refused_in_one_sentence(name):
         assert str(error.value) == f"padding_mask is {sentence}"
 
 
-@pytest.mark.parametrize("call", [NoAttention(), Encoder.embed, pool, lengths_of, WindowAttention(22, 2, 5)])
+@pytest.mark.parametrize(
+    "call", [NoAttention(), Encoder.embed, pool, lengths_of, real_tokens, WindowAttention(22, 2, 5)]
+)
 def test_what_reads_a_mask_looks_at_it_first(call):
     given = (make_encoder("none", 0), IDS) if call is Encoder.embed else (torch.randn(3, 13, D_MODEL),)
     for sentence, mask in WRONG_MASKS.items():

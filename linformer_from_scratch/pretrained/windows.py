@@ -64,7 +64,7 @@ class WindowAttention(AttentionLayer):
         """Every query reads every slot that holds a token."""
         lengths = lengths_of(q.transpose(1, 2), padding_mask)
         filled = torch.arange(self.proj_dim, device=q.device) < lengths[:, None]
-        if seen(filled.all()):
+        if seen(filled.all()):  # which a graph for every n does not see
             return functional.scaled_dot_product_attention(q, k, v)
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=filled[:, None, None])
 
