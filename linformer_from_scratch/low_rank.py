@@ -39,7 +39,7 @@ def rebuild(u: Tensor, sigma: Tensor, vt: Tensor, rank: int) -> Tensor:
     Shape: as decompose gives them -> (..., n, m)
     Raises: ValueError if rank does not lie in 0 … p.
     """
-    rank = check_size("rank", rank, 0, sigma.size(-1))
+    rank = _checked_rank(rank, sigma)
     with full_precision(u):
         return (u[..., :rank] * sigma[..., None, :rank]) @ vt[..., :rank, :]
 
@@ -62,7 +62,7 @@ def frobenius_error(sigma: Tensor, rank: int) -> Tensor:
     Shape: (..., p) -> (...)
     Raises: ValueError if rank does not lie in 0 … p.
     """
-    rank = check_size("rank", rank, 0, sigma.size(-1))
+    rank = _checked_rank(rank, sigma)
     return sigma[..., rank:].norm(dim=-1)
 
 
@@ -72,7 +72,7 @@ def spectral_error(sigma: Tensor, rank: int) -> Tensor:
     Shape: (..., p) -> (...)
     Raises: ValueError if rank does not lie in 0 … p.
     """
-    rank = check_size("rank", rank, 0, sigma.size(-1))
+    rank = _checked_rank(rank, sigma)
     return sigma[..., rank] if rank < sigma.size(-1) else torch.zeros_like(sigma[..., 0])
 
 
@@ -194,3 +194,8 @@ def _checked(maps: Tensor) -> Tensor:
         bad = math.prod(maps.shape) - int(maps.isfinite().sum())
         raise ValueError(f"maps hold {bad} numbers that are NaN or infinite, expected 0")
     return maps.to(torch.promote_types(maps.dtype, torch.float32))
+
+
+def _checked_rank(rank: int, sigma: Tensor) -> int:
+    """The rank as an int. Raise ValueError unless there are as many singular values."""
+    return check_size("rank", rank, 0, sigma.size(-1))

@@ -404,7 +404,9 @@ def train(rows, accumulation, folder=None, until=None):
 
         def batches(step):
             generator = torch.Generator().manual_seed(step)
-            return torch.randn(rows, 3, generator=generator), torch.randn(rows, 1, generator=generator)
+            x, y = (torch.randn(rows, size, generator=generator) for size in (3, 1))
+            y[0].abs_()  # so that no batch has none to learn from
+            return x, y
 
         @mean_over(lambda x, y: int((y > 0).sum()))
         def loss(model, x, y):

@@ -493,8 +493,12 @@ def test_the_command_says_in_one_sentence_what_is_wrong(command, monkeypatch):
 def test_a_mesh_takes_ranks():
     with pytest.raises(ValueError, match="one process alone makes no mesh"):
         mesh()
-    for sequence in (2, 0, 1.0, True):
-        with pytest.raises(
-            ValueError, match=f"1 ranks were started, expected a multiple of sequence={sequence}"
-        ):
+    for sequence, sentence in (
+        (2, "1 ranks were started, expected a multiple of sequence=2"),
+        *(
+            (strange, f"sequence is {strange}, expected an integer of at least 1")
+            for strange in (0, 1.0, True)
+        ),
+    ):
+        with pytest.raises(ValueError, match=sentence):
             mesh(sequence)

@@ -294,7 +294,7 @@ def test_weights_given_to_one_pass_are_not_those_of_the_next():
     ids = tokenize(SENTENCES[0])
     before = encode(ids)
     encode(ids, random_weights(0))
-    with pytest.raises(KeyError, match="embeddings"):
+    with pytest.raises(ValueError, match="the weights have no embeddings"):
         encode(ids, {})
     assert torch.equal(encode(ids).hidden, before.hidden)
 

@@ -201,6 +201,7 @@ def told(encoder, pipe):
     pipe.send(sums(encoder).tolist())
 
 def elsewhere(method, encoder):
+    assert method == "spawn" or sys.platform != "win32"
     context = multiprocessing.get_context(method)
     here, there = context.Pipe()
     process = context.Process(target=told, args=(encoder, there))

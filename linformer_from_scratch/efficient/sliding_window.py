@@ -19,6 +19,8 @@ from linformer_from_scratch.efficient.blocks import (
     whole_blocks,
 )
 
+ALONE = 0  # the window of a mask in which every token reads itself
+
 
 def sliding_window_attention(q: Tensor, k: Tensor, v: Tensor, window: int, causal: bool = False) -> Tensor:
     """Softmax attention over the tokens at most `window` away; only earlier ones and itself if causal.
@@ -54,7 +56,7 @@ def window_mask(n: int, window: int, causal: bool = False) -> Tensor:
     Raises: ValueError if n is no positive integer, or window is none from 0 on.
     """
     token = torch.arange(check_size("n", n))
-    return may_read(token[:, None], token, check_size("window", window, least=0), causal)
+    return may_read(token[:, None], token, check_size("window", window, ALONE), causal)
 
 
 def may_read(i: Tensor, j: Tensor, window: int, causal: bool) -> Tensor:

@@ -62,8 +62,9 @@ class WindowAttention(AttentionLayer):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
         """Every query reads every slot that holds a token."""
-        lengths = lengths_of(q.transpose(1, 2), padding_mask)
-        filled = torch.arange(self.proj_dim, device=q.device) < lengths[:, None]
+        if padding_mask is None:
+            padding_mask = torch.ones(q.size(0), q.size(-2), dtype=torch.bool, device=q.device)
+        filled = torch.arange(self.proj_dim, device=q.device) < padding_mask.sum(dim=1, keepdim=True)
         if seen(filled.all()):  # which a graph for every n does not see
             return functional.scaled_dot_product_attention(q, k, v)
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=filled[:, None, None])
