@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.common.checks import check_size
 
 
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import torch
 
-from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.common.checks import check_size
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from linformer_from_scratch.course.checks import check_ids, check_mask
+from linformer_from_scratch.common.checks import check_ids, check_mask
 
 
 class Block(nn.Module):

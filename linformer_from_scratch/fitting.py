@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course.defaults import full_precision, integers, normal
+from linformer_from_scratch.common.checks import full_precision
+from linformer_from_scratch.common.random_state import integers, normal
 from linformer_from_scratch.projections import MeanPooling
 
 STARTS = ("windows", "random")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course.checks import check_mask, check_size
+from linformer_from_scratch.common.checks import check_mask, check_size
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:

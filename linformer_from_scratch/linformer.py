@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course.checks import check_mask
+from linformer_from_scratch.common.checks import check_mask
 from linformer_from_scratch.heads import AttentionLayer, check_inputs, head_by_head, merge_heads, split_heads
 from linformer_from_scratch.projections import Projection, project
 
@@ -63,15 +63,21 @@ class LinformerAttention(AttentionLayer):
             )
         self.E, self.F = E, F
 
-    def project(self, x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (batch, num_heads, n, d_head); keys and values as `slots` says."""
-        x = real_tokens(x, padding_mask)
-        return self.split(self.query(x)), *self.slots(x)
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Compress keys and values to slots, let every query read every slot, mix the heads."""
+        check_inputs(x, padding_mask, self.query.in_features)
+        x = real_tokens(x, padding_mask)  # padding is zeros, so no slot holds any of it
+        q = self.split(self.query(x))  # (batch, num_heads, n, d_head)
+        k, v = self.slots(x)  # E K and F V, (batch, num_heads, proj_dim, d_head) each
+        heads = self.attend(q, k, v, padding_mask)  # softmax(Q (E K)ᵀ / √d_head) F V, as q
+        return self.output(merge_heads(heads))  # (batch, n, d_model)
 
     def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Compressed keys and values in the cheaper order, (batch, num_heads, proj_dim, d_head) each.
+        """Compressed keys and values, E K and F V, in the cheaper order.
 
         (E X) W = E (X W) where E commutes: compressing first leaves proj_dim rows for W instead of n.
+
+        Shape: x (batch, n, d_model) -> two of (batch, num_heads, proj_dim, d_head)
         """
         if not (self.E.commutes and self.F.commutes):
             return self.E(self.split(self.key(x))), self.F(self.split(self.value(x)))  # E (X W)
@@ -88,7 +94,7 @@ class LinformerAttention(AttentionLayer):
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """The same output in the paper's order, one head after another: slow, and easy to check by eye."""
         check_inputs(x, padding_mask, self.query.in_features)
-        q, k, v = super().project(real_tokens(x, padding_mask))
+        q, k, v = self.project(real_tokens(x, padding_mask))
         return self.output(merge_heads(head_by_head(q, self.E(k), self.F(v))))
 
     def split(self, x: Tensor) -> Tensor:

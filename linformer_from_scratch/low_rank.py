@@ -10,8 +10,8 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.checks import check_size
-from linformer_from_scratch.course.defaults import full_precision, normal, uniform
+from linformer_from_scratch.common.checks import check_size, full_precision
+from linformer_from_scratch.common.random_state import normal, uniform
 
 
 def singular_values(maps: Tensor) -> Tensor:

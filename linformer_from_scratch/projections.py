@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from linformer_from_scratch.course.checks import check_size, graph_is_written
-from linformer_from_scratch.course.defaults import normal
+from linformer_from_scratch.common.checks import check_size, graph_is_written
+from linformer_from_scratch.common.random_state import normal
 
 
 def project(x: Tensor, E: Tensor) -> Tensor:
@@ -208,6 +208,11 @@ def start_at_windows(E: LearnedProjection) -> LearnedProjection:
     """Let a learned E begin as MeanPooling does, every head with the same; return it."""
     identity = torch.eye(E.seq_len, dtype=E.weight.dtype, device=E.weight.device)
     return start_at(E, MeanPooling(E.seq_len, E.proj_dim)(identity))
+
+
+def empty_slots(E: Tensor, n: int) -> int:
+    """Slots that read none of the first n tokens. Shape: E (proj_dim, seq_len) -> a count."""
+    return int((E[:, :n] == 0).all(dim=1).sum())
 
 
 def _first_columns(E: Tensor, n: int) -> Tensor:

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.defaults import full_precision
+from linformer_from_scratch.common.checks import full_precision
 
 
 def gaussian_projection(

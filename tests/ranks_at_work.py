@@ -11,12 +11,7 @@ from torch.distributed.nn import functional as torchs_own
 from torch.nn.parallel import DistributedDataParallel
 
 from linformer_from_scratch.distributed import SequenceParallelAttention, experiments, launch
-from linformer_from_scratch.distributed.sequence import own_part, shard, sharded_parameters, sum_gradients
-from linformer_from_scratch.distributed.sums import sum_over_ranks
-from linformer_from_scratch.linformer import LinformerAttention
-from linformer_from_scratch.projections import LearnedProjection
-from linformer_from_scratch.training import Config, Trainer, mean_over
-from linformer_from_scratch.training.ranks import (
+from linformer_from_scratch.distributed.ranks import (
     assert_same_across_ranks,
     mean_over_ranks,
     mesh,
@@ -25,6 +20,11 @@ from linformer_from_scratch.training.ranks import (
     share_of,
     world_size,
 )
+from linformer_from_scratch.distributed.sequence import own_part, shard, sharded_parameters, sum_gradients
+from linformer_from_scratch.distributed.sums import sum_over_ranks
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.projections import LearnedProjection
+from linformer_from_scratch.training import Config, Trainer, mean_over
 
 
 def everything():

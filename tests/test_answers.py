@@ -4,7 +4,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from linformer_from_scratch.exercises import answers, check
+from linformer_from_scratch.exercises import check
+from linformer_from_scratch.exercises.engine import answers
 
 SETUP = """
 from linformer_from_scratch.exercises import check, hint, progress, quiz

@@ -22,7 +22,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from linformer_from_scratch import cost
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark import (
-    budget,
     ceilings,
     copy_ceiling,
     flush,
@@ -33,14 +32,10 @@ from linformer_from_scratch.benchmark import (
     peak_bytes,
     race,
     ratio,
-    records,
     samples,
     spread,
     suite,
 )
-from linformer_from_scratch.benchmark.__main__ import main, parser
-from linformer_from_scratch.benchmark.check import check_file
-from linformer_from_scratch.benchmark.commands import MINUTES, on_a_gpu, to_paste
 from linformer_from_scratch.benchmark.layers import (
     FUSED,
     KEYS_FIRST,
@@ -64,9 +59,13 @@ from linformer_from_scratch.benchmark.published import (
 )
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
-from linformer_from_scratch.course import results
-from linformer_from_scratch.course.files import locked
-from linformer_from_scratch.course.results import provenance
+from linformer_from_scratch.common.files import locked
+from linformer_from_scratch.experiments import results
+from linformer_from_scratch.experiments.benchmark import budget, records
+from linformer_from_scratch.experiments.benchmark.check import check_file
+from linformer_from_scratch.experiments.benchmark.command import main, parser
+from linformer_from_scratch.experiments.benchmark.commands import MINUTES, on_a_gpu, to_paste
+from linformer_from_scratch.experiments.results import provenance
 
 ROOT = Path(__file__).parents[1]
 
@@ -689,7 +688,7 @@ def test_a_killed_benchmark_keeps_its_rows(tmp_path):
     path = tmp_path / "b.json"
     plan = replace(SMALL, rounds=20_000)  # a row of minutes, once it is begun
     code = f"""
-from linformer_from_scratch.benchmark.__main__ import main
+from linformer_from_scratch.experiments.benchmark.command import main
 from linformer_from_scratch.benchmark.suite import Plan
 main(["--device", "cpu", "--out", {str(path)!r}], {{"cpu": {plan!r}}})
 """

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.course import results
-from linformer_from_scratch.course.experiments import capstone as declared
 from linformer_from_scratch.data import documents
+from linformer_from_scratch.experiments import capstone as declared
+from linformer_from_scratch.experiments import results
 from linformer_from_scratch.limits import capstone
 from linformer_from_scratch.pretrained import sentence_encoder as se
 from linformer_from_scratch.pretrained import tokenize

@@ -14,15 +14,18 @@ import torch
 from cuda_stand_in import NAMES, StandIn
 from torch import nn
 
-from linformer_from_scratch.benchmark import modes, peak_bytes, records, samples, suite
-from linformer_from_scratch.benchmark.__main__ import main
+from linformer_from_scratch.benchmark import modes, peak_bytes, samples, suite
 from linformer_from_scratch.benchmark.layers import FUSED, STORED
 from linformer_from_scratch.benchmark.race import race
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
-from linformer_from_scratch.course import results, start_here
-from linformer_from_scratch.course.results import RESULTS, provenance, select
-from linformer_from_scratch.exercises.engine import isolated
-from linformer_from_scratch.training import Config, Trainer, ranks
+from linformer_from_scratch.course import start_here
+from linformer_from_scratch.distributed import ranks
+from linformer_from_scratch.exercises.engine.checking import isolated
+from linformer_from_scratch.experiments import results
+from linformer_from_scratch.experiments.benchmark import records
+from linformer_from_scratch.experiments.benchmark.command import main
+from linformer_from_scratch.experiments.results import RESULTS, provenance, select
+from linformer_from_scratch.training import Config, Trainer
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 PACKAGE = Path(__file__).parents[1] / "linformer_from_scratch"

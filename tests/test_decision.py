@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from linformer_from_scratch.benchmark import published, records
-from linformer_from_scratch.course.experiments.writing import SEQ_LEN
-from linformer_from_scratch.limits import decision
-from linformer_from_scratch.limits.decision import (
+from linformer_from_scratch.benchmark import published
+from linformer_from_scratch.course import decision
+from linformer_from_scratch.course.decision import (
     A100,
     CPU,
     H200,
@@ -27,6 +26,8 @@ from linformer_from_scratch.limits.decision import (
     rule_of,
     rules,
 )
+from linformer_from_scratch.experiments.benchmark import records
+from linformer_from_scratch.experiments.writing import SEQ_LEN
 
 CHAPTERS = Path(__file__).parents[1] / "chapters"
 CELL_ID = re.compile(r"\b\d\d-\d{3}\b")

@@ -29,6 +29,7 @@ from linformer_from_scratch.distributed.plan import (
     training_bytes,
     wire_of,
 )
+from linformer_from_scratch.distributed.ranks import mesh
 from linformer_from_scratch.distributed.sequence import sharded_parameters
 from linformer_from_scratch.encoder import Classifier, Encoder, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
@@ -37,7 +38,6 @@ from linformer_from_scratch.pretrained import weights
 from linformer_from_scratch.pretrained.sentence_encoder import BestRankAttention, fitted_encoder
 from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
-from linformer_from_scratch.training.ranks import mesh
 
 EXACT = 1e-10  # in float64, of the largest number
 COUNTS = (2, 4)

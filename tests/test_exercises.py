@@ -12,8 +12,16 @@ from torch import Tensor
 
 from linformer_from_scratch import exercises
 from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, STEMS, check, hint
-from linformer_from_scratch.exercises.engine import SEEDS, Exercise, call, doubled, judge, observe, tensors
-from linformer_from_scratch.exercises.submissions import of_cells
+from linformer_from_scratch.exercises.engine.checking import (
+    SEEDS,
+    Exercise,
+    call,
+    doubled,
+    judge,
+    observe,
+    tensors,
+)
+from linformer_from_scratch.exercises.grader.submissions import of_cells
 
 ROOT = Path(__file__).parents[1]
 BY_ID = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES.keys())

@@ -1,4 +1,4 @@
-"""course/experiments: declared once, measured once, and recorded as declared."""
+"""experiments: declared once, measured once, and recorded as declared."""
 
 import json
 import os
@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from linformer_from_scratch.course.experiments import __main__ as command
-from linformer_from_scratch.course.experiments import runner, training
-from linformer_from_scratch.course.experiments.efficient import FULL, LEARNED, LOWER, RATE
-from linformer_from_scratch.course.experiments.experiment import Experiment
-from linformer_from_scratch.course.experiments.registry import EXPERIMENTS, find
-from linformer_from_scratch.course.results import RESULTS, read, read_rows
-from linformer_from_scratch.course.sources import sources
+from linformer_from_scratch.experiments import __main__ as command
+from linformer_from_scratch.experiments import runner, training
+from linformer_from_scratch.experiments.efficient import FULL, LEARNED, LOWER, RATE
+from linformer_from_scratch.experiments.experiment import Experiment
+from linformer_from_scratch.experiments.registry import EXPERIMENTS, find
+from linformer_from_scratch.experiments.results import RESULTS, read, read_rows
+from linformer_from_scratch.experiments.sources import sources
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "linformer_from_scratch"
@@ -62,7 +62,7 @@ def test_a_file_says_its_command_its_threads_and_the_code_that_measured_it(toy, 
     torch.set_num_threads(1)
     runner.measure(replace(toy, threads=2), tmp_path)
     content = read(tmp_path / "99_toy.json")
-    assert content["command"] == "python -m linformer_from_scratch.course.experiments 99_toy"
+    assert content["command"] == "python -m linformer_from_scratch.experiments 99_toy"
     assert content["machine"]["threads"] == 2
     assert content["sources"] == sources(Path(__file__)) and next(iter(content["sources"])) in __file__
 
@@ -81,8 +81,8 @@ def test_only_what_is_missing_is_measured(toy, tmp_path):
 TOY = """
 import os, sys, time
 from pathlib import Path
-from linformer_from_scratch.course.experiments.experiment import Experiment
-from linformer_from_scratch.course.experiments.runner import measure
+from linformer_from_scratch.experiments.experiment import Experiment
+from linformer_from_scratch.experiments.runner import measure
 
 folder, killed = Path(sys.argv[1]), sys.argv[2:] == ["killed"]
 
@@ -107,7 +107,7 @@ def repository(tmp_path):
     """The package in a repository of its own, without recorded rows."""
     ignored = shutil.ignore_patterns("recorded", "shipped", "__pycache__", "build")
     shutil.copytree(ROOT / PACKAGE, tmp_path / PACKAGE, ignore=ignored)
-    (tmp_path / PACKAGE / "course" / "recorded").mkdir()
+    (tmp_path / PACKAGE / "experiments" / "recorded").mkdir()
     return tmp_path
 
 
@@ -207,7 +207,7 @@ def rewrite(path, before, after):
 @pytest.fixture
 def small(repository):
     """The command where chapter 09's needles are looked for in the shortest text, for a moment only."""
-    declared = repository / PACKAGE / "course" / "experiments" / "efficient.py"
+    declared = repository / PACKAGE / "experiments" / "efficient.py"
     rewrite(declared, "STEPS, RATE, WARMUP = 4000,", "STEPS, RATE, WARMUP = 20,")
     rewrite(declared, "LENGTHS = (64, 256)", "LENGTHS = (64,)")
     rewrite(declared, "SEEDS = (0, 1, 2)", "SEEDS = (0,)")
@@ -219,7 +219,7 @@ def small(repository):
         said, wrong = run.communicate()
         return said if run.returncode == 0 else wrong
 
-    return run, command[2], declared, repository / PACKAGE / "course" / "recorded" / "09_needle.json"
+    return run, command[2], declared, repository / PACKAGE / "experiments" / "recorded" / "09_needle.json"
 
 
 def test_the_command_in_a_file_measures_it(small):
@@ -230,7 +230,7 @@ def test_the_command_in_a_file_measures_it(small):
     found = [(row["attention"], row["n"], row["learning_rate"]) for row in content["rows"]]
     assert found == [(FULL, 64, RATE), (LEARNED, 64, LOWER)]
     assert [point[0] for point in content["rows"][0]["curve"]] == [*range(2, 21, 2)]
-    assert next(iter(content["sources"])).endswith("course/experiments/efficient.py")
+    assert next(iter(content["sources"])).endswith("experiments/efficient.py")
     before = path.read_bytes()
     assert run(name).count("\n") == 2 and path.read_bytes() == before
     assert re.search(r"^09_needle +2 of 2 rows  one marked token", run(), re.MULTILINE)
@@ -343,7 +343,7 @@ def test_the_command_in_a_file_is_the_one_to_type():
 
 
 def test_rows_come_from_the_code_as_it_stands_or_say_why_they_stand():
-    """With `python -m linformer_from_scratch.course.experiments --accept WHY`."""
+    """With `python -m linformer_from_scratch.experiments --accept WHY`."""
     names = [path.stem for path in RESULTS.glob("*.json")]
     assert {name: command.changed_since(name) for name in names if command.changed_since(name)} == {}
 
@@ -362,15 +362,15 @@ def test_threads_are_those_that_the_rows_were_measured_with():
             ["12_recall", "12_writing", "09_copy", "08_size"],
         ),
         ("limits/writing.py", ["12_writing"], ["12_recall", "09_copy", "08_size"]),
-        ("course/experiments/capstone.py", ["12_capstone", "12_costs"], ["12_recall", "08_size"]),
+        ("experiments/capstone.py", ["12_capstone", "12_costs"], ["12_recall", "08_size"]),
         (
-            "course/experiments/efficient.py",
+            "experiments/efficient.py",
             ["09_needle", "09_copy", "12_recall"],
             ["08_size", "12_capstone"],
         ),
         ("data/tasks.py", ["09_needle", "12_slots"], ["08_size", "12_writing", "12_capstone"]),
         ("training/trainer.py", [*EXPERIMENTS], []),
-        ("course/experiments/runner.py", [], [*EXPERIMENTS]),
+        ("experiments/runner.py", [], [*EXPERIMENTS]),
     ],
 )
 def test_a_changed_file_matters_to_the_experiments_that_use_it(changed, of, not_of):

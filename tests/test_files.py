@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from linformer_from_scratch.course.files import atomic_write, expanded, locked, make_folder
+from linformer_from_scratch.common.files import atomic_write, expanded, locked, make_folder
 
 OLD, NEW = "old ж\n", "new 東京\r\n"
 
@@ -117,7 +117,7 @@ def test_a_kill_leaves_the_old_file_and_the_next_one_succeeds(tmp_path):
     file.write_text(OLD, encoding="utf-8")
     code = (
         "import os, signal; from pathlib import Path;"
-        "from linformer_from_scratch.course.files import atomic_write;"
+        "from linformer_from_scratch.common.files import atomic_write;"
         "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL);"
         f"atomic_write(Path({str(file)!r}), 'half')"
     )
@@ -129,7 +129,7 @@ def test_a_kill_leaves_the_old_file_and_the_next_one_succeeds(tmp_path):
 
 def test_two_processes_that_write_the_same_file_each_write_it_whole(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from linformer_from_scratch.course.files import atomic_write\n"
+        "import sys; from pathlib import Path; from linformer_from_scratch.common.files import atomic_write\n"
         "for _ in range(200): atomic_write(Path(sys.argv[1]), sys.argv[2] * 100_000)"
     )
     file = tmp_path / "file"
@@ -145,7 +145,7 @@ def test_two_processes_that_write_the_same_file_each_write_it_whole(tmp_path):
 
 
 HOLDER = (
-    "import sys, time; from pathlib import Path; from linformer_from_scratch.course.files import locked\n"
+    "import sys, time; from pathlib import Path; from linformer_from_scratch.common.files import locked\n"
     "with locked(Path(sys.argv[1])): print('inside', flush=True); time.sleep(float(sys.argv[2]))"
 )
 IN_USE = r"^.*file is in use by another process; wait until that has ended$"
@@ -213,7 +213,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from linformer_from_scratch.course.files import locked
+from linformer_from_scratch.common.files import locked
 path = Path(sys.argv[1])
 for _ in range(100):
     with locked(path, wait=60):

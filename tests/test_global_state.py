@@ -18,7 +18,8 @@ from linformer_from_scratch import attention, cost, efficient, fitting, low_rank
 from linformer_from_scratch.benchmark import median_seconds
 from linformer_from_scratch.benchmark.ceilings import copy_ceiling, matmul_ceiling
 from linformer_from_scratch.benchmark.modes import can_compile, forward_and_backward
-from linformer_from_scratch.course.tables import aligned
+from linformer_from_scratch.common import random_state
+from linformer_from_scratch.common.tables import aligned
 from linformer_from_scratch.data import (
     ByteVocabulary,
     LabelledBatches,
@@ -46,7 +47,7 @@ from linformer_from_scratch.projections import (
     StridedConvolution,
     start_at_windows,
 )
-from linformer_from_scratch.training import Config, Trainer, corpora, loss, randomness
+from linformer_from_scratch.training import Config, Trainer, corpora, loss
 from linformer_from_scratch.training.copying import copies, copying_losses
 from linformer_from_scratch.training.recipes import Recipe, encoder
 
@@ -173,7 +174,7 @@ DOCUMENTS = {"email.a": "x" * 100, "xml.b": "y" * 90, "xml.c": "z" * 80}
 
 def seeded(build):
     """What is made of random numbers that all code shares, drawn on from a seed."""
-    with randomness.drawing(randomness.stream(3, CPU), CPU):
+    with random_state.use_rng_state(random_state.seeded(3, CPU), CPU):
         return build()
 
 
@@ -258,7 +259,7 @@ COMPUTED = {  # in full precision, under autocast too
     "baseline_losses": lambda: baselines.baseline_losses(ROW, [mask_tokens(IDS, VOCAB, draw())], VOCAB),
     "bag_of_words": lambda: baselines.bag_scores(IDS, *baselines.bag_of_words(IDS, LABELS, VOCAB, 2)),
     "copies": lambda: copies(IDS, TARGETS),
-    "randomness": lambda: randomness.stream(3, CPU),
+    "randomness": lambda: random_state.seeded(3, CPU),
     "paired_bootstrap": lambda: paired_bootstrap(X[0, 0], X[0, 1], draws=100),
     "following_ranks": lambda: following_ranks(X[0], PAIRS),
     "DistillationLoss": lambda: DistillationLoss(TEACHER)(STUDENT, IDS),

@@ -4,7 +4,7 @@ import pytest
 from held_out import RIGHT, WRONG
 
 from linformer_from_scratch.exercises import EXERCISES
-from linformer_from_scratch.exercises.engine import exam_seeds, judge
+from linformer_from_scratch.exercises.engine.checking import exam_seeds, judge
 
 
 def judged(id, answer):

@@ -28,8 +28,8 @@ from torch.nn.modules import module
 from torch.utils import _python_dispatch
 from torch.utils.flop_counter import FlopCounterMode
 
-from linformer_from_scratch.exercises import isolation
-from linformer_from_scratch.exercises.engine import Exercise, judge
+from linformer_from_scratch.exercises.engine import isolation
+from linformer_from_scratch.exercises.engine.checking import Exercise, judge
 
 EXERCISE = Exercise(
     "9.1", "Double.", 1, 1, "?", lambda x: x * 2, lambda seed: (torch.arange(3.0 + seed),), (), ()
@@ -433,7 +433,8 @@ def test_where_the_output_is_none_a_check_goes_on(monkeypatch):
 def test_the_first_check_does_not_load_the_compiler_of_pytorch():
     code = """
 import sys
-from linformer_from_scratch.exercises import EXERCISES, engine
+from linformer_from_scratch.exercises import EXERCISES
+from linformer_from_scratch.exercises.engine import checking as engine
 engine.judge(EXERCISES["0.1"], EXERCISES["0.1"].reference)
 print("torch._inductor" in sys.modules)
 """

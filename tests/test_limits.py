@@ -6,13 +6,12 @@ from torch import nn
 from torch.nn import functional
 from torch.testing import assert_close
 
-from linformer_from_scratch.course import results
-from linformer_from_scratch.course.results import Results
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
+from linformer_from_scratch.experiments import results
+from linformer_from_scratch.experiments.curves import accuracies
+from linformer_from_scratch.experiments.results import Results
 from linformer_from_scratch.limits import (
-    accuracies,
     copy_error,
-    empty_slots,
     errors_by_temperature,
     leak,
     next_token_loss,
@@ -22,7 +21,7 @@ from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.low_rank import best_rank, frobenius_error, singular_values
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import stored_heads
-from linformer_from_scratch.projections import LearnedProjection, MeanPooling
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling, empty_slots
 
 VOCABULARY = 7
 

@@ -15,7 +15,7 @@ import pytest
 from nbclient import NotebookClient
 
 from linformer_from_scratch.exercises import PARTS, STEMS
-from linformer_from_scratch.exercises.submissions import needed_by
+from linformer_from_scratch.exercises.grader.submissions import needed_by
 
 ROOT = Path(__file__).parents[1]
 USES = {  # where later cells run what the learner has built

@@ -8,8 +8,9 @@ import threading
 import pytest
 import torch
 
-from linformer_from_scratch.exercises import EXERCISES, PARTS, check, parts, yours
-from linformer_from_scratch.exercises.standalone import standalone
+from linformer_from_scratch.exercises import EXERCISES, PARTS, check, yours
+from linformer_from_scratch.exercises.engine import parts
+from linformer_from_scratch.exercises.engine.standalone import standalone
 
 ATTENTION = """
 def attend(q, k, v, mask=None):

@@ -6,17 +6,16 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from linformer_from_scratch.course.files import locked
+from linformer_from_scratch.common.files import locked
 from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, check, hint, progress, reset
-from linformer_from_scratch.exercises.overview import Overview
-from linformer_from_scratch.exercises.progress import State, load, open_hint, record_pass
+from linformer_from_scratch.exercises.engine import progress as kept
+from linformer_from_scratch.exercises.engine.overview import Overview
+from linformer_from_scratch.exercises.engine.progress import State, load, open_hint, record_pass
 
-kept = import_module("linformer_from_scratch.exercises.progress")  # its name in the package is a function's
 PASSED = EXERCISES["0.1"].reference
 ROOT = Path(__file__).parents[1]
 
@@ -109,7 +108,7 @@ def test_a_file_named_by_the_environment_takes_nothing_over(file, monkeypatch):
 
 MANY = """
 import sys
-from linformer_from_scratch.exercises.progress import open_hint, record_pass
+from linformer_from_scratch.exercises.engine.progress import open_hint, record_pass
 sys.stdin.readline()
 for i in range(40):
     record_pass(f"{sys.argv[1]}.{i}")

@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 
 from linformer_from_scratch.exercises import CHAPTERS, quiz
-from linformer_from_scratch.exercises.quiz import Option, Question, as_html, as_text, quiz_widget
+from linformer_from_scratch.exercises.engine.quiz import Option, Question, as_html, as_text, quiz_widget
 
 QUESTIONS = (
     Question(

@@ -22,11 +22,10 @@ import ranks_at_work as work
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.distributed import launch
+from linformer_from_scratch.distributed import launch, ranks
 from linformer_from_scratch.distributed.launch import _done as done
-from linformer_from_scratch.training import ranks
 
-IMPORT = "from linformer_from_scratch.training.ranks import process_group"
+IMPORT = "from linformer_from_scratch.distributed.ranks import process_group"
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 posix = pytest.mark.skipif(os.name != "posix", reason="ends or stops a rank with a signal")
 SECONDS = 60  # "within seconds" on a machine that does other things as well

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from linformer_from_scratch.limits.decision import worth_it_on_the_cpu
+from linformer_from_scratch.course.decision import worth_it_on_the_cpu
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,12 +1,10 @@
-"""training/records.py: the runs that are asked for, and what is read off them."""
+"""experiments/curves.py: the runs that are asked for, and what is read off them."""
 
 import pytest
 import torch
 
-from linformer_from_scratch.course import results
-from linformer_from_scratch.course.experiments.training import EXPERIMENTS
-from linformer_from_scratch.course.results import Results
-from linformer_from_scratch.training.records import (
+from linformer_from_scratch.experiments import results
+from linformer_from_scratch.experiments.curves import (
     ahead,
     curves_of,
     final_loss,
@@ -15,6 +13,8 @@ from linformer_from_scratch.training.records import (
     recorded,
     updates_until,
 )
+from linformer_from_scratch.experiments.results import Results
+from linformer_from_scratch.experiments.training import EXPERIMENTS
 
 USUAL = {
     "attention": "linformer",

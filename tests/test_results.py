@@ -11,9 +11,9 @@ from datetime import date
 import pytest
 import torch
 
-from linformer_from_scratch.course import results
-from linformer_from_scratch.course.files import locked
-from linformer_from_scratch.course.results import Results, mean_and_spread, provenance, read, select
+from linformer_from_scratch.common.files import locked
+from linformer_from_scratch.experiments import results
+from linformer_from_scratch.experiments.results import Results, mean_and_spread, provenance, read, select
 
 COMMAND = 'python tools/measure.py "all"'
 
@@ -129,7 +129,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, moment):
     code = f"""
 import os, signal
 from pathlib import Path
-from linformer_from_scratch.course.results import Results
+from linformer_from_scratch.experiments.results import Results
 found = Results(Path({str(path)!r}), {COMMAND!r})
 found.measure({{"n": 3}}, lambda: {{"loss": 0.5}})
 kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

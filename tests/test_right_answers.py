@@ -12,7 +12,7 @@ from mutations import mutants
 from right_answers import RIGHT, SAME
 
 from linformer_from_scratch.exercises import EXERCISES, STEMS
-from linformer_from_scratch.exercises.engine import judge
+from linformer_from_scratch.exercises.engine.checking import judge
 
 ROOT = Path(__file__).parents[1]
 BY_ID = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES.keys())

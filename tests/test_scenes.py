@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from test_house import ROOMS
 
-from linformer_from_scratch.course.sources import changed
+from linformer_from_scratch.experiments.sources import changed
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "chapters" / "scenes"

@@ -7,10 +7,10 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.experiments import lengths
-from linformer_from_scratch.course.results import read_rows, select
 from linformer_from_scratch.data import docstrings, split
 from linformer_from_scratch.encoder import Block
+from linformer_from_scratch.experiments import lengths
+from linformer_from_scratch.experiments.results import read_rows, select
 from linformer_from_scratch.limits import capstone
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.multihead import MultiHeadAttention

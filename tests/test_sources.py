@@ -2,7 +2,7 @@
 
 import pytest
 
-from linformer_from_scratch.course.sources import changed, code, sources
+from linformer_from_scratch.experiments.sources import changed, code, sources
 
 FILES = {
     "tools/run.py": "import torch\n\nimport beside\nfrom linformer_from_scratch.top import go\n",

@@ -3,7 +3,7 @@
 from math import nan
 
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval
-from linformer_from_scratch.course.tables import aligned
+from linformer_from_scratch.common.tables import aligned
 
 
 def test_a_table_is_aligned_and_shows_what_is_missing():

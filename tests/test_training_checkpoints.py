@@ -35,9 +35,9 @@ from test_training import (
 )
 from torch import nn
 
-from linformer_from_scratch.course import files
+from linformer_from_scratch.common import files, random_state
 from linformer_from_scratch.projections import LearnedProjection
-from linformer_from_scratch.training import Config, Trainer, checkpoints, metrics, modes, randomness, trainer
+from linformer_from_scratch.training import Config, Trainer, checkpoints, metrics, modes, trainer
 
 __all__ = ["one_thread"]  # used by being there
 LAST = "step-00000017.safetensors"
@@ -117,7 +117,7 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_curve_and_weights(tmp_pat
     ]
 
 
-TRACED = {module.__file__ for module in (trainer, checkpoints, metrics, modes, randomness)}
+TRACED = {module.__file__ for module in (trainer, checkpoints, metrics, modes, random_state)}
 SHORT = replace(CONFIG, steps=3, evaluate_every=2, warmup=1)
 
 

@@ -39,12 +39,12 @@ for module in pkgutil.walk_packages(package.__path__, "linformer_from_scratch.")
         import_module(module.name)
 
 from linformer_from_scratch import data, widgets
-from linformer_from_scratch.course import files
+from linformer_from_scratch.common import files
 from linformer_from_scratch.exercises import check
 from linformer_from_scratch.attention import causal_mask
 from linformer_from_scratch.course.ledger import ledger
 from linformer_from_scratch.pretrained import SENTENCES, attention_maps, stored_heads
-from linformer_from_scratch.course.results import RESULTS, read_rows
+from linformer_from_scratch.experiments.results import RESULTS, read_rows
 
 assert files.PACKAGE == Path(package.__file__).parent
 assert data.documents() and data.docstrings() and ledger() and stored_heads()

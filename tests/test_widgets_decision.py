@@ -7,7 +7,7 @@ import traitlets
 from lab import open_browser, open_page
 from live import Live
 
-from linformer_from_scratch.limits.decision import A100, CPU, H200, V100, Case, decide, rule_of
+from linformer_from_scratch.course.decision import A100, CPU, H200, V100, Case, decide, rule_of
 from linformer_from_scratch.widgets import DecisionExplorer
 from linformer_from_scratch.widgets.decision_explorer import LENGTHS
 from linformer_from_scratch.widgets.page import page as page_of

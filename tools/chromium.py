@@ -3,7 +3,7 @@
 import os
 import shutil
 
-from linformer_from_scratch.course.files import expanded
+from linformer_from_scratch.common.files import expanded
 
 
 def find_chromium() -> str | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from linformer_from_scratch.experiments.curves import curves_of, recorded
 from linformer_from_scratch.plots import learning_curves
-from linformer_from_scratch.training.records import curves_of, recorded
 
 TARGET = Path(__file__).resolve().parents[1] / "build" / "curves"
 TRANSFORMER = {"Transformer": ("size", {"attention": "full"})}

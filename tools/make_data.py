@@ -20,10 +20,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course.experiments import lengths
-from linformer_from_scratch.course.experiments.capstone import fitted_projections
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.data.text import DOCSTRINGS, SHIPPED
+from linformer_from_scratch.experiments import lengths
+from linformer_from_scratch.experiments.capstone import fitted_projections
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.pretrained import (
     SENTENCES,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.course.experiments import lengths
-from linformer_from_scratch.course.results import RESULTS, read, read_rows, select
+from linformer_from_scratch.course.decision import over_exact
+from linformer_from_scratch.experiments import lengths
+from linformer_from_scratch.experiments.results import RESULTS, read, read_rows, select
 from linformer_from_scratch.limits.adapting import TOKENS
 from linformer_from_scratch.limits.bootstrap import paired_bootstrap
-from linformer_from_scratch.limits.decision import over_exact
 from linformer_from_scratch.pretrained.sentence_encoder import FITTED, RANK
 from linformer_from_scratch.pretrained.weights import SHA256
 

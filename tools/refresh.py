@@ -14,8 +14,8 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+from linformer_from_scratch.common.files import atomic_write
 from linformer_from_scratch.course import glossary
-from linformer_from_scratch.course.files import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = "picture-"  # a tag that begins so names the file in chapters/ that the README shows

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from linformer_from_scratch.course.sources import changed, sources
+from linformer_from_scratch.experiments.sources import changed, sources
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENES = ROOT / "chapters" / "scenes"

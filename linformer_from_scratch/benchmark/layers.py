@@ -5,6 +5,7 @@ from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 
+import torch
 from torch import Tensor, nn
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
@@ -15,6 +16,7 @@ from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection
 
 Builders = dict[str, Callable[[], nn.Module]]
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 STORED, FUSED = "stored maps", "fused exact"
 PUBLISHED = "Linformer E(XW), stored maps"
 KEYS_FIRST, TOKENS_FIRST, SHARED = "Linformer E(XW)", "Linformer (EX)W", "Linformer (EX)W, E = F"

@@ -20,12 +20,11 @@ from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark.ceilings import copy_ceiling, matmul_ceiling
-from linformer_from_scratch.benchmark.layers import FUSED, STORED, Builders, blocks, layers, packages
+from linformer_from_scratch.benchmark.layers import DTYPES, FUSED, STORED, Builders, blocks, layers, packages
 from linformer_from_scratch.benchmark.modes import PASSES, can_compile, compiled, forward, graph
 from linformer_from_scratch.benchmark.race import Make, race
-from linformer_from_scratch.benchmark.records import DTYPES
 from linformer_from_scratch.benchmark.timing import FLUSH_BYTES
-from linformer_from_scratch.course.defaults import integers
+from linformer_from_scratch.common.random_state import integers
 from linformer_from_scratch.data import MaskedBatches
 from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.linformer import linformer_attention

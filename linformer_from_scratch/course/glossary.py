@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from linformer_from_scratch.course.files import atomic_write
+from linformer_from_scratch.common.files import atomic_write
 from linformer_from_scratch.course.ledger import CHAPTERS
 
 PAGE = CHAPTERS / "glossary.md"

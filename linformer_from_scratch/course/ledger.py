@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import yaml
 
-from linformer_from_scratch.course.files import PACKAGE
+from linformer_from_scratch.common.files import PACKAGE
 
 CLAIMS = PACKAGE / "course" / "claims.yml"
 CHAPTERS = PACKAGE.parent / "chapters"  # not there where the package alone is installed

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.checks import check_size
-from linformer_from_scratch.course.defaults import integers, uniform
+from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.common.random_state import integers, uniform
 from linformer_from_scratch.data.vocabulary import END, MASK, PAD, SPECIAL
 
 IGNORE = -100  # a target that no loss counts, as in PyTorch's cross entropy

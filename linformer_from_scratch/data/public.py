@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import ModuleType
 
-from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.common.checks import check_size
 
 HUB = {  # name -> where the Hugging Face hub keeps it: repository, configuration
     "wikitext-103": ("Salesforce/wikitext", "wikitext-103-raw-v1"),

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.checks import check_size
-from linformer_from_scratch.course.defaults import integers, uniform
+from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.common.random_state import integers, uniform
 from linformer_from_scratch.data import IGNORE, generator_of
 
 VALUES = 16  # different values, so that a guess is right once in 16

@@ -10,7 +10,7 @@ from functools import cache
 from itertools import count, pairwise
 from pathlib import Path, PurePath
 
-from linformer_from_scratch.course.files import DATA, expanded, shown
+from linformer_from_scratch.common.files import DATA, expanded, shown
 
 SHIPPED = DATA / "python_reference.txt"
 DOCSTRINGS = DATA / "python_docstrings.txt"

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from linformer_from_scratch.course.checks import check_size
-from linformer_from_scratch.course.files import atomic_write, expanded, shown
+from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.common.files import atomic_write, expanded, shown
 
 PAD, MASK, END = range(3)  # padding; a token to be guessed; the end of a document
 SPECIAL = ("<pad>", "<mask>", "<end>")

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import torch
 from torch import distributed
 
+from linformer_from_scratch.common.tables import aligned
 from linformer_from_scratch.cost import Sizes
-from linformer_from_scratch.course.tables import aligned
 from linformer_from_scratch.distributed import experiments
+from linformer_from_scratch.distributed.ranks import device_of_rank, process_group, rank, world_size
 from linformer_from_scratch.distributed.wire import linformer_bytes
 from linformer_from_scratch.pretrained.weights import D_MODEL, INSTALL, MAX_TOKENS, NUM_HEADS, model_folder
-from linformer_from_scratch.training.ranks import device_of_rank, process_group, rank, world_size
 
 LIMITS = {torch.float64: 1e-10, torch.float32: 1e-4}  # of a relative difference
 SHORT = 9  # tokens of the second text that the sentence encoder gets

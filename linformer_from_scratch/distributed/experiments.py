@@ -17,6 +17,14 @@ from torch import Tensor, distributed, nn
 from torch.nn import functional
 
 from linformer_from_scratch.cost import Sizes
+from linformer_from_scratch.distributed.ranks import (
+    Group,
+    device_of_rank,
+    own_part,
+    process_group,
+    rank,
+    world_size,
+)
 from linformer_from_scratch.distributed.sequence import shard, shard_projection, sum_gradients
 from linformer_from_scratch.distributed.small import updated
 from linformer_from_scratch.distributed.sums import Reduce, sum_over_ranks
@@ -28,14 +36,6 @@ from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder, linformer_encoder
 from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS, NUM_LAYERS, VOCAB_SIZE
 from linformer_from_scratch.projections import LearnedProjection
-from linformer_from_scratch.training.ranks import (
-    Group,
-    device_of_rank,
-    own_part,
-    process_group,
-    rank,
-    world_size,
-)
 
 CPU = torch.device("cpu")
 SLOTS = 128  # of the sentence encoder

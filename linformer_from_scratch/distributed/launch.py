@@ -15,15 +15,15 @@ from typing import NamedTuple
 import torch
 from torch import distributed
 
-from linformer_from_scratch.course.checks import check_size
-from linformer_from_scratch.training.ranks import GRACE
+from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.distributed.ranks import GRACE
 
 MOST = 256  # ranks of one machine
 # PyTorch's threads do not survive a fork: on Linux ranks are forked from a process that has loaded PyTorch,
 # has done nothing else, and ends with this one.
 if sys.platform == "linux":
     NEW = multiprocessing.get_context("forkserver")
-    NEW.set_forkserver_preload(["torch", "linformer_from_scratch.training.ranks"])
+    NEW.set_forkserver_preload(["torch", "linformer_from_scratch.distributed.ranks"])
 else:
     NEW = multiprocessing.get_context("spawn")
 

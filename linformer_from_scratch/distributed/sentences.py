@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch.distributed.ranks import Group, own_part, rank, shares, world_size
 from linformer_from_scratch.distributed.sums import AgreedSum, sum_over_ranks
 from linformer_from_scratch.heads import check_inputs, merge_heads, split_heads
 from linformer_from_scratch.linformer import real_tokens
@@ -14,7 +15,6 @@ from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained.lengthwise import LengthwiseEncoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder, pool
 from linformer_from_scratch.pretrained.windows import WindowAttention, lengths_of, windows
-from linformer_from_scratch.training.ranks import Group, own_part, rank, shares, world_size
 
 
 class SequenceParallelWindows(WindowAttention):

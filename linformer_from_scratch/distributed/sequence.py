@@ -11,6 +11,7 @@ from typing import TypeVar, overload
 import torch
 from torch import Tensor, distributed, nn
 
+from linformer_from_scratch.distributed.ranks import Group, assert_same_across_ranks, own_part, world_size
 from linformer_from_scratch.distributed.sentences import (
     GatheredAttention,
     SequenceParallelLengthwiseEncoder,
@@ -27,7 +28,6 @@ from linformer_from_scratch.pretrained.lengthwise import LengthwiseEncoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, Projection
-from linformer_from_scratch.training.ranks import Group, assert_same_across_ranks, own_part, world_size
 
 Model = TypeVar("Model", bound=nn.Module)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.course.defaults import full_precision
+from linformer_from_scratch.common.checks import full_precision
 
 
 def whole_blocks(n: int, size: int) -> int:

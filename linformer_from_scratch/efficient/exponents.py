@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.course.checks import graph_is_written
+from linformer_from_scratch.common.checks import graph_is_written
 from linformer_from_scratch.efficient.blocks import from_blocks, in_blocks, whole_blocks
 from linformer_from_scratch.efficient.linear import CHUNK, kernel_attention
 

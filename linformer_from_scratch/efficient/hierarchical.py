@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.checks import at_most, check_size
+from linformer_from_scratch.common.checks import at_most, check_size
 from linformer_from_scratch.efficient.blocks import (
     from_blocks,
     in_blocks,

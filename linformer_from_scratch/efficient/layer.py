@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from linformer_from_scratch.course.checks import graph_is_written
+from linformer_from_scratch.common.checks import graph_is_written
 from linformer_from_scratch.heads import AttentionLayer
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.course.checks import graph_is_written
+from linformer_from_scratch.common.checks import graph_is_written
 from linformer_from_scratch.efficient.blocks import (
     check_same_length,
     from_blocks,

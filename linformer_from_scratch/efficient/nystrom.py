@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
-from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.efficient.blocks import self_attention_in_float32
 
 

@@ -11,8 +11,8 @@ output, a quotient of two estimates, is not right on average.
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.checks import check_size
-from linformer_from_scratch.course.defaults import normal
+from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.common.random_state import normal
 from linformer_from_scratch.efficient.blocks import self_attention_in_float32, whole_blocks
 from linformer_from_scratch.efficient.exponents import exponential_attention, exponential_flops
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import check_features
-from linformer_from_scratch.course.checks import at_most, check_size
+from linformer_from_scratch.common.checks import at_most, check_size
 from linformer_from_scratch.efficient.blocks import (
     check_same_length,
     from_blocks,

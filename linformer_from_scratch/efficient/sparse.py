@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course.checks import at_most, check_size
+from linformer_from_scratch.common.checks import at_most, check_size
 from linformer_from_scratch.efficient.blocks import (
     from_blocks,
     in_blocks,

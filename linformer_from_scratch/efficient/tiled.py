@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from linformer_from_scratch.course.checks import check_size, graph_is_written
-from linformer_from_scratch.course.defaults import full_precision
+from linformer_from_scratch.common.checks import check_size, full_precision, graph_is_written
 from linformer_from_scratch.efficient.blocks import self_attention_in_float32
 
 

@@ -11,14 +11,14 @@ from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 
-from linformer_from_scratch.course.files import PACKAGE
-from linformer_from_scratch.exercises import parts
-from linformer_from_scratch.exercises.answers import to_be_seen
-from linformer_from_scratch.exercises.compare import described
-from linformer_from_scratch.exercises.engine import Exercise, Hints, Result, exam_seeds, judge
-from linformer_from_scratch.exercises.overview import Overview
-from linformer_from_scratch.exercises.progress import forget, load, open_hint, record_pass
-from linformer_from_scratch.exercises.quiz import quiz_widget
+from linformer_from_scratch.common.files import PACKAGE
+from linformer_from_scratch.exercises.engine import parts
+from linformer_from_scratch.exercises.engine.answers import to_be_seen
+from linformer_from_scratch.exercises.engine.checking import Exercise, Hints, Result, exam_seeds, judge
+from linformer_from_scratch.exercises.engine.compare import described
+from linformer_from_scratch.exercises.engine.overview import Overview
+from linformer_from_scratch.exercises.engine.progress import forget, load, open_hint, record_pass
+from linformer_from_scratch.exercises.engine.quiz import quiz_widget
 
 STEMS = (
     "start_here",

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from linformer_from_scratch.exercises import fence, grading
+from linformer_from_scratch.exercises.grader import fence, grading
 
 MEBIBYTE = 2**20
 LEAST = 256

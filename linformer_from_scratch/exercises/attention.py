@@ -13,9 +13,9 @@ from linformer_from_scratch.attention import (
     padding_mask,
     scaled_dot_product_attention,
 )
-from linformer_from_scratch.exercises.draws import normal, row
-from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import normal, row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
 
 BATCH, HEADS = 2, 3
 SIZES = ((5, 7, 4), (7, 5, 11), (1, 3, 2), (6, 6, 5))  # queries, keys, features of each draw

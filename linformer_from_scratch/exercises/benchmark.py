@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.benchmark.statistics import measured_crossover
-from linformer_from_scratch.exercises.draws import row
-from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
 
 # 10.1: median and spread
 

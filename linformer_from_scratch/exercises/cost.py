@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.cost import Sizes, compress_keys, flops, moved_bytes
-from linformer_from_scratch.exercises.draws import row
-from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
 
 # 3.1: operations of three matrices, in the cheaper order
 

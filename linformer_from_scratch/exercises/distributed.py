@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.cost import Sizes
+from linformer_from_scratch.distributed.ranks import shares
 from linformer_from_scratch.distributed.wire import linformer_bytes
-from linformer_from_scratch.exercises.draws import normal, row
-from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
-from linformer_from_scratch.training.ranks import shares
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import normal, row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
 
 # 11.1: one gradient from the ranks' gradients
 

@@ -13,9 +13,9 @@ from linformer_from_scratch.attention import (
 )
 from linformer_from_scratch.efficient import linear_attention, window_mask
 from linformer_from_scratch.efficient.linear import elu_plus_one
-from linformer_from_scratch.exercises.draws import normal, row
-from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import normal, row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
 
 LEADING = ((2, 3), (3,), (2, 3), ())  # axes before those of tokens and features, for each draw
 

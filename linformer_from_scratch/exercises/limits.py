@@ -5,10 +5,11 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.exercises.draws import normal, row
-from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
-from linformer_from_scratch.limits import copy_error, empty_slots, leak
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import normal, row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
+from linformer_from_scratch.limits import copy_error, leak
+from linformer_from_scratch.projections import empty_slots
 
 # 12.1: how much of a shift a rank can hold
 

@@ -10,9 +10,9 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.exercises.draws import normal, row
-from linformer_from_scratch.exercises.engine import Exercise, Refused
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.engine.checking import Exercise, Refused
+from linformer_from_scratch.exercises.engine.draws import normal, row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
 from linformer_from_scratch.heads import merge_heads, split_heads
 from linformer_from_scratch.linformer import LinformerAttention, linformer_attention, real_tokens
 from linformer_from_scratch.projections import LearnedProjection
@@ -745,7 +745,8 @@ class MergedByReshape(LinformerAttention):
     """Merging by reshape alone joins features of different tokens; bring heads and features together first, as merge_heads does."""
 
     def forward(self, x, padding_mask=None):
-        heads = self.attend(*self.project(x, padding_mask), padding_mask)
+        real = real_tokens(x, padding_mask)
+        heads = self.attend(self.split(self.query(real)), *self.slots(real), padding_mask)
         return self.output(heads.reshape(x.shape))
 
 
@@ -774,7 +775,8 @@ class HeadsNotMixed(LinformerAttention):
     """The last step is missing: self.output mixes the merged heads."""
 
     def forward(self, x, padding_mask=None):
-        return merge_heads(self.attend(*self.project(x, padding_mask), padding_mask))
+        real = real_tokens(x, padding_mask)
+        return merge_heads(self.attend(self.split(self.query(real)), *self.slots(real), padding_mask))
 
 
 EXERCISES = (

@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.func import functional_call
 
 from linformer_from_scratch.attention import attention_weights, causal_mask, padding_mask
-from linformer_from_scratch.exercises.draws import normal, row
-from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import normal, row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
 from linformer_from_scratch.heads import merge_heads, split_heads
 from linformer_from_scratch.multihead import MultiHeadAttention
 

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.exercises.draws import normal, row
-from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import normal, row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
 from linformer_from_scratch.linformer import linformer_attention
 
 BATCH = 2

@@ -1,8 +1,8 @@
 """Chapter 00: one easy exercise and the quiz."""
 
-from linformer_from_scratch.exercises.draws import row
-from linformer_from_scratch.exercises.engine import Exercise
-from linformer_from_scratch.exercises.quiz import Option, Question
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
 
 # 0.1: how many numbers the attention maps of one layer hold
 

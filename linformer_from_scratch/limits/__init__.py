@@ -5,15 +5,12 @@ be written. length: shorter texts. capstone: Linformer fitted into a pretrained 
 one search is better than another. decision: which attention for which case, and what says so.
 """
 
-from linformer_from_scratch.limits.length import empty_slots
-from linformer_from_scratch.limits.recall import accuracies, copy_error
+from linformer_from_scratch.limits.recall import copy_error
 from linformer_from_scratch.limits.sharpness import errors_by_temperature
 from linformer_from_scratch.limits.writing import leak, next_token_loss, written_loss
 
 __all__ = [
-    "accuracies",
     "copy_error",
-    "empty_slots",
     "errors_by_temperature",
     "leak",
     "next_token_loss",

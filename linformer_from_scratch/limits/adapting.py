@@ -9,13 +9,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.defaults import integers, uniform
+from linformer_from_scratch.common.random_state import integers, seeded, uniform, use_rng_state
 from linformer_from_scratch.limits.capstone import DistillationLoss
 from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_LAYERS, tokenize
 from linformer_from_scratch.pretrained.low_rank_updates import add_updates
 from linformer_from_scratch.pretrained.network import SentenceEncoder, pool
 from linformer_from_scratch.training import Config, Trainer
-from linformer_from_scratch.training.randomness import drawing, stream
 
 CPU = torch.device("cpu")
 TOKENS = 2048  # in an update
@@ -90,7 +89,7 @@ def adapt(
     It computes in bfloat16 where PyTorch holds that safe; what is learned is float32. With a folder a run
     that was stopped goes on where it was.
     """
-    with drawing(stream(config.seed, CPU), CPU):
+    with use_rng_state(seeded(config.seed, CPU), CPU):
         add_updates(model, rank)
     trainer = Trainer(model, loss, crops, config, folder=folder, autocast=True)
     loss.teacher.to(trainer.device)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.defaults import integers
+from linformer_from_scratch.common.random_state import integers
 
 
 class Difference(NamedTuple):

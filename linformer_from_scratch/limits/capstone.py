@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from linformer_from_scratch.course.defaults import integers
+from linformer_from_scratch.common.random_state import integers
 from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
 from linformer_from_scratch.pretrained.sentence_encoder import SentenceEncoder
 from linformer_from_scratch.pretrained.texts import chunks

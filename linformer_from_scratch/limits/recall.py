@@ -1,26 +1,6 @@
-"""Recall and copying at a fixed k: what recorded models reach, and why no map of low rank copies."""
+"""Copying at a fixed k: why no map of low rank copies."""
 
 import math
-
-from linformer_from_scratch.course.results import read_rows
-
-RECORDED = {"recall": "12_recall", "copy": "09_copy"}  # the file of a task's runs
-
-
-def accuracies(task: str) -> dict[str, dict[int, list[float]]]:
-    """What recorded models of about 32 keys a query reach: name -> n -> share of right answers, by seed.
-
-    Those that were asked to recall, at the rate at which they were.
-
-    Args: task: "recall" or "copy".
-    """
-    recalled = read_rows(RECORDED["recall"])
-    rows = read_rows(RECORDED[task], learning_rate=recalled[0]["learning_rate"])
-    found: dict[str, dict[int, list[float]]] = {row["attention"]: {} for row in recalled}
-    for row in sorted(rows, key=lambda row: (row["n"], row["seed"])):
-        if row["attention"] in found:
-            found[row["attention"]].setdefault(row["n"], []).append(row["accuracy"])
-    return found
 
 
 def copy_error(n: int, rank: int) -> float:

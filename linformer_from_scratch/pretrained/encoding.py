@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from linformer_from_scratch.attention import attention_weights
-from linformer_from_scratch.course.checks import check_ids
+from linformer_from_scratch.common.checks import check_ids
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained.network import SentenceEncoder, renamed
 from linformer_from_scratch.pretrained.weights import (

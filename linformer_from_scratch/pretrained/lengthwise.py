@@ -9,8 +9,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_model, save_model
 from torch import Tensor
 
-from linformer_from_scratch.course.checks import check_ids
-from linformer_from_scratch.course.files import atomic_write, expanded, make_folder, shown
+from linformer_from_scratch.common.checks import check_ids
+from linformer_from_scratch.common.files import atomic_write, expanded, make_folder, shown
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.texts import TextEncoder

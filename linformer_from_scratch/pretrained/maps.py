@@ -6,7 +6,7 @@ from typing import NamedTuple
 from safetensors.torch import load_file
 from torch import Tensor
 
-from linformer_from_scratch.course.files import DATA
+from linformer_from_scratch.common.files import DATA
 from linformer_from_scratch.pretrained.encoding import encode
 from linformer_from_scratch.pretrained.tokens import tokenize, vocabulary
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS, PretrainedMissing

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from linformer_from_scratch.course.checks import check_ids, check_mask, seen
+from linformer_from_scratch.common.checks import check_ids, check_mask, seen
 from linformer_from_scratch.encoder import Block
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.pretrained.texts import TextEncoder

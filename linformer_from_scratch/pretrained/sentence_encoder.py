@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights
-from linformer_from_scratch.course.files import DATA
+from linformer_from_scratch.common.files import DATA
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.multihead import MultiHeadAttention

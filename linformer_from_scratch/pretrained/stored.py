@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from linformer_from_scratch.course.files import DATA
+from linformer_from_scratch.common.files import DATA
 
 HEADS_FILE = DATA / "minilm_heads.safetensors"  # the tokens that they read are beside it, in a .json
 STORED_HEADS = (5, 6), (1, 5), (1, 3), (4, 2)  # layer and head, counted from 1

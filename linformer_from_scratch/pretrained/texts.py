@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from tqdm import tqdm
 
-from linformer_from_scratch.course.checks import check_size
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.pretrained.tokens import tokenize, unknown_id
 from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS
 

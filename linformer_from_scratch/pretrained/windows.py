@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.course.checks import check_mask, seen
+from linformer_from_scratch.common.checks import check_mask, seen
 from linformer_from_scratch.heads import AttentionLayer, split_heads
 from linformer_from_scratch.linformer import real_tokens
 

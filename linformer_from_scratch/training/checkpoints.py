@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from linformer_from_scratch.course.files import atomic_write
+from linformer_from_scratch.common.files import atomic_write
 
 FORMAT = "linformer_from_scratch.training 2"
 OLDER = "linformer_from_scratch.training 1"  # without a hash of what it holds

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from linformer_from_scratch.course.files import atomic_write
+from linformer_from_scratch.common.files import atomic_write
 
 METRICS = "metrics.jsonl"  # in the run's folder
 FIELDS = ("step", "loss", "learning_rate", "tokens_per_s")

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from linformer_from_scratch.course.files import atomic_write
+from linformer_from_scratch.common.files import atomic_write
 from linformer_from_scratch.data import ByteVocabulary, SubwordVocabulary
 from linformer_from_scratch.training.checkpoints import newest
 from linformer_from_scratch.training.corpora import vocabulary_for

@@ -14,13 +14,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm.auto import tqdm
 
-from linformer_from_scratch.course.files import expanded, locked, make_folder
-from linformer_from_scratch.training import checkpoints, metrics, older
-from linformer_from_scratch.training.groups import parameter_groups, total_norm
-from linformer_from_scratch.training.interrupts import uninterrupted
-from linformer_from_scratch.training.modes import as_it_was, evaluating
-from linformer_from_scratch.training.randomness import drawing, standing, stream
-from linformer_from_scratch.training.ranks import (
+from linformer_from_scratch.common.files import expanded, locked, make_folder
+from linformer_from_scratch.common.random_state import get_rng_state, seeded, use_rng_state
+from linformer_from_scratch.distributed.ranks import (
     assert_same_across_ranks,
     device_of_rank,
     mean_over_ranks,
@@ -28,6 +24,10 @@ from linformer_from_scratch.training.ranks import (
     share_of,
     world_size,
 )
+from linformer_from_scratch.training import checkpoints, metrics, older
+from linformer_from_scratch.training.groups import parameter_groups, total_norm
+from linformer_from_scratch.training.interrupts import uninterrupted
+from linformer_from_scratch.training.modes import as_it_was, evaluating
 from linformer_from_scratch.training.settings import check_ranges, setting
 
 CLIP = 1.0  # largest norm of all gradients together
@@ -152,7 +152,7 @@ class Trainer:
         """
         until = self.config.steps if until is None else min(until, self.config.steps)
         bar = tqdm(total=until, initial=self.step, disable=not self.progress or rank() > 0, unit="step")
-        with self._alone(begin), as_it_was(self.model), drawing(self.random, self.device), bar:
+        with self._alone(begin), as_it_was(self.model), use_rng_state(self.random, self.device), bar:
             self.written = None  # what a killed run wrote beyond this step is computed again
             try:
                 self._validate()
@@ -223,7 +223,7 @@ class Trainer:
             speed = round(sum(batch[0].numel() for batch in batches) / (time.perf_counter() - start))
             record = {"step": self.step, "loss": total, "learning_rate": rate, "tokens_per_s": speed}
             self.history.append(record)
-            self.random = standing(self.device)
+            self.random = get_rng_state(self.device)
         return record
 
     def _no_exchange(self, last: bool):
@@ -258,7 +258,7 @@ class Trainer:
             found = self.evaluate(self.validation)
             with uninterrupted():
                 self.history[-1]["validation_loss"] = found
-                self.random = standing(self.device)
+                self.random = get_rng_state(self.device)
                 self.kept = min(self.kept, self.step - 1)  # an earlier checkpoint holds other random numbers
 
     def _keep(self) -> None:
@@ -285,7 +285,7 @@ class Trainer:
         seed = self.config.seed
         if rank() > 0:
             seed = int(np.random.SeedSequence((seed, rank(), self.step)).generate_state(1)[0])
-        return stream(seed, self.device)
+        return seeded(seed, self.device)
 
     def _settings(self) -> dict:
         """What must be the same when the run goes on."""

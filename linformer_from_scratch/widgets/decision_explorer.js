@@ -1,4 +1,4 @@
-// Which attention for which case, and what says so. The table is that of limits/decision.py.
+// Which attention for which case, and what says so. The table is that of course/decision.py.
 
 const ROW = 40; // units from one row of the chart to the next
 

@@ -7,8 +7,8 @@ import traitlets
 from matplotlib.figure import Figure
 
 from linformer_from_scratch import plots
-from linformer_from_scratch.limits import decision
-from linformer_from_scratch.limits.decision import FLAGS, KINDS, Advice, Case, Evidence
+from linformer_from_scratch.course import decision
+from linformer_from_scratch.course.decision import FLAGS, KINDS, Advice, Case, Evidence
 from linformer_from_scratch.widgets.live import LiveWidget, menu
 from linformer_from_scratch.widgets.wire_explorer import power
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from docutils.nodes import make_id
 
-from linformer_from_scratch.course.files import PACKAGE
+from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.exercises import STEMS
 
 # Data, not code to call: exercises with their mistakes and answers, experiments with their grids.

@@ -1,0 +1,1 @@
+"""What every module may use: checks of arguments, files, random numbers, tables of text."""

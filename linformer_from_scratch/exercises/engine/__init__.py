@@ -1,0 +1,1 @@
+"""How an exercise is checked: drawn, run apart, compared, told in a sentence, kept."""

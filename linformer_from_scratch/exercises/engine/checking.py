@@ -1,0 +1,408 @@
+"""Run an attempt, look at all that it does, and say in one sentence what is wrong with it.
+
+An attempt is compared with the reference on several draws: what it returns, what it does to its inputs, and where
+the exercise asks for it, what gradients flow through it. The same look at every known mistake finds the sentence
+that this learner needs.
+"""
+
+import copy
+import html
+import inspect
+import linecache
+import os
+import traceback
+import types
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.exercises.engine.answers import Answer
+from linformer_from_scratch.exercises.engine.compare import (
+    LONG,
+    described,
+    kind,
+    name_of,
+    unreadable,
+    value_difference,
+)
+from linformer_from_scratch.exercises.engine.isolation import Afresh, isolated
+
+SEEDS = range(4)  # the draws an attempt must survive; authors make one of them odd (n = 1)
+
+SIGNS = {"passed": "✓", "failed": "✗", "open": "○"}
+COLOURS = {"passed": "#2E8B57", "failed": "#D1495B", "open": "#808890"}  # legible on white and on black
+STOPPED = "Stopped before it returned."
+NUMPY = "Can't call numpy() on Tensor that requires grad"  # as PyTorch says it
+RAISED = (Exception, SystemExit, GeneratorExit)  # all but an interrupt, which is the learner's own
+
+
+class Refused(Exception):
+    """What an exercise's `use` finds wrong with an attempt, in words for the learner."""
+
+
+def call(attempt: Callable, *arguments: object) -> object:
+    """How most attempts are used: they are functions of what is drawn."""
+    return attempt(*arguments)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise as data.
+
+    Args:
+        id: chapter and number, as in "6.2".
+        question: what to write, in one line.
+        difficulty: 1 to 3.
+        minutes: how long it takes.
+        trains: what it is good for, in a few words.
+        reference: the right function.
+        draw: seed -> the arguments of one trial: tensors, numbers, None, lists or tuples of those. Seeds beyond
+            those of the course, as an exam has them, give other sizes too.
+        mistakes: plausible wrong functions; the docstring is the sentence that whoever wrote it needs to hear.
+        hints: three steps: a nudge, the shapes, partial code.
+        gradients: the arguments whose gradients are compared too, of a piece of a network; its text says so.
+        use: (attempt, *arguments) -> what is compared; for a class, build it and call it.
+        part: the name of the part of one's own Linformer that this is; empty where it is none.
+    """
+
+    id: str
+    question: str
+    difficulty: int
+    minutes: int
+    trains: str
+    reference: Callable
+    draw: Callable[[int], tuple]
+    mistakes: tuple[Callable, ...]
+    hints: tuple[str, ...]
+    gradients: tuple[str, ...] = ()
+    use: Callable = call
+    part: str = ""
+
+    @property
+    def arguments(self) -> list[str]:
+        """Their names."""
+        if self.use is call:
+            return list(inspect.signature(self.reference).parameters)
+        return list(inspect.signature(self.use).parameters)[1:]
+
+
+@dataclass(frozen=True, repr=False)
+class Result(Answer):
+    """What a check found: status is "passed", "failed" or "open", message is one sentence."""
+
+    id: str
+    status: str
+    message: str
+
+    @property
+    def line(self) -> str:
+        """The message with its id in front, where it does not begin with it anyway."""
+        return f"{self.id} · {self.message}" if self.status == "failed" else self.message
+
+    def as_text(self) -> str:
+        """The sign and the line."""
+        return f"{SIGNS[self.status]} {self.line}"
+
+    def as_html(self) -> str:
+        """The same beside a bar in the colour of the status."""
+        return boxed(COLOURS[self.status], f"<b>{SIGNS[self.status]}</b> {html.escape(self.line)}")
+
+
+@dataclass(frozen=True, repr=False)
+class Hints(Answer):
+    """The hints of one exercise that have been opened, the newest last."""
+
+    exercise: Exercise
+    opened: int
+
+    def lines(self) -> list[str]:
+        """One line for each opened step, and one that says what is left."""
+        steps = self.exercise.hints
+        shown = [f"{i}. {step}" for i, step in enumerate(steps[: self.opened], start=1)]
+        left = len(steps) - self.opened
+        return [
+            *shown,
+            f"{left} more: run it again." if left else "That was the last one; solutions/ has the answer.",
+        ]
+
+    def as_text(self) -> str:
+        """A heading and the lines."""
+        return f"Hints for {self.exercise.id}\n" + "\n".join(self.lines())
+
+    def as_html(self) -> str:
+        """The same beside a bar."""
+        rows = "<br>".join(map(html.escape, self.lines()))
+        return boxed(COLOURS["open"], f"<b>Hints for {self.exercise.id}</b><br>{rows}")
+
+
+def boxed(colour: str, content: str) -> str:
+    """HTML with a coloured bar at its left; text and background stay the page's own, light or dark."""
+    return f'<div style="border-left: 4px solid {colour}; padding: 0.2em 0.8em">{content}</div>'
+
+
+def exam_seeds(number: int) -> tuple[int, ...]:
+    """The draws of an exam: other sizes and signs, others for every number from 0 on; and the course's own."""
+    first = 1000 + 2 * len(SEEDS) * number
+    return (*range(first, first + 2 * len(SEEDS)), *SEEDS)
+
+
+def judge(exercise: Exercise, attempt: object, seeds: Iterable[int] = SEEDS) -> Result:
+    """Compare an attempt with the reference on every draw; whatever it does, the answer is one sentence."""
+    try:
+        with isolated() as afresh:
+            status, message = verdict(exercise, attempt, afresh, seeds)
+    except KeyboardInterrupt:
+        status, message = "failed", STOPPED
+    except BaseException as error:  # an object made to resist inspection, whose very class raises
+        status, message = "failed", f"This attempt cannot be examined ({name_of(type(error))})."
+    return Result(exercise.id, status, message)
+
+
+def verdict(exercise: Exercise, attempt: object, afresh: Afresh, seeds: Iterable[int]) -> tuple[str, str]:
+    """Status and message of an attempt, each call of which is made in a context of its own."""
+    if not callable(attempt):
+        return (
+            "failed",
+            f"check needs the function itself, by its name without (…); got {described(attempt)}.",
+        )
+    candidates, complaint = list(exercise.mistakes), ""
+    for trial, seed in enumerate(seeds):
+        draw = dict(zip(exercise.arguments, exercise.draw(seed), strict=False))
+        right = observe(exercise, exercise.reference, draw)
+        exact = observe(exercise, exercise.reference, {name: doubled(value) for name, value in draw.items()})
+        with afresh:
+            seen = observe(exercise, attempt, draw)
+        if seen.error is KeyboardInterrupt:
+            return "failed", STOPPED
+        seen.value = arranged(seen.value, right.value)
+        if seen.unattempted and not trial:
+            return "open", f"{exercise.id} not yet attempted{still_open(attempt)}"
+        wrong_value = complaint_about_value(seen, right, exact)
+        if not wrong_value:
+            with afresh, suppress(*RAISED):  # it will be raised again where it is told
+                gradients(seen)
+        wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right, exact)
+        if wrong and not complaint:
+            complaint = f"{wrong}; inputs: {', '.join(map(told, draw, draw.values()))}."
+        # Gradients tell two functions apart only where their values agree with the reference.
+        candidates = [
+            mistake
+            for mistake in candidates
+            if alike(seen, observe(exercise, mistake, draw), exact, gradients_too=not wrong_value)
+        ]
+    if not complaint:
+        return "passed", f"{exercise.id} passed"
+    return "failed", (sentence_of(candidates[0]) if candidates else "") or complaint
+
+
+def still_open(attempt: Callable) -> str:
+    """Of a class with some methods written and some not, those that are not; empty of all else."""
+    defined = vars(attempt) if isinstance(attempt, type) else {}
+    methods = {name: m for name, m in defined.items() if type(m) is types.FunctionType and name != "__init__"}
+    left = [name for name, method in methods.items() if method.__code__.co_names == ("NotImplementedError",)]
+    return f": {' and '.join(left)} still to be written" if 0 < len(left) < len(methods) else ""
+
+
+def sentence_of(mistake: Callable) -> str:
+    """What whoever made a mistake needs to hear."""
+    return inspect.getdoc(mistake) or ""
+
+
+# What one call of a function did
+
+
+@dataclass
+class Observation:
+    """What came back or was raised, which arguments were changed, and what gradients are taken of."""
+
+    value: object = None
+    error: type[BaseException] | None = None
+    said: str = ""  # the error's message
+    place: str = ""  # where in the attempt's own code it was raised
+    unattempted: bool = False
+    changed: list[str] = field(default_factory=list)
+    leaves: dict[str, Tensor] = field(default_factory=dict)
+    gradients: dict[str, Tensor] | None = None  # None before they are taken
+
+
+def observe(exercise: Exercise, function: Callable, draw: dict[str, object]) -> Observation:
+    """Use a function, as its exercise does, on copies of the draw's arguments."""
+    seen = Observation()
+    arguments = {
+        name: fresh(value, name, seen.leaves, name in exercise.gradients) for name, value in draw.items()
+    }
+    try:
+        seen.value = exercise.use(function, *arguments.values())
+        if type(seen.value) is types.CoroutineType:
+            seen.value.close()  # nobody will await it: else Python says so later, in some other cell
+    except BaseException as error:  # SystemExit too: an attempt may not end the notebook
+        own = own_frames(function, error)
+        seen.error, seen.said = type(error), first_line(error)
+        called = f" when called with {len(draw)} argument{'s' * (len(draw) != 1)} ({', '.join(draw)})"
+        seen.place = quoted(own) or called * (exercise.use is call)
+        seen.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
+    seen.changed = [name for name in draw if not unchanged(arguments[name], draw[name])]
+    return seen
+
+
+def fresh(value: object, name: str, leaves: dict[str, Tensor], needs_grad: bool) -> object:
+    """A copy; of a floating tensor one that knows its leaf, so that changing it in place is noticed, not refused."""
+    if isinstance(value, list | tuple):
+        items = (fresh(item, f"{name}[{i}]", leaves, needs_grad) for i, item in enumerate(value))
+        return type(value)(items)
+    if not isinstance(value, Tensor):
+        return copy.deepcopy(value)
+    if not (needs_grad and value.is_floating_point()):
+        return value.clone()
+    leaves[name] = value.clone().requires_grad_()
+    return leaves[name].clone()
+
+
+def doubled(value: Any) -> Any:
+    """The same in float64."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(doubled, value))
+    return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
+
+
+def unchanged(now: Any, before: Any) -> bool:
+    """Is an argument what it was, to the last bit?"""
+    if kind(now) is not kind(before):
+        return False
+    if isinstance(before, list | tuple):
+        return len(now) == len(before) and all(map(unchanged, now, before))
+    if isinstance(before, Tensor):
+        if now.shape != before.shape or now.dtype != before.dtype or unreadable(now):
+            return False
+        return torch.isclose(now.detach(), before, rtol=0, atol=0, equal_nan=True).all().item() is True
+    return now == before
+
+
+def arranged(value: Any, like: Any) -> Any:
+    """Rows as the values of a tuple, or the tensors of a list as rows, whichever the reference gives."""
+    if isinstance(like, tuple) and kind(value) is Tensor and value.dim():
+        return value.unbind()
+    rows = value if kind(like) is Tensor and kind(value) in (list, tuple) else ()
+    whole = rows and all(kind(row) is Tensor and not unreadable(row) for row in rows)
+    return torch.stack(tuple(rows)) if whole and len({row.shape for row in rows}) == 1 else value
+
+
+def tensors(value: object) -> list[Tensor]:
+    """All tensors in a value, in order."""
+    if isinstance(value, list | tuple):
+        return [tensor for item in value for tensor in tensors(item)]
+    return [value] if isinstance(value, Tensor) else []
+
+
+def gradients(seen: Observation) -> dict[str, Tensor]:
+    """Gradients of a fixed random weighting of the outputs; zeros for an input that none of them depends on."""
+    if seen.gradients is not None:
+        return seen.gradients
+    weighted = []
+    for seed, output in enumerate(tensors(seen.value)):
+        if output.requires_grad:
+            generator = torch.Generator().manual_seed(seed)
+            upstream = torch.randn(output.shape, generator=generator)
+            weighted.append((output, upstream.to(output.dtype)))
+    found = torch.autograd.grad(
+        [output for output, _ in weighted],
+        list(seen.leaves.values()),
+        [upstream for _, upstream in weighted],
+        retain_graph=True,
+        materialize_grads=True,
+        allow_unused=True,
+    )
+    seen.gradients = dict(zip(seen.leaves, found, strict=True))
+    return seen.gradients
+
+
+# What is wrong, in words
+
+
+def complaint_about_value(seen: Observation, right: Observation, exact: Observation) -> str:
+    """What is wrong with the error or the value; empty where nothing is."""
+    if seen.error is Refused:
+        return seen.said
+    if seen.said.startswith(NUMPY):
+        return f"Gradients are compared in this exercise, so stay with PyTorch{seen.place}"
+    if seen.error:
+        return f"Raised {name_of(seen.error)}{': ' * bool(seen.said)}{seen.said}{seen.place}"
+    return value_difference(seen.value, right.value, exact.value)
+
+
+def complaint_about_inputs(seen: Observation) -> str:
+    """Which argument was changed; empty where none was."""
+    return f"You changed argument {seen.changed[0]} in place, work on a copy" if seen.changed else ""
+
+
+def complaint_about_gradients(seen: Observation, right: Observation, exact: Observation) -> str:
+    """Which gradients differ although the values are right; empty where none does, or where none are asked for."""
+    if not seen.leaves:
+        return ""
+    try:
+        found, expected, exactly = gradients(seen), gradients(right), gradients(exact)
+    except RAISED as error:
+        said = first_line(error) or name_of(type(error))
+        return f"The values are right, but the backward pass raised {said}"
+    cut = [name for name in expected if expected[name].any() and not found[name].any()]
+    if cut:
+        reason = ".detach(), .data, .item(), torch.tensor() and no_grad cut it off"
+        return f"The values are right, but no gradient flows to {' and '.join(cut)}: {reason}"
+    for name in expected:
+        if difference := value_difference(found[name], expected[name], exactly[name]):
+            return f"The values are right, but the gradient of {name} is not: {difference}"
+    return ""
+
+
+def alike(seen: Observation, other: Observation, exact: Observation, gradients_too: bool) -> bool:
+    """Did both calls do the same?"""
+    if seen.error or other.error:
+        return (seen.error, seen.said) == (other.error, other.said)
+    if value_difference(seen.value, other.value) or seen.changed != other.changed:
+        return False
+    return not (gradients_too and complaint_about_gradients(seen, other, exact))
+
+
+def told(name: str, value: object) -> str:
+    """An argument in a few words: a tensor's shape, a number's value."""
+    if isinstance(value, Tensor):
+        return f"{name} {tuple(value.shape)}"
+    return f"{name} of length {len(value)}" if isinstance(value, list | tuple) else f"{name}={value}"
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, of signs that can be shown; empty where even that raises."""
+    try:
+        line = str(error).strip().split("\n")[0][:LONG].expandtabs(1)
+        return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)
+    except BaseException:
+        return ""
+
+
+def own_frames(function: Callable, error: BaseException) -> list[tuple[types.FrameType, int]]:
+    """Frames and lines of the traceback that lie in the notebook, or in the module that defines the function."""
+    home = ("__main__", getattr(function, "__module__", "__main__"))
+    frames = traceback.walk_tb(error.__traceback__)
+    return [(frame, line) for frame, line in frames if frame.f_globals.get("__name__") in home]
+
+
+def quoted(own: list[tuple[types.FrameType, int]]) -> str:
+    """The deepest of these lines; empty where there is none, because the call itself failed."""
+    if not own:
+        return ""
+    frame, line = own[-1]
+    path = frame.f_code.co_filename
+    where = "your cell" if frame.f_globals.get("__name__") == "__main__" else os.path.basename(path)
+    source = linecache.getline(path, line).strip()
+    return f" at line {line} of {where}{f': `{source}`' * bool(source)}"
+
+
+def raised_in(own: list[tuple[types.FrameType, int]], error: BaseException) -> bool:
+    """Was it raised in the cell of the attempt itself, not in something that the attempt calls?"""
+    innermost, _ = list(traceback.walk_tb(error.__traceback__))[-1]
+    cells = {own[0][0].f_code.co_filename, own[-1][0].f_code.co_filename} if own else set()
+    return cells == {innermost.f_code.co_filename}

@@ -1,0 +1,1 @@
+"""How a teacher grades a folder of notebooks: python -m linformer_from_scratch.exercises."""

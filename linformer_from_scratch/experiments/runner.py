@@ -1,0 +1,58 @@
+"""Measure what is missing of an experiment, row by row: what was killed goes on where it was."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from linformer_from_scratch.common.files import locked
+from linformer_from_scratch.experiments.experiment import BUILD, Experiment
+from linformer_from_scratch.experiments.results import RESULTS, Results, read, select
+
+
+def measure(experiment: Experiment, folder: Path = RESULTS) -> None:
+    """Measure every row that is not yet in the experiment's file, and print them all.
+
+    Several may measure one experiment: they share its rows. Sets the number of PyTorch's threads.
+
+    Raises: ValueError as Results; OSError if nothing can be written.
+    """
+    torch.set_num_threads(experiment.threads)
+    results = Results(path_of(experiment, folder), experiment.command, Path(experiment.file))
+    for settings in experiment.settings():
+        with only_one(results.path, settings) as alone:
+            if alone:
+                results.measure(settings, partial(experiment.measure, **settings))
+        found = select(results.rows(), **settings) or f"{settings}: another measures it"
+        print(experiment.name, found, flush=True)
+
+
+def missing(experiment: Experiment, folder: Path = RESULTS) -> list[dict]:
+    """Settings of the rows that are not yet in the experiment's file."""
+    path = path_of(experiment, folder)
+    rows = read(path)["rows"] if path.exists() else []
+    return [settings for settings in experiment.settings() if not select(rows, **settings)]
+
+
+def path_of(experiment: Experiment, folder: Path = RESULTS) -> Path:
+    """The file of its rows."""
+    return folder / f"{experiment.name}.json"
+
+
+@contextmanager
+def only_one(path: Path, settings: dict) -> Iterator[bool]:
+    """Inside, nobody else measures this row of a file: True; or another does: False."""
+    row = json.dumps([str(path.resolve()), settings])
+    place = BUILD / "experiments" / hashlib.sha256(row.encode()).hexdigest()[:16]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(place))
+            alone = True
+        except BlockingIOError:
+            alone = False
+        yield alone

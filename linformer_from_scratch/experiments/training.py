@@ -1,0 +1,237 @@
+"""The runs of chapter 08: masked language models of the docstrings, and what they are good for afterwards."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import cache, partial
+from itertools import product
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.benchmark import median_seconds, peak_bytes
+from linformer_from_scratch.common.files import atomic_write
+from linformer_from_scratch.data import LabelledBatches, MaskedBatches, docstrings
+from linformer_from_scratch.data.baselines import baseline_losses
+from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
+from linformer_from_scratch.experiments.experiment import BUILD, Experiment
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling
+from linformer_from_scratch.training import Config, Trainer, accuracy, classification_loss, masked_loss
+from linformer_from_scratch.training.checkpoints import read
+from linformer_from_scratch.training.copying import copying_losses
+from linformer_from_scratch.training.corpora import (
+    PACKAGES,
+    passages,
+    streams,
+    validation_batches,
+    vocabulary_for,
+)
+from linformer_from_scratch.training.recipes import Recipe, encoder, lr_scale, parameters
+
+RUNS, CURVE = BUILD / "runs", "curve.json"  # checkpoints, and beside them the losses on the way
+VOCABULARY, TOKENS = 1000, 2048  # tokens of the vocabulary, and in a batch
+STEPS = 2000  # updates of a run
+RATE = 8e-3  # see 08_rate
+RATES = (4e-3, 1.6e-2)  # and RATE
+SEEDS = (0, 1, 2)
+JUDGEMENTS = 10  # of a run on the way
+SMALL = 16  # the small text is that part of the training text
+EPOCHS = 8  # of fine-tuning
+
+FULL, LINFORMER, NONE = Recipe("full"), Recipe("linformer"), Recipe("none")
+AS_IT_IS = LINFORMER.seq_len**0.5  # times E's own rate: the rate of all other weights
+WIDTHS = [replace(LINFORMER, proj_dim=k) for k in (32, 128, 16, 64)]
+POOLED = [replace(LINFORMER, projection="mean", proj_dim=k) for k in (32, 16, 64)]
+SIZE = [FULL, NONE, *WIDTHS, *POOLED]
+SHARED = [replace(LINFORMER, sharing=sharing) for sharing in ("none", "headwise", "key-value")]
+RANDOM = replace(LINFORMER, projection="random")
+START = [
+    *(replace(recipe, projection_rate=AS_IT_IS) for recipe in (*WIDTHS[:2], RANDOM)),
+    RANDOM,
+    replace(WIDTHS[1], projection_rate=0.1 * AS_IT_IS),
+    replace(LINFORMER, projection="gaussian"),
+]
+LENGTH = [
+    *(replace(recipe, seq_len=512) for recipe in (LINFORMER, FULL, NONE)),
+    replace(LINFORMER, seq_len=512, proj_dim=128),
+]
+PLAIN = [
+    replace(FULL, neighbours=neighbours, positions=positions)
+    for neighbours, positions in ((0, "random"), (0, "sinusoids"), (1, "sinusoids"))
+]
+FINE = [(recipe, True) for recipe in (FULL, NONE, LINFORMER)] + [(FULL, False), (LINFORMER, False)]
+LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
+
+
+def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **recipe) -> dict:
+    """Train one model; its losses on the same held-out and training windows, several times on the way."""
+    settings = Recipe(**recipe)
+    train, held = tokens()
+    train = train[: len(train) // SMALL] if experiment == "small" else train
+    size = settings.seq_len, TOKENS // settings.seq_len, vocabulary().size
+    torch.manual_seed(seed)
+    model = MaskedLanguageModel(encoder(settings, vocabulary().size))
+    config = Config(steps, learning_rate, evaluate_every=steps // JUDGEMENTS, seed=seed)
+    batches, unseen, seen = (
+        MaskedBatches(train, *size, seed),
+        validation_batches(held, *size),
+        validation_batches(train, *size),
+    )
+    folder = RUNS / experiment / folder_name(settings, seed, steps, learning_rate)
+    trainer = Trainer(model, masked_loss, batches, config, unseen, folder, lr_scale=lr_scale(settings, model))
+    counted = baseline_losses(train, unseen, size[-1])
+    start, curve = time.perf_counter(), read_curve(folder)
+    for until in [*range(config.evaluate_every, steps, config.evaluate_every), steps][len(curve) :]:
+        if trainer.step > until:
+            raise ValueError(f"the run in {folder} has no losses of step {until}: remove it to train again")
+        curve.append([until, round(trainer.train(until)[-1]["validation_loss"], 4)])
+        atomic_write(folder / CURVE, json.dumps(curve))
+    return {
+        "parameters": parameters(model),
+        "training_tokens": len(train),
+        "baselines": {name: round(loss, 4) for name, loss in counted.items()},
+        "curve": curve,  # updates, held-out loss; in nats per masked token
+        "training_loss": round(trainer.evaluate(seen), 4),  # in the end, on windows of the training text
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def read_curve(folder: Path) -> list[list[float]]:
+    """What a run that goes on had reached on the way; its earlier weights are gone."""
+    path = folder / CURVE
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+@cache
+def vocabulary():
+    """Of the training documents."""
+    return vocabulary_for(docstrings(), VOCABULARY)
+
+
+@cache
+def tokens() -> tuple[Tensor, Tensor]:
+    """Of the training documents, and of those held out."""
+    return streams(docstrings(), vocabulary())
+
+
+def folder_name(recipe: Recipe, *settings: float) -> str:
+    """One folder for each run."""
+    return "-".join(map(str, [*asdict(recipe).values(), *settings]))
+
+
+def weights_of(recipe: Recipe, seed: int, prefix: str) -> dict[str, Tensor]:
+    """The last weights of a recorded run whose names begin with the prefix, without it.
+
+    A run whose checkpoints have been removed since is trained again.
+    """
+    experiment = "size" if recipe in SIZE else "start"
+    last = RUNS / experiment / folder_name(recipe, seed, STEPS, RATE) / f"step-{STEPS:08}.safetensors"
+    if not last.exists():
+        pretrain(experiment, seed, STEPS, RATE, **asdict(recipe))
+    found, _ = read(last)
+    return {key.removeprefix(prefix): tensor for key, tensor in found.items() if key.startswith(prefix)}
+
+
+def copying(seed: int, **recipe) -> dict:
+    """Held-out losses of a finished run on tokens that could be copied, and on those that could not."""
+    settings = Recipe(**recipe)
+    _, held = tokens()
+    model = MaskedLanguageModel(encoder(settings, vocabulary().size)).eval()
+    model.load_state_dict(weights_of(settings, seed, "model."))
+    unseen = validation_batches(held, settings.seq_len, TOKENS // settings.seq_len, vocabulary().size)
+    found = copying_losses(model, unseen)
+    if settings.attention == "linformer" and settings.projection != "mean":
+        E = next(module for module in model.modules() if isinstance(module, LearnedProjection))
+        found["in_windows"] = in_windows(E.weight.detach())
+    return {kind: round(loss, 4) for kind, loss in found.items()}
+
+
+def in_windows(E: Tensor) -> float:
+    """Share of ΣE² that lies in the windows of mean pooling."""
+    windows = MeanPooling(E.size(1), E.size(0))(torch.eye(E.size(1)))
+    return (E[windows > 0].square().sum() / E.square().sum()).item()
+
+
+def finetune(seed: int, pretrained: bool, **recipe) -> dict:
+    """Train a classifier of passages, from the encoder of the recorded run of this seed or from nothing."""
+    settings = Recipe(**recipe)
+    train, held = passages(docstrings(), vocabulary(), settings.seq_len)
+    weights = weights_of(settings, seed, "model.encoder.") if pretrained else None
+    torch.manual_seed(seed)
+    body = encoder(settings, vocabulary().size)
+    if weights:
+        body.load_state_dict(weights)
+    model = Classifier(body, len(PACKAGES))
+    batches = LabelledBatches(*train, TOKENS // settings.seq_len, seed)
+    config = Config(EPOCHS * len(batches), 1e-3, warmup=50, seed=seed)
+    start = time.perf_counter()
+    Trainer(model, classification_loss, batches, config).train()
+    return {
+        "accuracy": round(accuracy(model, *held), 4),
+        "training_accuracy": round(accuracy(model, *train), 4),
+        "texts": [len(train[1]), len(held[1])],
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+def speed(seq_len: int) -> dict:
+    """Seconds and peak bytes of a step of both, d_model 64, 2 layers, 2048 tokens, in shuffled turns."""
+    ids = torch.randint(3, VOCABULARY, (4 * TOKENS,))
+    steps = {}
+    for recipe in (FULL, LINFORMER):
+        model = MaskedLanguageModel(encoder(replace(recipe, seq_len=seq_len), VOCABULARY))
+        batches = MaskedBatches(ids, seq_len, TOKENS // seq_len, VOCABULARY)
+        trainer = Trainer(model, masked_loss, batches, Config(steps=10**6))  # more than are timed
+        steps[recipe.attention] = lambda trainer=trainer: trainer.train(trainer.step + 1)
+    seconds = median_seconds(steps, rounds=21)
+    return {"seconds": seconds, "bytes": {name: peak_bytes(step) for name, step in steps.items()}}
+
+
+def runs(
+    word: str,
+    about: str,
+    recipes: Sequence[Recipe],
+    rates: Sequence[float] = (RATE,),
+) -> Experiment:
+    """Every recipe trained at every rate."""
+    grid = [
+        asdict(recipe) | {"steps": STEPS, "learning_rate": rate} for recipe, rate in product(recipes, rates)
+    ]
+    return Experiment(f"08_{word}", about, grid, partial(pretrain, word), __file__, SEEDS)
+
+
+EXPERIMENTS = [
+    runs("size", "Transformer, Linformer at each k, learned and mean pooling, no attention", SIZE),
+    runs("rate", "at half and twice the learning rate", [FULL, LINFORMER, NONE], rates=RATES),
+    runs("start", "E from random numbers on, and at other rates; or fixed at random numbers", START),
+    runs("sharing", "E and F for each head, layer and role, down to one for all", SHARED),
+    runs("length", "longer texts at the same k, and at k = n/4", LENGTH),
+    runs("small", "a sixteenth of the training text", [FULL, LINFORMER]),
+    runs("plain", "with and without the convolution, positions from random numbers or sinusoids", PLAIN),
+    Experiment(
+        "08_copying",
+        "losses on hidden tokens that stand elsewhere in the text, and on others",
+        [asdict(recipe) for recipe in (*SIZE, *START[:4])],
+        copying,
+        __file__,
+        SEEDS,
+    ),
+    Experiment(
+        "08_finetune",
+        "which package a passage is from; begins from the runs of size",
+        [asdict(recipe) | {"pretrained": pretrained} for recipe, pretrained in FINE],
+        finetune,
+        __file__,
+        SEEDS,
+    ),
+    Experiment(
+        "08_speed",
+        "seconds and bytes of a training step; let nothing else run",
+        [{"seq_len": n} for n in LENGTHS],
+        speed,
+        __file__,
+        threads=2,
+    ),
+]

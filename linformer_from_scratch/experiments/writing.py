@@ -1,0 +1,68 @@
+"""The runs of chapter 12 on writing: language models of the docstrings' bytes that predict the next one."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from linformer_from_scratch.data import ByteVocabulary, docstrings, generator_of
+from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
+from linformer_from_scratch.experiments.experiment import Experiment
+from linformer_from_scratch.limits.writing import next_token_loss, written_loss
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.projections import LearnedProjection, start_at_windows
+from linformer_from_scratch.training import Config, Trainer
+from linformer_from_scratch.training.corpora import streams
+
+SEQ_LEN, D_MODEL, NUM_HEADS, SLOTS = 128, 64, 4, 32
+CONFIG = Config(steps=3000, learning_rate=3e-3, warmup=100)
+GIVEN = (16, 32, 64, 96, 127)  # tokens, of a text yet to be written
+WRITERS: dict[str, Callable[[], nn.Module]] = {
+    "full, causal": lambda: MultiHeadAttention(D_MODEL, NUM_HEADS, causal=True),
+    "sliding window, causal": lambda: EfficientAttention(D_MODEL, NUM_HEADS, window_before),
+    "Linformer": lambda: LinformerAttention(D_MODEL, NUM_HEADS, *(windows(), windows())),
+}
+
+
+def windows() -> LearnedProjection:
+    """A learned E that begins as means of windows."""
+    return start_at_windows(LearnedProjection(SEQ_LEN, SLOTS))
+
+
+def window_before(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """This token and the SLOTS before it."""
+    return sliding_window_attention(q, k, v, SLOTS, causal=True)
+
+
+def write(attention: str, seed: int, config: Config = CONFIG) -> dict:
+    """Train one language model; ten times on the way both losses on held-out text."""
+    torch.manual_seed(seed)
+    train, held = streams(docstrings(), ByteVocabulary())
+    texts, unseen = train.unfold(0, SEQ_LEN + 1, 1), held.unfold(0, SEQ_LEN + 1, SEQ_LEN + 1)[:256]
+    layers = [WRITERS[attention]() for _ in range(2)]
+    model = MaskedLanguageModel(Encoder(ByteVocabulary.size, SEQ_LEN, D_MODEL, layers))
+
+    def batches(step: int) -> tuple[Tensor]:
+        return (texts[torch.randint(len(texts), (16,), generator=generator_of(seed, step))],)
+
+    trainer = Trainer(model, next_token_loss, batches, config, device="cpu")
+    curve, tenth = [], config.steps // 10
+    for until in range(tenth, config.steps + 1, tenth):
+        trainer.train(until)
+        seen = trainer.evaluate([(unseen,)])
+        curve.append([until, round(seen, 4), round(written_loss(model, unseen, GIVEN), 4)])
+    return {"curve": curve}  # updates, loss with the whole text in sight, loss of a text yet to be written
+
+
+EXPERIMENTS = [
+    Experiment(
+        "12_writing",
+        "the next byte: with the whole text in sight, and yet to be written",
+        [{"attention": name} for name in WRITERS],
+        write,
+        __file__,
+        seeds=(0, 1, 2),
+    ),
+]
