@@ -14,10 +14,6 @@ from chromium import find_chromium
 NO_CHROMIUM = "no Chromium found: set CHROMIUM to its path, or install it (Debian: apt install chromium)"
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", "browser: needs a Chromium")
-
-
 def pytest_runtest_setup(item):
     if item.get_closest_marker("browser") and find_chromium() is None:
         stop = pytest.fail if os.environ.get("BROWSER_TESTS") == "required" else pytest.skip

@@ -1,4 +1,4 @@
-"""The house: no circles, an instant import, and every chapter's files under one stem. The wall: pyproject.toml."""
+"""The house: no circles, an instant import, every chapter's files under one stem. Its wall: pyproject.toml."""
 
 import subprocess
 import sys
