@@ -1,4 +1,4 @@
-"""adapting.py: stretches of text of every length, and a fit by small updates."""
+"""adapting.py: pieces of text of every length, and a fit by low-rank updates."""
 
 from collections import Counter
 
@@ -14,7 +14,7 @@ from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.training import Config
 
 
-def test_stretches_lie_in_the_documents_between_their_marks():
+def test_pieces_are_from_the_documents_between_cls_and_sep():
     texts = [" ".join(f"{letter}{i}" for i in range(60)) for letter in "ab"] + ["too short"]
     crops = Crops(texts, shortest=5, longest=40)
     bodies = [tokenize(text)[1:-1].tolist() for text in texts]
@@ -52,6 +52,7 @@ def test_the_loss_asks_for_blocks_and_for_vectors(teacher):
         assert_close(VectorLoss(teacher, blocks=(1, 5))(model, ids), some + 1 - cosine)
 
 
+@pytest.mark.slow
 def test_updates_of_a_rank_bring_an_encoder_nearer_and_a_run_goes_on(teacher, tmp_path):
     ids, _ = capstone.passages(documents(), n=24)
     expected = capstone.embed_all(teacher, ids[:40])
@@ -59,9 +60,9 @@ def test_updates_of_a_rank_bring_an_encoder_nearer_and_a_run_goes_on(teacher, tm
     config = Config(steps=6, learning_rate=2e-3, warmup=1, weight_decay=0.0, evaluate_every=3)
 
     start = capstone.mean_cosine(capstone.embed_all(window_encoder(6), ids[:40]), expected)
-    model, standing = window_encoder(6), torch.get_rng_state()
+    model, before = window_encoder(6), torch.get_rng_state()
     losses = adapting.adapt(model, VectorLoss(teacher), crops, 4, config, tmp_path)
-    assert torch.equal(torch.get_rng_state(), standing)  # the program's own random numbers go on as before
+    assert torch.equal(torch.get_rng_state(), before)  # the caller's
     assert len(losses) == 6
     assert capstone.mean_cosine(capstone.embed_all(model, ids[:40]), expected) > start + 0.01
     again = window_encoder(6)

@@ -1,4 +1,4 @@
-"""limits.py: copies, sharp attention, texts yet to be written, shorter texts, and the recorded runs."""
+"""limits: copying, sharp attention, generating text, shorter texts, and the recorded runs."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ class Says(nn.Module):
         return 3.0 * functional.one_hot((ids + self.shift) % VOCABULARY, VOCABULARY)
 
 
-def test_a_model_is_looked_at_in_evaluation_mode_and_stays_as_it_was():
+def test_a_model_is_evaluated_in_evaluation_mode_and_is_then_in_its_own():
     model, seen = Says(1), []
     model.register_forward_hook(lambda part, *_: seen.append(part.training))
     written_loss(model, torch.ones(2, 5, dtype=torch.long), [1, 4])
@@ -57,7 +57,7 @@ def model(attention):
     return MaskedLanguageModel(Encoder(VOCABULARY, 11, 8, [attention])).eval()
 
 
-def test_both_losses_are_one_where_no_output_depends_on_later_tokens():
+def test_both_losses_are_the_same_where_no_output_depends_on_later_tokens():
     ids = torch.randint(VOCABULARY, (3, 12))
     causal = model(MultiHeadAttention(8, 2, causal=True))
     every = range(1, 12)
@@ -79,31 +79,30 @@ def test_they_differ_where_the_future_is_mixed_in(kind):
     assert abs(difference) > 1e-3
 
 
-@pytest.mark.parametrize("rank", [0, 1, 5, 11])
+@pytest.mark.parametrize("rank", [0, 5, 11])
 def test_the_error_of_a_copy_is_that_of_its_best_map(rank):
     copying = torch.eye(11)[torch.randperm(11)].double()
     assert (best_rank(copying, rank) - copying).norm() / copying.norm() == pytest.approx(copy_error(11, rank))
-    found = frobenius_error(singular_values(copying), rank) / copying.norm()
-    assert found.item() == pytest.approx(copy_error(11, rank))
+    error = frobenius_error(singular_values(copying), rank) / copying.norm()
+    assert error.item() == pytest.approx(copy_error(11, rank))
 
 
 def test_ranks_that_no_map_has_are_refused():
-    for rank in (-1, 12):
-        with pytest.raises(ValueError, match=f"rank is {rank}, expected 0 … n=11"):
-            copy_error(11, rank)
+    with pytest.raises(ValueError, match="rank is 12, expected 0 … n=11"):
+        copy_error(11, 12)
 
 
 def test_errors_by_temperature_are_those_of_the_definitions():
     q, k, v, _ = stored_heads()[1, 5]
-    found = errors_by_temperature(1, 5, 16, [1, 0.25])
+    errors = errors_by_temperature(1, 5, 16, [1, 0.25])
     weights = (q @ k.mT / 0.25 / 32**0.5).softmax(dim=-1)
     pooled = MeanPooling(128, 16)
     slots = (q @ pooled(k).mT / 0.25 / 32**0.5).softmax(dim=-1) @ pooled(v)
     for name, output in (("best map of that rank", best_rank(weights, 16) @ v), ("mean pooling", slots)):
         error = (output - weights @ v).norm() / (weights @ v).norm()
-        assert found[name][1] == pytest.approx(error.item(), rel=1e-4)
-        assert found[name][0] < found[name][1]  # sharper, and so of higher rank
-    assert len(found) == 2
+        assert errors[name][1] == pytest.approx(error.item(), rel=1e-4)
+        assert errors[name][0] < errors[name][1]  # sharper, and so of higher rank
+    assert len(errors) == 2
 
 
 def test_a_leak_is_the_largest_change_before_the_edit():

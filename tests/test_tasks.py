@@ -1,4 +1,4 @@
-"""tasks.py: every answer stands in the text, once, where the task says; and the runs recorded on them."""
+"""tasks.py: every answer is in the text, once, where the task says; and the runs recorded on them."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def test_a_copy_asks_in_the_second_half_for_the_first():
     assert set(inputs[:, :5].flatten().tolist()) == set(range(VALUES)) and BLANK < VOCAB_SIZE
 
 
-def test_recall_names_every_key_twice_and_asks_for_the_value_that_stood_behind_it():
+def test_recall_names_every_key_twice_and_asks_for_the_value_that_followed_it():
     inputs, targets = tasks.recall(24, batch=300)(3)
     keys, values = inputs[:, :12:2], inputs[:, 1:12:2]
     assert torch.equal(keys.sort().values, (VOCAB_SIZE + torch.arange(6)).expand(300, -1))
@@ -63,22 +63,19 @@ def test_no_two_seeds_share_a_batch(task):
     """Of any size and sign; steps beyond those of any run too."""
     seeds, steps = [0, 1, 2, -1, 2**32, 2**70], [0, 1, 5, 1_000_003, 2 * 1_000_003, 10**9, 2**32, 2**32 + 1]
     batches = [getattr(tasks, task)(24, 3, seed)(step) for seed in seeds for step in steps]
-    found = {tuple(batch[0].flatten().tolist()) for batch in batches}
-    assert len(found) == len(seeds) * len(steps)
+    different = {tuple(batch[0].flatten().tolist()) for batch in batches}
+    assert len(different) == len(seeds) * len(steps)
 
 
 @every_task
 def test_a_seed_that_is_no_integer_and_an_empty_batch_are_refused(task):
     with pytest.raises(ValueError, match=r"seed and step are 2\.0 and 0, expected two integers"):
         getattr(tasks, task)(8, 4, 2.0)(0)
-    for batch in (0, -3, 2.5):
-        with pytest.raises(ValueError, match=f"batch is {batch}, expected an integer of at least 1"):
-            getattr(tasks, task)(8, batch)
+    with pytest.raises(ValueError, match="batch is 0, expected an integer of at least 1"):
+        getattr(tasks, task)(8, 0)
 
 
-@pytest.mark.parametrize(
-    ("task", "n"), [("needle", 1), ("copy", 0), ("copy", 7), ("recall", 0), ("recall", 6), ("copy", 8.0)]
-)
+@pytest.mark.parametrize(("task", "n"), [("needle", 1), ("copy", 7), ("recall", 6), ("copy", 8.0)])
 def test_impossible_lengths_are_refused(task, n):
     with pytest.raises(ValueError, match=f"n is {n}, expected"):
         getattr(tasks, task)(n, 4)
@@ -121,7 +118,7 @@ def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_
         assert updates[-1] == steps or row["accuracy"] == 1
 
 
-@pytest.mark.parametrize("n", [64, 128, 256, 512])
+@pytest.mark.parametrize("n", [64, 512])
 @pytest.mark.parametrize("name", [declared.MEAN, *declared.OTHERS, declared.FITTING])
 def test_every_relative_costs_what_its_declaration_says(name, n):
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
@@ -132,7 +129,7 @@ def test_every_relative_costs_what_its_declaration_says(name, n):
     assert 24 < keys <= dearer or (name == "two levels" and n == 512 and 32 < keys < 48)
 
 
-@pytest.mark.parametrize("n", [64, 128, 256, 512])
+@pytest.mark.parametrize("n", [64, 512])
 def test_learned_E_and_F_and_mean_pooling_have_the_same_slots_and_the_same_first_numbers(n):
     models = {}
     for name in (declared.LEARNED, declared.MEAN):
@@ -153,7 +150,7 @@ def test_slots_that_begin_at_the_values_hold_them_one_by_one():
     assert (inputs[0, 1:32:2] < VALUES).all() and (inputs[0, :32:2] >= VOCAB_SIZE).all()
 
 
-@pytest.mark.parametrize("n", [64, 128, 256, 512])
+@pytest.mark.parametrize("n", [64, 512])
 def test_only_the_fitting_stride_divides_the_distance_of_a_copy(n):
     fits = {
         name: (n // 2) % whole_blocks(n, declared.size_of(name, n)) == 0
@@ -162,6 +159,7 @@ def test_only_the_fitting_stride_divides_the_distance_of_a_copy(n):
     assert fits == {declared.FITTING: True, "strided + global": False}
 
 
+@pytest.mark.slow
 def test_a_run_has_the_rate_and_the_updates_that_its_row_names(monkeypatch):
     found = []
 
@@ -177,6 +175,7 @@ def test_a_run_has_the_rate_and_the_updates_that_its_row_names(monkeypatch):
     assert [(config.learning_rate, config.steps) for config in found] == [(2e-3, 20)]
 
 
+@pytest.mark.slow
 def test_a_trained_model_is_read_through_slots_with_nothing_else_changed(monkeypatch):
     monkeypatch.setattr(recall, "STEPS", 10)
     monkeypatch.setattr(recall, "masked_accuracy", lambda model, _: models.append(model.state_dict()) or 0.5)

@@ -1,17 +1,12 @@
-"""training: against AdamW written out, against runs that nobody interrupted, and on disks that are full."""
+"""training: against AdamW written out, the definitions of the losses, and uninterrupted runs."""
 
 import gc
 import json
 import math
 import re
 import shutil
-import statistics
-import subprocess
-import sys
-import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
@@ -20,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.testing import assert_close
 
-from linformer_from_scratch.data import IGNORE, PAD, MaskedBatches, mask_tokens
+from linformer_from_scratch.data import IGNORE, PAD, mask_tokens
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
 from linformer_from_scratch.training import (
     Config,
@@ -109,14 +104,11 @@ def test_the_learning_rate_rises_straight_and_falls_as_half_a_cosine():
     assert {step: learning_rate(step, config) for step in by_hand} == pytest.approx(by_hand)
 
 
-@pytest.mark.parametrize("warmup", [0, 3, 17, 30])
-def test_the_learning_rate_is_positive_at_every_step_and_at_most_the_highest(warmup):
+@pytest.mark.parametrize("warmup", [0, 3, 17])
+def test_the_learning_rate_is_positive_at_every_step_and_the_highest_at_one(warmup):
     config = replace(CONFIG, warmup=warmup)
-    assert all(0 < learning_rate(step, config) < 0.0500001 for step in range(config.steps))
-
-
-def test_without_a_warm_up_the_first_step_has_the_highest_rate():
-    assert learning_rate(0, replace(CONFIG, warmup=0)) == 0.05
+    rates = [learning_rate(step, config) for step in range(config.steps)]
+    assert min(rates) > 0 and max(rates) == pytest.approx(0.05)
 
 
 def test_masked_loss_is_cross_entropy_of_all_scores_at_the_chosen_places():
@@ -169,7 +161,7 @@ def adamw_by_hand(model, batches, config, steps, slow):
     return norms
 
 
-@pytest.mark.parametrize("slow", [(), (0,), (1, 4)])
+@pytest.mark.parametrize("slow", [(), (1, 4)])
 def test_updates_are_clipped_adamw_only_matrices_decay_and_some_are_slow(slow):
     def precise(i):
         x, labels = batches(i)
@@ -183,17 +175,6 @@ def test_updates_are_clipped_adamw_only_matrices_decay_and_some_are_slow(slow):
     norms = adamw_by_hand(by_hand, precise, config, 5, slow)
     assert min(norms) < 1 < max(norms), "some are clipped, some are not"
     assert_close(ours.state_dict(), by_hand.state_dict())
-
-
-def test_three_small_batches_are_one_large():
-    def large(i):
-        return tuple(map(torch.cat, zip(*(batches(3 * i + j) for j in range(3)), strict=True)))
-
-    small, whole = classifier(dropout=0), classifier(dropout=0)
-    one = trainer_of(model=small, config=replace(CONFIG, accumulation=3)).train(until=4)
-    other = trainer_of(model=whole, batches=large).train(until=4)
-    assert [r["loss"] for r in one] == pytest.approx([r["loss"] for r in other], rel=1e-5)
-    assert_close(small.state_dict(), whole.state_dict(), atol=1e-5, rtol=1e-4)
 
 
 def cut(whole, *rows):
@@ -220,19 +201,15 @@ def of_masked_tokens(model, ids, targets):
     return functional.cross_entropy(scores, targets.flatten(), ignore_index=IGNORE)
 
 
-@pytest.mark.parametrize("rows", [(4, 1), (1, 4), (3, 1, 1)], ids=str)
+@pytest.mark.parametrize("rows", [(4, 1), (3, 1, 1)], ids=str)
 @pytest.mark.parametrize("kind", ["rows", "masked tokens"])
 def test_unequal_small_batches_weigh_what_they_hold(kind, rows):
     if kind == "rows":
-        make, loss, definition, whole = (
-            lambda: classifier(dropout=0),
-            cross_entropy,
-            cross_entropy,
-            batches(3, 5),
-        )
+        small, large = classifier(dropout=0), classifier(dropout=0)
+        loss, definition, whole = cross_entropy, cross_entropy, batches(3, 5)
     else:
-        make, loss, definition, whole = small_language_model, masked_loss, of_masked_tokens, masked()
-    small, large = make(), make()
+        small, large = small_language_model(), small_language_model()
+        loss, definition, whole = masked_loss, of_masked_tokens, masked()
     config = replace(CONFIG, accumulation=len(rows))
     one = trainer_of(model=small, loss=loss, batches=cut(whole, *rows), config=config, validation=[])
     other = trainer_of(model=large, loss=definition, batches=lambda i: whole, validation=[])
@@ -243,11 +220,9 @@ def test_unequal_small_batches_weigh_what_they_hold(kind, rows):
 
 def test_nothing_to_learn_from_is_no_update():
     ids, targets = masked()
+    empty = ids, torch.full_like(targets, IGNORE)
     trainer = trainer_of(
-        model=small_language_model(),
-        loss=masked_loss,
-        batches=lambda i: (ids, targets * 0 + IGNORE),
-        validation=[],
+        model=small_language_model(), loss=masked_loss, batches=lambda i: empty, validation=[]
     )
     with pytest.raises(FloatingPointError, match="the loss is not finite at step 1"):
         trainer.train()
@@ -256,32 +231,6 @@ def test_nothing_to_learn_from_is_no_update():
 def test_scales_of_other_models_parameters_count_for_nothing():
     other = torch.nn.Parameter(torch.zeros(2))
     assert trainer_of(lr_scale={other: 0.1}).lr_scale == {}
-
-
-def test_the_norm_of_all_gradients_is_at_most_one():
-    def loud(model, x, labels):
-        return 1000 * cross_entropy(model, x, labels)
-
-    trainer = trainer_of(loss=loud)
-    trainer.train(until=1)
-    norm = torch.cat([p.grad.flatten() for p in trainer.model.parameters()]).norm()
-    assert norm == pytest.approx(1.0, rel=1e-4)
-
-
-def test_any_model_with_any_loss_is_trained():
-    torch.manual_seed(0)
-    wanted, model = torch.tensor([[2.0, -1.0, 0.5]]), nn.Linear(3, 1)
-    x = torch.randn(101, 3)
-    config = Config(steps=200, learning_rate=0.1, warmup=0, weight_decay=0)
-    trainer_of(
-        config=config,
-        model=model,
-        batches=lambda i: (x, x @ wanted.T + 4),
-        loss=lambda model, x, y: functional.mse_loss(model(x), y),
-        validation=[],
-    ).train()
-    assert_close(model.weight, wanted, atol=0.01, rtol=0)
-    assert_close(model.bias, torch.tensor([4.0]), atol=0.01, rtol=0)
 
 
 def test_metrics_can_be_read_after_every_update(tmp_path):
@@ -312,25 +261,10 @@ def test_progress_is_shown_only_when_asked_for(capsys):
     ("name", "value", "bound"),
     [
         ("steps", 0, "at least 1"),
-        ("learning_rate", 0.0, "more than 0 and finite"),
-        ("learning_rate", math.nan, "more than 0 and finite"),
-        ("warmup", -1, "at least 0"),
-        ("weight_decay", -0.1, "at least 0"),
-        ("accumulation", 0, "at least 1"),
-        ("evaluate_every", 0, "at least 1"),
-        ("seed", -1, "at least 0"),
         ("seed", 2**63, f"at most {2**63 - 1}"),
-        ("steps", 10**8, "at most 99999999"),
-        ("steps", 2.5, "an integer"),
-        ("steps", True, "an integer"),
-        ("accumulation", "3", "an integer"),
-        ("weight_decay", math.inf, "at most 1000000.0"),
+        ("accumulation", 2.5, "an integer"),
         ("weight_decay", math.nan, "at least 0"),
-        ("learning_rate", math.inf, "more than 0 and finite"),
-        ("learning_rate", -1.0, "more than 0 and finite"),
-        ("learning_rate", 1e300, "at most 1000000.0"),
-        ("weight_decay", 1e300, "at most 1000000.0"),
-        ("accumulation", 10**12, "at most 1000000"),
+        ("learning_rate", 0, "more than 0"),
     ],
 )
 def test_a_bad_number_is_refused_in_one_sentence(name, value, bound):
@@ -338,14 +272,9 @@ def test_a_bad_number_is_refused_in_one_sentence(name, value, bound):
         Config(**{name: value})
 
 
-SIZES = [field.name for field in fields(Recipe) if field.type is int and field.name != "neighbours"]
-
-
-@pytest.mark.parametrize("name", SIZES)
-@pytest.mark.parametrize("value", [0, -1, 10**12])
-def test_a_size_out_of_its_range_is_refused_with_both_numbers(name, value):
-    with pytest.raises(ValueError, match=rf"^{name} is {value}, expected at (least|most) \d+$"):
-        Recipe(**{name: value})
+def test_a_size_out_of_its_range_is_refused_with_both_numbers():
+    with pytest.raises(ValueError, match=r"^d_model is 0, expected at least 1$"):
+        Recipe(d_model=0)
 
 
 def test_autocast_computes_in_bfloat16_and_ends_close_by():
@@ -361,6 +290,7 @@ def test_autocast_computes_in_bfloat16_and_ends_close_by():
     assert half != full and half == pytest.approx(full, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
 @pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a compiler")
 def test_a_compiled_model_has_the_same_curve():
@@ -395,10 +325,9 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("look", LOOKS)
-@pytest.mark.parametrize("mode", [True, False])
-def test_every_part_of_a_model_is_afterwards_in_the_mode_in_which_it_was(look, mode):
-    model = Classes(*classifier()).train(mode)
-    model[1].train(not mode)
+def test_every_part_of_a_model_is_afterwards_in_the_mode_it_was_in(look):
+    model = Classes(*classifier())
+    model[1].eval()
     before = modes(model)
     LOOKS[look](model)
     assert modes(model) == before
@@ -415,7 +344,7 @@ def test_a_model_is_in_its_mode_after_an_error_too():
     assert all(modes(model))
 
 
-def test_random_numbers_of_the_caller_go_on_as_if_nobody_had_trained(tmp_path):
+def test_training_leaves_the_random_state_of_the_caller_alone(tmp_path):
     torch.manual_seed(17)
     expected = torch.rand(3).tolist()
     model = classifier()
@@ -428,7 +357,7 @@ def test_random_numbers_of_the_caller_go_on_as_if_nobody_had_trained(tmp_path):
     assert torch.rand(3).tolist() == expected
 
 
-def test_random_numbers_of_a_caller_on_a_gpu_go_on_too():
+def test_training_leaves_the_random_state_on_a_gpu_alone():
     with StandIn() as gpu:
         models = classifier(), classifier()
         torch.manual_seed(17)
@@ -471,8 +400,11 @@ def test_the_seed_alone_decides_about_dropout(seed):
     assert (curve(history) == curve(straight().history)) == (seed == CONFIG.seed)
 
 
-def test_validation_does_not_change_the_training():
-    trainer = trainer_of(validation=[], config=replace(CONFIG, evaluate_every=3))
+def test_validation_does_not_change_the_training_even_if_it_draws_random_numbers():
+    def noisy(model, x, labels):
+        return cross_entropy(model, x if model.training else x + torch.randn_like(x), labels)
+
+    trainer = trainer_of(loss=noisy, config=replace(CONFIG, evaluate_every=3))
     assert [r["loss"] for r in trainer.train()] == [r["loss"] for r in straight().history]
 
 
@@ -487,69 +419,10 @@ def test_memory_does_not_grow_with_the_steps(tmp_path):
     alive = []
 
     def counting(i):
-        if i in (50, 490):
+        if i in (50, 290):
             gc.collect()
             alive.append(sum(issubclass(type(thing), Tensor) for thing in gc.get_objects()))
         return batches(i)
 
-    trainer_of(tmp_path, batches=counting, config=Config(steps=500, evaluate_every=40)).train()
+    trainer_of(tmp_path, batches=counting, config=Config(steps=300, evaluate_every=40)).train()
     assert alive[0] == alive[1]
-
-
-RESIDENT = """
-import torch
-from linformer_from_scratch.data import MaskedBatches
-from linformer_from_scratch.encoder import MaskedLanguageModel
-from linformer_from_scratch.training import Config, Trainer, masked_loss
-from linformer_from_scratch.training.recipes import Recipe, encoder
-
-def resident():
-    pages = int(open("/proc/self/statm", encoding="utf-8").read().split()[1])
-    return pages * 4096 / 2**20
-
-batches = MaskedBatches(torch.randint(3, 300, (5000,)), 64, 8, 300)
-model = MaskedLanguageModel(encoder(Recipe(seq_len=64, d_model=32), 300))
-trainer = Trainer(model, masked_loss, batches, Config(600))
-trainer.train(until=100)
-before = resident()
-trainer.train(until=600)
-print(resident() - before)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read from /proc")
-def test_resident_memory_is_flat_over_500_steps(record_property):
-    run = subprocess.run(
-        [sys.executable, "-c", RESIDENT], capture_output=True, text=True, check=True, encoding="utf-8"
-    )
-    record_property("report", f"resident memory grew by {float(run.stdout):.1f} MiB in 500 steps")
-    assert float(run.stdout) < 3
-
-
-def test_metrics_are_json_without_validation_too(tmp_path):
-    trainer_of(tmp_path, validation=[]).train(until=4)
-    for line in (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines():
-        json.loads(line, parse_constant=pytest.fail)
-
-
-def test_until_step_0_trains_nothing():
-    assert trainer_of().train(until=0) == []
-
-
-def test_loading_a_batch_takes_less_than_a_twentieth_of_a_step(record_property):
-    def seconds(work, times):
-        taken = []
-        for i in range(times):
-            start = time.perf_counter()
-            work(i)
-            taken.append(time.perf_counter() - start)
-        return statistics.median(taken)
-
-    ids = torch.randint(3, 1000, (100_000,))
-    loader = MaskedBatches(ids, 512, 16, 1000)
-    model = MaskedLanguageModel(encoder(Recipe(seq_len=512, d_model=128, num_layers=4), 1000))
-    trainer = trainer_of(model=model, loss=masked_loss, batches=loader, validation=[])
-    trainer.train(until=1)
-    loading, step = seconds(loader, 9), seconds(lambda i: trainer.train(until=i + 2), 2)
-    record_property("report", f"loading a batch: {1e3 * loading:.1f} ms of a step's {1e3 * step:.0f} ms")
-    assert loading < step / 20

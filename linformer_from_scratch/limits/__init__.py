@@ -1,8 +1,8 @@
 """What Linformer cannot do, each as an experiment (chapter 12).
 
-recall: recall and copying at a fixed k, from recorded runs. sharpness: sharp attention. writing: texts yet to
-be written. length: shorter texts. capstone: Linformer fitted into a pretrained encoder. bootstrap: whether
-one search is better than another. decision: which attention for which case, and what says so.
+recall: copying at a fixed k. sharpness: sharp attention. writing: generating text. capstone: Linformer fitted
+into a pretrained encoder, at one length. adapting: the same at every length. bootstrap: whether one search is
+better than another.
 """
 
 from linformer_from_scratch.limits.recall import copy_error

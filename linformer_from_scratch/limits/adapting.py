@@ -1,6 +1,6 @@
-"""Fit an encoder to what the exact one says of texts of every length (chapter 12).
+"""Fit an encoder to the exact one on texts of every length (chapter 12).
 
-Small changes of all weights (low_rank_updates.py), learned on stretches of real text of any length.
+What is learned are low-rank updates of all weights (low_rank_updates.py), on pieces of real text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,25 +18,25 @@ from linformer_from_scratch.training import Config, Trainer
 
 CPU = torch.device("cpu")
 TOKENS = 2048  # in an update
-WHOLE = 0.3  # share of updates with texts of the greatest length, the others have any
+WHOLE = 0.3  # share of updates with texts of the greatest length; in the others any length is as likely
 
 
 class Crops:
-    """Stretches of documents, [CLS] before and [SEP] after: batches for the Trainer.
+    """Pieces of documents, between [CLS] and [SEP]: batches for the Trainer.
 
     All texts of a batch have one length, drawn for the batch; together they have about TOKENS tokens.
 
-    Args: texts: the documents. shortest, longest: in tokens, the two marks among them.
+    Args: texts: the documents. shortest, longest: in tokens, [CLS] and [SEP] included.
     Raises: ValueError if no document is long enough.
     """
 
     def __init__(self, texts: Iterable[str], shortest: int, longest: int = MAX_TOKENS):
         self.shortest, self.longest = shortest, longest
-        found = [tokenize(text, max_tokens=None) for text in texts]
-        self.first, self.last = found[0][:1], found[0][-1:]
-        self.bodies = [ids[1:-1] for ids in found]
+        documents = [tokenize(text, max_tokens=None) for text in texts]
+        self.first, self.last = documents[0][:1], documents[0][-1:]
+        self.bodies = [ids[1:-1] for ids in documents]
         if max(map(len, self.bodies)) < longest - 2:
-            raise ValueError(f"no document has {longest} tokens, the longest has {max(map(len, found))}")
+            raise ValueError(f"no document has {longest} tokens, the longest has {max(map(len, documents))}")
 
     def __call__(self, step: int) -> tuple[Tensor]:
         """The batch of one update: ids (texts, n), the same for the same step."""
@@ -44,10 +44,10 @@ class Crops:
         whole = uniform(random) < WHOLE
         drawn = integers(random, self.shortest, self.longest + 1)
         n = self.longest if whole else int(drawn)
-        return (torch.stack([self._stretch(n, random) for _ in range(max(1, TOKENS // n))]),)
+        return (torch.stack([self._piece(n, random) for _ in range(max(1, TOKENS // n))]),)
 
-    def _stretch(self, n: int, random: torch.Generator) -> Tensor:
-        """n tokens from anywhere: every place of every document is as likely."""
+    def _piece(self, n: int, random: torch.Generator) -> Tensor:
+        """n tokens; every place of every document is equally likely."""
         places = [max(0.0, len(body) - (n - 2) + 1) for body in self.bodies]
         weights = torch.tensor(places, dtype=torch.float32, device="cpu")
         body = self.bodies[torch.multinomial(weights, 1, generator=random)]
@@ -56,11 +56,11 @@ class Crops:
 
 
 class VectorLoss(DistillationLoss):
-    """What DistillationLoss asks of blocks, and of texts' vectors: 1 - their mean cosine to the teacher's.
+    """DistillationLoss of the blocks, plus 1 - the mean cosine of the texts' vectors to the teacher's.
 
     Args:
         teacher: the exact model.
-        blocks: those that are compared, counted from 0; by default all.
+        blocks: which ones are compared, counted from 0; by default all.
 
     Shape: ids (batch, n) -> ()
     """
@@ -69,11 +69,11 @@ class VectorLoss(DistillationLoss):
         super().__init__(teacher)
         self.blocks = blocks
 
-    def compare(self, found: list[Tensor], wanted: list[Tensor]) -> Tensor:
-        """The two terms, from what the blocks of both say."""
-        found, wanted = ([hidden[i].float() for i in self.blocks] for hidden in (found, wanted))
-        cosine = (pool(found[-1]) * pool(wanted[-1])).sum(dim=-1).mean()
-        return super().compare(found, wanted) + 1 - cosine
+    def compare(self, hidden: list[Tensor], wanted: list[Tensor]) -> Tensor:
+        """The sum of the two terms, from the outputs of the blocks of both."""
+        hidden, wanted = ([outputs[i].float() for i in self.blocks] for outputs in (hidden, wanted))
+        cosine = (pool(hidden[-1]) * pool(wanted[-1])).sum(dim=-1).mean()
+        return super().compare(hidden, wanted) + 1 - cosine
 
 
 def adapt(
@@ -84,10 +84,10 @@ def adapt(
     config: Config,
     folder: str | Path | None = None,
 ) -> list[float]:
-    """Make a model say what its teacher says by updates of a rank; every loss on the way.
+    """Fit a model to its teacher by updates of rank `rank`; return the loss of every update.
 
-    It computes in bfloat16 where PyTorch holds that safe; what is learned is float32. With a folder a run
-    that was stopped goes on where it was.
+    It computes in bfloat16 where PyTorch holds that safe; what is learned is float32. With a folder, a run
+    that was stopped continues where it was.
     """
     with use_rng_state(seeded(config.seed, CPU), CPU):
         add_updates(model, rank)

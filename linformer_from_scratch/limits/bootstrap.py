@@ -1,4 +1,4 @@
-"""Is one search better than another? Both are asked the same queries, and the queries are drawn again."""
+"""Is one search better than another? A bootstrap over the queries that both were asked."""
 
 from typing import NamedTuple
 
@@ -16,19 +16,19 @@ class Difference(NamedTuple):
     high: float
 
     def __format__(self, spec: str) -> str:
-        """Mean, and the ends in brackets."""
+        """The mean, then both ends in brackets."""
         return f"{self.mean:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
 
 
 def paired_bootstrap(scores: Tensor, others: Tensor, draws: int = 10_000, seed: int = 0) -> Difference:
-    """How much higher are scores than others, on the average over queries, and how surely?
+    """How much higher are scores than others on average over the queries, and how certain is that?
 
     Queries are drawn with replacement, as many as there are, and each brings both of its scores; the interval
     holds the middle 95 % of the mean differences of all draws (percentiles: Efron and Tibshirani 1993,
     chapter 13). Queries count as independent of each other.
 
     Shape: two of (queries,)
-    Raises: ValueError if they are not of the same queries, or of none.
+    Raises: ValueError unless both have one shape, with at least one query.
     """
     if scores.shape != others.shape or scores.dim() != 1 or not len(scores):
         got = f"{tuple(scores.shape)} and {tuple(others.shape)}"

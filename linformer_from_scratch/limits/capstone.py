@@ -1,7 +1,7 @@
-"""Put Linformer into a real pretrained encoder, and measure what is left of it (chapter 12).
+"""Put Linformer into a real pretrained encoder, and measure how much of it is kept (chapter 12).
 
-The exact model is the teacher: the one with Linformer in its layers is fitted until it says nearly the same
-of real text. What is kept: the cosine of its sentence vectors to the teacher's, and a search among passages.
+The exact model is the teacher: the one with Linformer in its layers is fitted to its outputs on real text.
+Two measures: the cosine of its sentence vectors to the teacher's, and a search among passages.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,10 +22,10 @@ BATCH = 4  # passages in an update
 
 
 def passages(documents: Mapping[str, str], n: int = MAX_TOKENS) -> tuple[Tensor, Tensor]:
-    """Documents cut into passages of n tokens, [CLS] and [SEP] among them; what is left at an end is dropped.
+    """Documents cut into passages of n tokens, [CLS] and [SEP] included; a shorter rest is dropped.
 
     Shape: ids (passages, n), and pairs (count, 2): the second passage follows the first in its document
-    Raises: ValueError if no document has that many tokens, or n leaves no room between the marks.
+    Raises: ValueError if no document has n tokens, or n is less than 3.
     """
     if n < 3:
         raise ValueError(f"n is {n}, expected at least 3: [CLS], a token, [SEP]")
@@ -50,27 +50,27 @@ def embed_all(model: "SentenceEncoder | ChunkEncoder", ids: Tensor, batch: int =
         return torch.cat([model.embed(some.to(device)).cpu() for some in ids.split(batch)])
 
 
-def mean_cosine(found: Tensor, expected: Tensor) -> float:
-    """Mean cosine of found unit vectors to the expected ones. Shape: two of (passages, d)."""
-    return (found * expected).sum(dim=-1).mean().item()
+def mean_cosine(vectors: Tensor, expected: Tensor) -> float:
+    """Mean cosine of unit vectors to the expected ones. Shape: two of (passages, d)."""
+    return (vectors * expected).sum(dim=-1).mean().item()
 
 
 def following_ranks(vectors: Tensor, pairs: Tensor) -> Tensor:
-    """Search with the first passage of each pair among all others: at which rank is its second, from 1 on?
+    """A search among all passages with the first of each pair: the rank of the second, 1 for the best.
 
     Shape: unit vectors (passages, d), pairs (count, 2) -> (count,) of integers
     """
-    likeness = (vectors @ vectors.mT).fill_diagonal_(-2.0)[pairs[:, 0]]  # nobody finds itself
-    wanted = likeness.gather(1, pairs[:, 1:])
-    return (likeness > wanted).sum(dim=1) + 1
+    cosines = (vectors @ vectors.mT).fill_diagonal_(-2.0)[pairs[:, 0]]  # no passage finds itself
+    wanted = cosines.gather(1, pairs[:, 1:])
+    return (cosines > wanted).sum(dim=1) + 1
 
 
 class ChunkEncoder(nn.Module):
     """Exact attention within chunks: each is encoded by itself, and their unit vectors are averaged.
 
     Args:
-        encoder: of single chunks.
-        chunk: how many tokens of a text go into one at most, its own [CLS] and [SEP] not counted.
+        encoder: encodes each chunk.
+        chunk: most tokens of a text in one chunk, its own [CLS] and [SEP] not counted.
     """
 
     def __init__(self, encoder: SentenceEncoder, chunk: int):
@@ -78,7 +78,7 @@ class ChunkEncoder(nn.Module):
         self.encoder, self.chunk = encoder, chunk
 
     def embed(self, ids: Tensor) -> Tensor:
-        """Unit vectors of texts. Shape: ids (batch, n), [CLS] and [SEP] among them -> (batch, 384)"""
+        """Unit vectors of texts. Shape: ids (batch, n), [CLS] and [SEP] included -> (batch, 384)"""
         vectors = torch.stack([self.encoder.embed(chunk) for chunk in chunks(ids, self.chunk)])
         return functional.normalize(vectors.mean(dim=0), dim=-1)
 
@@ -88,18 +88,18 @@ def retention(
 ) -> dict[str, float | list[int]]:
     """What a model keeps of the exact one's vectors.
 
-    cosine: mean to the exact vectors. first: share of searches whose first find is right. reciprocal: mean
-    of 1 / the rank at which the passage that follows is found. ranks: those, one a search.
+    cosine: the mean, to the exact vectors. ranks: of the following passage, one for each search. first: share
+    of searches where that is 1. reciprocal: mean of 1 / rank.
 
     Shape: ids (passages, n), pairs (count, 2), expected (passages, 384)
-    Raises: ValueError if there is no pair to search for.
+    Raises: ValueError if there is no pair.
     """
     if not len(pairs):
         raise ValueError("0 pairs of passages, expected at least 1")
-    found = embed_all(model, ids)
-    ranks = following_ranks(found, pairs)
+    vectors = embed_all(model, ids)
+    ranks = following_ranks(vectors, pairs)
     return {
-        "cosine": mean_cosine(found, expected),
+        "cosine": mean_cosine(vectors, expected),
         "first": (ranks == 1).float().mean().item(),
         "reciprocal": (1 / ranks).mean().item(),
         "ranks": ranks.tolist(),
@@ -109,8 +109,8 @@ def retention(
 class DistillationLoss:
     """How far a model is from the exact one, on the same passages: a loss for the Trainer.
 
-    The mean over blocks of ‖x - x_teacher‖² / ‖x_teacher‖²: every block is asked to say what the teacher's
-    says, so that the last does not have to make good for all (as in Sun et al. 2019, arXiv 1908.09355).
+    The mean over blocks of ‖x - x_teacher‖² / ‖x_teacher‖²: every block has its own target, so that the last
+    does not have to correct all the others (as in Sun et al. 2019, arXiv 1908.09355).
 
     Args: teacher: the exact model.
     Shape: ids (batch, n) -> ()
@@ -125,9 +125,9 @@ class DistillationLoss:
             wanted = self.teacher.hidden(ids)
         return self.compare(model.hidden(ids), wanted)
 
-    def compare(self, found: list[Tensor], wanted: list[Tensor]) -> Tensor:
-        """The loss, from what the blocks of both say."""
-        pairs = zip(found, wanted, strict=True)
+    def compare(self, hidden: list[Tensor], wanted: list[Tensor]) -> Tensor:
+        """The loss, from the outputs of the blocks of both."""
+        pairs = zip(hidden, wanted, strict=True)
         errors = [(x - y).square().sum() / y.square().sum() for x, y in pairs]
         return sum(errors, start=errors[0].new_zeros(())) / len(errors)
 
@@ -141,10 +141,9 @@ def fit(
     rate: float,
     batch: int = BATCH,
 ) -> list[float]:
-    """Make a model like its teacher on some passages by changing some parameters; every loss on the way.
+    """Fit some parameters of a model to its teacher on passages; return the loss of every update.
 
-    The numbers of E and F themselves move at the rate, as those of the other weights do: what is learned here
-    begins from trained weights.
+    The numbers of E and F move at the same rate as all others, since they start from trained weights.
 
     Shape: ids (passages, n)
     """

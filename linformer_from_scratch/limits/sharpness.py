@@ -1,4 +1,4 @@
-"""Sharp attention: the fewer keys a query reads, the more slots it takes."""
+"""Sharp attention: the fewer keys a query attends to, the more slots it takes."""
 
 from collections.abc import Sequence
 
@@ -21,10 +21,10 @@ def errors_by_temperature(
     """
     q, k, v, _ = stored_heads()[layer, head]
     E = MeanPooling(len(k), slots)(torch.eye(len(k), dtype=k.dtype, device=k.device))
-    found: dict[str, list[float]] = {"best map of that rank": [], "mean pooling": []}
+    by_map: dict[str, list[float]] = {"best map of that rank": [], "mean pooling": []}
     for temperature in temperatures:
         weights = attention_weights(q / temperature, k)
         outputs = best_rank(weights, slots) @ v, linformer_attention(q / temperature, k, v, E, E)
-        for errors, output in zip(found.values(), outputs, strict=True):
+        for errors, output in zip(by_map.values(), outputs, strict=True):
             errors.append(((output - weights @ v).norm() / (weights @ v).norm()).item())
-    return found
+    return by_map

@@ -1,4 +1,4 @@
-"""Texts yet to be written: the loss of a model that sees the whole text, and of one that does not."""
+"""Generating text: the loss of a model that sees the whole text, and of one that does not."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from linformer_from_scratch.training.modes import evaluating
 
 
 def next_token_loss(model: nn.Module, ids: Tensor) -> Tensor:
-    """Loss of a language model that sees a whole text at once: at each token, of the next one, in nats.
+    """Mean loss of each next token, in nats, of a language model that gets the whole text at once.
 
-    That is the loss of a text yet to be written only if no output depends on later tokens (Vaswani et al.
-    2017, section 3.2.3).
+    Only if no output depends on later tokens is it the loss of generating text (Vaswani et al. 2017, section
+    3.2.3).
 
     Args: model: ids (batch, n) -> scores of the vocabulary (batch, n, vocab_size).
     Shape: ids (batch, n) -> ()
@@ -24,7 +24,7 @@ def next_token_loss(model: nn.Module, ids: Tensor) -> Tensor:
 
 @torch.no_grad()
 def written_loss(model: nn.Module, ids: Tensor, lengths: Sequence[int]) -> float:
-    """Loss where the rest of the text is not there yet: of the next token, given the first ones, in nats.
+    """Mean loss of the next token, in nats, where the model gets only the tokens before it.
 
     Args: lengths: how many tokens are given, each at least 1 and less than n.
     Shape: ids (batch, n) -> a number, the mean over texts and lengths

@@ -33,7 +33,7 @@ from linformer_from_scratch.training.settings import LARGEST, check_ranges, sett
 
 
 @dataclass(frozen=True)
-class Material:
+class DataSettings:
     """What a run learns from.
 
     Raises: ValueError if a number is out of its range, or there is no text.
@@ -43,86 +43,81 @@ class Material:
     vocabulary: int = setting(1000, "tokens; 259 for bytes")
     batch_size: int = setting(16, "windows of seq-len tokens", least=1, most=LARGEST)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_ranges(self)
         if not self.text:
             raise ValueError("text is empty, expected docstrings, a file or a folder")
 
 
-PARTS = Material, Recipe, Config
-KINDS = {field.name: field.type for part in PARTS for field in fields(part)}
-KNOWN = "docstrings", *HUB  # a file of that name is ./docstrings
+PARTS = DataSettings, Recipe, Config  # together, the settings that decide a run's curve
+NAMES = [field.name for part in PARTS for field in fields(part)]
+CORPORA = "docstrings", *HUB  # a file of that name is ./docstrings
 CHOICES = {"sharing": SHARING, "projection": PROJECTIONS}
+TOKENS = "tokens_sha256"  # a hash of the run's tokens, kept with its settings
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line; its defaults and its words are those of the settings."""
-    found = argparse.ArgumentParser(
+    """The command line; its defaults and explanations are those of the settings."""
+    command = argparse.ArgumentParser(
         prog="python -m linformer_from_scratch.training",
         description="Train an encoder to fill in masked tokens. The same command again resumes a run.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    found.add_argument("--folder", type=Path, default=Path("runs/linformer"), help="metrics and checkpoints")
+    command.add_argument("--folder", type=Path, default="runs/linformer", help="metrics and checkpoints")
     for part in PARTS:
         for field in fields(part):
-            found.add_argument(
+            command.add_argument(
                 option(field.name),
                 type=field.type,
                 default=field.default,
                 choices=CHOICES.get(field.name),
                 help=field.metadata["help"],
             )
-    found.add_argument("--device", help="cpu, cuda or mps; a GPU if there is one")
-    found.add_argument("--compile", action="store_true", help="compile the model first")
-    found.add_argument("--wait", type=float, default=WAIT, help="seconds to wait for another rank")
-    found.add_argument("--quiet", action="store_true", help="no progress bar")
-    found.add_argument(
+    command.add_argument("--device", help="cpu, cuda or mps; a GPU if there is one")
+    command.add_argument("--compile", action="store_true", help="compile the model first")
+    command.add_argument("--wait", type=float, default=WAIT, help="seconds to wait for another rank")
+    command.add_argument("--quiet", action="store_true", help="no progress bar")
+    command.add_argument(
         "--evaluate", action="store_true", help="only the held-out loss of the run in the folder"
     )
-    return found
+    return command
 
 
 def option(name: str) -> str:
-    """A field's name as an option."""
+    """A setting's name on the command line."""
     return "--" + name.replace("_", "-")
 
 
-def asked_for(arguments: argparse.Namespace) -> tuple[Material, Recipe, Config]:
-    """The settings that decide about a run's curve, which must not change when it goes on."""
-    asked = {name: getattr(arguments, name) for name in KINDS}
-    if asked["text"] not in KNOWN and asked["text"] and (text := expanded(asked["text"])).exists():
-        asked["text"] = str(text.resolve())  # the same file, from wherever the run goes on
-    return parts_of(asked)
+def requested(arguments: argparse.Namespace) -> dict:
+    """The settings on the command line, by name."""
+    settings = {name: getattr(arguments, name) for name in NAMES}
+    if settings["text"] not in CORPORA and settings["text"]:
+        path = expanded(settings["text"])
+        if path.exists():
+            settings["text"] = str(path.resolve())  # the same file, from whichever folder the run is resumed
+    return settings
 
 
-def parts_of(settings: dict) -> tuple[Material, Recipe, Config]:
-    """The parts that the settings, given by name, belong to."""
+def parts_of(settings: dict) -> tuple[DataSettings, Recipe, Config]:
+    """The three parts of the settings.
 
-    def named(part: type) -> dict:
-        return {field.name: settings[field.name] for field in fields(part)}
+    Raises: ValueError, in one sentence, if one is out of its range.
+    """
+    data, recipe, config = ({field.name: settings[field.name] for field in fields(part)} for part in PARTS)
+    return DataSettings(**data), Recipe(**recipe), Config(**config)
 
-    return Material(**named(Material)), Recipe(**named(Recipe)), Config(**named(Config))
 
-
-def check_same(folder: Path, kept: dict, asked: dict) -> None:
-    """See that a run which lies in the folder has the same settings."""
-    for name, value in asked.items():
+def check_same(folder: Path, kept: dict, settings: dict) -> None:
+    """See that the run in the folder has these settings."""
+    for name, value in settings.items():
         if kept[name] != value:
             raise ValueError(
                 f"the run in {folder} has {option(name)} {kept[name]}, not {value}; give another --folder"
             )
 
 
-def check_name(folder: Path) -> None:
-    """See that checkpoints in a folder can be read again: safetensors opens paths in UTF-8 only."""
-    try:
-        str(folder).encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"--folder is {str(folder)!r}, expected a name in UTF-8") from None
-
-
 def documents_of(text: str) -> dict[str, str]:
-    """Documents by a name or a path."""
+    """Documents by the name of a corpus, or by a path."""
     if text == "docstrings":
         return docstrings()
     try:
@@ -131,28 +126,30 @@ def documents_of(text: str) -> dict[str, str]:
         raise OSError(str(error)) from None
 
 
-def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
-    """The run in its folder, at the step where it stands, and what is to be done when it begins."""
-    folder, asked = expanded(arguments.folder), None if arguments.evaluate else asked_for(arguments)
-    check_name(folder)
-    kept = runs.read_settings(folder, KINDS)
-    parts = asked or (parts_of(kept) if kept else None)
-    if parts is None:
+def prepare(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
+    """The run in its folder, new or resumed, and what to do when it begins to train."""
+    folder = expanded(arguments.folder)
+    kept = runs.read_settings(folder, NAMES)
+    wanted = kept if arguments.evaluate else requested(arguments)
+    if wanted is None:
         raise ValueError(f"there is no run in {folder}; train one first")
-    material, recipe, config = parts
-    settings = {name: value for part in parts for name, value in asdict(part).items()}
+    data, recipe, config = parts_of(wanted)
+    settings = asdict(data) | asdict(recipe) | asdict(config)
     if kept:
         check_same(folder, kept, settings)
-    documents = documents_of(material.text)
-    vocabulary = runs.vocabulary_of(folder, documents, material.vocabulary, going_on=bool(kept))
-    sides = streams(documents, vocabulary)
-    found = runs.hashes(documents, sides)
-    assert_same_across_ranks(**(settings | found | {"text": None}))  # wherever it lies: its hash counts
-    unknown = runs.check_hashes(folder, kept, found) if kept else None
-    if unknown and rank() == 0:
-        warnings.warn(unknown, stacklevel=1)
-    size = recipe.seq_len, material.batch_size, vocabulary.size
-    batches, unseen = MaskedBatches(sides[0], *size, config.seed), validation_batches(sides[1], *size)
+    documents = documents_of(data.text)
+    vocabulary = runs.vocabulary_of(folder, documents, data.vocabulary, resumes=bool(kept))
+    train, held_out = streams(documents, vocabulary)
+    settings[TOKENS] = runs.fingerprint((train, held_out))
+    assert_same_across_ranks(**(settings | {"text": None}))  # wherever it is: its tokens count
+    if kept and kept.get(TOKENS, settings[TOKENS]) != settings[TOKENS]:
+        raise ValueError(
+            f"the text or the {runs.VOCABULARY} of the run in {folder} has changed since it began; "
+            "restore it, or give another --folder"
+        )
+    size = recipe.seq_len, data.batch_size, vocabulary.size
+    batches = MaskedBatches(train, *size, config.seed)
+    validation = validation_batches(held_out, *size)
     torch.manual_seed(config.seed)
     model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
     trainer = Trainer(
@@ -160,7 +157,7 @@ def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
         masked_loss,
         batches,
         config,
-        unseen,
+        validation,
         folder,
         device=arguments.device,
         compile=arguments.compile,
@@ -168,9 +165,9 @@ def run_of(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]:
         lr_scale=lr_scale(recipe, model),
     )
 
-    def begin():
+    def begin() -> None:
         if not kept:
-            runs.begin(folder, settings | found, vocabulary)
+            runs.begin(folder, settings, vocabulary)
         print(f"{parameters(model):,} parameters, {trainer.device}, step {trainer.step}", flush=True)
 
     return trainer, begin
@@ -180,26 +177,22 @@ def main(words: list[str] | None = None) -> None:
     """Run one command, alone or as one of several ranks."""
     arguments = parser().parse_args(words)
     with process_group(arguments.device, arguments.wait):
-        run(arguments)
-
-
-def run(arguments: argparse.Namespace) -> None:
-    """Train or evaluate; rank 0 says what it did."""
-    trainer, begin = run_of(arguments)
-    if not arguments.evaluate:
-        trainer.train(begin=begin)
-    loss = trainer.evaluate(trainer.validation)
-    if rank() == 0:
-        print(f"held-out loss at step {trainer.step}: {loss:.3f} nats per masked token")
+        trainer, begin = prepare(arguments)
+        if not arguments.evaluate:
+            trainer.train(begin=begin)
+        loss = trainer.evaluate(trainer.validation)
+        if rank() == 0:
+            print(f"held-out loss at step {trainer.step}: {loss:.3f} nats per masked token")
 
 
 def sentence_of(error: Exception) -> str:
     """What a learner is told, in one line."""
+    message = " ".join(str(error).split())
     if not is_out_of_memory(error):
-        return " ".join(str(error).split())
+        return message
     return (
-        f"out of memory ({' '.join(str(error).split()) or 'Python'}); take a smaller --batch-size (with more "
-        "--accumulation an update stays as large), --seq-len, --d-model or --num-layers"
+        f"out of memory ({message or 'Python'}); take a smaller --batch-size (with more --accumulation an "
+        "update stays as large), --seq-len, --d-model or --num-layers"
     )
 
 
@@ -207,7 +200,7 @@ if __name__ == "__main__":
     warnings.formatwarning = lambda message, *_: f"{message}\n"
     try:
         main()
-    except ConnectionError:  # said already, while the others could still hear it
+    except ConnectionError:  # printed already, while the other ranks could still hear it
         sys.exit(1)
     except (ValueError, OSError, ImportError, FloatingPointError) as error:
         sys.exit(sentence_of(error))
@@ -216,4 +209,4 @@ if __name__ == "__main__":
             raise
         sys.exit(sentence_of(error))
     except KeyboardInterrupt:
-        sys.exit("interrupted; the same command goes on from the newest checkpoint")
+        sys.exit("interrupted; the same command continues from the newest checkpoint")

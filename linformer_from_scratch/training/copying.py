@@ -1,6 +1,6 @@
-"""Could a masked token be copied? Losses on tokens that stand elsewhere in the text, and on the rest.
+"""Could a masked token be copied? Losses on tokens that occur elsewhere in the text, and on the rest.
 
-In language models without attention, most of what they lack is lacking there (Arora et al. 2023, Zoology,
+Most of what language models without attention lose, they lose on the former (Arora et al. 2023, Zoology,
 arXiv 2312.04927: "associative recall").
 """
 
@@ -14,7 +14,7 @@ from linformer_from_scratch.data import IGNORE
 
 
 def copies(inputs: Tensor, targets: Tensor) -> Tensor:
-    """Where in its text does each masked token's answer stand, visible, farther than one token away?
+    """Where in its text each masked token occurs again, visibly and more than one token away.
 
     Shape: (batch, n), (batch, n) with IGNORE where nothing is masked -> bool (masked tokens, n), masked
         tokens in row-major order
@@ -33,11 +33,11 @@ def copying_losses(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -
         model: a MaskedLanguageModel, in evaluation mode.
         batches: inputs and targets (batch, n) on the model's device.
     """
-    losses, found = [], []
+    losses, repeats = [], []
     for inputs, targets in batches:
         masked = targets != IGNORE
         scores = model(inputs, where=masked)
         losses.append(functional.cross_entropy(scores, targets[masked], reduction="none"))
-        found.append(copies(inputs, targets).any(dim=1))
-    each, repeated = torch.cat(losses), torch.cat(found)
+        repeats.append(copies(inputs, targets).any(dim=1))
+    each, repeated = torch.cat(losses), torch.cat(repeats)
     return {"repeated": each[repeated].mean().item(), "new": each[~repeated].mean().item()}

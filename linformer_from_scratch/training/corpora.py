@@ -1,4 +1,4 @@
-"""Documents to what a run learns from and is validated on."""
+"""From documents to what a run learns from, and what it is validated on."""
 
 from collections.abc import Mapping
 
@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVocabulary, pad, split, stream
+from linformer_from_scratch.data.vocabulary import Vocabulary
 
 PACKAGES = ("tkinter", "idlelib", "email", "distutils", "asyncio", "xml", "importlib", "lib2to3")
 SHORTEST = 32  # tokens of a passage
 VALIDATION, VALIDATION_SEED = 32, 1_000_000  # batches, and the seed of their windows and masks
 
 
-def vocabulary_for(documents: Mapping[str, str], size: int) -> SubwordVocabulary | ByteVocabulary:
+def vocabulary_for(documents: Mapping[str, str], size: int) -> Vocabulary:
     """Subwords of the training documents; bytes for a size of 259."""
     if size == ByteVocabulary.size:
         return ByteVocabulary()
@@ -20,7 +21,7 @@ def vocabulary_for(documents: Mapping[str, str], size: int) -> SubwordVocabulary
     return SubwordVocabulary(learned.values(), size)
 
 
-def streams(documents: dict[str, str], vocabulary) -> tuple[Tensor, Tensor]:
+def streams(documents: dict[str, str], vocabulary: Vocabulary) -> tuple[Tensor, Tensor]:
     """Tokens of the training documents, and of those held out. Shape: (tokens,) each."""
     learned, held_out = split(documents)
     return stream(learned.values(), vocabulary), stream(held_out.values(), vocabulary)
@@ -29,13 +30,13 @@ def streams(documents: dict[str, str], vocabulary) -> tuple[Tensor, Tensor]:
 def validation_batches(
     ids: Tensor, seq_len: int, batch_size: int, vocab_size: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """The fixed held-out batches of every model: the same windows and masks for all."""
+    """Held-out batches, with the same windows and masks for every model."""
     batches = MaskedBatches(ids, seq_len, batch_size, vocab_size, VALIDATION_SEED)
     return [batches(i) for i in range(VALIDATION)]
 
 
 def passages(
-    documents: dict[str, str], vocabulary, seq_len: int
+    documents: dict[str, str], vocabulary: Vocabulary, seq_len: int
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """Pieces of the PACKAGES' modules, and which package each is from: for training, and held out.
 
@@ -45,7 +46,7 @@ def passages(
     return _pieces(learned, vocabulary, seq_len), _pieces(held_out, vocabulary, seq_len)
 
 
-def _pieces(documents: dict[str, str], vocabulary, seq_len: int) -> tuple[Tensor, Tensor]:
+def _pieces(documents: dict[str, str], vocabulary: Vocabulary, seq_len: int) -> tuple[Tensor, Tensor]:
     rows, labels = [], []
     for title, text in documents.items():
         package, ids = title.partition(".")[0], vocabulary.encode(text)

@@ -1,4 +1,4 @@
-"""Parameters in groups, each with its learning rate: E and F learn at the rate of their size.
+"""Parameters in groups, each with its learning rate: that of E and F suits the size of their numbers.
 
 AdamW moves each number by about the learning rate, whatever its size. Those of a learned E are 1 / √seq_len
 in size, so at the rate of the other weights E would change √seq_len times as fast.
@@ -25,9 +25,9 @@ def parameter_groups(
     (Equalised learning rates: Karras et al. 2018, arXiv 1710.10196, section 4.1.)
 
     Args:
-        model: any module; what is no LearnedProjection moves at the rate as it is.
+        model: any module; all parameters but those of a LearnedProjection move at learning_rate.
         weight_decay: of matrices and embeddings; vectors, such as biases and those of norms, do not decay.
-        lr_scale: parameters whose rate is multiplied by a number besides, but not their decay.
+        lr_scale: parameters whose rate, but not their decay, is also multiplied by a number.
     """
     units, scales = unit_of(model), lr_scale or {}
     kinds: dict[tuple[float, float, float], list[nn.Parameter]] = {}
@@ -46,12 +46,12 @@ def parameter_groups(
 
 
 def unit_of(model: nn.Module) -> dict[nn.Parameter, float]:
-    """The size in which the numbers of a parameter are counted, where it is not 1: that of a learned E."""
+    """The unit of a parameter's numbers, where it is not 1: 1 / √seq_len for a learned E."""
     return {E.weight: E.unit for E in model.modules() if isinstance(E, LearnedProjection)}
 
 
 def total_norm(model: nn.Module) -> Tensor:
-    """Norm of all gradients together, each counted in its parameter's unit: that of √seq_len · E for an E."""
+    """Norm of all gradients together; in place of an E's, that of √seq_len · E is counted."""
     units = unit_of(model)
     gradients = [(p.grad, units.get(p)) for p in model.parameters() if p.grad is not None]
     return nn.utils.get_total_norm([g if unit is None else unit * g for g, unit in gradients])

@@ -1,4 +1,4 @@
-"""Ctrl-C between what belongs together: the weights of a step, its number, its line and its checkpoint."""
+"""Ctrl-C never separates what belongs together: a step's weights, its number, its line, its checkpoint."""
 
 import signal
 import threading
@@ -8,16 +8,16 @@ from contextlib import contextmanager
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Inside, Ctrl-C has to wait. Only the main thread hears it."""
+    """Inside, Ctrl-C has to wait. (Python delivers it to the main thread only.)"""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
         yield
         return
-    heard: list[tuple] = []
-    before = signal.signal(signal.SIGINT, lambda *said: heard.append(said))
+    received: list[tuple] = []
+    before = signal.signal(signal.SIGINT, lambda *arguments: received.append(arguments))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
         if callable(before):
-            for said in heard:
-                before(*said)
+            for arguments in received:
+                before(*arguments)

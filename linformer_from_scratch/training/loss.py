@@ -14,16 +14,16 @@ Loss = TypeVar("Loss", bound=Callable[..., Tensor])
 
 
 def mean_over(count: Callable[..., int]) -> Callable[[Loss], Loss]:
-    """Say over how many things a loss is a mean, where these are not the rows: loss.count(*batch).
+    """A decorator: the loss is a mean over loss.count(*batch) things, which are not the batch's rows.
 
-    Where a batch is cut, for accumulation or for ranks, each part weighs as much as it holds.
+    Where a batch is cut, for accumulation or for ranks, each part is weighted by how many of them it holds.
     """
 
-    def tell(loss: Loss) -> Loss:
+    def decorate(loss: Loss) -> Loss:
         loss.count = count  # type: ignore[attr-defined]
         return loss
 
-    return tell
+    return decorate
 
 
 def to_be_guessed(ids: Tensor, targets: Tensor) -> int:
@@ -43,9 +43,9 @@ def masked_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
 
 @torch.no_grad()
 def masked_accuracy(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]]) -> float:
-    """Share of the tokens to be guessed whose token gets the highest score.
+    """Share of the masked tokens that get the highest score.
 
-    Args: batches: ids and targets (batch, n) on the model's device, IGNORE where nothing is to be guessed.
+    Args: batches: ids and targets (batch, n) on the model's device, IGNORE where no token is masked.
     """
     right = []
     with evaluating(model):

@@ -1,18 +1,18 @@
-"""metrics.jsonl: a line for each update, kept also where some of its lines are damaged."""
+"""metrics.jsonl: one line of JSON for each update."""
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from linformer_from_scratch.common.files import atomic_write
 
 METRICS = "metrics.jsonl"  # in the run's folder
-FIELDS = ("step", "loss", "learning_rate", "tokens_per_s")
 
 
 def write(folder: Path, records: Sequence[Mapping]) -> None:
     """Write the whole file anew."""
-    atomic_write(folder / METRICS, "".join(map(_line, records)))
+    atomic_write(folder / METRICS, _lines(records))
 
 
 def append(folder: Path, records: Sequence[Mapping]) -> None:
@@ -22,7 +22,7 @@ def append(folder: Path, records: Sequence[Mapping]) -> None:
     """
     try:
         with (folder / METRICS).open("a", encoding="utf-8") as file:
-            file.write("".join(map(_line, records)))
+            file.write(_lines(records))
     except OSError as error:
         raise OSError(
             error.errno,
@@ -31,42 +31,16 @@ def append(folder: Path, records: Sequence[Mapping]) -> None:
         ) from None
 
 
-def read(folder: Path, step: int) -> tuple[list[dict], str | None]:
-    """Records of the updates up to a step, and one sentence if not all of them are there."""
+def read(folder: Path, step: int) -> list[dict]:
+    """Records of updates 1 to `step`, without those whose line is missing or damaged."""
     path = folder / METRICS
-    records: list[dict] = []
-    bad: list[int] = []
-    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []  # the last may be half
-    for number, line in enumerate(lines, 1):
-        last = records[-1]["step"] if records else 0
-        if last == step:
-            break  # what a killed run wrote after its checkpoint is computed again
-        record = _record(line)
-        if record and last < record["step"] <= step:
-            records.append(record)
-        elif not record or record["step"] <= last:
-            bad.append(number)
-    if len(records) == step:
-        return records, _left_out(bad) if bad else None
-    return records, (_left_out(bad) + "; " if bad else "") + f"{METRICS} has {len(records)} of {step} updates"
+    records: dict[int, dict] = {}
+    for line in path.read_bytes().splitlines() if path.exists() else []:
+        with suppress(ValueError, TypeError, KeyError):  # no JSON, no object, no step
+            record = json.loads(line)
+            records.setdefault(record["step"], record)
+    return [records[i] for i in range(1, step + 1) if i in records]
 
 
-def _left_out(bad: Sequence[int]) -> str:
-    others = f", and of {len(bad) - 1} other lines" if len(bad) > 1 else ""
-    return f"line {bad[0]} of {METRICS} is no record of the next update and is left out{others}"
-
-
-def _record(line: bytes) -> dict | None:
-    """What a line says, if it is the record of an update."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if type(found) is not dict or not found.keys() >= set(FIELDS):
-        return None
-    numbers = all(type(value) in (int, float) for value in found.values())
-    return found if numbers and type(found["step"]) is int and found["step"] > 0 else None
-
-
-def _line(record: Mapping) -> str:
-    return json.dumps(record) + "\n"
+def _lines(records: Sequence[Mapping]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)

@@ -1,4 +1,4 @@
-"""Training or evaluation: a model that is only looked at stays in the mode in which it was."""
+"""Training or evaluation mode: a model that is only looked at stays in the mode it was in."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,8 +7,8 @@ from torch import nn
 
 
 @contextmanager
-def as_it_was(model: nn.Module) -> Iterator[None]:
-    """Restore every part of the model, on leaving, to the mode that it was in: training or evaluation."""
+def keep_modes(model: nn.Module) -> Iterator[None]:
+    """On leaving, every part of the model is again in the mode it was in: training or evaluation."""
     before = {part: part.training for part in model.modules()}
     try:
         yield
@@ -19,7 +19,7 @@ def as_it_was(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Inside, the model is in evaluation mode; after it, as it was."""
-    with as_it_was(model):
+    """Inside, the model is in evaluation mode; afterwards it is as it was."""
+    with keep_modes(model):
         model.eval()
         yield

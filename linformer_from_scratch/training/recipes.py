@@ -1,4 +1,4 @@
-"""Models and data by their settings: what the command line and the recorded runs have in common."""
+"""Encoders by their settings, for the command line and for the recorded runs."""
 
 from dataclasses import dataclass
 
@@ -27,8 +27,8 @@ POSITIONS = ("random", "sinusoids")
 class Recipe:
     """Settings of an encoder.
 
-    Raises: ValueError if a word is none of those that are known, a size is out of its range, or there is not
-        one attention for each layer.
+    Raises: ValueError if a word is unknown, a size is out of its range, or there is not one attention for
+        each layer.
     """
 
     attention: str = setting("linformer", "linformer, full or none, or one for each layer: full+linformer")
@@ -49,7 +49,7 @@ class Recipe:
     )
     positions: str = setting("random", "random or sinusoids: where the learned positions start")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_ranges(self)
         for word in self.layers:
             _check_word("attention", word, ATTENTIONS)
@@ -68,7 +68,7 @@ class Recipe:
 
     @property
     def layers(self) -> list[str]:
-        """The word of each layer."""
+        """The kind of attention of each layer."""
         words = self.attention.split("+")
         return words * self.num_layers if len(words) == 1 else words
 
@@ -79,7 +79,7 @@ def _check_word(name: str, word: str, known: tuple[str, ...]) -> None:
 
 
 def encoder(recipe: Recipe, vocab_size: int) -> Encoder:
-    """A fresh encoder; its weights come from torch's random state."""
+    """A fresh encoder; its weights are drawn from torch's global random state."""
     sizes = recipe.d_model, recipe.num_heads
     make = {
         "linformer": lambda pair: LinformerAttention(*sizes, *pair),

@@ -1,4 +1,4 @@
-"""Fields of a dataclass that say what they are, and between which bounds they lie: help and errors."""
+"""Fields of a dataclass with an explanation and bounds: the command line's help, and its errors."""
 
 import math
 from dataclasses import field, fields
@@ -9,14 +9,14 @@ LARGEST = 2**31 - 1  # of sizes
 
 
 def setting(default: object, explained: str, least: float | None = None, most: float = math.inf) -> Any:
-    """A field with its default; in its metadata, what it is and its bounds, which belong to it."""
+    """A field with its default; its metadata hold the explanation and the bounds, both inclusive."""
     return field(default=default, metadata={"help": explained, "least": least, "most": most})
 
 
 def check_ranges(settings: Any) -> None:
-    """See that every field with bounds is a number of its type between them, and make it one of Python's.
+    """Check that every field with bounds is a number of its type between them; make it Python's int or float.
 
-    Raises: ValueError with the field's name, what it is and what is expected.
+    Raises: ValueError with the field's name, its value and what is expected.
     """
     for each in fields(settings):
         value, least, most = getattr(settings, each.name), each.metadata["least"], each.metadata["most"]

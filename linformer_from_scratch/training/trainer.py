@@ -1,10 +1,10 @@
-"""The loop: one update after another, each written down, so that a killed run goes on where it was."""
+"""The training loop: one update after another, each written down, so that a killed run continues exactly."""
 
 import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -24,10 +24,10 @@ from linformer_from_scratch.distributed.ranks import (
     share_of,
     world_size,
 )
-from linformer_from_scratch.training import checkpoints, metrics, older
+from linformer_from_scratch.training import checkpoints, metrics
 from linformer_from_scratch.training.groups import parameter_groups, total_norm
 from linformer_from_scratch.training.interrupts import uninterrupted
-from linformer_from_scratch.training.modes import as_it_was, evaluating
+from linformer_from_scratch.training.modes import evaluating, keep_modes
 from linformer_from_scratch.training.settings import check_ranges, setting
 
 CLIP = 1.0  # largest norm of all gradients together
@@ -37,7 +37,7 @@ Batch = tuple[Tensor, ...]
 
 @dataclass(frozen=True)
 class Config:
-    """What a run is made of, beside its model and its data.
+    """Settings of a run, beside its model and its data.
 
     Raises: ValueError if a number is out of its range.
     """
@@ -54,10 +54,10 @@ class Config:
     evaluate_every: int = setting(100, "steps between validations; each also writes a checkpoint", least=1)
     seed: int = setting(0, "of dropout", least=0, most=2**63 - 1)
 
-    def __post_init__(self):
-        if not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate is {self.learning_rate}, expected more than 0 and finite")
+    def __post_init__(self) -> None:
         check_ranges(self)
+        if self.learning_rate == 0:
+            raise ValueError("learning_rate is 0, expected more than 0")
 
 
 def learning_rate(step: int, config: Config) -> float:
@@ -72,40 +72,41 @@ def learning_rate(step: int, config: Config) -> float:
 
 
 class Trainer:
-    """Trains a model; with a folder, writes metrics and checkpoints there and goes on from what lies there.
+    """Trains a model; with a folder, writes metrics and checkpoints there, and continues a run that is there.
 
     Among several ranks (ranks.process_group) each takes its rows of every batch, gradients are averaged by
-    PyTorch's DistributedDataParallel, and rank 0 writes. The curve is that of one process, to rounding; a run
-    may go on with another number of ranks. With dropout every rank draws its own.
+    PyTorch's DistributedDataParallel, and rank 0 writes. The curve is that of one process, up to rounding; a
+    run may continue with another number of ranks. With dropout every rank draws its own.
 
-    Dropout has its own random numbers: those of the caller stand afterwards where they stood before, and so
-    do the model's modes. A folder is written only by `train`, and by one trainer at a time.
+    Dropout draws from a random stream of the run's own: training leaves the caller's random state and the
+    model's modes as they were. Only `train` writes to the folder, and only one trainer at a time.
 
-    A learned E or F moves, and is clipped, as √seq_len · E would be (parameter_groups). Ctrl-C at any moment
-    keeps what was trained.
+    A learned E or F moves, and is clipped, as √seq_len · E would be (parameter_groups). After Ctrl-C at any
+    moment, `train` continues as if nothing had happened.
 
     Args:
         model: any module.
         loss: loss(model, *batch) -> a scalar, a mean over the batch's rows; over something else if the loss
-            has a `count` (see mean_over). Micro-batches and the ranks' shares weigh as much as they hold.
-        batches: batches(i) -> the i-th batch, a tuple of tensors; asked again, it must be the same again.
+            has a `count` (see mean_over). Small batches and the ranks' shares are weighted by what they hold.
+        batches: batches(i) -> the i-th batch, a tuple of tensors; the same i must give the same batch again.
         config: see Config.
         validation: batches whose mean loss is the validation loss.
-        folder: for `metrics.jsonl`, a line each update, and the newest two checkpoints. None keeps nothing.
+        folder: for `metrics.jsonl`, one line for each update, and the newest two checkpoints. None keeps
+            nothing.
         device: where to train; a GPU if there is one, each rank its own.
         autocast: compute in bfloat16 where PyTorch holds that safe; by default on GPUs made for it, not on
             those that only emulate it.
         compile: compile the model first (torch.compile): slow to start, faster after.
         progress: show a bar with loss and tokens per second.
-        lr_scale: parameters whose learning rate is multiplied by a number, such as 0.1, but not their weight
-            decay; those of other models count for nothing.
+        lr_scale: parameters whose learning rate, but not their weight decay, is multiplied by a number such
+            as 0.1; parameters of other models are ignored.
 
     Raises: ValueError if there is no such device, if the folder holds a run with another configuration or
-        other scales of the learning rate, or only checkpoints that cannot be read, or if ranks stand at
+        other scales of the learning rate, or only checkpoints that cannot be read, or if the ranks are at
         different steps, or are more than a batch has rows.
         FloatingPointError at a step whose loss or gradient is not finite; the weights before it are
         untouched. OSError if the folder cannot be written or the disk is full (what was written before is
-        kept), or if another trains there.
+        kept), or if another trainer is at work there.
     """
 
     def __init__(
@@ -130,41 +131,42 @@ class Trainer:
         scales = lr_scale or {}
         self.lr_scale = {name: scales[p] for name, p in self.model.named_parameters() if p in scales}
         self.optimizer = _optimizer(self.model, config, scales)
-        self.step = self.kept = 0  # kept: the step of the newest checkpoint
-        self.written: int | None = None  # lines of metrics.jsonl; None: the file is of another time
-        self.history: list[dict] = []
+        self.step = 0
+        self.history: list[dict] = []  # a record for each update
+        self.written: int | None = None  # lines of metrics.jsonl; None: a killed run may have left some
         self.random = self._fresh_random()
         self.folder = expanded(folder) if folder else None
         if self.folder:
-            self.found = checkpoints.newest(self.folder)
+            self.known = checkpoints.newest(self.folder)
             self._resume(self.folder)
+        self.kept = self.step  # the step of the newest checkpoint
         if compile:
             self.model.compile()
         assert_same_across_ranks(step=self.step, config=self._settings())
         self.parallel = DistributedDataParallel(self.model) if world_size() > 1 else self.model
 
-    @torch.inference_mode(False)  # it learns, whatever the caller has switched off
+    @torch.inference_mode(False)  # training needs gradients, whatever the caller has switched off
     @torch.enable_grad()
     def train(self, until: int | None = None, begin: Callable[[], None] | None = None) -> list[dict]:
-        """Go on to the last step, or to step `until`; return the history, one record for each update.
+        """Continue to the last step, or to step `until`; return the history, one record for each update.
 
-        begin is called when nobody else can train in the folder, before anything is written there.
+        begin is called once no other trainer can write to the folder, before this one does.
         """
         until = self.config.steps if until is None else min(until, self.config.steps)
         bar = tqdm(total=until, initial=self.step, disable=not self.progress or rank() > 0, unit="step")
-        with self._alone(begin), as_it_was(self.model), use_rng_state(self.random, self.device), bar:
-            self.written = None  # what a killed run wrote beyond this step is computed again
+        with self._lock_folder(begin), keep_modes(self.model), use_rng_state(self.random, self.device), bar:
+            self.written = None
             try:
                 self._validate()
-                self._keep()
+                self._write()
                 while self.step < until:
                     record = self._update()
                     self._validate()
-                    self._keep()
+                    self._write()
                     bar.update()
                     bar.set_postfix(loss=f"{record['loss']:.2f}", tokens_per_s=f"{record['tokens_per_s']:,}")
             except KeyboardInterrupt:
-                self._keep()
+                self._write()
                 raise
         return self.history
 
@@ -174,24 +176,6 @@ class Trainer:
         with evaluating(self.model):
             total = sum(self._loss(self.model, batch).item() for batch in batches[rank() :: world_size()])
         return mean_over_ranks(total) * world_size() / len(batches) if batches else math.nan
-
-    @contextmanager
-    def _alone(self, begin: Callable[[], None] | None) -> Iterator[None]:
-        """Hold the folder, so that no other run mixes its lines and checkpoints with these."""
-        if (folder := self._own_folder) is None:
-            yield
-            return
-        make_folder(folder)
-        with locked(folder / metrics.METRICS):
-            strange = sorted({*checkpoints.newest(folder)} - {*self.found})
-            if strange:
-                raise ValueError(
-                    f"{strange[-1]} was written by another since this run stood at step {self.step}; "
-                    "start again from there"
-                )
-            if begin:
-                begin()
-            yield
 
     def _update(self) -> dict:
         """One step: gradients of `accumulation` batches, clipped, then AdamW."""
@@ -203,13 +187,12 @@ class Trainer:
         self.optimizer.zero_grad()
         for i, batch in enumerate(batches, 1):
             own = share_of(batch)
-            weight = (
-                world_size() * self.count(*own) / whole if whole else 1.0
-            )  # DistributedDataParallel: mean
+            # DistributedDataParallel divides the ranks' sum by their number.
+            weight = world_size() * self.count(*own) / whole if whole else 1.0
             with self._no_exchange(last=i == len(batches)):
                 loss = weight * self._loss(self.parallel, own)
                 loss.backward()
-            total += loss.item() if weight else 0.0  # the mean of nothing is no number
+            total += loss.item() if weight else 0.0  # a mean of nothing is nan
         total = mean_over_ranks(total)
         norm = total_norm(self.model)
         rate = learning_rate(self.step, self.config)
@@ -217,7 +200,7 @@ class Trainer:
         nn.utils.clip_grads_with_norm_(self.model.parameters(), CLIP, norm)
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["factor"]
-        with uninterrupted():  # weights, step and history belong together
+        with uninterrupted():
             self.optimizer.step()
             self.step += 1
             speed = round(sum(batch[0].numel() for batch in batches) / (time.perf_counter() - start))
@@ -226,7 +209,7 @@ class Trainer:
             self.random = get_rng_state(self.device)
         return record
 
-    def _no_exchange(self, last: bool):
+    def _no_exchange(self, last: bool) -> AbstractContextManager:
         """Keep ranks from exchanging gradients before the last of the batches of one update."""
         if last or not isinstance(self.parallel, DistributedDataParallel):
             return nullcontext()
@@ -248,21 +231,18 @@ class Trainer:
 
     @property
     def _at_checkpoint(self) -> bool:
-        """Whether to validate and keep a checkpoint after this step."""
+        """Whether to validate and to write a checkpoint after this step."""
         return self.step % self.config.evaluate_every == 0 or self.step == self.config.steps
 
     def _validate(self) -> None:
-        """Validate where that is due; at the beginning, where an interrupt has prevented it."""
+        """Validate if that is due, also when `train` begins after an interrupted validation."""
         due = self._at_checkpoint and self.validation and self.history
         if due and "validation_loss" not in self.history[-1]:
-            found = self.evaluate(self.validation)
-            with uninterrupted():
-                self.history[-1]["validation_loss"] = found
-                self.random = get_rng_state(self.device)
-                self.kept = min(self.kept, self.step - 1)  # an earlier checkpoint holds other random numbers
+            with use_rng_state(self.random, self.device):  # whatever it draws, training is the same
+                self.history[-1]["validation_loss"] = self.evaluate(self.validation)
 
-    def _keep(self) -> None:
-        """First the lines that are not written yet, then the checkpoint, so that none lacks its lines."""
+    def _write(self) -> None:
+        """First the lines that are not yet written, then the checkpoint, so that none lacks its lines."""
         if (folder := self._own_folder) is None:
             return
         with uninterrupted():
@@ -272,75 +252,83 @@ class Trainer:
                 metrics.append(folder, self.history[self.written :])
             self.written = len(self.history)
             if self._at_checkpoint and self.step > self.kept:
-                checkpoints.write(folder, self.step, self._state(), {"config": self._settings()})
-                self.found, self.kept = checkpoints.newest(folder), self.step
+                checkpoints.write(folder, self.step, self._state(), self._settings())
+                self.known, self.kept = checkpoints.newest(folder), self.step
 
     @property
     def _own_folder(self) -> Path | None:
         """The folder, for the one rank that writes there."""
         return self.folder if rank() == 0 else None
 
+    @contextmanager
+    def _lock_folder(self, begin: Callable[[], None] | None) -> Iterator[None]:
+        """Lock the folder, so that no other run mixes its lines and checkpoints with these."""
+        if (folder := self._own_folder) is None:
+            yield
+            return
+        make_folder(folder)
+        with locked(folder / metrics.METRICS):
+            foreign = sorted({*checkpoints.newest(folder)} - {*self.known})
+            if foreign:
+                raise ValueError(
+                    f"{foreign[-1]} was written by another trainer since this one was made, at step "
+                    f"{self.step}; make a new trainer to continue from there"
+                )
+            if begin:
+                begin()
+            yield
+
     def _fresh_random(self) -> dict[str, Tensor]:
-        """Random numbers of the seed; each rank has others, and others again when it goes on."""
+        """The random state of the seed; each rank has another one, and yet another when it resumes."""
         seed = self.config.seed
         if rank() > 0:
             seed = int(np.random.SeedSequence((seed, rank(), self.step)).generate_state(1)[0])
         return seeded(seed, self.device)
 
     def _settings(self) -> dict:
-        """What must be the same when the run goes on."""
+        """What must be the same when the run continues."""
         return asdict(self.config) | ({"lr_scale": self.lr_scale} if self.lr_scale else {})
 
     def _state(self) -> dict[str, Tensor]:
-        """Weights, what AdamW remembers, and where the random numbers stand."""
+        """What a checkpoint holds: weights, AdamW's averages and the random state."""
         state = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        for i, memory in self.optimizer.state_dict()["state"].items():
-            state |= {f"optimizer.{i}.{name}": tensor for name, tensor in memory.items()}
-        return state | {f"random.{kind}": state for kind, state in self.random.items()}
-
-    def _expected(self) -> dict[str, Tensor]:
-        """Tensors in the shapes and dtypes of those that a checkpoint holds."""
-        expected = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        weights = [weight for group in self.optimizer.param_groups for weight in group["params"]]
-        precise = torch.float64 if torch.get_default_dtype() == torch.float64 else torch.float32
-        for i, weight in enumerate(weights):
-            if weight.requires_grad:
-                moments = {"step": torch.zeros((), dtype=precise), "exp_avg": weight, "exp_avg_sq": weight}
-                expected |= {f"optimizer.{i}.{name}": tensor for name, tensor in moments.items()}
-        return expected | {"random.cpu": self.random["cpu"]}
+        for i, averages in self.optimizer.state_dict()["state"].items():
+            state |= {f"optimizer.{i}.{name}": tensor for name, tensor in averages.items()}
+        return state | {f"random.{kind}": tensor for kind, tensor in self.random.items()}
 
     def _resume(self, folder: Path) -> None:
         """Load the newest checkpoint that can be read, and the history up to it."""
-        refusals = []
-        for path in self.found:
+        faults = []
+        for path in self.known:
             try:
                 tensors, record = checkpoints.read(path)
-                tensors, config = older.as_now(tensors, record["config"], self.model, self.optimizer)
-                _check_same(self._settings(), config, folder)
-                checkpoints.check(path, tensors, record, self._expected())
+                _check_same(self._settings(), record["config"], folder)
+                checkpoints.check_weights(path, tensors, self.model)
             except checkpoints.Refused as refusal:
-                refusals.append(str(refusal))
+                faults.append(str(refusal))
                 continue
-            if refusals:
-                warnings.warn(f"{'; '.join(refusals)}; going on from step {record['step']}", stacklevel=3)
-            return self._load(folder, tensors, record["step"])
-        if refusals:
-            raise ValueError(f"{'; '.join(refusals)}; there is no other in {folder}: remove it to start anew")
+            self._load(tensors, record["step"])
+            self.history = metrics.read(folder, self.step)
+            if len(self.history) < self.step:
+                faults.append(f"{metrics.METRICS} has {len(self.history)} of {self.step} updates")
+            if faults and rank() == 0:
+                warnings.warn(f"{'; '.join(faults)}; going on from step {self.step}", stacklevel=3)
+            return
+        if faults:
+            raise ValueError(f"{'; '.join(faults)}; there is no other in {folder}: remove it to start anew")
 
-    def _load(self, folder: Path, tensors: dict[str, Tensor], step: int) -> None:
+    def _load(self, tensors: dict[str, Tensor], step: int) -> None:
+        """Load what _state returned at a step."""
         self.model.load_state_dict(_under("model.", tensors))
-        memory: dict[int, dict[str, Tensor]] = {}
+        averages: dict[int, dict[str, Tensor]] = {}
         for name, tensor in _under("optimizer.", tensors).items():
             number, _, what = name.partition(".")
-            memory.setdefault(int(number), {})[what] = tensor
-        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": memory})
-        self.step = self.kept = step
+            averages.setdefault(int(number), {})[what] = tensor
+        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": averages})
+        self.step = step
         self.random = self._fresh_random()
-        if rank() == 0:  # what the file holds is rank 0's
+        if rank() == 0:  # the file holds the state of rank 0
             self.random |= _under("random.", tensors)
-        self.history, fault = metrics.read(folder, step)
-        if fault and rank() == 0:
-            warnings.warn(f"{fault}; going on from step {step}", stacklevel=4)
 
 
 def _made_for_bfloat16(device: torch.device) -> bool:
@@ -352,7 +340,7 @@ def _optimizer(
 ) -> torch.optim.Optimizer:
     groups = parameter_groups(model, 1.0, config.weight_decay, lr_scale)
     for group in groups:
-        group["factor"] = group.pop("lr")  # of the rate of every step
+        group["factor"] = group.pop("lr")  # multiplies the rate of every step
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=BETAS)
 
 
@@ -364,10 +352,10 @@ def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _check_same(settings: dict, found: dict, folder: Path) -> None:
-    for name in {**settings, **found}:
-        if found.get(name) != settings.get(name):
+def _check_same(own: dict, recorded: dict, folder: Path) -> None:
+    for name in {**own, **recorded}:
+        if recorded.get(name) != own.get(name):
             raise ValueError(
-                f"the run in {folder} has {name}={found.get(name)}, this one {name}={settings.get(name)}; "
+                f"the run in {folder} has {name}={recorded.get(name)}, this one {name}={own.get(name)}; "
                 "choose another folder or the same configuration"
             )
