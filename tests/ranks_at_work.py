@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import time
 
 import torch
@@ -30,27 +29,15 @@ from linformer_from_scratch.training import Config, Trainer, mean_over
 def everything():
     """All that layers on shards are asked for, in one start of some ranks."""
     with process_group():
-        found = {f"n = {n}": experiments.errors(n) for n in (4, 11, 13, 16)}  # uneven, and one token a rank
-        found["E = F"] = experiments.errors(11, shared=True)
-        found["encoder"] = experiments.encoder_errors(11)
-        found["a matrix a head"] = own_heads()
-        found["own layers"] = [
-            experiments.errors_of(lambda kind=kind: kind, 11)
-            for kind in (LinformerAttention, DividedByTokens)
-        ]
-        found["shard of padding"] = shard_of_padding()
-        found["changes"] = many_sizes()
-        found["PyTorch's own sum"] = as_torch_sums()
-        if world_size() == 2:
-            found["batches"] = {
-                "at first": sentence_of(experiments.different_batches, [3, 2]),
-                "later": sentence_of(experiments.different_batches, [3, 2], 2),
-                "later on rank 1 alone": sentence_of(experiments.different_batches, [3, 2], 1, 3),
-            }
-            found["differences"] = differences_between_ranks()
-        if world_size() == 4:
-            found["rows and columns"] = rows_and_columns()
-        return found | {
+        results = {
+            "n = 11": experiments.errors(11),
+            "E = F": experiments.errors(11, shared=True),
+            "encoder": experiments.encoder_errors(11),
+            "a matrix a head": own_heads(),
+            "shard of padding": shard_of_padding(),
+            "PyTorch's own sum": as_torch_sums(),
+            "one screen": experiments.small_errors(11),
+            "changes": many_sizes(),
             "in place": experiments.errors_in_place(11),
             "exchanges": experiments.exchanges([11, 64]),
             "share": share_of((torch.arange(7), torch.arange(7) + 10)),
@@ -59,6 +46,21 @@ def everything():
             "sent shared": experiments.sent([64, 512], proj_dim=16, shared=True),
             "exact": experiments.sent_by_exact([64, 512]),
         }
+        results["own layers"] = [
+            experiments.errors_of(lambda kind=kind: kind, 11)
+            for kind in (LinformerAttention, DividedByTokens)
+        ]
+        if world_size() == 2:
+            results["batches"] = {
+                "at first": sentence_of(experiments.different_batches, [3, 2]),
+                "later": sentence_of(experiments.different_batches, [3, 2], 2),
+                "later on rank 1 alone": sentence_of(experiments.different_batches, [3, 2], 1, 3),
+            }
+            results["differences"] = differences_between_ranks()
+        if world_size() == 4:
+            results["a token a rank"] = experiments.errors(4)
+            results["rows and columns"] = rows_and_columns()
+        return results
 
 
 class DividedByTokens(LinformerAttention):
@@ -69,77 +71,66 @@ class DividedByTokens(LinformerAttention):
         return keys / x.size(1), values / x.size(1)
 
 
+def some_layer(num_heads=None):
+    """The same on every rank: a layer in float64, and a text."""
+    torch.manual_seed(1)
+    E, F = (LearnedProjection(11, 3, num_heads) for _ in range(2))
+    return LinformerAttention(20, 5, E, F).double(), torch.randn(2, 11, 20, dtype=torch.float64)
+
+
 def own_heads():
     """A layer whose heads have their own E and F."""
-    torch.manual_seed(1)
-    E, F = (LearnedProjection(11, 3, num_heads=5) for _ in range(2))
-    whole, x = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 11, 20, dtype=torch.float64)
-    layer = shard(whole)
-    return differences(layer, whole, x)
+    whole, x = some_layer(num_heads=5)
+    return differences(shard(whole), whole, x)
 
 
 def shard_of_padding():
     """Texts so short that the last rank holds nothing real."""
-    torch.manual_seed(2)
-    E, F = (LearnedProjection(11, 3) for _ in range(2))
-    whole, x = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 11, 20, dtype=torch.float64)
+    whole, x = some_layer()
     mask = (torch.arange(11) < 5).expand(2, -1)
-    x = torch.where(mask[..., None], x, torch.nan)  # what stands there must not matter
+    x = torch.where(mask[..., None], x, torch.nan)  # what is there must not matter
     return differences(shard(whole), whole, x, mask)
 
 
 def many_sizes():
-    """One layer, given batches of several sizes and with and without gradients: output and gradient of E."""
-    torch.manual_seed(4)
-    E, F = (LearnedProjection(11, 3) for _ in range(2))
-    whole = LinformerAttention(20, 5, E, F).double()
-    layer, found = shard(whole), {}
+    """One layer, given batches of several sizes and with and without gradients."""
+    whole, _ = some_layer()
+    layer, results = shard(whole), {}
     for i, batch in enumerate((2, 2, 3, 1, 1)):
         x = torch.randn(batch, 11, 20, dtype=torch.float64)
         with torch.no_grad():
-            found[f"evaluated {i}"] = (layer(own_part(x)) - own_part(whole(x))).abs().max().item()
+            results[f"evaluated {i}"] = (layer(own_part(x)) - own_part(whole(x))).abs().max().item()
         whole.zero_grad()
         layer.zero_grad()
-        found |= {f"{name} {i}": value for name, value in differences(layer, whole, x).items()}
-    return found
+        results |= {f"{name} {i}": value for name, value in differences(layer, whole, x).items()}
+    return results
 
 
 def differences(layer, whole, x, mask=None):
     """Of output and gradient of E, largest absolute ones."""
     expected = whole(x, mask)
     expected.square().nansum().backward()
-    found = layer(own_part(x), None if mask is None else own_part(mask))
-    found.square().nansum().backward()
+    output = layer(own_part(x), None if mask is None else own_part(mask))
+    output.square().nansum().backward()
     columns = own_part(whole.E.weight.grad, dim=-1)
     return {
-        "output": (found - own_part(expected)).nan_to_num().abs().max().item(),
+        "output": (output - own_part(expected)).nan_to_num().abs().max().item(),
         "E": (layer.E.weight.grad - columns).abs().max().item(),
     }
 
 
 def as_torch_sums():
-    """sum_over_ranks against PyTorch's differentiable all-reduce: the sum and its gradient; and once more."""
+    """sum_over_ranks against PyTorch's differentiable all-reduce: the sum, and its gradient."""
     torch.manual_seed(rank())
     start, upstream = torch.randn(2, 3, 5, dtype=torch.float64)
-    seen = []
-    for add_up in (sum_over_ranks, torchs_own.all_reduce):
+    ours, theirs = [], []
+    for add_up, results in ((sum_over_ranks, ours), (torchs_own.all_reduce, theirs)):
         x = start.clone().requires_grad_()
         total = add_up(x)
-        (gradient,) = torch.autograd.grad((total**3 * upstream).sum(), x, create_graph=True)
-        seen.append((total.detach(), gradient.detach()))
-    (again,) = torch.autograd.grad(gradient_of_cube(start, upstream).sum(), upstream.requires_grad_())
-    assert again.shape == upstream.shape
+        results += [total, *torch.autograd.grad((total**3 * upstream).sum(), x)]
     return {
-        name: (ours - theirs).abs().max().item()
-        for name, ours, theirs in zip(("sum", "gradient"), *seen, strict=True)
+        name: (a - b).abs().max().item() for name, a, b in zip(("sum", "gradient"), ours, theirs, strict=True)
     }
-
-
-def gradient_of_cube(start, upstream):
-    """Differentiable once more."""
-    x = start.clone().requires_grad_()
-    upstream.requires_grad_()
-    return torch.autograd.grad((sum_over_ranks(x) ** 3 * upstream).sum(), x, create_graph=True)[0]
 
 
 def sentences():
@@ -150,10 +141,7 @@ def sentences():
             "E and F": experiments.sentence_errors("E and F", **some),
             "windows": experiments.sentence_errors("windows", **some),
             "fitted": experiments.sentence_errors("fitted", **some),
-            "all blocks in float32": experiments.sentence_errors("windows", gradients=False),
-            "all fitted blocks in float32": experiments.sentence_errors("fitted", gradients=False),
             "refused": sentence_of(longer_than_its_shard),
-            "encode": sentence_of(shard(experiments.sentence_encoder()).encode, "A short text."),
         }
 
 
@@ -164,69 +152,58 @@ def longer_than_its_shard():
 
 def rows_and_columns():
     """Two rows of ranks with texts of their own, each text cut in two: largest difference to one process."""
-    with process_group():
-        table = mesh(sequence=2)
-        torch.manual_seed(3)
-        E, F = (LearnedProjection(11, 3) for _ in range(2))
-        whole, texts = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 1, 11, 20).double()
-        sum(whole(text).square().sum() for text in texts).div(2).backward()  # mean over the two rows
-        row, group = table["data"].get_local_rank(), table["sequence"].get_group()
-        layer = shard(whole, group)
-        layer.zero_grad()
-        spread = DistributedDataParallel(layer, process_group=table["data"].get_group())
-        spread(own_part(texts[row], group)).square().sum().backward()
-        sum_gradients(layer, group)
-        pairs = [(layer.E.weight.grad, own_part(E.weight.grad, group, dim=-1))]
-        pairs += [(getattr(layer, w).weight.grad, getattr(whole, w).weight.grad) for w in ("query", "output")]
-        assert len(sharded_parameters(layer)) == 2
-        return max((ours - theirs).abs().max().item() for ours, theirs in pairs)
+    table = mesh(sequence=2)
+    torch.manual_seed(3)
+    E, F = (LearnedProjection(11, 3) for _ in range(2))
+    whole, texts = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 1, 11, 20).double()
+    sum(whole(text).square().sum() for text in texts).div(2).backward()  # mean over the two rows
+    row, group = table["data"].get_local_rank(), table["sequence"].get_group()
+    layer = shard(whole, group)
+    spread = DistributedDataParallel(layer, process_group=table["data"].get_group())
+    spread(own_part(texts[row], group)).square().sum().backward()
+    sum_gradients(layer, group)
+    pairs = [(layer.E.weight.grad, own_part(E.weight.grad, group, dim=-1))]
+    pairs += [(getattr(layer, w).weight.grad, getattr(whole, w).weight.grad) for w in ("query", "output")]
+    assert len(sharded_parameters(layer)) == 2
+    return max((ours - theirs).abs().max().item() for ours, theirs in pairs)
 
 
-def together(folder):
-    """All that two ranks can do one after another: what they train, and what every rank is refused."""
-    with process_group():
-        return {
-            "threads": torch.get_num_threads(),
-            "trained": {sizes: train(*sizes) for sizes in ((4, 1), (5, 2))},
-            "begun": train(7, 1, folder / "run", until=5),  # its last checkpoint is that of step 4
-            "steps": sentence_of(assert_same_across_ranks, step=40 * (1 - rank()), name="same"),
-            "mesh": sentence_of(mesh, sequence=4),  # more ranks a text than there are
-            "rows": sentence_of(train, 1, 1),
-            "sum": sum_over_ranks(torch.ones(1)).item(),
-        }
+def differences_between_ranks():
+    """What each rank is told of layers, models and values that are not the same; and that they can go on."""
+    told = {f"layer {what}": told_of_shards(what) for what in ("alike", "proj_dim", "dtype", "shared")}
+    layer, x = one_shard()
+    with torch.set_grad_enabled(rank() == 0):
+        told["layer gradients"] = sentence_of(layer, x)
+    for what in ("proj_dim", "num_heads", "numbers", "frozen"):
+        whole = one_whole(what if rank() == 1 else None)
+        told[f"model {what}"] = sentence_of(shard, whole)
+    told["name"] = sentence_of(assert_same_across_ranks, **({} if rank() else {"step": 4}))
+    told["nan"] = sentence_of(assert_same_across_ranks, rates={"a": float("nan")})
+    told["sum"] = sum_over_ranks(torch.ones(1)).item()
+    group = distributed.new_group([0])
+    told["other group"] = sentence_of(own_part, torch.ones(1, 4), group)
+    return told
 
 
-def too_long():
-    """Rank 1 holds a token more than its columns."""
-    with process_group():
-        torch.manual_seed(0)
-        layer = shard(LinformerAttention(4, 1, LearnedProjection(8, 2), LearnedProjection(8, 2)))
-        layer(torch.randn(1, 4 + rank(), 4))
+def told_of_shards(what):
+    """Rank 1's layer differs from rank 0's in this; the number of tokens may always differ."""
+    return sentence_of(*one_shard(what if rank() == 1 else None, tokens=4 + rank()))
 
 
-ALIKE = {"proj_dim": 3, "d_model": 8, "num_heads": 2, "batch": 2, "dtype": torch.float32, "tokens": 4}
+def one_shard(other=None, tokens=4):
+    """A layer of one shard and its text."""
+    E, F = (LearnedProjection(tokens, 5 if other == "proj_dim" else 3) for _ in range(2))
+    layer = SequenceParallelAttention(8, 2, E, E if other == "shared" else F)
+    dtype = torch.float64 if other == "dtype" else torch.float32
+    return layer.to(dtype), torch.randn(2, tokens, 8, dtype=dtype)
 
 
-def one_shard(**other):
-    """A layer of one shard and its text; rank 1's may be other than rank 0's. None: E = F."""
-    size = ALIKE | (other if rank() == 1 else {})
-    torch.manual_seed(0)
-    per_head = size["num_heads"] if "matrices" in size else None
-    E, F = (LearnedProjection(size["tokens"], size["proj_dim"], per_head) for _ in range(2))
-    layer = SequenceParallelAttention(size["d_model"], size["num_heads"], E, E if "shared" in size else F)
-    return layer.to(size["dtype"]), torch.randn(
-        size["batch"], size["tokens"], size["d_model"], dtype=size["dtype"]
-    )
-
-
-def whole(**other):
-    """A layer before it is cut; rank 1's may be other than rank 0's."""
-    size = ALIKE | {"tokens": 9, "seed": 0} | (other if rank() == 1 else {})
-    torch.manual_seed(size["seed"])
-    E, F = (LearnedProjection(size["tokens"], size["proj_dim"]) for _ in range(2))
-    F.weight.requires_grad_("frozen" not in size)
-    layer = LinformerAttention(size["d_model"], size["num_heads"], E, E if "shared" in size else F)
-    return layer.to(size["dtype"])
+def one_whole(other=None):
+    """A layer before it is cut."""
+    torch.manual_seed(1 if other == "numbers" else 0)
+    E, F = (LearnedProjection(9, 5 if other == "proj_dim" else 3) for _ in range(2))
+    F.weight.requires_grad_(other != "frozen")
+    return LinformerAttention(8, 4 if other == "num_heads" else 2, E, F)
 
 
 def sentence_of(call, *arguments, **named):
@@ -239,49 +216,26 @@ def sentence_of(call, *arguments, **named):
         return repr(error)
 
 
-def differences_between_ranks():
-    """What each rank is told of layers, models and values that are not the same; and that they can go on."""
+def together(folder):
+    """All that two ranks can do one after another: what they train, and what every rank is refused."""
     with process_group():
-        found = {}
-        for what, value in OTHERS.items():
-            layer, x = one_shard(**{what: value})
-            found[f"layer {what}"] = sentence_of(layer, x)
-        layer, x = one_shard()
-        with torch.set_grad_enabled(rank() == 0):
-            found["layer gradients"] = sentence_of(layer, x)
-        found["layer tokens"] = sentence_of(*one_shard(tokens=5))  # uneven shards are nothing wrong
-        for what, value in {**OTHERS, "tokens": 7, "seed": 1, "frozen": True}.items():
-            if what not in ("batch", "matrices"):
-                found[f"model {what}"] = sentence_of(lambda model: shard(model), whole(**{what: value}))
-        found["agree name"] = sentence_of(assert_same_across_ranks, **({} if rank() else {"step": 4}))
-        found["agree other name"] = sentence_of(assert_same_across_ranks, **({"step": 4} if rank() else {}))
-        found["agree nan"] = sentence_of(
-            assert_same_across_ranks, rate=float("nan"), rates={"a": float("nan")}
-        )
-        found["agree kinds"] = sentence_of(
-            assert_same_across_ranks, shape=(1, 2) if rank() else "a longer text"
-        )
-        found["other group"] = sentence_of(rank_in_group_of_first)
-        found["sum"] = sum_over_ranks(torch.ones(1)).item()
-        return found
+        return {
+            "threads": torch.get_num_threads(),
+            "trained": train(5, 2),
+            "begun": train(7, 1, folder / "run", until=5),  # its last checkpoint is that of step 4
+            "apart": sentence_of(train, 4, 1, folder / str(rank())),  # only rank 0's holds a checkpoint
+            "mesh": sentence_of(mesh, sequence=4),  # more ranks a text than there are
+            "rows": sentence_of(train, 1, 1),
+            "sum": sum_over_ranks(torch.ones(1)).item(),
+        }
 
 
-OTHERS = {
-    "proj_dim": 5,
-    "d_model": 12,
-    "num_heads": 4,
-    "batch": 3,
-    "dtype": torch.float64,
-    "shared": True,
-    "matrices": 2,
-}
-
-
-def rank_in_group_of_first():
-    """Rank 1 asks for its part of a text that only rank 0 holds."""
-    group = distributed.new_group([0])
-    if rank() == 1:
-        own_part(torch.ones(1, 4), group)
+def too_long():
+    """Rank 1 holds a token more than its columns."""
+    with process_group():
+        torch.manual_seed(0)
+        layer = shard(LinformerAttention(4, 1, LearnedProjection(8, 2), LearnedProjection(8, 2)))
+        layer(torch.randn(1, 4 + rank(), 4))
 
 
 def joins_twice():
@@ -298,30 +252,14 @@ def ranks_of_ranks():
     return launch(joins_twice, 2)
 
 
-def leaves_with(code):
-    """As a program may."""
-    sys.exit(code)
-
-
-def vanishes():
-    """Without a word, as if all were well."""
-    os._exit(0)
-
-
-def crashes():
-    """As compiled code may."""
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def fails(*words):
-    """With what is said, or without a word."""
-    raise KeyError(*words) if words else ArithmeticError
+def fails():
+    """Without a word."""
+    raise ArithmeticError
 
 
 def changes(numbers):
     """Its own copy."""
-    numbers.add_(1)
-    return numbers
+    return numbers.add_(1)
 
 
 def sleeps(folder):
@@ -330,18 +268,8 @@ def sleeps(folder):
     time.sleep(600)
 
 
-def die():
-    """Rank 1 is killed while rank 0 waits for it."""
-    assert os.name == "posix", "a signal kills it"
-    with process_group():
-        if rank() == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        distributed.all_reduce(torch.ones(1))
-
-
 def dies(victim):
     """One of several ranks is killed between two exchanges."""
-    assert os.name == "posix", "a signal kills it"
     with process_group("cpu"):
         distributed.all_reduce(torch.ones(1))
         if rank() == victim:
@@ -351,28 +279,12 @@ def dies(victim):
 
 def stopped():
     """Rank 1 does nothing any more, as on a machine that hangs."""
-    assert os.name == "posix", "a signal stops it"
-    with process_group("cpu"):
-        pass  # both have begun
-    with process_group("cpu", wait=2):
-        if rank() == 1:
-            os.kill(os.getpid(), signal.SIGSTOP)
-        distributed.all_reduce(torch.ones(1))
-
-
-def late():
-    """Rank 1 is alive and does not come, though it came once."""
     with process_group("cpu"):
         pass  # both have begun, however busy the machine is
     with process_group("cpu", wait=2):
         if rank() == 1:
-            time.sleep(20)
+            os.kill(os.getpid(), signal.SIGSTOP)
         distributed.all_reduce(torch.ones(1))
-
-
-def threads():
-    """With how many a rank computes."""
-    return torch.get_num_threads()
 
 
 def lost():
@@ -388,12 +300,6 @@ def lost():
 def nothing_to_pickle():
     """A result that cannot be handed over."""
     return lambda: None
-
-
-def train_apart(folder):
-    """Every rank has a folder of its own, and only rank 0's holds a checkpoint."""
-    with process_group():
-        return train(4, 1, folder / str(rank()))
 
 
 def train(rows, accumulation, folder=None, until=None):

@@ -17,15 +17,12 @@ ENDS = [
     {"ranks": ranks, "n": n, "proj_dim": k, "d_model": d, "shared": shared}
     for ranks, n, k, d, shared in product((2, 256), (1024, 2**20), (64, 1024), (256, 4096), (False, True))
 ]
-ends = pytest.mark.parametrize("values", ENDS, ids=str)
 
 
 @pytest.mark.parametrize(
     ("ranks", "n", "k", "d", "shared", "sent", "tokens", "matrix_bytes", "above"),
     [
         (8, 131072, 256, 1024, False, (469762048, 117440512, 1835008), 16384, 16777216, (512, 2048)),
-        (8, 131072, 256, 1024, True, (469762048, 117440512, 917504), 16384, 8388608, (256, 1024)),
-        (2, 1024, 64, 256, False, (524288, 524288, 65536), 512, 131072, (128, 128)),
         (256, 1024, 1024, 4096, True, (16711680, 130560, 16711680), 4, 8192, (1024, 131072)),
     ],
 )
@@ -58,18 +55,10 @@ def test_it_opens_on_131072_tokens_on_eight_ranks():
     )
 
 
-@pytest.mark.parametrize("control", ["ranks", "n", "proj_dim", "d_model"])
-def test_only_powers_of_two_are_taken(control):
-    with pytest.raises(traitlets.TraitError):
-        WireExplorer(**{control: 1000})
-
-
-def test_twice_the_text_doubles_everything_but_what_linformer_sends():
-    short, long = WireExplorer(n=2**16), WireExplorer(n=2**17)
-    assert long.sent["Linformer"] == short.sent["Linformer"]
-    for name in ("ring attention", "Ulysses"):
-        assert long.sent[name] == 2 * short.sent[name]
-    assert (long.tokens, long.matrix_bytes) == (2 * short.tokens, 2 * short.matrix_bytes)
+def test_only_powers_of_two_are_taken():
+    for control in ("ranks", "n", "proj_dim", "d_model"):
+        with pytest.raises(traitlets.TraitError):
+            WireExplorer(**{control: 1000})
 
 
 def test_where_linformer_sends_more_the_words_say_so():
@@ -87,58 +76,37 @@ def test_where_the_curves_cross_the_words_turn():
     assert "less than both above n = 2,048, as here" in explorer.words
 
 
-@ends
-def test_the_words_are_true_at_the_ends_of_every_control(values):
-    explorer = WireExplorer(**values)
-    ours, theirs = explorer.sent["Linformer"], [explorer.sent[name] for name in explorer.above]
-    assert ("as here" in explorer.words) == (ours < min(theirs))
-    assert ("but not here" in explorer.words) == (ours >= min(theirs))
-    assert ("columns of E = F" in explorer.words) == values["shared"]
+def test_words_and_curves_are_true_at_the_ends_of_every_control():
+    for values in ENDS:
+        explorer = WireExplorer(**values)
+        ours, theirs = explorer.sent["Linformer"], [explorer.sent[name] for name in explorer.above]
+        assert ("as here" in explorer.words) == (ours < min(theirs)), values
+        assert ("but not here" in explorer.words) == (ours >= min(theirs)), values
+        assert ("columns of E = F" in explorer.words) == values["shared"]
+        for name, curve in explorer.curves.items():
+            assert curve[LENGTHS.index(values["n"])] == explorer.sent[name]
+            assert TICKS[0] <= min(curve) and max(curve) <= TICKS[-1]
 
 
-@ends
-def test_curves_lie_on_the_axis_and_pass_through_what_is_sent(values):
-    explorer = WireExplorer(**values)
-    for name, curve in explorer.curves.items():
-        assert curve[LENGTHS.index(values["n"])] == explorer.sent[name]
-        assert TICKS[0] <= min(curve) and max(curve) <= TICKS[-1]
+def test_the_still_prints_what_a_rank_sends_and_holds():
+    _, bars = WireExplorer(ranks=2).figure().axes
+    printed = {text.get_text().strip() for text in bars.texts}
+    assert {"268 MB in 1 pass", "268 MB in 4 all-to-alls", "67.1 MB"} <= printed
 
 
-@pytest.mark.parametrize(
-    ("values", "rows"),
-    [
-        ({}, {"470 MB in 7 passes", "117 MB in 4 all-to-alls", "1.84 MB in 1 all-reduce", "16.8 MB"}),
-        ({"ranks": 2}, {"268 MB in 1 pass", "67.1 MB"}),
-        ({"shared": True}, {"918 kB in 1 all-reduce", "8.39 MB"}),
-    ],
-)
-def test_the_still_prints_what_a_rank_sends_and_holds(values, rows):
-    _, bars = WireExplorer(**values).figure().axes
-    assert rows <= {text.get_text().strip() for text in bars.texts}
-
-
-@pytest.mark.parametrize(
-    ("value", "words"), [(512, "512 B"), (32768, "32.8 kB"), (1835008, "1.84 MB"), (17112760320, "17.1 GB")]
-)
-def test_bytes_have_three_digits_and_a_unit(value, words):
-    assert in_bytes(value) == words
-
-
-@pytest.mark.parametrize(
-    ("ratio", "words"),
-    [(2048, "2,048 times as much"), (2, "2 times as much"), (1, "just as much"), (0.25, "1/4 as much")],
-)
-def test_ratios_in_words(ratio, words):
-    assert times(ratio) == words
+def test_bytes_have_three_digits_and_a_unit_and_ratios_are_in_words():
+    assert [in_bytes(b) for b in (512, 32768, 17112760320)] == ["512 B", "32.8 kB", "17.1 GB"]
+    assert (times(2048), times(1), times(0.25)) == ("2,048 times as much", "just as much", "1/4 as much")
 
 
 @pytest.mark.browser
 def test_the_page_says_what_python_says_at_the_ends_of_every_control(chromium, tmp_path):
     file = tmp_path / "page.html"
-    file.write_text(page_of([WireExplorer(**values) for values in ENDS]), encoding="utf-8")
+    some = ENDS[::7]  # each control at both of its ends
+    file.write_text(page_of([WireExplorer(**values) for values in some]), encoding="utf-8")
     with open_browser(chromium) as browser, open_page(browser, 1280, 900) as page:
         page.goto(file.as_uri())
-        for i, values in enumerate(ENDS):
+        for i, values in enumerate(some):
             live = Live(page, page.locator(".lw").nth(i))
             assert live.differences(WireExplorer(**values)) == []
         assert page.complaints == []

@@ -47,65 +47,40 @@ The exit code is 1 if an error is too large. NCCL, which GPUs use, was never run
 
 
 class Compared(NamedTuple):
-    """One row: what is compared, its sizes, numbers of what kind, and the layers that exchange.
+    """One row: its sizes, the layers that exchange, whether E = F, numbers of what kind.
 
     errors: () -> name -> error; forward: () -> this rank's forward pass.
     """
 
-    what: str
     sizes: Sizes
-    dtype: torch.dtype
     layers: int
     shared: bool
     errors: Callable[[], dict[str, float]]
     forward: Callable[[], Callable[[], object]]
+    dtype: torch.dtype = torch.float64
 
 
-def comparisons(device: str) -> list[Compared]:
-    """All rows, for the ranks that are there."""
+def comparisons(device: str) -> dict[str, Compared]:
+    """All rows by name, for the ranks that are there."""
     n = 8 * world_size() + 3  # uneven shards
     small = Sizes(n, 20, 5, 7, batch=2, bytes_per_number=8)
-    rows = [
-        Compared(
-            "a layer with E = F" if shared else "a layer",
-            small,
-            torch.float64,
-            1,
-            shared,
-            partial(experiments.errors, n, shared=shared, device=device),
-            partial(experiments.layer_forward, n, shared, device),
-        )
-        for shared in (False, True)
-    ]
-    rows.append(
-        Compared(
-            "an encoder",
-            small,
-            torch.float64,
-            2,
-            True,
-            partial(experiments.encoder_errors, n, device=device),
-            partial(experiments.encoder_forward, n, device),
-        )
-    )
+    rows = {}
+    for name, shared in {"a layer": False, "a layer with E = F": True}.items():
+        compare = partial(experiments.errors, n, shared=shared, device=device)
+        forward = partial(experiments.layer_forward, n, shared, device)
+        rows[name] = Compared(small, 1, shared, compare, forward)
+    compare = partial(experiments.encoder_errors, n, device=device)
+    rows["an encoder"] = Compared(small, 2, True, compare, partial(experiments.encoder_forward, n, device))
     if model_folder() is not None:
         sizes = Sizes(MAX_TOKENS, D_MODEL, NUM_HEADS, experiments.SLOTS, batch=2)
-        real = (MAX_TOKENS, SHORT)
-        rows.append(
-            Compared(
-                "sentence encoder",
-                sizes,
-                torch.float32,
-                6,
-                False,
-                partial(experiments.sentence_errors, real=real, device=device),
-                partial(experiments.sentence_forward, real, device),
-            )
-        )
+        real = MAX_TOKENS, SHORT
+        compare = partial(experiments.sentence_errors, real=real, device=device)
+        forward = partial(experiments.sentence_forward, real, device)
+        rows["sentence encoder"] = Compared(sizes, 6, False, compare, forward, torch.float32)
     return rows
 
 
-def row_of(one: Compared, bytes_per_s: float | None) -> list[str]:
+def row_of(name: str, one: Compared, bytes_per_s: float | None) -> list[str]:
     """What is printed of a comparison.
 
     Raises: ValueError if this rank is further from one process than rounding explains.
@@ -113,13 +88,11 @@ def row_of(one: Compared, bytes_per_s: float | None) -> list[str]:
     errors = one.errors()
     worst, limit = max(errors.values()), LIMITS[one.dtype]
     if not worst < limit:
-        raise ValueError(
-            f"rank {rank()} differs by {worst:.1e} in {one.what}, expected less than {limit:.0e}"
-        )
-    gradients = {name for name in errors if name.startswith("gradient")}
-    found = [
-        experiments.largest_over_ranks(max(errors[name] for name in names))
-        for names in (errors.keys() - gradients, gradients)
+        raise ValueError(f"rank {rank()} differs by {worst:.1e} in {name}, expected less than {limit:.0e}")
+    gradients = {label for label in errors if label.startswith("gradient")}
+    largest = [
+        experiments.largest_over_ranks(max(errors[label] for label in labels))
+        for labels in (errors.keys() - gradients, gradients)
     ]
     seconds, sent = experiments.measured(one.forward())
     formula = one.layers * linformer_bytes(one.sizes, world_size(), one.shared)
@@ -127,7 +100,7 @@ def row_of(one: Compared, bytes_per_s: float | None) -> list[str]:
     return [
         *(f"{size:,}" for size in (one.layers, s.n, s.d_model, s.num_heads, s.proj_dim, s.batch)),
         str(one.dtype).removeprefix("torch."),
-        *(f"{error:.0e}" for error in found),
+        *(f"{error:.0e}" for error in largest),
         "not counted" if sent is None else f"{sent:,}",
         f"{formula:,.0f}",
         f"{1e3 * seconds:.2f}",
@@ -164,7 +137,7 @@ def main() -> None:
     kind = device_of_rank().type  # GPUs where there are some
     with process_group(kind):
         speed = experiments.bytes_per_second(kind) if world_size() > 1 else None
-        rows = {one.what: row_of(one, speed) for one in comparisons(kind)}
+        rows = {name: row_of(name, one, speed) for name, one in comparisons(kind).items()}
         wait = one_number(kind)
         if rank() > 0:
             return

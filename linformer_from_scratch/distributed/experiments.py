@@ -1,4 +1,4 @@
-"""What ranks are asked to show, each function in every rank, called by launch; on CPUs.
+"""The experiments of chapter 11: each function runs in every rank, called by launch; on CPUs.
 
 torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.distributed makes the comparisons with one
 process on GPUs as well, by NCCL, with which it was never run.
@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional
 
-from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.distributed.ranks import (
     Group,
     device_of_rank,
@@ -40,8 +39,14 @@ from linformer_from_scratch.projections import LearnedProjection
 CPU = torch.device("cpu")
 SLOTS = 128  # of the sentence encoder
 LARGE = 2**23  # bytes of an all-reduce whose speed is measured
-WEIGHTS = {"W_Q": "query.weight", "W_K": "key.weight", "W_V": "value.weight", "W_O": "output.weight"}
 PAUSE = 0.05  # seconds, so that what was sent has been counted
+MATRICES = {"E": "E.weight", "F": "F.weight"}  # what the chapter calls a parameter -> its name
+WEIGHTS = {"W_Q": "query.weight", "W_K": "key.weight", "W_V": "value.weight", "W_O": "output.weight"}
+OF_ENCODER = {
+    "E": "encoder.blocks.0.attention.E.weight",
+    "positions": "encoder.positions.weight",
+    "tokens": "encoder.tokens.weight",
+}
 
 
 def errors(
@@ -57,16 +62,13 @@ def errors(
     the largest number. Some tokens are padding. reduce: as SequenceParallelAttention.
     """
     with process_group(device):
-        whole, x, upstream, mask = _layer_and_texts(seq_len, proj_dim, shared, device_of_rank(device))
-        expected = _run(whole, x, upstream, mask)
+        whole, *inputs = _layer_and_texts(seq_len, proj_dim, shared, device_of_rank(device))
+        expected = _run(whole, *inputs) | _gradients(whole, MATRICES | WEIGHTS)
         layer = shard(whole)
         layer.add_up.reduce = reduce
-        found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
+        computed = _run(layer, *map(own_part, inputs))
         sum_gradients(layer)
-        return _errors_of_shards(layer, found, whole, expected) | {
-            f"gradient of {letters}": _difference(*(_gradient(one, name) for one in (layer, whole)))
-            for letters, name in WEIGHTS.items()
-        }
+        return _differences(computed | _gradients(layer, MATRICES | WEIGHTS), expected)
 
 
 def errors_of(given: Callable[[], type[LinformerAttention]], seq_len: int) -> dict[str, float]:
@@ -82,15 +84,14 @@ def errors_of(given: Callable[[], type[LinformerAttention]], seq_len: int) -> di
             return keys, values
 
     with process_group("cpu"):
-        whole, *inputs, mask = _layer_and_texts(seq_len, kind=kind)
-        x, upstream = (tensor.float() for tensor in inputs)
-        expected = _run(whole.float(), x, upstream, mask)
+        whole, x, upstream, mask = _layer_and_texts(seq_len, kind=kind)
+        inputs = x.float(), upstream.float(), mask
+        expected = _run(whole.float(), *inputs) | _gradients(whole, MATRICES)
         layer = Sharded(20, 5, *(LearnedProjection(seq_len, whole.E.proj_dim) for _ in range(2)))
         layer.load_state_dict(whole.state_dict())
         for matrix in (layer.E, layer.F):
             shard_projection(matrix)
-        found = _run(layer, *(own_part(tensor) for tensor in (x, upstream, mask)))
-        return _errors_of_shards(layer, found, whole, expected)
+        return _differences(_run(layer, *map(own_part, inputs)) | _gradients(layer, MATRICES), expected)
 
 
 def small_errors(seq_len: int) -> dict[str, float]:
@@ -102,16 +103,14 @@ def small_errors(seq_len: int) -> dict[str, float]:
         (whole(x) - wanted).square().sum().backward()
         torch.optim.SGD(whole.parameters(), 0.1).step()
 
-        def changes(after: nn.Module, name: str) -> Tensor:
-            new, old = (one.get_parameter(name).detach() for one in (after, before))
-            return new - (old if new.shape == old.shape else own_part(old, dim=-1))
+        def changes(after: nn.Module) -> dict[str, Tensor]:
+            changed = {}
+            for letters, name in (WEIGHTS | MATRICES).items():
+                new, old = (one.get_parameter(name).detach() for one in (after, before))
+                changed[letters] = new - _part_like(new, old)
+            return changed
 
-        found = {}
-        for letters, name in (WEIGHTS | {"E": "E.weight", "F": "F.weight"}).items():
-            expected = changes(whole, name)
-            expected = own_part(expected, dim=-1) if name in ("E.weight", "F.weight") else expected
-            found[letters] = _difference(changes(layer, name), expected)
-        return found
+        return _differences(changes(layer), changes(whole))
 
 
 def first_sum(numbers: Sequence[float]) -> list[float]:
@@ -140,14 +139,14 @@ def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
     "first": forward, once the layer is cut; "forward", "backward": from then on, with batches of one size.
     """
     with process_group("cpu"):
-        found = {}
+        counts = {}
         for n in lengths:
             whole, x, upstream, _ = _layer_and_texts(n)
             layer, own = shard(whole), own_part(x).requires_grad_()
             first, forward = (_exchanges_of(partial(layer, own)) for _ in range(2))
             backward = _exchanges_of(partial(layer(own).backward, own_part(upstream)))
-            found[n] = {"first": first, "forward": forward, "backward": backward}
-        return found
+            counts[n] = {"first": first, "forward": forward, "backward": backward}
+        return counts
 
 
 def _exchanges_of(call: Callable[[], object]) -> dict[str, int]:
@@ -177,22 +176,12 @@ def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict
         model = shard(whole)
         scores = model(own_part(ids)).flatten(0, 1)
         loss = functional.cross_entropy(scores, own_part(targets).flatten(), reduction="sum") / ids.numel()
-        model.zero_grad()
         loss.backward()
         sum_gradients(model)
-        found, wanted = (
-            [
-                _gradient(one, f"encoder.{name}")
-                for name in ("blocks.0.attention.E.weight", "positions.weight", "tokens.weight")
-            ]
-            for one in (model, whole)
+        return _differences(
+            {"loss": sum_over_ranks(loss.detach())} | _gradients(model, OF_ENCODER),
+            {"loss": expected.detach()} | _gradients(whole, OF_ENCODER),
         )
-        return {
-            "loss": _difference(sum_over_ranks(loss.detach()), expected.detach()),
-            "gradient of E": _difference(found[0], own_part(wanted[0], dim=-1)),
-            "gradient of positions": _difference(found[1], own_part(wanted[1], dim=0)),
-            "gradient of tokens": _difference(found[2], wanted[2]),
-        }
 
 
 def _model_and_texts(
@@ -222,20 +211,23 @@ def sentence_errors(
         whole = sentence_encoder(kind, num_blocks).to(device_of_rank(device), dtype)
         ids, mask = _texts_of(real, device_of_rank(device))
         upstream = torch.randn(len(real), D_MODEL).to(ids.device, dtype)
-        model, found = shard(whole, gather=kind == "fitted"), {}
+        model = shard(whole, gather=kind == "fitted")
+        computed, expected = {}, {}
         if isinstance(whole, SentenceEncoder) and isinstance(model, SentenceEncoder):
             with torch.no_grad():
-                vectors, expected = model(own_part(ids), own_part(mask)), own_part(whole(ids, mask))
-            found["vectors of tokens"] = _difference(vectors, expected)
+                computed["vectors of tokens"] = model(own_part(ids), own_part(mask))
+                expected["vectors of tokens"] = whole(ids, mask)
         with torch.set_grad_enabled(gradients):
-            texts, wanted = model.embed(own_part(ids), own_part(mask)), whole.embed(ids, mask)
-        found["vectors of texts"] = _difference(texts, wanted)
+            texts, whole_texts = model.embed(own_part(ids), own_part(mask)), whole.embed(ids, mask)
+        computed["vectors of texts"], expected["vectors of texts"] = texts, whole_texts
         if gradients:
             texts.backward(upstream / world_size())  # each rank's share of the loss
-            wanted.backward(upstream)
+            whole_texts.backward(upstream)
             sum_gradients(model)
-            found |= _gradient_errors(model, whole)
-        return found
+            names = {name: name for name, _ in whole.named_parameters()}
+            computed |= _gradients(model, names)
+            expected |= _gradients(whole, names)
+        return _differences(computed, expected)
 
 
 def sentence_encoder(
@@ -260,7 +252,7 @@ def sentence_encoder(
 
 
 def _texts_of(real: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Ids of texts of so many tokens, padded to 512, and which of them are real; the same on every rank."""
+    """Ids of texts with that many real tokens, padded to 512, and which are real; the same on every rank."""
     ids = torch.randint(VOCAB_SIZE, (len(real), MAX_TOKENS), generator=torch.Generator().manual_seed(0))
     return ids.to(device), (torch.arange(MAX_TOKENS) < torch.tensor(real)[:, None]).to(device)
 
@@ -307,10 +299,10 @@ def bytes_per_second(device: str) -> float:
 
 def largest_over_ranks(value: float) -> float:
     """The largest of the ranks' numbers."""
-    found: list[float] = [value] * world_size()
+    values: list[float] = [value] * world_size()
     if world_size() > 1:
-        distributed.all_gather_object(found, value)
-    return max(found)
+        distributed.all_gather_object(values, value)
+    return max(values)
 
 
 def _seconds_of(call: Callable[[], object]) -> float:
@@ -324,31 +316,16 @@ def _seconds_of(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def _gradient_errors(model: nn.Module, whole: nn.Module) -> dict[str, float]:
-    """Of each parameter; of E, F and the positions, the part that the rank holds."""
-    found = {}
-    for name, parameter in whole.named_parameters():
-        expected, ours = parameter.grad, model.get_parameter(name).grad
-        assert expected is not None and ours is not None
-        scale = expected.abs().max()  # of the whole: a rank may hold nothing but padding
-        if expected.shape != ours.shape:
-            expected = own_part(expected, dim=0 if name.endswith("positions.weight") else -1)
-        found[f"gradient of {name}"] = ((ours - expected).abs().max() / scale).item()
-    return found
-
-
 def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool = False) -> dict[int, int]:
     """Bytes that this rank sends for a layer's forward pass, for each length of a text of batch 1."""
     with process_group("cpu"):
-        found = {}
+        counts = {}
         for n in lengths:
             torch.manual_seed(0)
-            s = Sizes(n, d_model, num_heads=1, proj_dim=proj_dim)
             E, F = (LearnedProjection(n, proj_dim) for _ in range(2))
-            layer = shard(LinformerAttention(d_model, s.num_heads, E, E if shared else F))
-            x = own_part(torch.randn(1, n, d_model))
-            found[n] = _sent_by(partial(layer, x))
-        return found
+            layer = shard(LinformerAttention(d_model, 1, E, E if shared else F))
+            counts[n] = _sent_by(partial(layer, own_part(torch.randn(1, n, d_model))))
+        return counts
 
 
 def sent_by_exact(lengths: Sequence[int], d_model: int = 64) -> dict[str, dict[int, int]]:
@@ -384,7 +361,7 @@ def _ulysses(x: Tensor) -> None:
 
 
 def _sent_by(call: Callable[[], object]) -> int:
-    """Bytes that a call sends, once connections stand."""
+    """Bytes that a call sends, once connections are open."""
     call()
     distributed.barrier()
     time.sleep(PAUSE)
@@ -410,41 +387,42 @@ def _layer_and_texts(
     return layer, x, upstream, torch.arange(seq_len, device=device) < real[:, None]
 
 
-def _run(layer: nn.Module, x: Tensor, upstream: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+def _run(layer: nn.Module, x: Tensor, upstream: Tensor, mask: Tensor) -> dict[str, Tensor]:
     """Output, and gradient of the input."""
     x = x.clone().requires_grad_()
     output = layer(x, mask)
     output.backward(upstream)
     assert x.grad is not None
-    return output.detach(), x.grad
+    return {"output": output.detach(), "gradient of x": x.grad}
 
 
-def _errors_of_shards(
-    layer: nn.Module, found: tuple[Tensor, Tensor], whole: nn.Module, expected: tuple[Tensor, Tensor]
-) -> dict[str, float]:
-    """Of what a rank alone holds: its tokens, as _run gives them, and its columns of E and F."""
-    return {
-        "output": _difference(found[0], own_part(expected[0])),
-        "gradient of x": _difference(found[1], own_part(expected[1])),
-        "gradient of E": _difference(*_of_matrix("E", layer, whole)),
-        "gradient of F": _difference(*_of_matrix("F", layer, whole)),
-    }
+def _gradients(model: nn.Module, names: dict[str, str]) -> dict[str, Tensor]:
+    """Gradients of some parameters: label -> name."""
+    gradients = {}
+    for label, name in names.items():
+        gradient = model.get_parameter(name).grad
+        assert gradient is not None
+        gradients[f"gradient of {label}"] = gradient
+    return gradients
 
 
-def _of_matrix(name: str, layer: nn.Module, whole: nn.Module) -> tuple[Tensor, Tensor]:
-    """Gradients of E or F: of this rank's columns, and the same of the whole."""
-    return _gradient(layer, f"{name}.weight"), own_part(_gradient(whole, f"{name}.weight"), dim=-1)
+def _differences(computed: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, float]:
+    """Of each tensor that a rank has computed, from the same tensor, or its part, of one process."""
+    return {name: _difference(tensor, expected[name]) for name, tensor in computed.items()}
 
 
-def _gradient(model: nn.Module, name: str) -> Tensor:
-    """The gradient of a parameter of a model, by its name."""
-    gradient = model.get_parameter(name).grad
-    assert gradient is not None
-    return gradient
+def _difference(computed: Tensor, whole: Tensor) -> float:
+    part = _part_like(computed, whole)
+    scale = part.abs().max() or whole.abs().max()  # a rank may hold nothing but padding
+    return ((computed - part).abs().max() / scale).item()
 
 
-def _difference(found: Tensor, expected: Tensor) -> float:
-    return ((found - expected).abs().max() / expected.abs().max()).item()
+def _part_like(part: Tensor, whole: Tensor) -> Tensor:
+    """This rank's part of a tensor, along the one dimension in which the part is smaller."""
+    for dim in range(whole.dim()):
+        if part.size(dim) != whole.size(dim):
+            return own_part(whole, dim=dim)
+    return whole
 
 
 def _sum_in_place(x: Tensor, group: Group = None) -> Tensor:

@@ -6,7 +6,6 @@ there is one process, rank 0 of 1, and every function here says so or does nothi
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,13 +20,12 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from linformer_from_scratch.common.checks import check_size
 
 Group = distributed.ProcessGroup | None
-TIMES = count()  # that this process has joined the others; each time they meet under another name
+JOIN_COUNTER = count()  # groups that this process has joined: each needs keys of its own in the store
 WAIT = 60.0  # seconds for a rank that is missing, or late; one that dies is noticed at once
+LONGEST = 10**6  # seconds of waiting
 MOMENT = 0.1  # seconds for gloo to let go of its last tensors: a group freed before can wait for ever
 GRACE = 3.0  # seconds in which the rank that failed can say why, before those that lost it end as well
-ASKED = 1.0  # seconds in which a rank that lives says so, when others ask who is there
 NOTHING = "nothing"  # what a rank holds of a name that only others have
-MOST = 10**6  # ranks, and seconds of waiting
 
 
 def rank(group: Group = None) -> int:
@@ -47,8 +45,8 @@ def world_size(group: Group = None) -> int:
 
 
 def _if_inside(number: int) -> int:
-    if number < 0:  # so PyTorch says that it is not
-        raise ValueError(f"rank {distributed.get_rank()} is not in the group that it was asked to work with")
+    if number < 0:  # PyTorch's answer to a process outside the group
+        raise ValueError(f"rank {distributed.get_rank()} is not a member of this group")
     return number
 
 
@@ -58,24 +56,24 @@ def device_of_rank(device: str | None = None) -> torch.device:
     Raises: ValueError, in one sentence, if there is no such device here.
     """
     name = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    found = _device_here(name)
-    if name == "cuda" and "LOCAL_RANK" in os.environ:
-        return torch.device("cuda", _number("LOCAL_RANK", 0, MOST))
-    return found
-
-
-def _device_here(name: str) -> torch.device:
-    """See that PyTorch finds such a device."""
-    counts = {"cpu": lambda: 1, "mps": torch.mps.device_count, "xpu": torch.xpu.device_count}
-    counts["cuda"] = lambda: torch.cuda.device_count() if torch.cuda.is_available() else 0
+    counts = {"cpu": 1, "cuda": torch.cuda.device_count() if torch.cuda.is_available() else 0}
+    counts |= {"mps": torch.mps.device_count(), "xpu": torch.xpu.device_count()}
     try:
-        found = torch.device(name)
-        count = counts[found.type]()
+        own = torch.device(name)
+        available = counts[own.type]
     except (RuntimeError, KeyError):
         raise ValueError(f"device is {name!r}, expected cpu, cuda, cuda:0 or mps") from None
-    if (found.index or 0) >= count:
-        raise ValueError(f"device is {name!r}, but PyTorch finds {count} of kind {found.type} here")
-    return found
+    if (own.index or 0) >= available:
+        raise ValueError(f"device is {name!r}, but PyTorch finds {available} of kind {own.type} here")
+    if name != "cuda" or "LOCAL_RANK" not in os.environ:
+        return own
+    number = int(os.environ["LOCAL_RANK"])
+    if number >= available:
+        raise ValueError(
+            f"rank {os.environ.get('RANK')} wants GPU {number} of {available}; "
+            "start as many ranks as there are GPUs, or use the CPU"
+        )
+    return torch.device("cuda", number)
 
 
 @contextmanager
@@ -88,32 +86,31 @@ def process_group(device: str | None = None, wait: float = WAIT) -> Iterator[Non
         device: as device_of_rank.
         wait: seconds to wait for the others, here and in every exchange.
 
-    Raises: in one sentence, ValueError if what torchrun sets is missing or out of its range, TimeoutError if
-        the others do not come, OSError if this one cannot come, ConnectionError if one is lost, with its
-        number; that last sentence is printed at once, since whoever started the ranks may end this one.
+    Raises: in one sentence, ValueError if what torchrun sets is missing, TimeoutError if the others do not
+        come, OSError if this one cannot come, ConnectionError if one is lost; that last sentence is printed
+        at once, since whoever started the ranks may end this one.
     """
-    if not 0 < wait <= MOST:
-        raise ValueError(f"wait is {wait}, expected seconds, more than 0 and at most {MOST}")
+    if not 0 < wait <= LONGEST:
+        raise ValueError(f"wait is {wait}, expected seconds, more than 0 and at most {LONGEST}")
     if distributed.is_initialized() or not {"RANK", "WORLD_SIZE"} & os.environ.keys():
         yield
         return
-    expected = _number("WORLD_SIZE", 1, MOST)
-    own = _number("RANK", 0, expected - 1)
-    found = device_of_rank(device)
-    if found.type not in ("cpu", "cuda"):
-        raise ValueError(f"ranks work on cpu or cuda, not on {found.type}")
-    if found.type == "cuda":
-        torch.cuda.set_device(_gpu_of_rank(found, own))
-    store = _meet("nccl" if found.type == "cuda" else "gloo", own, expected, wait)
+    own_device = device_of_rank(device)
+    if own_device.type not in ("cpu", "cuda"):
+        raise ValueError(f"ranks work on cpu or cuda, not on {own_device.type}")
+    if own_device.type == "cuda":
+        torch.cuda.set_device(own_device)
+    store = _join("nccl" if own_device.type == "cuda" else "gloo", timedelta(seconds=wait))
+    own, ranks = rank(), world_size()
     try:
-        with _answering(store, own):
-            yield
-            _wait_to_leave(store, expected)
+        yield
+        _wait_to_leave(store, ranks)
     except RuntimeError as error:
-        what = _what_happened(error, wait, store, expected)
+        what = _what_happened(str(error), wait)
         if what is None:
             raise
-        sentence = f"rank {own} of {expected} {what}; start the same command again"
+        other = f"rank {1 - own}" if ranks == 2 else "another rank"
+        sentence = f"rank {own} of {ranks} {what} {other}; start the same command again"
         print(sentence, file=sys.stderr, flush=True)
         time.sleep(GRACE)
         raise ConnectionError(sentence) from error
@@ -122,136 +119,39 @@ def process_group(device: str | None = None, wait: float = WAIT) -> Iterator[Non
         distributed.destroy_process_group()
 
 
-def _number(name: str, least: int, most: int) -> int:
-    """What torchrun sets in the environment."""
-    text = os.environ.get(name)
-    if text is None or not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
-        raise ValueError(
-            f"{name} is {'not set' if text is None else repr(text)}, expected an integer from {least} to "
-            f"{most}; torchrun sets it in the environment of every rank"
-        )
-    return int(text)
-
-
-def _gpu_of_rank(device: torch.device, own: int) -> int:
-    """The number of this rank's GPU, if there is such a GPU."""
-    number = _number("LOCAL_RANK", 0, MOST) if device.index is None else device.index
-    there = torch.cuda.device_count()
-    if number >= there:
-        raise ValueError(
-            f"rank {own} wants GPU {number} of {there}; start as many ranks as there are GPUs, or use the CPU"
-        )
-    return number
-
-
-def _meet(backend: str, own: int, expected: int, wait: float) -> distributed.Store:
+def _join(backend: str, wait: timedelta) -> distributed.Store:
     """Begin the group of all ranks; return the store by which they met."""
-    port = _number("MASTER_PORT", 1, 2**16 - 1)
-    address = os.environ.get("MASTER_ADDR")
-    if not address:
-        raise ValueError("MASTER_ADDR is not set, expected the address of rank 0's machine; torchrun sets it")
-    where = f"{address}:{port}"
-    late = (
-        f"rank {own} waited {wait:g} s for {expected} ranks and not all came; start them all with the same "
-        f"address, {where} here, and the same number of ranks"
-    )
+    place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
     try:
-        with _ended_after(2 * wait + GRACE, late):  # twice: the address is awaited, then the ranks
-            store = distributed.PrefixStore(f"time {next(TIMES)}", _store(own, expected, where, wait))
-            limit = timedelta(seconds=wait)
-            distributed.init_process_group(backend, store=store, rank=own, world_size=expected, timeout=limit)
-        return store
+        store, own, ranks = _rendezvous(place, wait)
+        store = distributed.PrefixStore(f"group {next(JOIN_COUNTER)}", store)
+        distributed.init_process_group(backend, store=store, rank=own, world_size=ranks, timeout=wait)
     except RuntimeError as error:
-        why = " ".join(str(error).split())
-        if "timed out" in why.lower() or "timeout" in why:
-            raise TimeoutError(late) from None
-        if "EADDRINUSE" in why:
-            why = "another program holds this port, choose another one"
-        raise OSError(f"rank {own} could not meet {expected} ranks at {where}: {why}") from None
-
-
-def _wait_to_leave(store: distributed.Store, expected: int) -> None:
-    """Let the others read what was sent last: who leaves first cuts them off."""
-    try:
-        if store.add("left", 1) == expected:
-            store.set("all", "left")
-        store.wait(["all"], timedelta(seconds=GRACE))
-    except RuntimeError:  # some are not coming, and will say why
-        pass
+        why = str(error).partition("\n")[0]
+        kind = TimeoutError if "timed out" in why.lower() else OSError
+        raise kind(f"this rank could not join the others at {place}: {why}") from None
+    return store
 
 
 @cache
-def _store(own: int, expected: int, where: str, wait: float) -> distributed.Store:
+def _rendezvous(place: str, wait: timedelta) -> tuple[distributed.Store, int, int]:
     """The store by which the ranks find each other; kept, since others may still read it later."""
-    return next(distributed.rendezvous("env://", timeout=timedelta(seconds=wait)))[0]
+    return next(distributed.rendezvous("env://", timeout=wait))
 
 
-@contextmanager
-def _ended_after(seconds: float, sentence: str) -> Iterator[None]:
-    """End this process with a sentence, if what it does has not ended by then and cannot be interrupted.
-
-    That happens where a stranger holds the address, takes the connection and says nothing.
-    """
-
-    def end():
-        print(sentence, file=sys.stderr, flush=True)
-        os._exit(1)
-
-    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), end)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+def _wait_to_leave(store: distributed.Store, ranks: int) -> None:
+    """Let the others read what was sent last: who leaves first cuts them off."""
+    with suppress(RuntimeError):  # some are not coming, and will say why
+        if store.add("left", 1) == ranks:
+            store.set("all", "left")
+        store.wait(["all"], timedelta(seconds=GRACE))
 
 
-def _what_happened(error: RuntimeError, wait: float, store: distributed.Store, expected: int) -> str | None:
-    """What to say of an exchange that failed because of another rank; None if there is another reason."""
-    if any(sign in str(error) for sign in ("closed by peer", "reset by peer", "Broken pipe")):
-        return f"has lost {_names(_missing(store, expected, least=1))}"
-    if "Timed out" in str(error):
-        return f"has waited {wait:g} s for {_names(_missing(store, expected, least=0))}"
-    return None
-
-
-def _names(missing: list[int]) -> str:
-    if not missing:
-        return "another rank"
-    numbers = " and ".join(map(str, missing))
-    return f"rank{'s' if len(missing) > 1 else ''} {numbers}"
-
-
-@contextmanager
-def _answering(store: distributed.Store, own: int) -> Iterator[None]:
-    """Meanwhile a thread waits to be asked whether this rank is there, and answers once."""
-    asked = f"asked {own}"
-
-    def answer(store: distributed.Store) -> None:
-        with suppress(RuntimeError):  # the store has gone
-            if store.get(asked) == b"there?":
-                store.set(f"{own} is there", "")
-
-    connection = store.clone()  # type: ignore[attr-defined]  # PyTorch's stub lacks it; a connection of its own, on which it may wait
-    connection.set_timeout(timedelta(seconds=MOST))
-    threading.Thread(target=answer, args=(connection,), daemon=True).start()
-    yield
-    with suppress(RuntimeError):  # what fails stays there for others to ask, until its process ends
-        store.set(asked, "has left")
-
-
-def _missing(store: distributed.Store, expected: int, least: int) -> list[int]:
-    """Ranks that do not answer, at least so many; who has answered others before it ended is none of them."""
-    missing, until = list(range(expected)), time.monotonic() + ASKED
-    try:
-        for number in missing:
-            store.set(f"asked {number}", "there?")
-        while len(missing) > least and time.monotonic() < until:
-            missing = [number for number in missing if not store.check([f"{number} is there"])]
-            time.sleep(MOMENT / 10)
-        return missing
-    except RuntimeError:  # rank 0 holds the store, unless whoever started the ranks does
-        return [] if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else [0]
+def _what_happened(error: str, wait: float) -> str | None:
+    """What gloo's error says of another rank; None if the reason is a different one."""
+    if any(sign in error for sign in ("closed by peer", "reset by peer", "Broken pipe")):
+        return "has lost"
+    return f"has waited {wait:g} s for" if "Timed out" in error else None
 
 
 def mesh(sequence: int = 1) -> DeviceMesh:
@@ -265,7 +165,7 @@ def mesh(sequence: int = 1) -> DeviceMesh:
     if ranks % check_size("sequence", sequence):
         raise ValueError(f"{ranks} ranks were started, expected a multiple of sequence={sequence}")
     if not distributed.is_initialized():
-        raise ValueError("one process alone makes no mesh; start ranks with torchrun, and join them")
+        raise ValueError("a mesh needs several ranks; start them with torchrun, and enter process_group")
     return init_device_mesh(
         _device_of_group().type, (ranks // sequence, sequence), mesh_dim_names=("data", "sequence")
     )
@@ -280,12 +180,12 @@ def assert_same_across_ranks(group: Group = None, **values: object) -> None:
     """
     if world_size(group) == 1:
         return
-    found: list[dict] = [{}] * world_size(group)
-    distributed.all_gather_object(found, values, group)
-    for name in {name: None for held in found for name in held}:  # in order, on every rank the same
-        first = found[0].get(name, NOTHING)
-        for other, held in enumerate(found):
-            theirs = held.get(name, NOTHING)
+    held: list[dict] = [{}] * world_size(group)
+    distributed.all_gather_object(held, values, group)
+    for name in {name: None for one in held for name in one}:  # in order, on every rank the same
+        first = held[0].get(name, NOTHING)
+        for other, one in enumerate(held):
+            theirs = one.get(name, NOTHING)
             if theirs != first and repr(theirs) != repr(first):  # nan is not equal to itself
                 a, b = (i if group is None else distributed.get_global_rank(group, i) for i in (0, other))
                 raise ValueError(
@@ -295,7 +195,7 @@ def assert_same_across_ranks(group: Group = None, **values: object) -> None:
 
 
 def shares(whole: int, parts: int) -> list[int]:
-    """Cut whole things into parts that differ by one at most, the larger first.
+    """Sizes of the parts of a whole, which differ by one at most, the larger first.
 
     Raises: ValueError if some part would be empty.
     """
@@ -326,8 +226,7 @@ def share_of(batch: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     rows, ranks = len(batch[0]), world_size()
     if rows < ranks:
         raise ValueError(f"a batch of {rows} rows cannot be shared by {ranks} ranks")
-    own = shares(rows, ranks)
-    return tuple(tensor.split(own)[rank()] for tensor in batch)
+    return tuple(own_part(tensor, dim=0) for tensor in batch)
 
 
 def _device_of_group() -> torch.device:

@@ -147,10 +147,10 @@ class SequenceParallelLengthwiseEncoder(LengthwiseEncoder):
         return ids, padding_mask
 
 
-def check_fills(found: int, expected: int, of: str = "positions") -> None:
-    """Raise ValueError unless a shard's tokens are as many as it was cut for."""
-    if found != expected:
+def check_fills(tokens: int, expected: int, of: str = "positions") -> None:
+    """Raise ValueError unless a shard gets as many tokens as it was cut for."""
+    if tokens != expected:
         raise ValueError(
-            f"this shard has {found} tokens and {expected} {of}; "
+            f"this shard has {tokens} tokens and {expected} {of}; "
             "pad the text to its full length before it is cut"
         )

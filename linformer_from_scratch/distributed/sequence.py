@@ -147,26 +147,23 @@ def _check_can_be_cut(name: str, module: nn.Module, gather: bool) -> None:
     )
 
 
-def _description(model: nn.Module) -> dict[str, object]:
-    """What must be the same on all ranks: sizes first, then the numbers themselves."""
-    layers = [
-        (name and f" of {name}", x) for name, x in model.named_modules() if isinstance(x, AttentionLayer)
-    ]
-    kinds = {f"kind{of}": type(layer).__name__ for of, layer in layers}
-    heads = {f"num_heads{of}": layer.num_heads for of, layer in layers}
-    slots = {f"proj_dim{of}": x.proj_dim for of, x in layers if isinstance(x, WindowAttention)}
-    sizes: dict[str, object] = {}
-    numbers: dict[str, object] = {}
+def _description(model: nn.Module) -> dict[str, str]:
+    """What must be the same on all ranks: the layers and sizes first, then the numbers themselves."""
+    described, numbers = {}, {}
+    for name, layer in model.named_modules():
+        if isinstance(layer, AttentionLayer):
+            slots = f", proj_dim {layer.proj_dim}" if isinstance(layer, WindowAttention) else ""
+            described[name or "the layer"] = f"{type(layer).__name__} of {layer.num_heads} heads{slots}"
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         state = "learned" if tensor.requires_grad else "frozen"
-        sizes[name] = f"{tuple(tensor.shape)} of {tensor.dtype}, {state}"
-        stored = tensor.detach().flatten().view(torch.uint8).cpu().numpy()
-        numbers[f"the numbers of {name}"] = f"checksum {zlib.crc32(stored.data)}"
-    return {**kinds, **sizes, **heads, **slots, **numbers}
+        described[name] = f"{tuple(tensor.shape)} of {tensor.dtype}, {state}"
+        numbers_as_bytes = tensor.detach().flatten().view(torch.uint8).cpu().numpy()
+        numbers[f"the numbers of {name}"] = f"checksum {zlib.crc32(numbers_as_bytes.data)}"
+    return described | numbers
 
 
 class _Cut:
-    """Makes this rank's part of modules, in place; what stands in two places stays one."""
+    """Makes this rank's part of modules, in place; a module that is used twice stays one."""
 
     def __init__(self, group: Group):
         self.group = group
@@ -255,9 +252,9 @@ def _learned(E: Projection) -> LearnedProjection:
 
 def sum_gradients(model: nn.Module, group: Group = None) -> None:
     """After backward: sum the gradients of all weights that every rank holds. Shards keep their own."""
-    own = {id(parameter) for parameter in sharded_parameters(model)}
+    own = {*sharded_parameters(model)}  # tensors are hashed by identity
     for parameter in model.parameters():
-        if parameter.requires_grad and id(parameter) not in own:
+        if parameter.requires_grad and parameter not in own:
             if parameter.grad is None:  # all ranks must take part
                 parameter.grad = torch.zeros_like(parameter)
             if world_size(group) > 1:
@@ -266,10 +263,10 @@ def sum_gradients(model: nn.Module, group: Group = None) -> None:
 
 def sharded_parameters(model: nn.Module) -> list[Tensor]:
     """Parameters of which every rank holds a part: columns of E and F, positions of an Encoder; each once."""
-    found: list[Tensor] = []
+    parameters: dict[Tensor, None] = {}
     for module in model.modules():
         if isinstance(module, SequenceParallelAttention):
-            found += [module.E.weight, module.F.weight]
+            parameters |= {module.E.weight: None, module.F.weight: None}
         if isinstance(module, Encoder | SentenceEncoder):
-            found.append(module.positions.weight)
-    return list({id(parameter): parameter for parameter in found}.values())
+            parameters[module.positions.weight] = None
+    return [*parameters]

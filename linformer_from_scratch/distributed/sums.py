@@ -1,6 +1,7 @@
 """A sum over ranks that gradients pass through."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, distributed
@@ -14,14 +15,14 @@ class _SumOverRanks(torch.autograd.Function):
     """y = Σ_r x_r on every rank. Every rank's loss depends on every x_r, so gradients are summed as well."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, group: Group) -> Tensor:
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
         ctx.group = group
         total = x.clone(memory_format=torch.contiguous_format)  # all_reduce writes into what it is given
         distributed.all_reduce(total, group=group)
         return total
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         return sum_over_ranks(gradient, ctx.group), None
 
 
