@@ -1,7 +1,7 @@
 """Browser tests need a Chromium; reports are shown after the tests.
 
 A test marked `browser` gets the fixture `chromium`, the browser's path. Where there is none it is skipped,
-and one line at the end says so; with BROWSER_TESTS=required it fails.
+and one line at the end says so; with BROWSER_TESTS=required it fails. A test marked `cuda` needs a GPU.
 
 record_property("report", "a line") shows a measurement that no test judges.
 """
@@ -9,6 +9,7 @@ record_property("report", "a line") shows a measurement that no test judges.
 import os
 
 import pytest
+import torch
 from chromium import find_chromium
 
 NO_CHROMIUM = "no Chromium found: set CHROMIUM to its path, or install it (Debian: apt install chromium)"
@@ -18,6 +19,8 @@ def pytest_runtest_setup(item):
     if item.get_closest_marker("browser") and find_chromium() is None:
         stop = pytest.fail if os.environ.get("BROWSER_TESTS") == "required" else pytest.skip
         stop(NO_CHROMIUM)
+    if item.get_closest_marker("cuda") and not torch.cuda.is_available():
+        pytest.skip("PyTorch finds no GPU")
 
 
 @pytest.fixture

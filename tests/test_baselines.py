@@ -77,13 +77,13 @@ def test_losses_leave_the_targets_as_they_were():
 def test_a_token_beyond_the_vocabulary_is_refused():
     for some in (torch.tensor([3, 7]), torch.tensor([3, 7, 1])):
         for count in (unigram, bigram):
-            with pytest.raises(ValueError, match="there is a token 7, expected 0 … 6"):
+            with pytest.raises(ValueError, match="got token 7, expected 0 … 6"):
                 count(some, VOCAB)
 
 
 @pytest.mark.parametrize("batches", [[], [(torch.full((2, 3), 4), torch.tensor([[3, IGNORE, 3]] * 2))]])
 def test_batches_that_ask_for_nothing_have_no_loss(batches):
-    with pytest.raises(ValueError, match="0 tokens with two neighbours are asked for, expected at least 1"):
+    with pytest.raises(ValueError, match="0 targets have two neighbours, expected at least 1"):
         baseline_losses(TEXT, batches, VOCAB)
 
 
@@ -119,7 +119,7 @@ def test_a_class_without_texts_has_a_flat_bag():
 
 
 def test_labels_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="3 texts and 2 labels, expected as many of both"):
+    with pytest.raises(ValueError, match="3 texts and 2 labels; need equal counts"):
         bag_of_words(IDS, LABELS[:2], 6, 2)
-    with pytest.raises(ValueError, match="there is a token 1, expected 0 … 0"):
+    with pytest.raises(ValueError, match="got token 1, expected 0 … 0"):
         bag_of_words(IDS, LABELS, 6, 1)

@@ -1,15 +1,12 @@
 """benchmark/: seconds and bytes of calls whose cost is known, and a command that loses nothing."""
 
-import gc
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -24,7 +21,6 @@ from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark import (
     ceilings,
     copy_ceiling,
-    flush,
     matmul_ceiling,
     measured_crossover,
     median_seconds,
@@ -47,10 +43,9 @@ from linformer_from_scratch.benchmark.layers import (
     layers,
     packages,
 )
+from linformer_from_scratch.benchmark.memory import is_out_of_memory
 from linformer_from_scratch.benchmark.modes import PASSES, compiled
 from linformer_from_scratch.benchmark.published import (
-    FLASH_LENGTHS,
-    FLASH_MB,
     LRA,
     LRA_MEANS,
     LRA_TASKS,
@@ -61,10 +56,8 @@ from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, cover
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked
 from linformer_from_scratch.experiments import results
-from linformer_from_scratch.experiments.benchmark import budget, records
-from linformer_from_scratch.experiments.benchmark.check import check_file
-from linformer_from_scratch.experiments.benchmark.command import main, parser
-from linformer_from_scratch.experiments.benchmark.commands import MINUTES, on_a_gpu, to_paste
+from linformer_from_scratch.experiments.benchmark import command, records
+from linformer_from_scratch.experiments.benchmark.command import MINUTES, main, on_a_gpu, parser, to_paste
 from linformer_from_scratch.experiments.results import provenance
 
 ROOT = Path(__file__).parents[1]
@@ -102,10 +95,6 @@ def test_what_comes_before_a_turn_is_not_timed():
     before = lambda: (turns.append("before"), time.sleep(0.05))  # noqa: E731
     seconds = samples({"a": lambda: turns.append("a")}, rounds=2, before=before)
     assert turns == ["before", "a"] * 3 and max(seconds["a"]) < 0.04
-
-
-def test_flushing_writes_more_than_caches_hold():
-    assert flush()().nbytes >= 2**28
 
 
 def test_no_rounds_are_refused():
@@ -154,22 +143,15 @@ if Path("/proc/self/clear_refs").exists():
 """
 
 
-@pytest.fixture(scope="module")
-def fresh():
-    """What a new process prints: the operating system's peak alone, where it says one."""
-    return subprocess.run(
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_the_operating_system_sees_the_same_peak_in_a_fresh_process_and_nothing_is_written_to_the_terminal():
+    fresh = subprocess.run(
         [sys.executable, "-c", FRESH], capture_output=True, text=True, check=True, encoding="utf-8"
     )
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_the_operating_system_sees_the_same_peak_in_a_fresh_process(fresh):
     q, k, v = torch.randn(3, 4, 2048, 64)
     assert int(fresh.stdout) == pytest.approx(peak_bytes(scaled_dot_product_attention, q, k, v), rel=0.05)
-
-
-def test_measuring_bytes_writes_nothing_to_the_terminal(fresh):
-    assert fresh.stderr == "" and fresh.stdout.strip("0123456789\n") == ""
+    assert fresh.stderr == ""
 
 
 # Ceilings
@@ -184,8 +166,8 @@ def test_ceilings_count_two_operations_a_multiply_add_and_bytes_both_ways(monkey
     monkeypatch.setattr(ceilings, "both_clocks", some_seconds)
     monkeypatch.setitem(ceilings.SIDE, "cpu", 64)
     assert matmul_ceiling() == matmul_ceiling(torch.bfloat16) == 2 * ceilings.SIDE["cpu"] ** 3
-    assert copy_ceiling() == 2 * 4 * ceilings.NUMBERS["cpu"]
-    assert matmul_ceiling(busy=True) == 4 * matmul_ceiling() and copy_ceiling(busy=True) == 4 * copy_ceiling()
+    assert copy_ceiling(numbers=1009) == 2 * 4 * 1009
+    assert matmul_ceiling(busy=True) == 4 * matmul_ceiling()
 
 
 @pytest.mark.parametrize(("rate", "side"), [(1e11, 2048), (3e9, ceilings.SMALL)])
@@ -202,31 +184,15 @@ def test_a_large_product_that_would_take_long_is_not_made(monkeypatch, rate, sid
     assert matmul_ceiling() == pytest.approx(rate) and made == [ceilings.SMALL, side]
 
 
-def test_ceilings_are_operations_and_bytes_over_seconds_on_the_wall():
-    a, b = torch.randn(2, 512, 512)
-    with FlopCounterMode(display=False) as counter:
-        a @ b
-    source = torch.rand(2**20)
-    target = torch.ones_like(source)
-    for counted, call, ceiling in (
-        (counter.get_total_flops(), lambda: a @ b, partial(matmul_ceiling, side=512)),
-        (source.nbytes + target.nbytes, lambda: target.copy_(source), partial(copy_ceiling, numbers=2**20)),
-    ):
-        seconds = []
-        for _ in range(15):
-            start = time.perf_counter()
-            call()
-            seconds.append(time.perf_counter() - start)
-        assert 1 / 3 < ceiling() * min(seconds) / counted < 3  # the best of some rounds, here and there
-
-
 # Statistics
 
 
 def test_spread_and_ratio_are_those_of_the_rounds():
     assert spread([5, 1, 3, 2, 100, 4]) == (2, 3.5, 5)
     assert spread([7.0]) == (7, 7, 7)
-    assert ratio([1, 20, 3], [2, 40, 12]) == 0.5  # 1/2, 1/2, 1/4: a slow round is slow for both
+    assert ratios([1, 20, 3], [2, 40, 12]) == [0.5, 0.5, 0.25]  # a slow round is slow for both
+    assert ratio([1, 20, 3], [2, 40, 12]) == 0.5
+    assert ratio_spread([1, 20, 3, 4, 5, 6], [2, 40, 12, 8, 10, 12]) == (0.5, 0.5, 0.5)
     with pytest.raises(ValueError, match="got 0 samples"):
         spread([])
     with pytest.raises(ValueError, match="got 2 and 3 samples"):
@@ -252,14 +218,6 @@ def test_an_interval_says_what_cannot_be_told_apart():
     assert f"{NOTHING:.1f}" == "–" and not NOTHING.holds(1)
 
 
-def test_ratios_are_taken_in_a_round_before_anything_is_left_out():
-    ours, theirs = [1.0, 20.0, 3.0, 4.0, 5.0, 6.0], [2.0, 40.0, 12.0, 8.0, 10.0, 12.0]  # a slow second round
-    assert ratios(ours, theirs) == [0.5, 0.5, 0.25, 0.5, 0.5, 0.5]
-    assert ratio_spread(ours, theirs) == (0.5, 0.5, 0.5)
-    with pytest.raises(ValueError, match="got 2 and 3 samples"):
-        ratio_spread([1, 2], [1, 2, 3])
-
-
 def test_how_likely_an_interval_holds_the_true_median():
     assert coverage(7, 1) == 112 / 128 and coverage(7, 2) == 70 / 128
     assert coverage(1, 0) == 0 and coverage(2, 0) == 0.5  # between two draws: one on either side
@@ -267,9 +225,8 @@ def test_how_likely_an_interval_holds_the_true_median():
     for coins in product((0, 1), repeat=5):  # 1: the round lies above the true median
         inside += 1 < sum(coins) < 4  # two at least on either side, so inside without one at either end
     assert coverage(5, 1) == inside / 2**5
-    for rounds, left_out in ((7, 4), (2, 1), (3, -1), (0, 0)):
-        with pytest.raises(ValueError, match="left out at either end"):
-            coverage(rounds, left_out)
+    with pytest.raises(ValueError, match="left out at either end"):
+        coverage(2, 1)
 
 
 @pytest.mark.parametrize(
@@ -286,25 +243,26 @@ def test_crossovers_lie_straight_between_points_on_log_axes(ours, theirs, length
     assert measured_crossover([1, 2, 4], ours, theirs) == (length and pytest.approx(length))
 
 
-@pytest.mark.parametrize("ours", [[1], [1, math.nan], [1, math.inf], [1, 0]])
-def test_a_crossover_of_times_that_are_none_is_refused(ours):
-    with pytest.raises(ValueError, match="expected"):
+@pytest.mark.parametrize(
+    ("ours", "message"), [([1], "2 lengths, 1 and 2 times"), ([1, math.nan], "a time of nan, expected")]
+)
+def test_a_crossover_of_times_that_are_none_is_refused(ours, message):
+    with pytest.raises(ValueError, match=message):
         measured_crossover([1, 2], ours, [1, 1])
 
 
 # Layers
 
 
-@pytest.mark.parametrize("n", [64, 100])
-def test_layers_that_are_compared_do_the_same(n):
+def test_layers_that_are_compared_do_the_same():
     torch.manual_seed(0)
-    found = {name: build() for name, build in layers(n, d_model=24, num_heads=3, proj_dim=16).items()}
-    found[STORED].load_state_dict(found[FUSED].state_dict())
+    built = {name: build() for name, build in layers(101, d_model=24, num_heads=3, proj_dim=17).items()}
+    built[STORED].load_state_dict(built[FUSED].state_dict())
     for name in (KEYS_FIRST, PUBLISHED):
-        found[name].load_state_dict(found[TOKENS_FIRST].state_dict())
-    x = torch.randn(2, n, 24)
+        built[name].load_state_dict(built[TOKENS_FIRST].state_dict())
+    x = torch.randn(2, 101, 24)
     for one, other in ((STORED, FUSED), (KEYS_FIRST, TOKENS_FIRST), (PUBLISHED, TOKENS_FIRST)):
-        torch.testing.assert_close(found[one](x), found[other](x), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(built[one](x), built[other](x), atol=1e-5, rtol=1e-4)
 
 
 def test_each_does_what_its_name_says():
@@ -333,10 +291,10 @@ def test_linformers_take_the_products_in_the_order_of_their_names():
 
 @pytest.mark.parametrize("name", ["linformer", "linformer-pytorch"])
 def test_packages_take_the_same_input(name):
-    found = {full.split()[0]: build for full, build in packages(64, 24, 3, 16).items()}
-    if name not in found:
+    builders = {full.split()[0]: build for full, build in packages(64, 24, 3, 16).items()}
+    if name not in builders:
         pytest.skip(f"{name} is not installed")
-    assert found[name]()(torch.randn(2, 64, 24)).shape == (2, 64, 24)
+    assert builders[name]()(torch.randn(2, 64, 24)).shape == (2, 64, 24)
 
 
 def test_passes_run_what_they_say():
@@ -352,6 +310,7 @@ def test_passes_run_what_they_say():
     assert layer.weight.grad is None
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 def test_compiled_layers_give_the_same():
     layer, x = torch.nn.Linear(3, 2), torch.randn(5, 3)
@@ -363,27 +322,6 @@ def test_without_a_compiler_of_the_system_nothing_is_compiled(monkeypatch):
     assert modes.can_compile.__wrapped__("cpu") is False
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_recorded_graph_keeps_its_layer_and_gives_the_same():
-    layer, x = torch.nn.Linear(64, 64).cuda(), torch.randn(5, 64, device="cuda")
-    expected, replay = layer(x), modes.graph(layer, x)
-    del layer
-    gc.collect()
-    torch.cuda.empty_cache()
-    torch.randn(1000, 1000, device="cuda")
-    torch.testing.assert_close(replay(), expected)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_a_gpu_is_timed_to_the_end_and_its_peak_counted():
-    x = torch.randn(4096, 4096, device="cuda")
-    one, ten = (
-        samples({"": call}, 5, "cuda")[""] for call in (lambda: x @ x, lambda: [x @ x for _ in range(10)])
-    )
-    assert 7 < spread(ten)[1] / spread(one)[1] < 13
-    assert peak_bytes(lambda: x + 1, device="cuda") == x.nbytes
-
-
 # Races
 
 
@@ -393,19 +331,10 @@ def test_who_runs_out_of_memory_is_named_and_the_others_go_on():
         "is known to need too much": lambda: pytest.fail("it was built"),
         "fits": lambda: lambda: torch.ones(1000),
     }
-    found = race.race(variants, rounds=3, needs={"is known to need too much": 2**60}, flushed=1)
-    assert found["out_of_memory"] == [*variants][:2]
-    assert found["bytes"] == {"fits": 4000}
-    assert len(found["seconds"]["fits"]) == len(found["busy"]["fits"]) == 3
-
-
-def test_other_errors_are_not_taken_for_a_lack_of_memory():
-    with pytest.raises(RuntimeError, match="shapes"):
-        race.race({"wrong": lambda: lambda: torch.ones(2, 3) @ torch.ones(2, 3)}, rounds=1, flushed=1)
-
-
-def test_nobody_fits():
-    assert race.race({"a": lambda: lambda: torch.empty(2**60)}, rounds=1, flushed=1)["seconds"] == {}
+    row = race.race(variants, rounds=3, needs={"is known to need too much": 2**60}, flushed=1)
+    assert row["out_of_memory"] == [*variants][:2]
+    assert row["bytes"] == {"fits": 4000}
+    assert len(row["seconds"]["fits"]) == len(row["busy"]["fits"]) == 3
 
 
 # The suite and its rows
@@ -431,10 +360,6 @@ def test_a_gpu_is_asked_for_the_whole_of_table_3():
         assert {int(name.split(",")[0]) for name in [*blocks(n, 12, 2)][2:]} == set(by_k)
 
 
-def test_published_tables_have_a_number_for_each_length():
-    assert {len(numbers) for numbers in FLASH_MB.values()} == {len(FLASH_LENGTHS)}
-
-
 GOOD = {
     "part": "layer", "n": 8, "texts": 1, "pass": "forward", "dtype": "float32",
     "seconds": {"a": [1.0, 2.0], "b": [2.0, 2.0]}, "busy": {}, "bytes": {"a": 4, "b": 2},
@@ -449,14 +374,12 @@ def test_what_is_read_off_a_row():
     assert records.times(GOOD, "a") == pytest.approx((1.2, 1.5, 1.8))
     assert records.surely(GOOD, of="b", over="a") == 0.6  # a fifth of the way from 0.5 to 1
     assert records.saving(GOOD, of="b", over="a") == 2
-    assert records.median(GOOD, "a") == 1.5
     for missing in (
         records.surely(GOOD, "a", "c"),
         records.speedup(GOOD, "a", "c").middle,
         records.slowdown(GOOD, "a", "c").middle,
         records.times(GOOD, "c").middle,
         records.saving(GOOD, "c", "a"),
-        records.median(GOOD, "c"),
     ):
         assert math.isnan(missing)
 
@@ -464,14 +387,13 @@ def test_what_is_read_off_a_row():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n": "8"}, "n is '8', expected int"),
-        ({"pass": None}, "pass is None, expected str"),
-        ({"seconds": {"a": [1.0], "b": [1.0, 2.0]}}, "'a': 1, 'b': 2"),
-        ({"seconds": {"a": [1.0, math.nan], "b": [1.0, 2.0]}}, "the number NaN"),
-        ({"seconds": {"a": [1.0, 0.0], "b": [1.0, 2.0]}}, "the sample 0.0"),
-        ({"bytes": {"c": 4}}, r"bytes of \['c'\], expected \['a', 'b'\]"),
+        ({"n": "8"}, "row 2: its n is '8', expected int"),
+        ({"seconds": {"a": [1.0], "b": [1.0, 2.0]}}, "'a': 1, 'b': 2.* expected equal, non-zero counts"),
+        ({"seconds": {"a": [1.0, 0.0], "b": [1.0, 2.0]}}, "a has the samples .*, expected finite numbers"),
+        ({"seconds": {"a": "banana", "b": [1.0, 2.0]}}, "a has the samples 'banana', expected"),
         ({"part": "ceiling", "kind": "copy"}, "per_second is None, expected float"),
-        ({"part": "ceiling", "kind": "copy", "per_second": -1.0}, "the sample -1.0"),
+        ({"part": "ceiling", "kind": "copy", "per_second": -1.0}, r"copy has the samples \[-1.0\]"),
+        ({}, "row 2 is the second of"),
     ],
 )
 def test_a_row_that_is_not_as_it_should_be_is_refused_with_the_file_s_name(tmp_path, change, message):
@@ -501,7 +423,6 @@ def test_tables_and_lines_are_read_off_the_rows():
     lengths, found = records.lines(rows, "table 3", "forward", records.peak)
     assert lengths == [512, 1024] and [*found] == [*names]
     assert found[FUSED] == [2, 2] and found[STORED][0] == 8 and math.isnan(found[STORED][1])
-    assert records.lines(rows, "table 3", "forward", records.median)[1][names[2]] == [2.0, 2.0]
 
 
 def test_crossings_and_floors_of_recorded_layers():
@@ -539,16 +460,6 @@ def test_a_crossing_is_as_sure_as_the_ratios_around_it():
     assert records.crossing([short, unsure], "forward", "a", "b").high == math.inf
 
 
-def test_a_recorded_machine_is_a_device_of_the_cost_model():
-    ceilings = [
-        {"part": "ceiling", "kind": "matmul", "dtype": "float32", "per_second": 5.0},
-        {"part": "ceiling", "kind": "matmul", "dtype": "bfloat16", "per_second": 9.0},
-        {"part": "ceiling", "kind": "copy", "per_second": 2.0},
-    ]
-    device = records.device_of({"machine": {"gpu": "A GPU", "processor": "P"}, "rows": ceilings})
-    assert device == ("A GPU", {4: 5.0, 2: 9.0}, 2.0)
-
-
 def test_a_gpu_s_file_is_found_when_it_is_added_and_no_other_is_taken_for_it(tmp_path, monkeypatch):
     monkeypatch.setattr(records.results, "RESULTS", tmp_path)
     row = {"part": "ceiling", "kind": "copy", "per_second": 2.0}
@@ -558,8 +469,10 @@ def test_a_gpu_s_file_is_found_when_it_is_added_and_no_other_is_taken_for_it(tmp
         json.dumps(provenance("a command") | {"rows": [row]}), encoding="utf-8"
     )
     (tmp_path / "08_other.json").write_text(json.dumps(on_gpu | {"rows": [{"loss": 1.0}]}), encoding="utf-8")
+    on_cpu = on_gpu | {"command": "a command --device cpu", "rows": [row]}  # of a machine that has a GPU too
+    (tmp_path / "mine.json").write_text(json.dumps(on_cpu), encoding="utf-8")
     assert records.recorded_gpu() is None
-    assert records.ceiling(records.recorded_cpu()["rows"], "copy") == 2
+    assert records.recorded_cpu()["rows"] == [row]
     (tmp_path / "a_gpu.json").write_text(json.dumps(on_gpu | {"rows": [row]}), encoding="utf-8")
     assert records.recorded_gpu()["machine"]["gpu"] == "A GPU"
 
@@ -615,7 +528,7 @@ SMALL = replace(
 
 @pytest.fixture
 def small(monkeypatch):
-    """The command with layers so small that all is measured in seconds."""
+    """The command with layers so small that all is measured in a second."""
     monkeypatch.setattr(results, "sources", lambda *_: {})  # reads every file of the package
     monkeypatch.setattr(results, "changed", lambda *_: [])
     monkeypatch.setitem(PLANS, "cpu", SMALL)
@@ -631,11 +544,6 @@ def test_the_command_writes_every_row_and_refuses_to_write_over_a_file(small, tm
     capsys.readouterr()
     assert main(words) == 1
     assert "b.json is there already; --resume goes on with it" in capsys.readouterr().err
-
-
-def test_the_file_may_lie_at_home(small, home):
-    assert main(["--device", "cpu", "--out", "~/new/b.json", "--longest", "32"]) == 0
-    assert records.read(home / "new" / "b.json")["command"].endswith("--out b.json --longest 32")
 
 
 def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(small, tmp_path, capsys, monkeypatch):
@@ -683,42 +591,13 @@ def test_a_job_that_fails_costs_its_own_row_only(small, tmp_path, capsys, monkey
     assert parts.count("attention") == 1 and len(parts) == 6
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
-def test_a_killed_benchmark_keeps_its_rows(tmp_path):
-    path = tmp_path / "b.json"
-    plan = replace(SMALL, rounds=20_000)  # a row of minutes, once it is begun
-    code = f"""
-from linformer_from_scratch.experiments.benchmark.command import main
-from linformer_from_scratch.benchmark.suite import Plan
-main(["--device", "cpu", "--out", {str(path)!r}], {{"cpu": {plan!r}}})
-"""
-    run = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, encoding="utf-8")
-    try:
-        said = [run.stdout.readline() for _ in range(3)]  # two ceilings, and a layer that is not done
-    finally:
-        run.send_signal(signal.SIGKILL)
-        run.communicate()
-    assert all(said)
-    assert [row["part"] for row in records.read(path)["rows"]] == ["ceiling"] * 2
-
-
-def test_the_help_is_there_without_docstrings():
-    path = Path(sys.modules[main.__module__].__file__)
-    code = compile(
-        path.read_text(encoding="utf-8"), path, "exec", dont_inherit=True, optimize=2
-    )  # python -OO
-    exec(code, names := {"__name__": "without_docstrings"})
-    said = names["parser"]().format_help()
-    assert "Measure everything that chapter 10 shows" in said and "turns of each variant" in said
-
-
 def test_a_device_that_is_not_there_and_a_foreign_file_are_refused_in_one_sentence(tmp_path, capsys):
     if not torch.cuda.is_available():
         assert main(["--device", "cuda", "--out", str(tmp_path / "b.json")]) == 1
         assert "PyTorch finds no GPU here" in capsys.readouterr().err
     (tmp_path / "b.json").write_text("{}", encoding="utf-8")
     assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 1
-    assert capsys.readouterr().err == "b.json is no result file: it has no command\n"
+    assert capsys.readouterr().err == "b.json is not a result file: its command is None, expected a str\n"
 
 
 def test_the_published_long_range_tables_have_the_means_that_were_published():
@@ -731,120 +610,43 @@ def test_the_published_long_range_tables_have_the_means_that_were_published():
 # What nobody should type, and what files should not hold
 
 
-NOT_COUNTS = ("0", "-1", "1.5", "nan", "x", "", "1e3", "9" * 5000, "0x10", "½")
-WORDS = [
-    *([f"--{name}={word}"] for name in ("rounds", "longest", "threads") for word in NOT_COUNTS),
-    *([f"--minutes={word}"] for word in ("0", "-1", "nan", "inf", "x", "", "-inf", "1e999")),
-    *(["--device", word] for word in ("mps", "gpu", "CPU", "cuda:0", "cpu,cuda", "", "xla", "cpu ")),
-    ["--threads", str(10**9)],
-    ["--longest", "127"],
-    ["--fast"],
-    ["more"],
-    ["--resume=yes"],
-]
+WORDS = {
+    "argument --rounds: got 0, expected a whole number of at least 1": ["--rounds", "0"],
+    "argument --threads: invalid count value: 'x'": ["--threads", "x"],
+    "argument --minutes: got nan, expected minutes, more than 0": ["--minutes", "nan"],
+    "argument --device: invalid choice: 'gpu'": ["--device", "gpu"],
+}
 
 
-@pytest.mark.parametrize("words", WORDS, ids=lambda words: " ".join(words)[:30])
-def test_a_wrong_word_is_one_sentence_and_nothing_is_measured(tmp_path, capsys, words):
-    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), *words]) == 1
+@pytest.mark.parametrize("message", WORDS)
+def test_a_wrong_word_is_refused_and_nothing_is_measured(tmp_path, capsys, message):
+    with pytest.raises(SystemExit):
+        main(["--device", "cpu", "--out", str(tmp_path / "b.json"), *WORDS[message]])
     said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and len(said.err) < 300
-    assert os.listdir(tmp_path) == []
+    assert said.out == "" and message in said.err and os.listdir(tmp_path) == []
 
 
-def test_without_a_file_to_write_nothing_is_measured(capsys):
-    assert main(["--device", "cpu"]) == 1
-    assert capsys.readouterr().err == "the following arguments are required: --out\n"
+PLACES = {
+    "folder": "--out is folder, which is a folder; name a file",
+    "file/b.json": "file is a file, expected a folder",
+    "": "--out is ., which is a folder; name a file",
+}
 
 
-PLACES = ["", ".", "/", "/dev/null", "/dev/full", "/proc/b.json", "/proc/new/b.json", "/sys/b.json"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and /dev")
-@pytest.mark.parametrize("place", [*PLACES, "file/b.json", "folder", "x" * 300, "pipe", "loop"])
-@pytest.mark.parametrize("resume", [[], ["--resume"]], ids=["new", "resumed"])
-def test_where_no_file_can_be_nothing_is_measured(small, tmp_path, monkeypatch, capsys, place, resume):
+@pytest.mark.parametrize("place", PLACES)
+def test_where_no_file_can_be_nothing_is_measured(small, tmp_path, monkeypatch, capsys, place):
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
     Path("folder").mkdir()
-    os.mkfifo("pipe")
-    Path("loop").symlink_to("loop")
-    before = sorted(os.listdir())
-    assert main(["--device", "cpu", "--out", place, *resume]) == 1
+    assert main(["--device", "cpu", "--out", place, "--resume"]) == 1
     said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1
-    assert sorted(os.listdir()) == before and Path("/dev/full").is_char_device()
+    assert said.out == "" and said.err == f"{PLACES[place]}\n"
+    assert sorted(os.listdir()) == ["file", "folder"]
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_is_closed_is_found_out_before_anything_is_measured(tmp_path, capsys):
-    tmp_path.chmod(0o500)
-    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json")]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and "Permission denied" in said.err
-    tmp_path.chmod(0o700)
-
-
-def test_a_full_disk_is_found_out_before_anything_is_measured(tmp_path, capsys, monkeypatch):
-    def full(_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json")]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and "No space left on device" in said.err and os.listdir(tmp_path) == []
-
-
-def test_a_disk_that_fills_up_costs_one_row_and_says_so(small, tmp_path, capsys, monkeypatch):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
-    fsync, turns = os.fsync, []
-
-    def full(number):
-        turns.append(number)
-        if len(turns) == 3:  # the look whether it can be written, one row, and another
-            raise OSError(28, "No space left on device")
-        fsync(number)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "fsync", full)
-        assert main(words) == 1
-    assert "No space left on device" in capsys.readouterr().err
-    assert len(records.read(tmp_path / "b.json")["rows"]) == 1
-    assert main([*words, "--resume"]) == 0
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"rows": None}, {"rows": {}}, {"rows": "[]"}, {"rows": [None]}, {"rows": [[]]}, {"rows": ["x"]},
-        {"rows": [{}]}, {"machine": None}, {"machine": []}, {"versions": 3}, {"command": None},
-        {"date": 2026},
-        {"version": "1"}, {"version": None}, {"version": 99}, {"version": [1]},
-        {"rows": [{"part": "ceiling", "kind": "copy", "per_second": "banana"}]},
-        {"rows": [{"part": "ceiling", "kind": "copy", "per_second": math.nan}]},
-        {"rows": [{"part": "ceiling", "kind": "copy", "per_second": 1.0}] * 2},
-    ],
-    ids=lambda change: str(change)[:40],
-)  # fmt: skip
-def test_a_file_with_a_wrong_part_is_named_and_not_resumed(small, tmp_path, capsys, change):
-    path = tmp_path / "b.json"
-    words = ["--device", "cpu", "--out", str(path), "--longest", "32"]
-    command = f"python -m linformer_from_scratch.benchmark {' '.join([*words[:3], 'b.json', *words[4:]])}"
-    path.write_text(json.dumps(provenance(command) | {"rows": []} | change), encoding="utf-8")
-    before = path.read_bytes()
-    assert main([*words, "--resume"]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.count("\n") == 1 and said.err.startswith("b.json")
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("text", ["", "{", "[" * 10**5, "1e400", "\0", "9" * 5000])
-def test_a_file_that_is_no_json_is_named_and_left_alone(tmp_path, capsys, text):
-    (tmp_path / "b.json").write_text(text, encoding="utf-8")
-    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("b.json is no result file: ") and said.count("\n") == 1
-    assert (tmp_path / "b.json").read_text(encoding="utf-8") == text
+def test_a_plan_without_any_text_is_refused(small, tmp_path, capsys):
+    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "31"]) == 1
+    assert capsys.readouterr().err == "--longest is 31, and the shortest text has 32 tokens\n"
 
 
 def test_two_runs_do_not_write_into_one_file(small, tmp_path, capsys):
@@ -856,22 +658,13 @@ def test_two_runs_do_not_write_into_one_file(small, tmp_path, capsys):
     assert main(words) == 0
 
 
-def test_what_a_killed_run_left_unfinished_is_cleaned_up_and_a_neighbour_s_is_not(small, tmp_path):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b[1].json"), "--longest", "32"]
-    for name in ("b[1].json.123.unfinished", "c.json.5.unfinished", "b1.json.7.unfinished"):
-        (tmp_path / name).touch()
-    assert main(words) == 0
-    kept = ["b1.json.7.unfinished", "b[1].json", "c.json.5.unfinished"]
-    assert sorted(os.listdir(tmp_path)) == kept
-
-
 # A limit of time
 
 
 def test_a_budget_leaves_out_what_would_take_longer(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
-    limit = budget.Budget(minutes=1)
+    monkeypatch.setattr(command.time, "monotonic", lambda: now[0])
+    limit = command.Budget(minutes=1)
     what = {"part": "layer", "pass": "forward", "n": 128}
     assert limit.allows(what)
     limit.learn(
@@ -880,13 +673,13 @@ def test_a_budget_leaves_out_what_would_take_longer(monkeypatch):
     assert limit.allows(what | {"n": 256}) and not limit.allows(what | {"n": 512})  # 32 s, 122 s
     assert limit.allows(what | {"n": 512, "pass": "backward"})  # another kind
     now[0] = 60.0
-    assert not limit.allows({"part": "step"}) and budget.Budget(None).allows(what)
+    assert not limit.allows({"part": "step"}) and command.Budget(None).allows(what)
 
 
 def test_what_a_budget_leaves_out_is_said_and_resume_measures_it(small, tmp_path, capsys, monkeypatch):
     words = ["--device", "cpu", "--out", str(tmp_path / "b.json")]
     with monkeypatch.context() as patched:
-        patched.setattr(budget.Budget, "allows", lambda _, what: what.get("n", 0) < 64)
+        patched.setattr(command.Budget, "allows", lambda _, what: what.get("n", 0) < 64)
         assert main([*words, "--minutes", "8"]) == 0
     said = capsys.readouterr().out
     assert (
@@ -897,18 +690,6 @@ def test_what_a_budget_leaves_out_is_said_and_resume_measures_it(small, tmp_path
     assert main([*words, "--minutes", "9", "--resume"]) == 0
     assert "9 rows, complete" in capsys.readouterr().out
     assert records.read(tmp_path / "b.json")["rows"][:6] == short
-
-
-def test_by_its_floors_a_gpu_of_2020_is_done_in_eight_minutes():
-    plan, per_second, bytes_per_second = PLANS["cuda"], 312e12, 1.5e12  # an A100: bfloat16, and its memory
-    turns, seconds = plan.rounds + budget.TURNS, 0.0
-    for what in (what for what, _ in jobs(plan) if what["part"] in ("table 3", "layer", "attention")):
-        heads, d_head = what["num_heads"], what.get("d_head") or what["d_model"] // what["num_heads"]
-        maps = what["texts"] * heads * what["n"] ** 2
-        stored = 8 * maps * 2 / bytes_per_second if 4 * maps < 40e9 else 0.0  # else it does not fit
-        passes = 3.5 if "backward" in what["pass"] else 1
-        seconds += turns * passes * (4 * maps * d_head / per_second + stored)
-    assert seconds * 2 < MINUTES * 60  # half of the best speed
 
 
 def test_the_makefile_and_the_chapter_say_the_command_that_a_gpu_is_measured_with():
@@ -934,7 +715,7 @@ def complete(tmp_path):
         rows = json.loads(json.dumps(content["rows"]))
         change(rows)
         (tmp_path / "b.json").write_text(json.dumps(content | {"rows": rows}), encoding="utf-8")
-        return check_file(tmp_path / "b.json", wanted, PLANS["cpu"].rounds)
+        return records.check_file(tmp_path / "b.json", wanted)
 
     return checked
 
@@ -944,44 +725,20 @@ def too_fast(rows):
         found[:] = [s / 1e3 for s in found]
 
 
-def fewer(rows):
-    for field in ("seconds", "busy"):
-        for found in rows[2][field].values():
-            found.pop()
-
-
-def without_opponent(rows):
-    for field in ("seconds", "busy", "bytes"):
-        del rows[2][field][FUSED]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda rows: rows.pop(), "1 of 43 rows are missing, the first is {'part': 'step'"),
-        (lambda rows: rows.append(rows[4] | {"n": 77}), "'n': 77.* is not asked for"),
         (lambda rows: rows[0].update(per_second=3.0), r"matmul is 3 per second, expected 1e\+06 to 1e\+17"),
-        (without_opponent, "lacks fused exact"),
         (lambda rows: rows[2]["bytes"].update({STORED: 5}), "held 5 bytes, expected 25,165,824 or more"),
-        (fewer, "6 rounds, expected 7"),
         (too_fast, "attention, n = 2,048, forward: stored maps took .* s, expected .* or more"),
-        (lambda rows: rows.append(rows[0]), "row 44: it is the second of"),
     ],
-    ids=["missing", "foreign", "ceiling", "no opponent", "bytes", "rounds", "too fast", "twice"],
-)  # fmt: skip
+    ids=["missing", "ceiling", "bytes", "too fast"],
+)
 def test_a_file_is_checked_before_it_is_passed_on(complete, change, message):
     assert len(complete()["rows"]) == 43
     with pytest.raises(ValueError, match=rf"^b\.json.*{message}"):
         complete(change)
-
-
-def test_a_cpu_s_file_of_a_machine_with_a_gpu_is_not_taken_for_the_gpu_s(tmp_path, monkeypatch):
-    content = records.recorded_cpu()
-    there = content | {"machine": content["machine"] | {"gpu": "A GPU"}}
-    (tmp_path / "mine.json").write_text(json.dumps(there), encoding="utf-8")
-    monkeypatch.setattr(records.results, "RESULTS", tmp_path)
-    assert records.recorded_gpu() is None
-    assert records.device_of(there).name == content["machine"]["processor"]
 
 
 def test_who_runs_out_of_memory_in_a_later_round_is_named_and_the_others_keep_their_rounds():
@@ -999,46 +756,13 @@ def test_who_runs_out_of_memory_in_a_later_round_is_named_and_the_others_keep_th
     }
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
-        RuntimeError(
-            "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"
-        ),
-        RuntimeError("CUDA error: out of memory"),
-        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-    ],
-    ids=str,
+LACKS = (
+    MemoryError(),
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
 )
-def test_a_lack_of_memory_is_known_by_each_of_its_names(error):
-    def lacks():
-        raise error
-
-    assert race.race({"a": lambda: lacks}, rounds=1, flushed=1)["out_of_memory"] == ["a"]
-    with pytest.raises(type(error)):
-        samples({"a": lacks}, rounds=1)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"n": True}, {"n": 0}, {"n": 8.0}, {"texts": -1}, {"dtype": "int8"}, {"d_model": "x", "n": -1},
-        {"d_model": None}, {"d_model": [1]}, {"part": 5}, {"seconds": None}, {"seconds": []},
-        {"seconds": {"a": "banana", "b": "banana"}}, {"seconds": {"a": ["banana", 1.0], "b": [1.0, 1.0]}},
-        {"seconds": {"a": [], "b": []}}, {"seconds": {"a": [True, 1.0], "b": [1.0, 1.0]}},
-        {"seconds": {"a": None, "b": None}}, {"seconds": {"a": [[1.0], 1.0], "b": [1.0, 1.0]}},
-        {"seconds": {}, "bytes": {}, "out_of_memory": []}, {"seconds": {"a": [1.0, -1.0], "b": [1.0, 1.0]}},
-        {"busy": {"z": [1.0]}}, {"busy": {"a": [-1.0]}}, {"busy": {"a": "x"}}, {"busy": None},
-        {"bytes": {"a": "4"}}, {"bytes": {"a": -4}}, {"bytes": {"a": 1.5}}, {"bytes": {"a": None}},
-        {"out_of_memory": ["a"]}, {"out_of_memory": [1]}, {"out_of_memory": "c"}, {"out_of_memory": [None]},
-        {"part": "ceiling", "kind": "copy", "per_second": "banana"},
-        {"part": "ceiling", "kind": "copy", "per_second": True},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_row_of_other_kinds_is_refused_in_a_sentence(change):
-    with pytest.raises(ValueError, match=r"^a row.* (expected|are out of memory)") as found:
-        records.check_row(GOOD | change)
-    assert len(str(found.value)) < 200
+def test_a_lack_of_memory_is_known_by_each_of_its_names():
+    assert all(map(is_out_of_memory, LACKS)) and not is_out_of_memory(RuntimeError("shapes differ"))

@@ -25,7 +25,7 @@ def matmul_ceiling(
     Args:
         side: of the two square matrices; by default large, but small where a large product takes long, as in
             bfloat16 on many CPUs.
-        busy: take the seconds in which the process was at work, as in `median_seconds`.
+        busy: count the seconds that the process kept processors busy, as in `median_seconds`.
     """
     side = side or _affordable(dtype, device)
     return 2 * side**3 / min(_seconds({"product": _product(side, dtype, device)}, rounds, device, busy))
@@ -36,7 +36,7 @@ def copy_ceiling(
 ) -> float:
     """Bytes per second, read plus written, of a large copy; the best of some rounds.
 
-    Of random numbers: zeros that nobody has written yet can be one page of memory that stands for all.
+    Of random numbers: zeros that were never written can all share one page of memory.
 
     Args:
         busy: as in `matmul_ceiling`.

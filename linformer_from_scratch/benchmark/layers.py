@@ -25,7 +25,7 @@ SLOTS = (128, 256, 512, 1024, 2048)  # k in the paper's table 3
 
 
 class StoredMaps(MultiHeadAttention):
-    """Multi-head attention that computes and stores its n×n maps, as was usual before 2022."""
+    """Multi-head attention that stores its n×n maps, as was usual before 2022."""
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
         """By the definition, all heads at once."""
@@ -57,14 +57,14 @@ def shared(kind: type[LinformerAttention], n: int, d_model: int, num_heads: int,
 def blocks(n: int, d_model: int, num_heads: int) -> Builders:
     """A block around each attention; Linformer by its k, as published and fused, E = F."""
     sizes = d_model, num_heads
-    found: Builders = {
+    builders: Builders = {
         STORED: lambda: Block(d_model, StoredMaps(*sizes)),
         FUSED: lambda: Block(d_model, MultiHeadAttention(*sizes)),
     }
     for k in (k for k in SLOTS if k <= n // 2):
-        found[f"{k}, {STORED}"] = partial(_linformer_block, AsPublished, n, *sizes, k)
-        found[f"{k}, fused"] = partial(_linformer_block, LinformerAttention, n, *sizes, k)
-    return found
+        builders[f"{k}, {STORED}"] = partial(_linformer_block, AsPublished, n, *sizes, k)
+        builders[f"{k}, fused"] = partial(_linformer_block, LinformerAttention, n, *sizes, k)
+    return builders
 
 
 def _linformer_block(kind: type[LinformerAttention], n: int, d_model: int, *sizes: int) -> Block:

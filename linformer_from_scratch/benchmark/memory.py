@@ -14,7 +14,7 @@ def peak_bytes(call: Callable, *arguments: object, device: str = "cpu") -> int:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was not enough, on the CPU, on a GPU, or for one of a GPU's libraries."""
+    """Whether memory ran out: on the CPU, on a GPU, or in one of a GPU's libraries."""
     signs = "allocate memory", "out of memory", "ALLOC_FAILED"
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
@@ -22,7 +22,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def available_bytes(device: str = "cpu") -> int | None:
-    """Bytes that could still be had; None where the system does not say."""
+    """Bytes that could still be allocated; None where the system does not say."""
     if torch.device(device).type == "cuda":
         return torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     try:

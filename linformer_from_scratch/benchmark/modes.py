@@ -39,7 +39,7 @@ def can_compile(device: str) -> bool:
     try:
         x = torch.ones(1, 1, dtype=torch.float32, device=device)
         compiled(nn.Linear(1, 1, dtype=x.dtype, device=device), x)
-    except Exception:  # whatever a missing compiler makes of it
+    except Exception:  # a missing compiler raises errors of many types
         return False
     return True
 
@@ -55,7 +55,7 @@ def graph(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
     """The forward pass recorded as a CUDA graph, to be replayed with a single launch."""
     call, stream = forward(layer, x), torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):  # recording asks for a warm-up on another stream
+    with torch.cuda.stream(stream):  # recording needs a warm-up on another stream
         for _ in range(3):
             call()
     wait()
@@ -63,7 +63,7 @@ def graph(layer: nn.Module, x: Tensor) -> Callable[[], Tensor]:
     with torch.cuda.graph(recorded):
         output = call()
 
-    def replay(_kept: object = call) -> Tensor:  # the graph reads the layer's memory: both live as long
+    def replay(_kept: object = call) -> Tensor:  # the graph reads the layer's memory, so the layer must live
         recorded.replay()
         return output
 

@@ -1,4 +1,4 @@
-"""Variants side by side: each is built and weighed, then all take turns; one that does not fit is named."""
+"""Variants side by side: each is built and its peak of memory measured, then all take turns."""
 
 import gc
 from collections.abc import Callable, Mapping
@@ -18,15 +18,15 @@ def race(
     needs: Mapping[str, int] | None = None,
     flushed: int = FLUSH_BYTES,
 ) -> dict:
-    """Seconds of every round by both clocks, bytes at the peak, by name; and who ran out of memory.
+    """Seconds of every round by both clocks and bytes at the peak, by name; and what ran out of memory.
 
     Args:
         variants: name -> what builds its call.
         rounds: turns of each.
         device: "cpu" or "cuda".
-        needs: bytes that a variant is known to need; more than is available counts as out of memory, since a
-            system that lends more than it has would end the process instead.
-        flushed: bytes written before each turn, which then finds none of its numbers in a cache.
+        needs: bytes that a variant is known to need; more than is available counts as out of memory, since
+            Linux may grant more than it has, and then kill the process.
+        flushed: bytes written before each turn, so that none of its numbers are in a cache.
     """
     calls: dict[str, Callable[[], object]] = {}
     held: dict[str, int] = {}
@@ -43,24 +43,24 @@ def race(
     for name, make in variants.items():
         try:
             _check_available((needs or {}).get(name, 0), device)
-            calls[name], held[name] = _weighed(make, device)
+            calls[name], held[name] = _with_peak(make, device)
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-        if name not in calls:  # here, where the error holds nothing any more
+        if name not in calls:  # here, where the error no longer holds any tensors
             drop(name)
-    found = both_clocks(calls, rounds, device, clean, lost=drop)
+    samples = both_clocks(calls, rounds, device, clean, lost=drop)
     return {
-        "seconds": {name: [_rounded(s) for s, _ in pairs] for name, pairs in found.items()},
-        "busy": {name: [_rounded(b) for _, b in pairs] for name, pairs in found.items()},
+        "seconds": {name: [_rounded(s) for s, _ in pairs] for name, pairs in samples.items()},
+        "busy": {name: [_rounded(b) for _, b in pairs] for name, pairs in samples.items()},
         "bytes": held,
         "out_of_memory": out_of_memory,
     }
 
 
-def _weighed(make: Make, device: str) -> tuple[Callable[[], object], int]:
+def _with_peak(make: Make, device: str) -> tuple[Callable[[], object], int]:
     call = make()
-    call()  # what is set up once does not count
+    call()  # one-time set-up does not count
     return call, peak_bytes(call, device=device)
 
 

@@ -42,10 +42,10 @@ def spread(samples: Sequence[float]) -> Interval:
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     """ours / theirs, round by round: what disturbs a round disturbs both, and cancels.
 
-    Raises: ValueError if there are no rounds, or not as many of one as of the other.
+    Raises: ValueError if there are no rounds, or more of one than of the other.
     """
     if len(ours) != len(theirs) or not ours:
-        raise ValueError(f"got {len(ours)} and {len(theirs)} samples, expected as many of both, at least 1")
+        raise ValueError(f"got {len(ours)} and {len(theirs)} samples; need equal, non-zero counts")
     return [a / b for a, b in zip(ours, theirs, strict=True)]
 
 
@@ -91,7 +91,7 @@ def measured_crossover(
     """
     if not len(lengths) == len(ours) == len(theirs) or not lengths:
         raise ValueError(
-            f"got {len(lengths)} lengths, {len(ours)} and {len(theirs)} times; expected as many of each"
+            f"got {len(lengths)} lengths, {len(ours)} and {len(theirs)} times; need equal, non-zero counts"
         )
     wrong = [seconds for seconds in (*ours, *theirs) if not 0 < seconds < math.inf]
     if wrong:

@@ -1,4 +1,4 @@
-"""What chapter 10 measures: which variants, which sizes, in which order. Every job is one row.
+"""What chapter 10 measures: which variants and sizes, in which order. Every job is one row.
 
 ceiling    operations of a large product and bytes of a large copy, per second
 table 3    a block of RoBERTa-base's size, at every n and k of the paper's table 3 that is asked for
@@ -159,7 +159,7 @@ def _attention(plan: Plan) -> Iterator[Job]:
 
 def _step(plan: Plan) -> Iterator[Job]:
     what = _what("step", plan, plan.encoder["seq_len"], 16, "training step", plan.encoder)
-    if plan.dtype == "float16":  # a GPU that only emulates bfloat16: the trainer stays with 32 bit
+    if plan.dtype == "float16":  # a GPU that only emulates bfloat16: the trainer keeps 32 bit
         what["dtype"] = "float32"
     yield what, lambda: _race_steps(plan, what)
 
@@ -183,9 +183,9 @@ def _race_modes(plan: Plan, what: dict, build: Callable[[], nn.Module]) -> dict:
     modes = {"eager": forward} | ({"compiled": compiled} if can_compile(plan.device) else {})
     modes |= {"graph": graph} if plan.device == "cuda" else {}
     variants = {mode: lambda way=way: way(_built(build, x), x) for mode, way in modes.items()}
-    found = _race_by(plan, variants)
-    found["bytes"].pop("graph", None)
-    return found
+    row = _race_by(plan, variants)
+    row["bytes"].pop("graph", None)
+    return row
 
 
 def _race_attention(plan: Plan, what: dict) -> dict:
@@ -223,7 +223,7 @@ def _race_by(plan: Plan, variants: Mapping[str, Make], needs: Mapping[str, int] 
 
 
 def _built(build: Callable[[], nn.Module], x: Tensor) -> nn.Module:
-    """A layer for x, its random weights drawn where x is: a CPU takes seconds for those of a long text."""
+    """A layer for x, its random weights drawn on x's device: on a CPU that takes seconds for a long text."""
     with torch.device(x.device):
         return build().to(x)
 
@@ -233,7 +233,7 @@ def _random(plan: Plan, *shape: int) -> Tensor:
 
 
 def _needs(plan: Plan, what: dict) -> dict[str, int]:
-    """Bytes of the maps that one variant stores; a GPU says by itself when it has no more."""
+    """Bytes of the maps that one variant stores; a GPU reports by itself that it has no more."""
     if plan.device == "cuda":
         return {}
     one = what["texts"] * what["num_heads"] * what["n"] ** 2 * DTYPES[plan.dtype].itemsize

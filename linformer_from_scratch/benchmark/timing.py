@@ -17,8 +17,8 @@ def samples(
     calls: Calls, rounds: int, device: str = "cpu", before: Callable[[], object] | None = None
 ) -> dict[str, list[float]]:
     """Seconds of each call in each round, as `both_clocks` measures them."""
-    found = both_clocks(calls, rounds, device, before)
-    return {name: [seconds for seconds, _ in pairs] for name, pairs in found.items()}
+    pairs_of = both_clocks(calls, rounds, device, before)
+    return {name: [seconds for seconds, _ in pairs] for name, pairs in pairs_of.items()}
 
 
 def both_clocks(
@@ -30,15 +30,17 @@ def both_clocks(
 ) -> dict[str, list[tuple[float, float]]]:
     """Seconds of each call in each round, and seconds that this process kept processors busy meanwhile.
 
-    After a warm-up, rounds in which each call has one turn, in shuffled order. On a GPU the seconds between
-    two events on its stream, the queue of its work; else those of the wall clock, any GPU being idle.
+    After a warm-up, rounds in which each call has one turn, in shuffled order. On a GPU these are the seconds
+    between two events on its stream, the queue of its work; otherwise those of the wall clock, with any GPU
+    idle. (torch.utils.benchmark keeps no samples by round, does not take turns and flushes no caches.)
 
     Args:
         calls: name -> what is to be timed, with inputs that are there already.
         rounds: turns of each; the warm-up comes on top.
         device: "cpu" or "cuda", where the calls compute.
-        before: called before each turn, and finished before the clock starts; such as `flush(device)`.
-        lost: called with the name of a call that runs out of memory; the others go on. None: it is raised.
+        before: called before each turn, such as `flush(device)`; it has finished before the clock starts.
+        lost: called with the name of a call that runs out of memory; the others go on. By default the error
+            is raised.
 
     Raises: ValueError if rounds < 1.
     """
@@ -46,26 +48,26 @@ def both_clocks(
         raise ValueError(f"rounds is {rounds}, expected at least 1")
     shuffled = random.Random()  # not the one that all code shares
     clock = _events if torch.device(device).type == "cuda" else _wall
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
+    pairs_of: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
     for turn in range(rounds + 1):
-        for name in shuffled.sample([*found], len(found)):
+        for name in shuffled.sample([*pairs_of], len(pairs_of)):
             if before is not None:
                 before()
             wait()
             sample = _turn(clock, calls[name], lost is not None)
             if sample is None:
-                del found[name]
+                del pairs_of[name]
                 if lost is not None:
                     lost(name)
             elif turn:  # the first round warms up
-                found[name].append(sample)
-    return found
+                pairs_of[name].append(sample)
+    return pairs_of
 
 
 def _turn(
     clock: Callable[[Callable], float], call: Callable[[], object], may_fail: bool
 ) -> tuple[float, float] | None:
-    """Seconds by both clocks; None if memory was not enough, with all let go that the call held."""
+    """Seconds by both clocks; None if memory ran out, with everything released that the call held."""
     busy = time.process_time()
     try:
         return clock(call), time.process_time() - busy
@@ -79,15 +81,15 @@ def median_seconds(calls: Calls, rounds: int = 7, busy: bool = False) -> dict[st
     """Median seconds of each call, by the wall clock; rounds and errors as `samples`.
 
     Args:
-        busy: count the seconds that this process kept processors busy instead, added up over its threads.
-            With one thread they are the call's own: the turns of other programs do not count.
+        busy: count instead the seconds that this process kept processors busy, added up over its threads.
+            With one thread these are the call's own: time taken by other programs does not count.
     """
-    found = both_clocks(calls, rounds)
-    return {name: statistics.median(pair[busy] for pair in pairs) for name, pairs in found.items()}
+    pairs_of = both_clocks(calls, rounds)
+    return {name: statistics.median(pair[busy] for pair in pairs) for name, pairs in pairs_of.items()}
 
 
 def flush(device: str = "cpu", size: int = FLUSH_BYTES) -> Callable[[], object]:
-    """A call that drives everything else out of the caches: it writes more than most of them hold."""
+    """A call that clears the caches by writing more than most of them hold."""
     return torch.empty(size, dtype=torch.uint8, device=device).zero_
 
 

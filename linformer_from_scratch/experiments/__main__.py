@@ -1,9 +1,10 @@
-"""Recorded experiments: what there is of them, what is missing, and the missing rows measured.
+"""Recorded experiments: list them, or measure their missing rows.
 
-Without a name nothing is measured, for all of them take many hours: they are listed, how many rows are
-recorded, and which code has changed since. With names, their missing rows are measured, one after another;
-killed, the same command goes on. Rows that were measured with other code are left alone: move their file away
-to measure all again, or, if no number can have changed, say why with --accept; the file keeps the reason.
+Without a name nothing is measured, for all of them take many hours: they are listed, with how many rows are
+recorded and which code has changed since. With names, their missing rows are measured, one after another;
+if it is killed, the same command goes on. Rows that were measured with other code are not added to: move
+their file away to measure all again, or, if no number can have changed, say why with --accept; the file
+keeps the reason.
 """
 
 import argparse
@@ -27,20 +28,20 @@ def main(words: Sequence[str] | None = None) -> None:
         elif arguments.names:
             measure_all(arguments.names, arguments.seeds)
         else:
-            print("\n".join(map(line, [*EXPERIMENTS, *others()])))
+            print("\n".join(map(line, dict.fromkeys([*EXPERIMENTS, *recorded()]))))
     except (ValueError, OSError) as error:
         sys.exit(str(error))
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    found = argparse.ArgumentParser(
+    words = argparse.ArgumentParser(
         prog=COMMAND, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    found.add_argument("names", nargs="*", metavar="NAME", help="such as 12_recall")
-    found.add_argument("--seeds", type=int, nargs="+", help="others than those that are declared")
-    found.add_argument("--accept", metavar="WHY", help="let rows stand though code has changed since")
-    return found
+    words.add_argument("names", nargs="*", metavar="NAME", help="such as 12_recall")
+    words.add_argument("--seeds", type=int, nargs="+", help="others than those that are declared")
+    words.add_argument("--accept", metavar="WHY", help="keep rows though code has changed since")
+    return words
 
 
 def measure_all(names: Sequence[str], seeds: Sequence[int] | None) -> None:
@@ -52,26 +53,21 @@ def measure_all(names: Sequence[str], seeds: Sequence[int] | None) -> None:
 
 
 def accept_all(names: Sequence[str], why: str) -> None:
-    """Let the rows of some files stand."""
+    """Keep the rows of some files."""
     for name in names:
         experiment = EXPERIMENTS.get(name)
         command = (experiment.command, Path(experiment.file)) if experiment else ()
-        found = accept(RESULTS / f"{name}.json", why, *command)
-        print(f"{name}: {'stands, though changed since: ' + ', '.join(found) if found else 'current'}")
+        files = accept(RESULTS / f"{name}.json", why, *command)
+        print(f"{name}: {'kept, though changed since: ' + ', '.join(files) if files else 'current'}")
 
 
 def recorded() -> list[str]:
-    """Names of the recorded files."""
+    """Names of the recorded files: those of the experiments, and of the benchmark."""
     return sorted(path.stem for path in RESULTS.glob("*.json"))
 
 
-def others() -> list[str]:
-    """Recorded files of other commands: those of the benchmark."""
-    return [name for name in recorded() if name not in EXPERIMENTS]
-
-
 def line(name: str) -> str:
-    """What there is of an experiment, or of another file; under it, which code has changed."""
+    """Rows and subject of an experiment, or of another file; under it, which code has changed."""
     experiment = EXPERIMENTS.get(name)
     if experiment:
         wanted, about = len(experiment.settings()), experiment.about
@@ -84,7 +80,7 @@ def line(name: str) -> str:
 
 
 def changed_since(name: str) -> list[str]:
-    """Files whose code is no longer the one that measured the rows; none where there are no rows yet."""
+    """Files whose code has changed since the rows were measured; none where there are no rows yet."""
     path, experiment = RESULTS / f"{name}.json", EXPERIMENTS.get(name)
     return outdated(read(path), Path(experiment.file) if experiment else None) if path.exists() else []
 

@@ -45,9 +45,9 @@ class Texts:
         return {
             name: {
                 what: round(x, 4) if isinstance(x, float) else x
-                for what, x in retention(model, *found, self.expected[name]).items()
+                for what, x in retention(model, *texts_and_pairs, self.expected[name]).items()
             }
-            for name, found in self.held_out.items()
+            for name, texts_and_pairs in self.held_out.items()
         }
 
     def fitted(self, model: SentenceEncoder, some: list[nn.Parameter], updates: int, rate: float) -> dict:

@@ -53,13 +53,13 @@ def mean_curve(rows: list[dict]) -> Tensor:
 def updates_until(curve: Tensor, loss: float) -> float:
     """Updates after which the curve first is at or below a loss, straight between its points; -1 if never."""
     before = None
-    for updates, found in curve.tolist():
-        if found <= loss:
+    for updates, value in curve.tolist():
+        if value <= loss:
             if before is None:
                 return updates
-            share = (before[1] - loss) / (before[1] - found)
+            share = (before[1] - loss) / (before[1] - value)
             return before[0] + share * (updates - before[0])
-        before = updates, found
+        before = updates, value
     return -1.0
 
 
@@ -72,8 +72,8 @@ def accuracies(task: str) -> dict[str, dict[int, list[float]]]:
     """
     recalled = read_rows(RECALLED["recall"])
     rows = read_rows(RECALLED[task], learning_rate=recalled[0]["learning_rate"])
-    found: dict[str, dict[int, list[float]]] = {row["attention"]: {} for row in recalled}
+    reached: dict[str, dict[int, list[float]]] = {row["attention"]: {} for row in recalled}
     for row in sorted(rows, key=lambda row: (row["n"], row["seed"])):
-        if row["attention"] in found:
-            found[row["attention"]].setdefault(row["n"], []).append(row["accuracy"])
-    return found
+        if row["attention"] in reached:
+            reached[row["attention"]].setdefault(row["n"], []).append(row["accuracy"])
+    return reached

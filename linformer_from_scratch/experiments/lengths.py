@@ -114,12 +114,12 @@ def fitted(way: str) -> SentenceEncoder:
 @cache
 def texts(n: int) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
     """Held-out passages of n tokens of both corpora, which follow each other, and their exact vectors."""
-    teacher, found = sentence_encoder.full_encoder(), {}
+    teacher, corpora = sentence_encoder.full_encoder(), {}
     for name, some in {"docstrings": split(docstrings())[1], "reference": documents()}.items():
         ids, pairs = passages(some, n)
         ids, pairs = ids[:PASSAGES], pairs[(pairs < PASSAGES).all(dim=1)]
-        found[name] = ids, pairs, embed_all(teacher, ids)
-    return found
+        corpora[name] = ids, pairs, embed_all(teacher, ids)
+    return corpora
 
 
 def int8(model: SentenceEncoder) -> nn.Module:
@@ -159,12 +159,12 @@ def keep(way: str, n: int) -> dict:
     """
     model, row = WAYS[way](n), {}
     for name, (ids, pairs, expected) in texts(n).items():
-        found = embed_all(model, ids)
-        cosines = (found * expected).sum(dim=-1)
+        vectors = embed_all(model, ids)
+        cosines = (vectors * expected).sum(dim=-1)
         row[name] = {
             "cosine": round(cosines.mean().item(), 4),
             "standard error": round(cosines.std().item() / len(ids) ** 0.5, 4),
-            "ranks": following_ranks(found, pairs).tolist(),
+            "ranks": following_ranks(vectors, pairs).tolist(),
         }
     return row
 
@@ -184,8 +184,8 @@ def seconds(n: int) -> dict:
     (ids,) = Crops(split(docstrings())[1].values(), n, n)(0)
     ids = ids[:1].expand(BATCH, -1).contiguous()
     encoders = {name: WAYS[name](n).eval() for name in TIMED}
-    found = median_seconds({name: partial(model.embed, ids) for name, model in encoders.items()}, rounds=15)
-    return {"seconds": {name: round(time, 5) for name, time in found.items()}}
+    medians = median_seconds({name: partial(model.embed, ids) for name, model in encoders.items()}, rounds=15)
+    return {"seconds": {name: round(time, 5) for name, time in medians.items()}}
 
 
 def crossover() -> int:

@@ -42,12 +42,12 @@ def transplanted(n: int, size: int, seed: int) -> dict:
     full = model_for("recall", FULL, n, 0)
     curve = train("recall", full, n, seed, RATE, STEPS)
     unseen = tasks.validation_batches(tasks.recall(n, TEXTS["recall"](n), seed), VALIDATION["recall"])
-    found = {FULL: curve[-1][1]}
+    accuracies = {FULL: curve[-1][1]}
     for name in (AT_VALUES, LEARNED):
         slots = model_for("recall", name, n, size)
         slots.load_state_dict(full.state_dict(), strict=False)  # all but E and F
-        found[name] = round(masked_accuracy(slots, unseen), 4)
-    return {"learning_rate": RATE, "curve": curve, "accuracies": found}
+        accuracies[name] = round(masked_accuracy(slots, unseen), 4)
+    return {"learning_rate": RATE, "curve": curve, "accuracies": accuracies}
 
 
 def recalling(name: str, about: str, settings: list[dict], seeds: tuple[int, ...] = SEEDS) -> Experiment:

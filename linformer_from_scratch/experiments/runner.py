@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,18 +16,17 @@ from linformer_from_scratch.experiments.results import RESULTS, Results, read, s
 def measure(experiment: Experiment, folder: Path = RESULTS) -> None:
     """Measure every row that is not yet in the experiment's file, and print them all.
 
-    Several may measure one experiment: they share its rows. Sets the number of PyTorch's threads.
+    Several processes may measure one experiment: they share its rows. Sets the number of PyTorch's threads.
 
     Raises: ValueError as Results; OSError if nothing can be written.
     """
     torch.set_num_threads(experiment.threads)
     results = Results(path_of(experiment, folder), experiment.command, Path(experiment.file))
     for settings in experiment.settings():
-        with only_one(results.path, settings) as alone:
-            if alone:
-                results.measure(settings, partial(experiment.measure, **settings))
-        found = select(results.rows(), **settings) or f"{settings}: another measures it"
-        print(experiment.name, found, flush=True)
+        with suppress(BlockingIOError), locked(row_file(results.path, settings)):
+            results.measure(settings, partial(experiment.measure, **settings))
+        rows = select(results.rows(), **settings)
+        print(experiment.name, rows or f"{settings}: another process measures it", flush=True)
 
 
 def missing(experiment: Experiment, folder: Path = RESULTS) -> list[dict]:
@@ -43,16 +41,9 @@ def path_of(experiment: Experiment, folder: Path = RESULTS) -> Path:
     return folder / f"{experiment.name}.json"
 
 
-@contextmanager
-def only_one(path: Path, settings: dict) -> Iterator[bool]:
-    """Inside, nobody else measures this row of a file: True; or another does: False."""
+def row_file(path: Path, settings: dict) -> Path:
+    """What a process locks while it measures one row of a file."""
     row = json.dumps([str(path.resolve()), settings])
     place = BUILD / "experiments" / hashlib.sha256(row.encode()).hexdigest()[:16]
     place.parent.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as held:
-        try:
-            held.enter_context(locked(place))
-            alone = True
-        except BlockingIOError:
-            alone = False
-        yield alone
+    return place

@@ -22,15 +22,15 @@ def sources(path: Path, root: Path = ROOT) -> dict[str, str]:
 
     Returns: path from the root -> hash of the code; the file itself comes first.
     """
-    root, found, waiting = root.resolve(), {}, [path.resolve()]
+    root, hashes, waiting = root.resolve(), {}, [path.resolve()]
     while waiting:
         file = waiting.pop(0)
         name = file.relative_to(root).as_posix()
-        if name not in found:
+        if name not in hashes:
             text = file.read_text(encoding="utf-8")
-            found[name] = digest(text)
+            hashes[name] = digest(text)
             waiting += imported(file, root)
-    return found
+    return hashes
 
 
 def changed(recorded: dict[str, str], path: Path, root: Path = ROOT) -> list[str]:

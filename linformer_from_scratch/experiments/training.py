@@ -1,18 +1,15 @@
 """The runs of chapter 08: masked language models of the docstrings, and what they are good for afterwards."""
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import product
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from linformer_from_scratch.benchmark import median_seconds, peak_bytes
-from linformer_from_scratch.common.files import atomic_write
 from linformer_from_scratch.data import LabelledBatches, MaskedBatches, docstrings
 from linformer_from_scratch.data.baselines import baseline_losses
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
@@ -30,7 +27,7 @@ from linformer_from_scratch.training.corpora import (
 )
 from linformer_from_scratch.training.recipes import Recipe, encoder, lr_scale, parameters
 
-RUNS, CURVE = BUILD / "runs", "curve.json"  # checkpoints, and beside them the losses on the way
+RUNS = BUILD / "runs"  # checkpoints and losses of every run
 VOCABULARY, TOKENS = 1000, 2048  # tokens of the vocabulary, and in a batch
 STEPS = 2000  # updates of a run
 RATE = 8e-3  # see 08_rate
@@ -41,16 +38,16 @@ SMALL = 16  # the small text is that part of the training text
 EPOCHS = 8  # of fine-tuning
 
 FULL, LINFORMER, NONE = Recipe("full"), Recipe("linformer"), Recipe("none")
-AS_IT_IS = LINFORMER.seq_len**0.5  # times E's own rate: the rate of all other weights
+COMMON_RATE = LINFORMER.seq_len**0.5  # this times E's own rate is the rate of all other weights
 WIDTHS = [replace(LINFORMER, proj_dim=k) for k in (32, 128, 16, 64)]
 POOLED = [replace(LINFORMER, projection="mean", proj_dim=k) for k in (32, 16, 64)]
 SIZE = [FULL, NONE, *WIDTHS, *POOLED]
 SHARED = [replace(LINFORMER, sharing=sharing) for sharing in ("none", "headwise", "key-value")]
 RANDOM = replace(LINFORMER, projection="random")
 START = [
-    *(replace(recipe, projection_rate=AS_IT_IS) for recipe in (*WIDTHS[:2], RANDOM)),
+    *(replace(recipe, projection_rate=COMMON_RATE) for recipe in (*WIDTHS[:2], RANDOM)),
     RANDOM,
-    replace(WIDTHS[1], projection_rate=0.1 * AS_IT_IS),
+    replace(WIDTHS[1], projection_rate=0.1 * COMMON_RATE),
     replace(LINFORMER, projection="gaussian"),
 ]
 LENGTH = [
@@ -82,26 +79,17 @@ def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **rec
     folder = RUNS / experiment / folder_name(settings, seed, steps, learning_rate)
     trainer = Trainer(model, masked_loss, batches, config, unseen, folder, lr_scale=lr_scale(settings, model))
     counted = baseline_losses(train, unseen, size[-1])
-    start, curve = time.perf_counter(), read_curve(folder)
-    for until in [*range(config.evaluate_every, steps, config.evaluate_every), steps][len(curve) :]:
-        if trainer.step > until:
-            raise ValueError(f"the run in {folder} has no losses of step {until}: remove it to train again")
-        curve.append([until, round(trainer.train(until)[-1]["validation_loss"], 4)])
-        atomic_write(folder / CURVE, json.dumps(curve))
+    start = time.perf_counter()
+    judged = [record for record in trainer.train() if "validation_loss" in record]
     return {
         "parameters": parameters(model),
         "training_tokens": len(train),
         "baselines": {name: round(loss, 4) for name, loss in counted.items()},
-        "curve": curve,  # updates, held-out loss; in nats per masked token
+        # updates, held-out loss; in nats per masked token
+        "curve": [[record["step"], round(record["validation_loss"], 4)] for record in judged],
         "training_loss": round(trainer.evaluate(seen), 4),  # in the end, on windows of the training text
         "seconds": round(time.perf_counter() - start, 1),
     }
-
-
-def read_curve(folder: Path) -> list[list[float]]:
-    """What a run that goes on had reached on the way; its earlier weights are gone."""
-    path = folder / CURVE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
 @cache
@@ -130,8 +118,8 @@ def weights_of(recipe: Recipe, seed: int, prefix: str) -> dict[str, Tensor]:
     last = RUNS / experiment / folder_name(recipe, seed, STEPS, RATE) / f"step-{STEPS:08}.safetensors"
     if not last.exists():
         pretrain(experiment, seed, STEPS, RATE, **asdict(recipe))
-    found, _ = read(last)
-    return {key.removeprefix(prefix): tensor for key, tensor in found.items() if key.startswith(prefix)}
+    tensors, _ = read(last)
+    return {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
 
 
 def copying(seed: int, **recipe) -> dict:
@@ -141,11 +129,11 @@ def copying(seed: int, **recipe) -> dict:
     model = MaskedLanguageModel(encoder(settings, vocabulary().size)).eval()
     model.load_state_dict(weights_of(settings, seed, "model."))
     unseen = validation_batches(held, settings.seq_len, TOKENS // settings.seq_len, vocabulary().size)
-    found = copying_losses(model, unseen)
+    losses = copying_losses(model, unseen)
     if settings.attention == "linformer" and settings.projection != "mean":
         E = next(module for module in model.modules() if isinstance(module, LearnedProjection))
-        found["in_windows"] = in_windows(E.weight.detach())
-    return {kind: round(loss, 4) for kind, loss in found.items()}
+        losses["in_windows"] = in_windows(E.weight.detach())
+    return {kind: round(loss, 4) for kind, loss in losses.items()}
 
 
 def in_windows(E: Tensor) -> float:

@@ -4,8 +4,6 @@ Rows are written as they come. After an interrupt, --resume goes on with the row
 """
 
 import argparse
-import math
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -17,51 +15,80 @@ import torch
 
 from linformer_from_scratch.benchmark.suite import PLANS, Job, Plan, jobs, plan_for
 from linformer_from_scratch.common.files import expanded, locked, make_folder
-from linformer_from_scratch.experiments.benchmark.budget import Budget
-from linformer_from_scratch.experiments.benchmark.check import check_file
-from linformer_from_scratch.experiments.benchmark.commands import COMMAND
-from linformer_from_scratch.experiments.benchmark.records import check_row, read
+from linformer_from_scratch.experiments.benchmark.records import check_file, check_row, read
 from linformer_from_scratch.experiments.results import RESULTS, Results, provenance
 
-
-class Parser(argparse.ArgumentParser):
-    """A command line that says in one sentence what is wrong with it."""
-
-    def error(self, message: str):
-        """Raises: ValueError."""
-        raise ValueError(message)
+COMMAND = "python -m linformer_from_scratch.benchmark"
+GPU_FILE = "build/benchmark_gpu.json"  # in the course's folder
+MINUTES = 8
+TURNS = 3  # of each variant, beside its rounds: set up, weighed, warmed up
 
 
-def parser() -> Parser:
-    """The command line."""
-    found = Parser(COMMAND, description="Measure everything that chapter 10 shows, on one device.")
-    found.add_argument("--device", choices=[*PLANS], default="cuda" if torch.cuda.is_available() else "cpu")
-    found.add_argument("--out", type=Path, required=True, help="the file for the rows, JSON")
-    found.add_argument("--resume", action="store_true", help="go on with a file that is there")
-    found.add_argument(
-        "--minutes", type=_minutes, help="leave out what would take longer, longest texts first"
+def on_a_gpu(folder: str = "") -> str:
+    """The command that measures on a GPU; the course lies in the folder."""
+    return f"{COMMAND} --device cuda --minutes {MINUTES} --out {folder}{GPU_FILE} --resume"
+
+
+def to_paste() -> str:
+    """Three lines for a machine with a GPU and nothing else but Python; in a notebook, each after a `!`."""
+    return "\n".join(
+        [
+            "git clone ADDRESS course          # where you have the course from; or copy its folder there",
+            "pip install -e course linformer linformer-pytorch     # keeps the PyTorch that is there",
+            on_a_gpu("course/"),
+        ]
     )
-    found.add_argument("--rounds", type=_count, help="turns of each variant")
-    found.add_argument("--longest", type=_count, help="leave out texts of more tokens")
-    found.add_argument("--threads", type=_threads, help="threads of the CPU")
-    return found
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    words = argparse.ArgumentParser(
+        COMMAND, description="Measure everything that chapter 10 shows, on one device."
+    )
+    words.add_argument("--device", choices=[*PLANS], default="cuda" if torch.cuda.is_available() else "cpu")
+    words.add_argument("--out", type=Path, required=True, help="the file for the rows, JSON")
+    words.add_argument("--resume", action="store_true", help="go on with an existing file")
+    words.add_argument(
+        "--minutes", type=minutes, help="leave out what would take longer, longest texts first"
+    )
+    words.add_argument("--rounds", type=count, help="turns of each variant")
+    words.add_argument("--longest", type=count, help="leave out texts of more tokens")
+    words.add_argument("--threads", type=count, help="threads of the CPU")
+    return words
+
+
+def count(word: str) -> int:
+    """A whole number from the command line, at least 1."""
+    if int(word) < 1:
+        raise argparse.ArgumentTypeError(f"got {word}, expected a whole number of at least 1")
+    return int(word)
+
+
+def minutes(word: str) -> float:
+    """Minutes from the command line, more than 0."""
+    if not float(word) > 0:
+        raise argparse.ArgumentTypeError(f"got {word}, expected minutes, more than 0")
+    return float(word)
 
 
 def main(words: list[str] | None = None, plans: Mapping[str, Plan] = PLANS) -> int:
     """Measure; 0 if all went well, 1 if refused or a row failed, 130 if interrupted."""
+    arguments = parser().parse_args(words)
     try:
-        arguments = parser().parse_args(words)
-        _check_device(arguments.device)
+        if arguments.device == "cuda" and not torch.cuda.is_available():
+            raise ValueError("PyTorch finds no GPU here; --device cpu works everywhere")
         plan = _shortened(plan_for(arguments.device, plans), arguments)
-        arguments.out = expanded(arguments.out)
-        _check_out(arguments.out, arguments.resume)
-        make_folder(arguments.out.parent)
-        with locked(arguments.out.with_name(f"{arguments.out.name}.run")):  # the file itself is, row by row
+        out = arguments.out = expanded(arguments.out)
+        if out.is_dir():
+            raise ValueError(f"--out is {out}, which is a folder; name a file")
+        if out.exists() and not arguments.resume:
+            raise ValueError(f"{out} is there already; --resume goes on with it")
+        make_folder(out.parent)
+        with locked(out.with_name(f"{out.name}.run")):  # two runs at once would slow each other down
             return _run(arguments, plan)
-    except OSError as error:
-        return _refuse(f"{error.filename or '--out'}: {error.strerror}" if error.strerror else str(error))
-    except ValueError as error:
-        return _refuse(str(error))
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 def _run(arguments: argparse.Namespace, plan: Plan) -> int:
@@ -70,16 +97,16 @@ def _run(arguments: argparse.Namespace, plan: Plan) -> int:
     torch.manual_seed(0)
     results = Results(arguments.out, _command(arguments))
     if arguments.out.exists():
-        read(arguments.out)  # no row is taken over unseen
+        read(arguments.out)  # no row is kept unchecked
         _check_origin(results, _command(arguments))
-    results.check_writable()
-    budget, wanted = Budget(arguments.minutes), list(jobs(plan))
+    results.add()  # a file that cannot be written is found out before anything is measured
+    wanted = list(jobs(plan))
     if arguments.minutes:
         wanted.sort(key=lambda job: job[0].get("n", 0))  # what is left out are the longest texts
     try:
-        failed, left = _measure(results, wanted, budget)
+        failed, left = _measure(results, wanted, Budget(arguments.minutes))
     except KeyboardInterrupt:
-        print(f"Interrupted: {len(results.content['rows'])} rows are in {results.path}; --resume goes on.")
+        print(f"Interrupted: {len(results.rows())} rows are in {results.path}; --resume goes on.")
         return 130
     if left:
         spent = f"{arguments.minutes:g} minutes are spent"
@@ -89,10 +116,10 @@ def _run(arguments: argparse.Namespace, plan: Plan) -> int:
     return 1 if failed else 0
 
 
-def _measure(results: Results, wanted: list[Job], budget: Budget) -> tuple[int, int]:
+def _measure(results: Results, wanted: list[Job], budget: "Budget") -> tuple[int, int]:
     """Measure what is missing; return how many rows failed, and how many are left out."""
     failed = left = 0
-    for row in results.content["rows"]:
+    for row in results.rows():
         budget.learn(row)
     for i, (what, call) in enumerate(wanted, start=1):
         print(f"{i:3} of {len(wanted)}", *(f"{name}={value}" for name, value in what.items()), flush=True)
@@ -115,31 +142,21 @@ def _measure(results: Results, wanted: list[Job], budget: Budget) -> tuple[int, 
 
 def _check(path: Path, plan: Plan) -> None:
     """See that the file can be shown, and say where."""
-    rows = check_file(path, [what for what, _ in jobs(plan)], plan.rounds)["rows"]
+    rows = check_file(path, [what for what, _ in jobs(plan)])["rows"]
     print(f"{path}: {len(rows)} rows, complete", end="")
     print(f": put it at {RESULTS / 'gpu.json'}, then: make refresh ONLY=10" if plan.device == "cuda" else "")
-
-
-def _check_device(device: str) -> None:
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("--device is cuda, and PyTorch finds no GPU here; --device cpu works everywhere")
-
-
-def _check_out(out: Path, resume: bool) -> None:
-    if os.path.lexists(out) and not out.is_file():  # a link that leads nowhere among them
-        raise ValueError(f"--out is {out}, which is {'a folder' if out.is_dir() else 'no file'}; name a file")
-    if out.exists() and not resume:
-        raise ValueError(f"{out} is there already; --resume goes on with it")
 
 
 def _check_origin(results: Results, command: str) -> None:
     """Rows of one file come from one machine, one program and one command."""
     now = provenance(command)
     for field in ("command", "commit", "machine", "versions"):
-        if results.content.get(field) != now[field]:
-            before = results.content.get(field)
-            found = f"{field} {before}, now it is {now[field]}"
-            raise ValueError(f"{results.path.name} was measured with {found}; choose another --out")
+        before = results.content.get(field)
+        if before != now[field]:
+            raise ValueError(
+                f"{results.path.name} was measured with {field} {before}, now it is {now[field]}; "
+                "choose another --out"
+            )
 
 
 def _shortened(plan: Plan, arguments: argparse.Namespace) -> Plan:
@@ -161,35 +178,32 @@ def _command(arguments: argparse.Namespace) -> str:
     return " ".join(words)
 
 
-def _count(word: str, most: float = math.inf) -> int:
-    try:
-        found = int(word)
-    except ValueError:
-        found = 0
-    if not 1 <= found <= most:
-        expected = "of at least 1" if most == math.inf else f"from 1 to {most}"
-        raise argparse.ArgumentTypeError(f"got {word[:60]}, expected a whole number {expected}")
-    return found
+class Budget:
+    """Minutes for all jobs together. None is no limit.
+
+    A job is expected to take as long to build as the last one of its kind, and (n / its n)² as long to
+    compute. The first of a kind begins if there is any time left.
+    """
+
+    def __init__(self, minutes: float | None):
+        self.end = None if minutes is None else time.monotonic() + 60 * minutes
+        self._before: dict[tuple, tuple[int, float, float]] = {}
+
+    def allows(self, what: dict) -> bool:
+        """Whether a job should finish in time."""
+        if self.end is None:
+            return True
+        n, building, computing = self._before.get(_kind(what), (0, 0.0, 0.0))
+        growth = (what["n"] / n) ** 2 if n else 0.0
+        return building + growth * computing < self.end - time.monotonic()
+
+    def learn(self, row: dict, seconds: float | None = None) -> None:
+        """Remember what a job took; None where only its row is known."""
+        variants = [samples for samples in row.get("seconds", {}).values() if samples]
+        computing = sum(sum(samples) * (len(samples) + TURNS) / len(samples) for samples in variants)
+        building = 0.0 if seconds is None else max(0.0, seconds - computing)
+        self._before[_kind(row)] = row.get("n", 0), building, computing
 
 
-def _threads(word: str) -> int:
-    return _count(word, os.cpu_count() or 1)
-
-
-def _minutes(word: str) -> float:
-    try:
-        found = float(word)
-    except ValueError:
-        found = math.nan
-    if not 0 < found < math.inf:
-        raise argparse.ArgumentTypeError(f"got {word[:60]}, expected minutes, more than 0 and finite")
-    return found
-
-
-def _refuse(reason: str) -> int:
-    print(reason, file=sys.stderr)
-    return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _kind(what: dict) -> tuple:
+    return tuple(what.get(field) for field in ("part", "kind", "pass", "layer"))

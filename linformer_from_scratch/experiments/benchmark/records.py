@@ -1,11 +1,11 @@
-"""Recorded benchmarks: rows checked on reading, files found, medians and ratios read off."""
+"""Recorded benchmarks: files found and checked, medians and ratios read off their rows."""
 
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from linformer_from_scratch.benchmark.layers import DTYPES
+from linformer_from_scratch.benchmark.layers import DTYPES, FUSED, STORED
 from linformer_from_scratch.benchmark.statistics import (
     NOTHING,
     Interval,
@@ -20,10 +20,12 @@ from linformer_from_scratch.experiments.results import shortened
 Number = TypeVar("Number", float, Interval)
 CPU = "10_cpu"  # the file that the course brings
 CEILING = {"part": str, "kind": str, "per_second": float}
-SHAPE = {"part": str, "n": int, "texts": int, "pass": str, "dtype": str}
-RACE = SHAPE | {"seconds": dict, "busy": dict, "bytes": dict, "out_of_memory": list}
-NAMES = ("part", "kind", "pass", "dtype", "layer")  # whatever else is measured is a size
+RACE = {"part": str, "n": int, "texts": int, "pass": str, "dtype": str}
+RACE |= {"seconds": dict, "busy": dict, "bytes": dict, "out_of_memory": list}
 MEASURED = ("per_second", "seconds", "busy", "bytes", "out_of_memory")
+COMPARED = "table 3", "layer", "attention"  # parts in which exact attention is measured beside Linformer
+PER_SECOND = 1e6, 1e17  # operations or bytes; what is outside was not measured
+SLACK = 0.1  # of the best product, which may have been disturbed; work that is only queued is far faster
 
 
 def check_row(row: dict) -> dict:
@@ -31,50 +33,22 @@ def check_row(row: dict) -> dict:
 
     Raises: ValueError with what is missing or wrong.
     """
-    kinds = CEILING if row.get("part") == "ceiling" else RACE
-    for field, kind in kinds.items():
-        if type(row.get(field)) is not kind:
-            raise ValueError(f"a row's {field} is {shortened(row.get(field))}, expected {kind.__name__}")
-    for field, value in what_of(row).items():
-        if field not in NAMES and not (type(value) is int and value > 0):
-            raise ValueError(f"a row's {field} is {shortened(value)}, expected an int above 0")
-    if row.get("dtype", "float32") not in [*DTYPES]:
-        raise ValueError(f"a row's dtype is {row['dtype']!r}, expected one of {', '.join(DTYPES)}")
-    if kinds is CEILING:
-        _check_samples(row, [row["per_second"]])
-    else:
-        _check_race(row)
+    fields = CEILING if row.get("part") == "ceiling" else RACE
+    for field, kind in fields.items():
+        if not isinstance(row.get(field), kind):
+            raise ValueError(f"its {field} is {shortened(row.get(field))}, expected {kind.__name__}")
+    seconds = row["seconds"] if fields is RACE else {row["kind"]: [row["per_second"]]}
+    for name, samples in seconds.items():
+        if not isinstance(samples, list) or not all(map(_is_sample, samples)):
+            raise ValueError(f"{name} has the samples {shortened(samples)}, expected finite numbers above 0")
+    rounds = {name: len(samples) for name, samples in seconds.items()}
+    if len(set(rounds.values())) > 1 or 0 in rounds.values():
+        raise ValueError(f"it has {rounds} samples, expected equal, non-zero counts")
     return row
 
 
-def _check_race(row: dict) -> None:
-    """Samples of each variant; bytes of some; and whoever has no samples is out of memory."""
-    part, seconds, lost = row["part"], row["seconds"], row["out_of_memory"]
-    for name, samples in seconds.items():
-        _check_samples(row, samples)
-        _check_samples(row, row["busy"].get(name, [0.0]), "busy")
-    rounds = {name: len(samples) for name, samples in seconds.items()}
-    if len(set(rounds.values())) > 1:
-        raise ValueError(f"a row of {part} has {rounds} samples, expected as many of each")
-    for field in ("busy", "bytes"):
-        if not row[field].keys() <= rounds.keys():
-            raise ValueError(f"a row of {part} has {field} of {[*row[field]]}, expected {[*rounds]}")
-    for held in row["bytes"].values():
-        if type(held) is not int or held < 0:
-            raise ValueError(f"a row of {part} has {shortened(held)} bytes, expected an int, at least 0")
-    if not (rounds or lost) or any(type(name) is not str or name in rounds for name in lost):
-        raise ValueError(f"a row of {part} has samples of {[*rounds]}, and {lost} are out of memory")
-
-
-def _check_samples(row: dict, samples: object, field: str = "seconds") -> None:
-    """Finite numbers above 0; a process may have been busy for none."""
-    if type(samples) is not list or not samples:
-        raise ValueError(f"a row of {row['part']} has {shortened(samples)}, expected a list of numbers")
-    for sample in samples:
-        number = type(sample) in (int, float) and 0 <= sample < math.inf
-        if not number or (sample == 0 and field != "busy"):
-            found = f"a row of {row['part']} has the sample {shortened(sample)}"
-            raise ValueError(f"{found}, expected finite numbers above 0")
+def _is_sample(value: object) -> bool:
+    return isinstance(value, float) and 0 < value < math.inf
 
 
 def what_of(row: dict) -> dict:
@@ -85,18 +59,67 @@ def what_of(row: dict) -> dict:
 def read(path: Path) -> dict:
     """A recorded benchmark: command, date, machine, versions, rows.
 
-    Raises: ValueError, with the file's name, if it is no result file, check_row refuses a row, or two are of
-        the same; OSError if it cannot be read.
+    Raises: ValueError, with the file's name, if it is not a result file, check_row refuses a row, or two rows
+        have the same settings; OSError if it cannot be read.
     """
-    content, known = results.read(path), []
+    content = results.read(path)
+    known: list[dict] = []
     for number, row in enumerate(content["rows"], start=1):
         try:
-            known.append(what_of(check_row(row)))
+            what = what_of(check_row(row))
         except ValueError as error:
             raise ValueError(f"{path.name}: row {number}: {error}") from None
-        if known[-1] in known[:-1]:
-            raise ValueError(f"{path.name}: row {number}: it is the second of {known[-1]}, expected one")
+        if what in known:
+            raise ValueError(f"{path.name}: row {number} is the second of {what}, expected one")
+        known.append(what)
     return content
+
+
+def check_file(path: Path, wanted: Sequence[dict]) -> dict:
+    """The content of a file that has all wanted rows and no impossible number.
+
+    Args:
+        wanted: the settings of each row.
+
+    Raises: ValueError, with the file's name, for the first thing that is wrong; OSError as read.
+    """
+    content = read(path)
+    rows = content["rows"]
+    missing = [what for what in wanted if not results.select(rows, **what)]
+    if missing:
+        some = f"{len(missing)} of {len(wanted)} rows"
+        raise ValueError(f"{path.name}: {some} are missing, the first is {missing[0]}")
+    products = [row["per_second"] for row in results.select(rows, kind="matmul")]
+    for row in rows:
+        problem = _impossible_ceiling(row) or _impossible_race(row, max(products, default=math.inf))
+        if problem:
+            raise ValueError(f"{path.name}: {problem}")
+    return content
+
+
+def _impossible_ceiling(row: dict) -> str | None:
+    low, high = PER_SECOND
+    if row["part"] != "ceiling" or low < row["per_second"] < high:
+        return None
+    return f"{row['kind']} is {row['per_second']:.2g} per second, expected {low:.0e} to {high:.0e}"
+
+
+def _impossible_race(row: dict, per_second: float) -> str | None:
+    """Exact attention takes the time of its products, and stored maps the memory of their numbers."""
+    if row["part"] not in COMPARED:
+        return None
+    where = f"{row['part']}, n = {row['n']:,}, {row['pass']}"
+    heads = row["texts"] * row["num_heads"]
+    d_head = row["d_head"] if "d_head" in row else row["d_model"] // row["num_heads"]
+    least = SLACK * 4 * heads * d_head * row["n"] ** 2 / per_second
+    for name in (STORED, FUSED):
+        seconds = times(row, name).middle
+        if seconds < least:
+            return f"{where}: {name} took {seconds:.2g} s, expected {least:.2g} or more"
+    maps = heads * row["n"] ** 2 * DTYPES[row["dtype"]].itemsize
+    if peak(row, STORED) < maps:
+        return f"{where}: {STORED} held {peak(row, STORED):,} bytes, expected {maps:,} or more"
+    return None
 
 
 def gpu_of(content: dict) -> str | None:
@@ -116,12 +139,6 @@ def recorded_gpu() -> dict | None:
 def recorded_cpu() -> dict:
     """The benchmark of a CPU that comes with the course."""
     return read(results.RESULTS / f"{CPU}.json")
-
-
-def ceiling(rows: Sequence[dict], kind: str, **wanted: object) -> float:
-    """A measured ceiling, per second: kind "matmul" (with its dtype) or "copy"."""
-    (row,) = results.select(rows, part="ceiling", kind=kind, **wanted)
-    return row["per_second"]
 
 
 def speedup(row: dict, of: str, over: str) -> Interval:
@@ -157,11 +174,11 @@ def table_3(
         way: "forward" or "forward + backward".
         kind: "fused", or "stored maps" for Linformer as the paper wrote it.
     """
-    found: dict[int, dict[int, Number]] = {}
+    table: dict[int, dict[int, Number]] = {}
     for row in _of(rows, "table 3", way):
         names = [name for name in row["seconds"] if name.endswith(f", {kind}")]
-        found[row["n"]] = {int(name.split(",")[0]): of(row, name, over) for name in names}
-    return found
+        table[row["n"]] = {int(name.split(",")[0]): of(row, name, over) for name in names}
+    return table
 
 
 def ratios(
@@ -177,9 +194,9 @@ def crossing(rows: Sequence[dict], way: str, ours: str, theirs: str) -> Interval
     In the middle by the median of ours / theirs, at the ends by its 20th and its 80th percentile.
     The high end is infinite if that is not below 1 at the last length; None if the median is not.
     """
-    found = [row for row in _of(rows, "layer", way) if {ours, theirs} <= row["seconds"].keys()]
-    compared = [slowdown(row, ours, theirs) for row in found]
-    lengths, even = [row["n"] for row in found], [1.0] * len(found)
+    measured = [row for row in _of(rows, "layer", way) if {ours, theirs} <= row["seconds"].keys()]
+    compared = [slowdown(row, ours, theirs) for row in measured]
+    lengths, even = [row["n"] for row in measured], [1.0] * len(measured)
     low, middle, high = (measured_crossover(lengths, times, even) for times in zip(*compared, strict=True))
     if low is None or middle is None:
         return None
@@ -188,9 +205,9 @@ def crossing(rows: Sequence[dict], way: str, ours: str, theirs: str) -> Interval
 
 def floors(content: dict, steps: Callable[..., list[Step]], **how: object) -> list[float]:
     """Seconds below which a layer of `cost` cannot go, at each length, by the machine's measured ceilings."""
-    found, device = _of(content["rows"], "layer", "forward"), device_of(content)
+    measured, device = _of(content["rows"], "layer", "forward"), device_of(content)
     seconds = []
-    for row in found:
+    for row in measured:
         b = DTYPES[row["dtype"]].itemsize
         sizes = Sizes(row["n"], row["d_model"], row["num_heads"], row["proj_dim"], bytes_per_number=b)
         seconds.append(floor_seconds(steps(sizes, **how), device, b))
@@ -202,10 +219,12 @@ def lines(
 ) -> tuple[list[int], dict[str, list[Number]]]:
     """Lengths, and for each variant a number at each length; nan where it ran out of memory.
 
-    of: times (an Interval over rounds), median, or peak.
+    of: times (an Interval over rounds), or peak.
     """
-    found = _of(rows, part, way)
-    return [row["n"] for row in found], {name: [of(row, name) for row in found] for name in _variants(found)}
+    chosen = _of(rows, part, way)
+    return [row["n"] for row in chosen], {
+        name: [of(row, name) for row in chosen] for name in _variants(chosen)
+    }
 
 
 def _variants(rows: Sequence[dict]) -> list[str]:
@@ -215,10 +234,10 @@ def _variants(rows: Sequence[dict]) -> list[str]:
 
 def device_of(content: dict) -> Device:
     """The machine of a recorded benchmark by its measured ceilings."""
-    rows = content["rows"]
-    products = [row for row in rows if row["part"] == "ceiling" and row["kind"] == "matmul"]
+    products = results.select(content["rows"], part="ceiling", kind="matmul")
+    (copy,) = results.select(content["rows"], part="ceiling", kind="copy")
     per_s = {DTYPES[row["dtype"]].itemsize: row["per_second"] for row in products}
-    return Device(gpu_of(content) or content["machine"]["processor"], per_s, ceiling(rows, "copy"))
+    return Device(gpu_of(content) or content["machine"]["processor"], per_s, copy["per_second"])
 
 
 def peak(row: dict, name: str) -> float:
@@ -231,12 +250,7 @@ def times(row: dict, name: str) -> Interval:
     return spread(row["seconds"][name]) if name in row["seconds"] else NOTHING
 
 
-def median(row: dict, name: str) -> float:
-    """Median seconds of a variant; nan where it ran out of memory."""
-    return times(row, name).middle
-
-
 def _of(rows: Sequence[dict], part: str, way: str) -> list[dict]:
     """Rows of one part and one direction, short texts first."""
-    found = [row for row in rows if row["part"] == part and row["pass"] == way]
-    return sorted(found, key=lambda row: row["n"])
+    chosen = [row for row in rows if row["part"] == part and row["pass"] == way]
+    return sorted(chosen, key=lambda row: row["n"])
