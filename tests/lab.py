@@ -28,9 +28,8 @@ CHROMIUM_OPTIONS = [
 ]
 LOCAL = ("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")
 SETTINGS = {
-    "@jupyterlab/notebook-extension/tracker": {
-        "windowingMode": "none"
-    },  # cells out of sight stay in the page
+    # Cells out of sight stay in the page.
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
 
@@ -73,8 +72,8 @@ def barriers(page, scheme):
     """Rules of axe-core that a page breaks seriously, each with a place; in the dark only colours differ."""
     options = {"resultTypes": ["violations"]} | ({"runOnly": ["color-contrast"]} if scheme == "dark" else {})
     page.add_script_tag(path=AXE)
-    found = page.evaluate("options => axe.run(options)", options)["violations"]
-    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    broken = page.evaluate("options => axe.run(options)", options)["violations"]
+    serious = [one for one in broken if one["impact"] in ("serious", "critical")]
     return [(one["id"], one["nodes"][0]["html"][:200]) for one in serious]
 
 
@@ -84,16 +83,14 @@ class Lab:
     Args:
         folder: where its notebooks and settings are written.
         page: from `open_page`.
-        settings: plugin -> settings, beyond those that the tests always need.
     """
 
-    def __init__(self, folder, page, settings=None):
+    def __init__(self, folder, page):
         self.folder, self.page = folder, page
-        self._settings = SETTINGS | (settings or {})
         self._token = secrets.token_hex(16)
 
     def __enter__(self):
-        for plugin, settings in self._settings.items():
+        for plugin, settings in SETTINGS.items():
             path = self.folder / "settings" / f"{plugin}.jupyterlab-settings"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(settings), encoding="utf-8")

@@ -25,15 +25,15 @@ NUMBERS = """root => {
             characters += String.fromCharCode(...bytes.subarray(i, i + 8192));
         return btoa(characters);
     };
-    const found = {};
+    const seen = {};
     for (const [name, value] of Object.entries(root.numbers)) {
         const isList = ArrayBuffer.isView(value) || Array.isArray(value);
         const parts = isList || typeof value !== "object" ? { [name]: value }
             : Object.fromEntries(Object.entries(value).map(([key, inner]) => [`${name}.${key}`, inner]));
         for (const [part, numbers] of Object.entries(parts))
-            found[part] = text(ArrayBuffer.isView(numbers) ? numbers : [numbers].flat(Infinity));
+            seen[part] = text(ArrayBuffer.isView(numbers) ? numbers : [numbers].flat(Infinity));
     }
-    return found;
+    return seen;
 }"""
 TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 # From the key or the click to the frame in which the widget has drawn, milliseconds.
@@ -89,8 +89,8 @@ class Live:
 
     def numbers(self):
         """Name, or name.key -> the numbers that the browser computed, flat."""
-        found = self.root.evaluate(NUMBERS)
-        return {name: np.frombuffer(base64.b64decode(text)) for name, text in found.items()}
+        numbers = self.root.evaluate(NUMBERS)
+        return {name: np.frombuffer(base64.b64decode(text)) for name, text in numbers.items()}
 
     def state(self):
         """Words and picture."""
@@ -104,12 +104,12 @@ class Live:
 
     def controls(self):
         """Name in the page -> locator of every slider, menu and box, and of the chosen head."""
-        found = {}
+        controls = {}
         for control in self.root.locator(".lw-controls :is(input:not([type=text]), select)").all():
-            found[control.evaluate("it => it.labels[0].textContent")] = control
+            controls[control.evaluate("it => it.labels[0].textContent")] = control
         if self.root.locator(".lw-heads").count():
-            found["Layer and head"] = self.root.locator(".lw-heads button[aria-checked=true]")
-        return found
+            controls["Layer and head"] = self.root.locator(".lw-heads button[aria-checked=true]")
+        return controls
 
     def moves(self, name, control):
         """What can be done to a control: a way in words -> a function that does it."""
@@ -162,11 +162,11 @@ class Live:
 
     def differences(self, widget):
         """Where the page's words and numbers are not those of a Python widget, in words."""
-        found = [] if self.words() == widget.said() else [f"{self.words()!r} is not {widget.said()!r}"]
+        different = [] if self.words() == widget.said() else [f"{self.words()!r} is not {widget.said()!r}"]
         for name, seen in self.numbers().items():
             attribute, _, key = name.partition(".")
             held = getattr(widget, attribute)
             held = np.asarray(held[key] if key else held, dtype=float).ravel()
             if held.shape != seen.shape or not np.allclose(held, seen, rtol=1e-4, atol=1e-4, equal_nan=True):
-                found.append(f"{name} has other numbers")
-        return found
+                different.append(f"{name} has other numbers")
+        return different

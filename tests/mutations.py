@@ -1,4 +1,4 @@
-"""A function with one sign of it changed: a comparison, a plus or minus, a product, or a number by one."""
+"""A function with one sign changed: a comparison, a plus or minus, a product, or a number by one."""
 
 import ast
 import copy

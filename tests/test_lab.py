@@ -6,7 +6,7 @@ from live import wait_until
 
 from linformer_from_scratch import widgets
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NAMES = widgets.__all__
 NOTEBOOK = ["from linformer_from_scratch.widgets import *"]

@@ -17,6 +17,8 @@ from nbclient import NotebookClient
 from linformer_from_scratch.exercises import PARTS, STEMS
 from linformer_from_scratch.exercises.grader.submissions import needed_by
 
+pytestmark = pytest.mark.slow  # eight chapters, each in a kernel of its own
+
 ROOT = Path(__file__).parents[1]
 USES = {  # where later cells run what the learner has built
     "01": ["01-096", "01-097"],
@@ -70,13 +72,13 @@ def run(number, folder):
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """number -> what that chapter says; and the folder in which it all happened."""
+    """Number -> what that chapter says; "folder" -> where it all happened."""
     folder = tmp_path_factory.mktemp("course") / "chapters"
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LINFORMER_PROGRESS", str(folder / ".progress.json"))
-        found = {number: run(number, folder) for number in sorted(SOLVING | {*USES})}
-    return found | {"folder": folder}
+        chapters = {number: run(number, folder) for number in sorted(SOLVING | {*USES})}
+    return chapters | {"folder": folder}
 
 
 def test_every_part_passes_and_is_kept_in_the_order_of_the_course(said):

@@ -16,7 +16,7 @@ from linformer_from_scratch import widgets
 from linformer_from_scratch.widgets.live import LiveWidget
 from linformer_from_scratch.widgets.page import page as page_of
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 KINDS = [kind for name in widgets.__all__ if issubclass(kind := getattr(widgets, name), LiveWidget)]
 LIMIT_MS, PICTURES_S = 50, 30  # from key to pixels, and pictures a second of a drag, on idle cores
@@ -243,7 +243,7 @@ def test_what_cannot_be_made_live_says_so_beside_its_still_and_the_others_live(b
         assert [one for one in page.complaints if f"no {trouble}" in one]
 
 
-@pytest.mark.parametrize("trouble", [*TROUBLES, "parts.js", "numbers"])
+@pytest.mark.parametrize("trouble", ["ResizeObserver", "parts.js", "numbers"])
 def test_what_could_not_be_made_live_is_tried_again_when_a_reader_comes_back(browser, tmp_path, trouble):
     shelf, widget = Shelf(tmp_path, "."), widgets.HeadGallery()
     place = shelf.put(widget, widget.still())

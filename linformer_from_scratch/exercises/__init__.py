@@ -2,8 +2,8 @@
 
 check("6.2", my_function) says in one sentence what is wrong, hint("6.2") opens one step more, quiz("06") asks what
 a chapter taught, progress() shows where you stand, and yours("linformer_layer") is what you have built, or the
-package's where you have not. In a notebook the answer is seen wherever in its cell the call stands; in a script,
-print it.
+package's where you have not. In a notebook the answer is shown wherever in its cell the call is; in a
+script, print it.
 """
 
 from collections.abc import Callable
@@ -47,8 +47,8 @@ PARTS: dict[str, Exercise] = {
 def check(id: str, attempt: object) -> Result:
     """Check an attempt at an exercise: passed, failed with the one sentence that helps, or not yet attempted.
 
-    The attempt is a function; it is called on copies of several draws and compared with the reference. Global
-    settings and random states of Python, NumPy and PyTorch are left as they were (isolation.py says which).
+    The attempt is a function; it is called on copies of several draws and compared with the reference. Random numbers
+    and the usual global settings of Python, NumPy and PyTorch are left as they were (isolation.py says which).
     """
     if not _known(id, EXERCISES):
         return _unknown_exercise(id)
@@ -73,16 +73,16 @@ def exam(id: str, attempt: object, number: int = 0) -> Result:
 
 
 def yours(part: str, quiet: bool = False) -> Callable:
-    """Your own part of my_linformer.py, or the package's where it is open; says in one line which, unless quiet.
+    """Your own part of my_linformer.py, or the package's while it is open; says in one line which, unless quiet.
 
     Raises: ValueError if there is no such part.
     """
     if not _known(part, PARTS):
         raise ValueError(f"there is no part {part!r}; the parts are {', '.join(PARTS)}")
-    found, said = parts.load(PARTS[part])
+    attempt, said = parts.load(PARTS[part])
     if not quiet:
         print(said)
-    return found
+    return attempt
 
 
 def hint(id: str) -> Hints | Result:
@@ -100,7 +100,7 @@ def quiz(chapter: str):
 
 
 def progress() -> Overview:
-    """Show how far each chapter is, which parts of your own Linformer stand, what is next, and minutes."""
+    """Show how far each chapter is, which parts of your own Linformer you have, what is next, and minutes."""
     chapters = {
         f"{number}_{stem}": CHAPTERS[number].EXERCISES for number, stem in zip(CHAPTERS, STEMS, strict=True)
     }
@@ -118,24 +118,23 @@ def reset(id: str) -> Result:
 
 
 def _is_ours(attempt: object) -> bool:
-    """Does an attempt come from the package? It is nobody's own."""
+    """Does an attempt come from the package, and not from the learner?"""
     return str(getattr(attempt, "__module__", "")).split(".")[0] == PACKAGE.name
 
 
 def _known(key: object, keys: dict) -> bool:
-    return type(key) is str and key in keys  # type first: nothing is asked of an object that may raise
+    return isinstance(key, str) and key in keys
 
 
 def _unknown_exercise(id: object) -> Result:
-    if type(id) is not str:
+    if not isinstance(id, str):
         return _unknown(id, "exercise", 'an id is text, as in "1.2"')
     chapter = [known for known in EXERCISES if known.split(".")[0] == id.split(".")[0]]
     near = chapter or get_close_matches(id, EXERCISES, cutoff=0)
-    return _unknown(
-        id, "exercise", f"{'this chapter has' if chapter else 'the closest are'} {', '.join(near)}"
-    )
+    known = f"{'this chapter has' if chapter else 'the closest are'} {', '.join(near)}"
+    return _unknown(id, "exercise", known)
 
 
 def _unknown(key: object, what: str, known: str) -> Result:
-    name = key if type(key) is str else described(key)
+    name = key if isinstance(key, str) else described(key)
     return to_be_seen(Result(name, "failed", f"There is no such {what}: {known}."))

@@ -4,30 +4,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from linformer_from_scratch.exercises.grader import fence, grading
+from linformer_from_scratch.exercises.grader import examiner, grading
 
 MEBIBYTE = 2**20
 LEAST = 256
-
-
-def seconds(text: str) -> float:
-    """A time limit.
-
-    Raises: ArgumentTypeError if it is not above 0.
-    """
-    if (number := float(text)) > 0:
-        return number
-    raise argparse.ArgumentTypeError(f"got {text}, expected more than 0")
-
-
-def mebibytes(text: str) -> int:
-    """A limit of memory.
-
-    Raises: ArgumentTypeError if no exercise could be solved in it.
-    """
-    if (number := int(text)) >= LEAST:
-        return number
-    raise argparse.ArgumentTypeError(f"got {text}, expected at least {LEAST}")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -37,13 +17,13 @@ def main(arguments: list[str] | None = None) -> int:
     grade = commands.add_parser(
         "grade",
         help="a folder of learners' notebooks, or of their my_linformer.py, to a table of learner × exercise",
-        description=f"{grading.__doc__}\nEach file is graded behind a fence. {fence.__doc__}",
+        description=f"{grading.__doc__}\n{examiner.__doc__}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     grade.add_argument("folder", type=Path, help="it holds a file or a folder for each learner")
     grade.add_argument("--out", type=Path, default=Path("grades.csv"), help="the table (default: grades.csv)")
-    grade.add_argument("--seconds", type=seconds, default=120, help="for one file (default: 120)")
-    grade.add_argument("--memory", type=mebibytes, default=2048, help="MiB for one file (default: 2048)")
+    grade.add_argument("--seconds", type=float, default=120, help="for one file (default: 120)")
+    grade.add_argument("--memory", type=int, default=2048, help="MiB for one file (default: 2048)")
     grade.add_argument(
         "--exam",
         type=int,
@@ -51,6 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
         help="draw other sizes and signs as well; another number, another exam",
     )
     options = parser.parse_args(arguments)
+    if not options.seconds > 0:
+        grade.error(f"argument --seconds: got {options.seconds:g}, expected more than 0")
+    if options.memory < LEAST:
+        grade.error(f"argument --memory: got {options.memory}, expected at least {LEAST}")
     try:
         learners = grading.grade_folder(
             options.folder, options.out, options.seconds, options.memory * MEBIBYTE, options.exam

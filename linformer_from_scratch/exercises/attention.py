@@ -91,17 +91,17 @@ def draw_queries_and_keys(seed: int) -> tuple[Tensor, ...]:
 
 
 def softmax_over_queries(q, k):
-    """Your columns sum to one, not your rows: each query shares itself out over the keys, the last axis."""
+    """Your columns sum to one, not your rows: each query spreads its weight over the keys, the last axis."""
     return (q @ k.mT / math.sqrt(q.size(-1))).softmax(-2)
 
 
 def softmax_over_heads(q, k):
-    """The softmax runs over the heads; each head shares out over its own keys, the last axis."""
+    """The softmax runs over the heads; within each head it should run over the keys, the last axis."""
     return (q @ k.mT / math.sqrt(q.size(-1))).softmax(1)
 
 
 def softmax_over_batch(q, k):
-    """The softmax runs over the batch; each query of each sample shares itself out over its keys, the last axis."""
+    """The softmax runs over the batch; within each sample it should run over the keys, the last axis."""
     return (q @ k.mT / math.sqrt(q.size(-1))).softmax(0)
 
 
@@ -111,17 +111,17 @@ def scaled_afterwards(q, k):
 
 
 def keys_not_transposed(q, k):
-    """q @ k multiplies features by tokens; turn the keys round first: k.mT is (…, d, m)."""
+    """q @ k multiplies features by tokens; transpose the keys first: k.mT is (…, d, m)."""
     return (q @ k / math.sqrt(q.size(-1))).softmax(-1)
 
 
 def all_axes_transposed(q, k):
-    """Only the last two axes swap places: k.mT. k.T turns all four round, k.transpose(1, 2) heads and tokens."""
+    """Swap only the last two axes: k.mT. k.T reverses all four, and k.transpose(1, 2) swaps heads and tokens."""
     return (q @ k.permute(3, 2, 1, 0) / math.sqrt(q.size(-1))).softmax(-1)
 
 
 def keys_ask(q, k):
-    """Your rows belong to keys; rows are queries: q comes first, q @ k.mT."""
+    """Your rows belong to keys; they should belong to queries: q comes first, q @ k.mT."""
     return (k @ q.mT / math.sqrt(q.size(-1))).softmax(-1)
 
 
@@ -173,7 +173,7 @@ def entropy_negative(weights):
 
 
 def entropy_nan_at_zero(weights):
-    """A masked key gives 0 · log 0 = NaN; a weight of zero adds nothing: torch.special.entr or xlogy know that."""
+    """A masked key gives 0 · log 0 = NaN, but a weight of zero adds nothing: torch.special.entr and xlogy know that."""
     return -(weights * weights.log2()).sum(-1)
 
 
@@ -212,7 +212,7 @@ def entropy_bounded_by(constant: float) -> Callable[[Tensor], Tensor]:
         return -(weights * weights.clamp(min=constant).log2()).sum(-1)
 
     bounded.__doc__ = (
-        f"You take no logarithm below that of {constant:g}, which lowers the entropy of a row with many weights "
+        f"Your logarithm never falls below that of {constant:g}, which lowers the entropy of a row with many weights "
         "smaller than that. Only a weight of exactly zero needs care: torch.special.entr or xlogy."
     )
     return bounded
@@ -254,7 +254,7 @@ def zero_times_infinity(q, k, v):
 
 
 def filled_with_a_number(q, k, v):
-    """−100 is no −∞: where the visible scores lie lower still, the hidden keys win. Fill with -math.inf."""
+    """−100 is not −∞: where the visible scores are lower still, the hidden keys win. Fill with -math.inf."""
     scores, mask = scores_of(q, k)
     return scores.masked_fill(~mask, -100).softmax(-1) @ v
 
@@ -272,14 +272,14 @@ def only_the_future(q, k, v):
 
 
 def one_ahead(q, k, v):
-    """Token i also reads token i + 1, the next one: what is visible ends on the diagonal."""
+    """Token i also reads token i + 1, the next one: what it may read ends on the diagonal."""
     scores = q @ k.mT / math.sqrt(q.size(-1))
     mask = torch.ones(q.size(-2), q.size(-2), dtype=torch.bool).tril(1)
     return scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
 
 
 def without_itself(q, k, v):
-    """A token may read itself: keep the diagonal, or the first row has nobody to attend to and becomes NaN."""
+    """A token may read itself: keep the diagonal, or the first row has nothing to attend to and becomes NaN."""
     scores, mask = scores_of(q, k)
     return scores.masked_fill(~mask.tril(-1), -math.inf).softmax(-1) @ v
 
@@ -405,12 +405,12 @@ def masked_scores(q, k, mask):
 
 
 def nan_where_nobody_is_read(q, k, v, mask=None):
-    """A row of −∞ alone is 0/0 = NaN: where nobody may be read, the weights must be zeros. Fill them in after the softmax."""
+    """The softmax of a row of −∞ is 0/0 = NaN: where nothing may be read, the weights must be zeros. Fill them in after the softmax."""
     return masked_scores(q, k, mask).softmax(-1) @ v
 
 
 def everybody_where_nobody_is_read(q, k, v, mask=None):
-    """A large negative number hides a key only beside larger scores; a row of nothing else reads everybody. It must give zeros."""
+    """A large negative number hides a key only beside larger scores; a row of nothing else reads all keys evenly. It must give zeros."""
     return masked_scores(q, k, mask).clamp(min=-1e9).softmax(-1) @ v
 
 
@@ -430,7 +430,7 @@ def weights_times_the_mask(q, k, v, mask=None):
 
 
 def masked_over_queries(q, k, v, mask=None):
-    """Your softmax runs over the queries; each query shares itself out over its keys, the last axis."""
+    """Your softmax runs over the queries; each query spreads its weight over the keys, the last axis."""
     return masked_scores(q, k, mask).softmax(-2).nan_to_num() @ v
 
 
@@ -440,7 +440,7 @@ def mask_unread(q, k, v, mask=None):
 
 
 def mask_needed(q, k, v, mask=None):
-    """mask is None where everybody may be read, and None has no opposite: ask `if mask is not None` first."""
+    """mask is None where everything may be read, and None cannot be inverted: ask `if mask is not None` first."""
     return scaled_dot_product_attention(q, k, v, ~~mask)
 
 
@@ -624,8 +624,8 @@ EXERCISES = (
             infinity_added,
         ),
         hints=(
-            "Take 1.4 with the mask that you are given, and none where it is None. What becomes of a row of −∞?",
-            "mask.any(dim=-1, keepdim=True) is True where a row may read somebody; it broadcasts as the mask does.",
+            "Take 1.4 with the mask that you are given, or without one if it is None. What becomes of a row of −∞?",
+            "mask.any(dim=-1, keepdim=True) is True where a row may read something; it broadcasts as the mask does.",
             "weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1); then weights.masked_fill(…, 0) @ v",
         ),
     ),

@@ -175,8 +175,8 @@ def geometric_middle(ours, theirs):
 
 def crossover(lengths: Tensor, ours: Tensor, theirs: Tensor) -> float:
     """The length from which ours stays below theirs; nan if it is not below at the last. Shape: (points,) each."""
-    found = measured_crossover(lengths.tolist(), ours.tolist(), theirs.tolist())
-    return math.nan if found is None else found
+    length = measured_crossover(lengths.tolist(), ours.tolist(), theirs.tolist())
+    return math.nan if length is None else length
 
 
 def draw_curves(seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -227,8 +227,8 @@ def first_crossing(lengths, ours, theirs):
 
 def first_crossing_whatever_follows(lengths, ours, theirs):
     """You stop at the first crossing; search from the end for the last point at which ours is not below, and go on from there."""
-    found = falls(lengths, ours, theirs)
-    return found[0] if found else crossover(lengths, ours, theirs)
+    crossings = falls(lengths, ours, theirs)
+    return crossings[0] if crossings else crossover(lengths, ours, theirs)
 
 
 def linear_axes(lengths, ours, theirs):
@@ -268,14 +268,14 @@ def theirs_below_ours(lengths, ours, theirs):
 
 def end_not_looked_at(lengths, ours, theirs):
     """You return the last fall below, but in one case ours rises again after it: if ours is not below at the last length, return nan."""
-    found = falls(lengths, ours, theirs)
-    return found[-1] if found else crossover(lengths, ours, theirs)
+    crossings = falls(lengths, ours, theirs)
+    return crossings[-1] if crossings else crossover(lengths, ours, theirs)
 
 
 def last_length_for_never(lengths, ours, theirs):
     """Where ours is not below at the last length, no measured length is long enough; return nan instead of the last one."""
-    found = crossover(lengths, ours, theirs)
-    return lengths[-1].item() if math.isnan(found) else found
+    length = crossover(lengths, ours, theirs)
+    return lengths[-1].item() if math.isnan(length) else length
 
 
 def nan_for_always(lengths, ours, theirs):
@@ -285,8 +285,8 @@ def nan_for_always(lengths, ours, theirs):
 
 def none_for_never(lengths, ours, theirs):
     """You return None where ours is not below at the last; return math.nan, so that the answer is always a number."""
-    found = crossover(lengths, ours, theirs)
-    return None if math.isnan(found) else found
+    length = crossover(lengths, ours, theirs)
+    return None if math.isnan(length) else length
 
 
 def equal_is_below(lengths, ours, theirs):

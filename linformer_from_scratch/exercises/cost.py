@@ -37,7 +37,7 @@ def from_the_right(p, q, r, s):
 
 
 def the_dearer(p, q, r, s):
-    """That is the dearer order; the question asks for the cheaper one."""
+    """That is the more expensive order; the question asks for the cheaper one."""
     return max(from_the_left(p, q, r, s), from_the_right(p, q, r, s))
 
 
@@ -47,7 +47,7 @@ def cheaper_of_each_step(p, q, r, s):
 
 
 def chosen_by_first_product(p, q, r, s):
-    """You chose by the first product only; an order whose first product is cheap may be the dearer one as a whole."""
+    """You chose by the first product only; an order whose first product is cheap may be the more expensive one as a whole."""
     return from_the_left(p, q, r, s) if p < s else from_the_right(p, q, r, s)
 
 
@@ -127,7 +127,7 @@ def where_they_are_equal(d_model, share):
 
 
 def without_factor_two(d_model, share):
-    """A factor of two is lost: 4n²d / 8nd² is n / 2d."""
+    """A factor of two is missing: 4n²d / 8nd² is n / 2d."""
     return d_model * share / (1 - share)
 
 
@@ -199,7 +199,7 @@ def seconds_saved(flops, moved, flops_per_s, bytes_per_s, factor):
 
 
 def memory_faster(flops, moved, flops_per_s, bytes_per_s, factor):
-    """You made the memory faster; what grows are the operations per second."""
+    """You made the memory faster; it is the operations per second that grow."""
     then = floor_of(flops, moved, flops_per_s, factor * bytes_per_s)
     return floor_of(flops, moved, flops_per_s, bytes_per_s) / then
 
@@ -471,7 +471,7 @@ EXERCISES = (
         question="Count the operations of a Linformer layer in the paper's order, E(XW).",
         difficulty=2,
         minutes=5,
-        trains="what Linformer puts in the place of the n² term",
+        trains="what Linformer puts in place of the n² term",
         reference=linformer_flops,
         draw=draw_linformer,
         mistakes=(

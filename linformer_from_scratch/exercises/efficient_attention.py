@@ -185,7 +185,7 @@ def windows_of_landmarks(q, k, v, landmarks):
 
 
 def landmarks_of_keys_only(q, k, v, landmarks):
-    """Both of your landmarks are means of keys; on the left of a map stands a query, so Q̃ is made from q."""
+    """Both of your landmarks are means of keys; the rows of a map belong to queries, so Q̃ is made from q."""
     return three_factors(q, k, v, means(k, landmarks), means(k, landmarks))
 
 
@@ -231,7 +231,7 @@ def mix(q, k, v):
 
 
 def softmax_instead(q, k, v):
-    """That is softmax attention; here φ(q)·φ(k) stands where exp(q·k / √d) stood."""
+    """That is softmax attention; here φ(q)·φ(k) takes the place of exp(q·k / √d)."""
     return scaled_dot_product_attention(q, k, v)
 
 
@@ -284,7 +284,7 @@ def phi_of_the_product(q, k, v):
 
 
 def own_key_only(q, k, v):
-    """Your divisor holds φ(q_i) · φ(k_i) only; it is the sum over all keys: φ(q_i) · Σ φ(k_j)."""
+    """Your divisor is φ(q_i) · φ(k_i) alone; it should be the sum over all keys: φ(q_i) · Σ φ(k_j)."""
     q, k = elu_plus_one(q), elu_plus_one(k)
     return q @ (k.mT @ v) / (q * k).sum(dim=-1, keepdim=True)
 
@@ -326,7 +326,7 @@ def read(q, states, sums):
 
 
 def all_tokens_read(q, k, v):
-    """Every token reads later ones too: your sums run over the whole text. Token i takes them as they stand at i."""
+    """Every token reads later ones too: your sums run over the whole text. Token i needs them as they are at i."""
     return linear_attention(q, k, v)
 
 
@@ -337,7 +337,7 @@ def divisor_of_all(q, k, v):
 
 
 def mixed_from_all(q, k, v):
-    """Your divisor is causal, but the values are mixed from the whole text: Σ φ(k) vᵀ must run along, too."""
+    """Your divisor is causal, but the values are mixed from the whole text: Σ φ(k) vᵀ must be a running sum, too."""
     q, states, sums = running(q, k, v)
     return read(q, states[..., -1:, :, :], sums)
 
@@ -373,7 +373,7 @@ def query_summed_too(q, k, v):
 
 
 def outputs_averaged(q, k, v):
-    """You average the outputs so far; what runs along is Σ φ(k) vᵀ and Σ φ(k), and each query reads them anew."""
+    """You average the outputs so far; what accumulates is Σ φ(k) vᵀ and Σ φ(k), and each query reads those."""
     count = torch.arange(1, q.size(-2) + 1)[:, None]
     return linear_attention(q, k, v).cumsum(dim=-2) / count
 
@@ -494,7 +494,7 @@ def measured_from_zero(largest, total, mixed, scores, values):
 
 
 def subtracted_too_late(largest, total, mixed, scores, values):
-    """This is right on paper, but exp of a score itself overflows from 89 on: subtract the maximum first, then take exp."""
+    """This is right on paper, but exp of a raw score overflows from 89 on: subtract the maximum first, then take exp."""
     new = larger(largest, scores)
     total = total * largest.exp() + scores.exp().sum(dim=-1, keepdim=True)
     mixed = mixed * largest.exp() + scores.exp() @ values

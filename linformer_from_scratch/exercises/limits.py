@@ -241,7 +241,7 @@ def value_bias_alone(output_weight, output_bias, value_bias):
 
 
 def value_bias_taken_away(output_weight, output_bias, value_bias):
-    """The sign is wrong: the output's bias must add what the values no longer bring."""
+    """The sign is wrong: the output's bias must add what the values no longer contribute."""
     return output_bias - output_weight @ value_bias
 
 
@@ -335,7 +335,7 @@ EXERCISES = (
             empty_columns,
         ),
         hints=(
-            "A slot is a row of E. When does it hear none of the n tokens?",
+            "A slot is a row of E. When does it read none of the n tokens?",
             "E[:, :n] is (proj_dim, n); a row of zeros is an empty slot. Count rows.",
             "int((E[:, :n] == 0).all(dim=…).sum())",
         ),

@@ -36,7 +36,7 @@ def attend(q, keys, values):
 
 
 def E_on_features(q, k, v, E, F):
-    """k @ E.mT multiplies E with the features; E mixes tokens, so it stands on the left: E @ k."""
+    """k @ E.mT multiplies E with the features; E mixes tokens, so it goes on the left: E @ k."""
     return attend(q, k @ E.mT, v @ F.mT)
 
 
@@ -61,7 +61,7 @@ def values_not_compressed(q, k, v, E, F):
 
 
 def values_in_chapter_1(q, k, v, E, F):
-    """F does not occur: every slot needs a key and a value, so the values are compressed too, F @ v."""
+    """F is not used: every slot needs a key and a value, so the values are compressed too, F @ v."""
     return scaled_dot_product_attention(q, E @ k, v)
 
 
@@ -76,7 +76,7 @@ def values_forgotten(q, k, v, E, F):
 
 
 def full_attention(q, k, v, E, F):
-    """That is full attention: neither E nor F occurs. Compress the keys with E and the values with F first."""
+    """That is full attention: neither E nor F is used. Compress the keys with E and the values with F first."""
     return attend(q, k, v)
 
 
@@ -170,7 +170,7 @@ def linear_on_features(x, weight):
 
 
 def not_turned_back(x, weight):
-    """The numbers are right, but the axes are swapped: turn them back after the linear layer, so that slots come before features."""
+    """The numbers are right, but the axes are swapped: swap them back after the linear layer, so that slots come before features."""
     return functional.linear(x.mT, weight)
 
 
@@ -251,7 +251,7 @@ def cut_by_reshape(x, w_query, w_key, w_value, w_output, E, F, num_heads):
 
 
 def heads_not_brought_forward(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """The features are cut into heads, but tokens still stand before heads: swap axes 1 and 2, as split_heads does."""
+    """The features are cut into heads, but tokens still come before heads: swap axes 1 and 2, as split_heads does."""
     q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)) for w in (w_query, w_key, w_value))
     return linformer_attention(q, k, v, E, F).reshape(x.shape) @ w_output
 
@@ -295,9 +295,14 @@ def draw_padded(seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """A batch whose padding holds infinities: at the left of one sample, at the right of the other."""
     n, slots, d = row(seed, SIZES)
     x, E = normal(seed, (BATCH, n, d), (slots, n))
-    tokens = torch.arange(n)
-    mask = torch.stack([tokens >= n // 3, tokens < n // 2])  # nothing is real in the second where n = 1
+    mask = two_texts(n)
     return x.masked_fill(~mask[..., None], math.inf), mask, E
+
+
+def two_texts(n: int) -> Tensor:
+    """Which tokens are real: padded at the left, and at the right; where n = 1 nothing is real in the second."""
+    tokens = torch.arange(n)
+    return torch.stack([tokens >= n // 3, tokens < n // 2])
 
 
 def padding_kept(x, mask, E):
@@ -467,7 +472,7 @@ class Uses(nn.Module):
             if not {str(n), str(n - 1)} <= {*re.findall(r"\d+", str(error))}:
                 raise Refused(f"the ValueError does not say both {n} and {n - 1}") from error
         else:
-            raise Refused(f"{n} tokens went through, E and F are for {n - 1}; expected ValueError")
+            raise Refused(f"{n} tokens were accepted although E and F take {n - 1}; expected ValueError")
 
 
 def use_layer(attempt, x, padding_mask, query, key, value, output, bias, E, F, num_heads):
@@ -491,9 +496,7 @@ def draw_whole_layer(seed: int) -> tuple:
     d, seq_len = heads * d_head, max(n + longer, slots + 1)
     x, *weights = normal(seed, (BATCH, n, d), *4 * [(d, d)], (d,), *2 * [(slots, seq_len)])
     scaled = [weight / math.sqrt(weight.size(-1)) for weight in weights]
-    tokens = torch.arange(n)
-    mask = torch.stack([tokens >= n // 3, tokens < n // 2])  # nothing is real in the second where n = 1
-    return x, mask, *scaled, heads
+    return x, two_texts(n), *scaled, heads
 
 
 class MaskIgnored(LinformerAttention):
@@ -517,45 +520,45 @@ class RealTokensZeroed(LinformerAttention):
         return super().forward(x, None if padding_mask is None else ~padding_mask)
 
 
-class SlotsMasked(LinformerAttention):
-    """You mask the scores, but their columns are slots, not tokens, and each holds some padding. Fill x before E is applied."""
+class PaddingInSlots(LinformerAttention):
+    """A layer whose slots hold the padding, so that `attend` gets the mask too late."""
 
     def forward(self, x, padding_mask=None):
-        q, (keys, values) = self.split(self.query(x)), self.slots(x)
-        scores = q @ keys.mT / math.sqrt(q.size(-1))
-        if padding_mask is not None:
-            scores = scores.masked_fill(~padding_mask[:, None, None, :], -math.inf)
-        return self.output(merge_heads(scores.softmax(dim=-1) @ values))
-
-
-class SlotsMaskedByTheKernel(LinformerAttention):
-    """The mask went to the scores, whose columns are slots, not tokens. Fill x where ~padding_mask, before E; then no mask is needed."""
-
-    def forward(self, x, padding_mask=None):
-        q, (keys, values) = self.split(self.query(x)), self.slots(x)
-        mask = None if padding_mask is None else padding_mask[:, None, None]
-        heads = functional.scaled_dot_product_attention(q, keys, values, mask)
+        heads = self.attend(self.split(self.query(x)), *self.slots(x), padding_mask)
         return self.output(merge_heads(heads))
 
 
-class SlotsMaskedAsInChapter1(LinformerAttention):
+class SlotsMasked(PaddingInSlots):
+    """You mask the scores, but their columns are slots, not tokens, and each holds some padding. Fill x before E is applied."""
+
+    def attend(self, q, k, v, padding_mask):
+        scores = q @ k.mT / math.sqrt(q.size(-1))
+        if padding_mask is not None:
+            scores = scores.masked_fill(~padding_mask[:, None, None, :], -math.inf)
+        return scores.softmax(dim=-1) @ v
+
+
+class SlotsMaskedByTheKernel(PaddingInSlots):
+    """The mask went to the scores, whose columns are slots, not tokens. Fill x where ~padding_mask, before E; then no mask is needed."""
+
+    def attend(self, q, k, v, padding_mask):
+        mask = None if padding_mask is None else padding_mask[:, None, None]
+        return functional.scaled_dot_product_attention(q, k, v, mask)
+
+
+class SlotsMaskedAsInChapter1(PaddingInSlots):
     """Chapter 01's mask hides keys, and yours are slots now: each holds some padding, and none is a token. Fill x before E is applied."""
 
-    def forward(self, x, padding_mask=None):
-        q, (keys, values) = self.split(self.query(x)), self.slots(x)
+    def attend(self, q, k, v, padding_mask):
         mask = None if padding_mask is None else padding_mask[:, None, None]
-        return self.output(merge_heads(scaled_dot_product_attention(q, keys, values, mask)))
+        return scaled_dot_product_attention(q, k, v, mask)
 
 
-class FirstSlotsMasked(LinformerAttention):
+class FirstSlotsMasked(SlotsMasked):
     """A mask of tokens, cut to proj_dim, hides slots: but slot i is not token i, it mixes all. Fill x before E is applied."""
 
-    def forward(self, x, padding_mask=None):
-        q, (keys, values) = self.split(self.query(x)), self.slots(x)
-        scores = q @ keys.mT / math.sqrt(q.size(-1))
-        if padding_mask is not None:
-            scores = scores.masked_fill(~padding_mask[:, None, None, : keys.size(-2)], -math.inf)
-        return self.output(merge_heads(scores.softmax(dim=-1) @ values))
+    def attend(self, q, k, v, padding_mask):
+        return super().attend(q, k, v, None if padding_mask is None else padding_mask[:, : k.size(-2)])
 
 
 class PaddedRowsZeroed(LinformerAttention):
@@ -575,23 +578,19 @@ class InPlace(LinformerAttention):
         return super().forward(x)
 
 
-class PaddingAsks(LinformerAttention):
-    """The queries still read what stands in the padding: fill x first, then make queries, keys and values of the filled one."""
-
-    def forward(self, x, padding_mask=None):
-        keys, values = self.slots(real_tokens(x, padding_mask))
-        q = self.split(self.query(x))
-        weights = (q @ keys.mT / math.sqrt(q.size(-1))).softmax(dim=-1)
-        return self.output(merge_heads(weights @ values))
-
-
 class PaddingAsksTheKernel(LinformerAttention):
-    """Slots are right, but the queries still read what stands in the padding: make the filled x once, and use it for all three."""
+    """The slots are right, but your queries are still made from what is in the padding: fill x once, and use it for all three."""
 
     def forward(self, x, padding_mask=None):
-        keys, values = self.slots(real_tokens(x, padding_mask))
-        q = self.split(self.query(x))
-        return self.output(merge_heads(functional.scaled_dot_product_attention(q, keys, values)))
+        slots = self.slots(real_tokens(x, padding_mask))
+        return self.output(merge_heads(self.attend(self.split(self.query(x)), *slots, padding_mask)))
+
+
+class PaddingAsks(PaddingAsksTheKernel):
+    """Your queries are still made from what is in the padding: fill x first, then make queries, keys and values from the filled one."""
+
+    def attend(self, q, k, v, padding_mask):
+        return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-1) @ v
 
 
 class PaddingOutOfSlotsOnlyForKeys(LinformerAttention):
@@ -600,8 +599,7 @@ class PaddingOutOfSlotsOnlyForKeys(LinformerAttention):
     def forward(self, x, padding_mask=None):
         real = real_tokens(x, padding_mask)
         keys, values = self.slots(real)[0], self.slots(x)[1]
-        q = self.split(self.query(real))
-        return self.output(merge_heads(functional.scaled_dot_product_attention(q, keys, values)))
+        return self.output(merge_heads(self.attend(self.split(self.query(real)), keys, values, padding_mask)))
 
 
 class LongerCut(LinformerAttention):
@@ -644,7 +642,7 @@ class LastColumns(LinformerAttention):
 
 
 class ShorterRefused(LinformerAttention):
-    """A text shorter than seq_len is welcome: it uses the first n columns, E.weight[:, :n]."""
+    """A text shorter than seq_len is allowed: it uses the first n columns, E.weight[:, :n]."""
 
     def slots(self, x):
         if x.size(1) > self.E.seq_len:

@@ -36,7 +36,7 @@ def draw_maps(seed: int) -> tuple:
 
 
 def smallest_kept(maps, rank):
-    """You kept the smallest singular values; they stand last, and the largest are the ones that matter."""
+    """You kept the smallest singular values; they come last, and the largest are the ones that matter."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return (u[..., -rank:] * s[..., None, -rank:]) @ vt[..., -rank:, :]
 
@@ -60,13 +60,13 @@ def one_too_many(maps, rank):
 
 
 def one_map_only(maps, rank):
-    """That is right for one map; here maps come in front, so [:, :rank] cuts rows and [:rank] cuts maps: write [..., :rank]."""
+    """That is right for one map; here the first axis counts maps, so [:, :rank] cuts rows and [:rank] cuts maps: write [..., :rank]."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return u[:, :rank] @ torch.diag(s[:rank]) @ vt[:rank]
 
 
 def one_map_scaled(maps, rank):
-    """For one map this holds. With maps in front, count axes from the end: u[..., :rank], s[..., None, :rank], vt[..., :rank, :]."""
+    """That is right for one map. With an axis of maps in front, count axes from the end: u[..., :rank], s[..., None, :rank], vt[..., :rank, :]."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return (u[:, :rank] * s[:rank]) @ vt[:rank]
 
@@ -84,7 +84,7 @@ def columns_of_vt(maps, rank):
 
 
 def diagonal_of_many(maps, rank):
-    """torch.diag makes a matrix of one vector, but of many vectors it takes a diagonal out; scale columns: s[..., None, :rank]."""
+    """torch.diag makes a matrix of one vector, but takes the diagonal out of a matrix; scale columns instead: s[..., None, :rank]."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return u[..., :rank] @ torch.diag(s[..., :rank]) @ vt[..., :rank, :]
 
@@ -129,7 +129,7 @@ def kept_not_lost(sigma, rank):
 
 
 def lost_too_much(sigma, rank):
-    """You count σ_r as lost, but rank r keeps it: in Python σ_{r+1} stands at index r."""
+    """You count σ_r as lost, but rank r keeps it: in Python σ_{r+1} is at index r."""
     return sigma[..., rank - 1 :].norm(dim=-1)
 
 
@@ -196,7 +196,7 @@ def rooted(sigma):
 
 
 def count_of_nonzero(sigma):
-    """That is the ordinary rank; a tiny singular value counts as much as a large one there."""
+    """That is the ordinary rank, in which a tiny singular value counts as much as a large one."""
     return (sigma > 0).sum(-1).to(sigma.dtype)
 
 
@@ -283,7 +283,7 @@ EXERCISES = (
         mistakes=(squares_not_rooted, kept_not_lost, lost_too_much, plain_sum, first_lost_only),
         hints=(
             "What is lost is made of the singular values that were not kept.",
-            "The first r of (heads, p) are kept; the others stand from index r on.",
+            "The first r of (heads, p) are kept; the others begin at index r.",
             "sigma[..., rank:]…  squares, their sum, its root",
         ),
     ),

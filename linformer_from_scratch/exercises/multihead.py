@@ -44,7 +44,7 @@ def cut_across_tokens(x, stacked, num_heads):
 
 
 def heads_after_tokens(x, stacked, num_heads):
-    """Heads and tokens stand the wrong way round; the maps need (batch, heads, n, d_head): transpose axes 1 and 2."""
+    """Heads and tokens are the wrong way round; attention needs (batch, heads, n, d_head): transpose axes 1 and 2."""
     return [part.unflatten(-1, (num_heads, -1)) for part in three_parts(x, stacked)]
 
 
@@ -112,12 +112,12 @@ def heads_interleaved(x):
 
 
 def heads_averaged(x):
-    """You average the heads; they stand side by side, so that d_model features come out again."""
+    """You average the heads; they belong side by side, so that d_model features come out again."""
     return x.mean(1)
 
 
 def heads_added(x):
-    """You add the heads up; they stand side by side, and W_O adds them later."""
+    """You add up the heads; they belong side by side, and W_O adds them later."""
     return x.sum(1)
 
 
@@ -183,7 +183,7 @@ class OneLargeHead(MultiHeadAttention):
 
 
 class KeysAndValuesSwapped(MultiHeadAttention):
-    """Keys and values have changed places: scores come from the keys, what is mixed are the values."""
+    """Keys and values have changed places: scores come from the keys, and it is the values that are mixed."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q, v, k, padding_mask)
@@ -205,7 +205,7 @@ class MergedWrongly(MultiHeadAttention):
 
 
 class NoOutput(MultiHeadAttention):
-    """The last step is missing: the merged heads still go through `output`, which lets them speak to each other."""
+    """The last step is missing: the merged heads still go through `output`, which mixes them."""
 
     def forward(self, x, padding_mask=None):
         return merge_heads(self.attend(*self.project(x), padding_mask))
@@ -226,7 +226,7 @@ class MaskInverted(MultiHeadAttention):
 
 
 class QueriesHidden(MultiHeadAttention):
-    """You hid the padded queries; what must not be read are the padded keys: the mask goes on the last axis."""
+    """You hid the padded queries, but it is the padded keys that must not be read: the mask goes on the last axis."""
 
     def mask(self, x, padding_mask):
         return None if padding_mask is None else padding_mask[:, None, :, None]
@@ -259,34 +259,33 @@ class ZerosForPadding(MultiHeadAttention):
     """A sample that is padding throughout gives zeros here; it reads zeros, and `output` then adds its bias."""
 
     def forward(self, x, padding_mask=None):
-        found = super().forward(x, padding_mask)
-        return found if padding_mask is None else found * padding_mask.any(1)[:, None, None]
+        output = super().forward(x, padding_mask)
+        return output if padding_mask is None else output * padding_mask.any(1)[:, None, None]
 
 
 class PaddedOutputsZeroed(MultiHeadAttention):
     """You set the outputs of padded tokens to zero; they read like all others, and later layers ignore them."""
 
     def forward(self, x, padding_mask=None):
-        found = super().forward(x, padding_mask)
-        return found if padding_mask is None else found * padding_mask[..., None]
+        output = super().forward(x, padding_mask)
+        return output if padding_mask is None else output * padding_mask[..., None]
 
 
 class NaNForPadding(MultiHeadAttention):
     """A sample that is padding throughout gives 0/0 = NaN; it must read zeros, so that its output is the bias."""
 
+    hidden = -math.inf
+
     def attend(self, q, k, v, padding_mask):
         scores = q @ k.mT / math.sqrt(q.size(-1))
         keep = self.mask(q, padding_mask)
-        return (scores if keep is None else scores.masked_fill(~keep, -math.inf)).softmax(-1) @ v
+        return (scores if keep is None else scores.masked_fill(~keep, self.hidden)).softmax(-1) @ v
 
 
-class EverybodyForPadding(MultiHeadAttention):
+class EverybodyForPadding(NaNForPadding):
     """A sample that is padding throughout reads all of it evenly, since its scores are equally low; it must read zeros."""
 
-    def attend(self, q, k, v, padding_mask):
-        scores = q @ k.mT / math.sqrt(q.size(-1))
-        keep = self.mask(q, padding_mask)
-        return (scores if keep is None else scores.masked_fill(~keep, -1e9)).softmax(-1) @ v
+    hidden = -1e9
 
 
 # 2.4: the mask of a model that writes text, whose padding stands in front
@@ -318,7 +317,7 @@ def future_read(lengths, n):
 
 
 def padding_read(lengths, n):
-    """The future is hidden, padding is not: it stands in front, so that real tokens have it in their past."""
+    """The future is hidden, padding is not: it comes first, so real tokens have it in their past."""
     return causal_mask(n).repeat(len(lengths), 1, 1, 1)
 
 
@@ -328,12 +327,12 @@ def either(lengths, n):
 
 
 def padding_behind(lengths, n):
-    """You hide the last tokens; here padding stands in front, and the last tokens are the real ones."""
+    """You hide the last tokens; here the padding comes first, and the last tokens are the real ones."""
     return padding_mask(lengths, n)[:, None, None, :] & causal_mask(n)
 
 
 def padded_queries(lengths, n):
-    """Padding stands on the queries' axis, so real tokens still read it; hide it as keys, on the last axis."""
+    """You hide padding along the queries' axis, so real tokens still read it; hide it as keys, on the last axis."""
     return real_at_the_end(lengths, n)[:, None, :, None] & causal_mask(n)
 
 
@@ -343,7 +342,7 @@ def the_future_only(lengths, n):
 
 
 def not_itself(lengths, n):
-    """A token may read itself: keep the diagonal, or the first real token has nobody to read."""
+    """A token may read itself: keep the diagonal, or the first real token has nothing to read."""
     return readable(lengths, n).tril(-1)
 
 
@@ -363,7 +362,7 @@ def padding_reads_itself(lengths, n):
 
 
 def no_axis_for_heads(lengths, n):
-    """(batch, n, n) has no axis for the heads, so against (batch, heads, n, n) the batch would meet them: (batch, 1, n, n)."""
+    """(batch, n, n) has no axis for the heads, so beside (batch, heads, n, n) its batch would line up with them: (batch, 1, n, n)."""
     return readable(lengths, n)[:, 0]
 
 
@@ -414,7 +413,7 @@ def all_pooled(weight, num_heads, num_kv_heads):
 
 
 def written_out_again(weight, num_heads, num_kv_heads):
-    """You wrote each mean out once for every head of its group; the grouped layer has num_kv_heads heads only."""
+    """You wrote each mean out once for every head of its group; the grouped layer has only num_kv_heads heads."""
     heads = pooled(weight, num_heads, num_kv_heads).unflatten(0, (num_kv_heads, -1))
     return heads.repeat_interleave(num_heads // num_kv_heads, 0).flatten(0, 1)
 
@@ -452,7 +451,7 @@ def draw_memory(seed: int) -> tuple[int, ...]:
 
 
 def parameters_forgotten(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """The parameters lie in the same memory; only what they leave is for the cache."""
+    """The parameters are in the same memory; the cache gets only what they leave."""
     return memory // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
 
 

@@ -309,7 +309,7 @@ def proportional_to_the_last_slot(sigma, budget):
 
 
 def last_layers_missing(sigma, budget):
-    """A layer without a slot still has its number, 0: tell bincount how many there are, minlength=len(sigma)."""
+    """A layer without a slot still counts, with 0: tell bincount how many there are, minlength=len(sigma)."""
     return torch.bincount(sigma.flatten().topk(budget).indices // sigma.size(1))
 
 

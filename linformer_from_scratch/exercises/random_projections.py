@@ -218,7 +218,7 @@ def rows_projected(P, R, v):
 
 
 def map_transposed(P, R, v):
-    """The map is transposed: its rows are queries and must stay so."""
+    """The map is transposed: its rows are queries and must stay queries."""
     return P.mT @ R.mT @ R @ v
 
 

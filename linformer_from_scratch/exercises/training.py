@@ -142,8 +142,8 @@ def run_block(
     given = dict(zip(dict(stub.named_parameters()), weights, strict=True))
     for name, weight in given.items():
         if own.get(name) != tuple(weight.shape):
-            found = own.get(name, "missing")
-            raise ValueError(f"{name} is {found}, expected {tuple(weight.shape)}: leave __init__ as it is")
+            size = own.get(name, "missing")
+            raise ValueError(f"{name} is {size}, expected {tuple(weight.shape)}: leave __init__ as it is")
     return functional_call(block, given, (x,) if padding_mask is None else (x, padding_mask))
 
 
@@ -214,8 +214,8 @@ def second_residual_normed(self, x, padding_mask=None):
 @with_forward
 def side_by_side(self, x, padding_mask=None):
     """Your feed-forward layer reads the old x. It should read the x to which attention has already added something."""
-    found = self.attention(self.attention_norm(x), padding_mask)
-    return x + found + self.feed_forward(self.feed_forward_norm(x))
+    read = self.attention(self.attention_norm(x), padding_mask)
+    return x + read + self.feed_forward(self.feed_forward_norm(x))
 
 
 @with_forward
@@ -234,7 +234,7 @@ def one_norm_twice(self, x, padding_mask=None):
 
 @with_forward
 def norms_swapped(self, x, padding_mask=None):
-    """Your norms have changed places: attention_norm stands before attention, feed_forward_norm before the feed-forward layer."""
+    """Your norms have changed places: attention_norm belongs before attention, feed_forward_norm before the feed-forward layer."""
     x = x + self.attention(self.feed_forward_norm(x), padding_mask)
     return x + self.feed_forward(self.attention_norm(x))
 
@@ -373,14 +373,14 @@ def draw_curve(seed: int) -> tuple[Tensor, float]:
         generator = python_random.Random(seed)
         apart, higher = generator.randint(2, 9), generator.randint(1, 64) / 8
         end = points[-1][0] + 10, points[-1][1] + generator.randint(0, 4) / 8
-        points = [(apart * updates, found + higher) for updates, found in (*points, end)]
+        points = [(apart * updates, level + higher) for updates, level in (*points, end)]
         loss += higher + (seed % 8 == 7) / 4
     return torch.tensor(points), loss
 
 
 def at_the_next_point(curve, loss):
     """You return the first point that is low enough. The curve crossed the loss before that point, so go back along the straight line."""
-    below = [updates for updates, found in curve.tolist() if found <= loss]
+    below = [updates for updates, measured in curve.tolist() if measured <= loss]
     return below[0] if below else -1.0
 
 
@@ -398,7 +398,7 @@ def at_the_lowest_point(curve, loss):
 def the_last_crossing(curve, loss):
     """The curve rises again and comes down a second time. The first time counts."""
     points = curve.tolist()
-    above = [i for i, (_, found) in enumerate(points) if found > loss]
+    above = [i for i, (_, measured) in enumerate(points) if measured > loss]
     if not above or above[-1] == len(points) - 1:
         return updates_until(curve, loss)
     return updates_until(curve[above[-1] :], loss)
@@ -406,7 +406,7 @@ def the_last_crossing(curve, loss):
 
 def place_not_updates(curve, loss):
     """You return the place in the list. The first column says after how many updates the point was measured."""
-    below = [float(i) for i, (_, found) in enumerate(curve.tolist()) if found <= loss]
+    below = [float(i) for i, (_, measured) in enumerate(curve.tolist()) if measured <= loss]
     return below[0] if below else -1.0
 
 
@@ -431,17 +431,17 @@ def crossing(
 
 def only_below(curve, loss):
     """A point that has exactly this loss has come down to it: ask for <= and not <."""
-    return crossing(curve, lambda found: found < loss, lambda found: found < loss, loss)
+    return crossing(curve, lambda measured: measured < loss, lambda measured: measured < loss, loss)
 
 
 def later_only_below(curve, loss):
     """A later point that has exactly this loss has come down to it as well: ask for <= and not <."""
-    return crossing(curve, lambda found: found <= loss, lambda found: found < loss, loss)
+    return crossing(curve, lambda measured: measured <= loss, lambda measured: measured < loss, loss)
 
 
 def first_point_forgotten(curve, loss):
     """If the first point is already at the loss or below it, return its updates. Look at this point by itself, with <=."""
-    return crossing(curve, lambda found: False, lambda found: found <= loss, loss)
+    return crossing(curve, lambda measured: False, lambda measured: measured <= loss, loss)
 
 
 def from_the_other_end(curve, loss):
@@ -491,16 +491,16 @@ def visits_of(seed: int) -> Sequence[tuple[int, int]]:
 
 def last_per_step(log):
     """You take the last line of each step, wherever it is. But a restart from an earlier checkpoint also throws away later steps that the run has not reached again."""
-    found = {int(step): loss for step, loss in log}
-    return torch.stack([found[step] for step in sorted(found)])
+    losses = {int(step): loss for step, loss in log}
+    return torch.stack([losses[step] for step in sorted(losses)])
 
 
 def first_per_step(log):
     """You keep the first line of each step. What came after the checkpoint was lost when the run was killed, so the line written after the restart counts."""
-    found: dict[int, Tensor] = {}
+    losses: dict[int, Tensor] = {}
     for step, loss in log:
-        found.setdefault(int(step), loss)
-    return torch.stack([found[step] for step in sorted(found)])
+        losses.setdefault(int(step), loss)
+    return torch.stack([losses[step] for step in sorted(losses)])
 
 
 def all_lines(log):
@@ -510,10 +510,10 @@ def all_lines(log):
 
 def mean_per_step(log):
     """You average the lines of a step. Only one of them belongs to the weights that the run went on with."""
-    found: dict[int, list[Tensor]] = {}
+    losses: dict[int, list[Tensor]] = {}
     for step, loss in log:
-        found.setdefault(int(step), []).append(loss)
-    return torch.stack([torch.stack(found[step]).mean() for step in sorted(found)])
+        losses.setdefault(int(step), []).append(loss)
+    return torch.stack([torch.stack(losses[step]).mean() for step in sorted(losses)])
 
 
 def last_visit_only(log):
@@ -559,13 +559,13 @@ def train(
     for step in range(steps):
         model.train()
         optimizer.zero_grad()
-        found = loss(model, *batches(step))
-        found.backward()
+        value = loss(model, *batches(step))
+        value.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for group in optimizer.param_groups:
             group["lr"] = rate(step)
         optimizer.step()
-        losses.append(found.item())
+        losses.append(value.item())
         if (step + 1) % evaluate_every == 0:
             model.eval()
             with torch.no_grad():
@@ -692,16 +692,16 @@ class Loop:
         self.optimizer.zero_grad()
 
     def _forward(self, step=None):
-        self.found = self.loss(self.model, *self.batches(self.step if step is None else step))
+        self.value = self.loss(self.model, *self.batches(self.step if step is None else step))
 
     def _forward_first(self):
         self._forward(0)
 
     def _note(self):
-        self.losses.append(self.found.item())
+        self.losses.append(self.value.item())
 
     def _backward(self):
-        self.found.backward()
+        self.value.backward()
 
     def _clip(self, norm=1.0):
         nn.utils.clip_grad_norm_(self.model.parameters(), norm)
@@ -794,150 +794,134 @@ class Loop:
             self.loss(self.model, *self.validation[0])
 
 
-def gradients_add_up(*given):
-    """Your gradients add up from batch to batch: optimizer.zero_grad() before every backward()."""
-    return Loop(*given).run("train forward note backward clip set_rate update validate")
+def loop_of(name: str, moves: str, sentence: str) -> Callable:
+    """The mistake of making other moves at every update, with the sentence that names it."""
+
+    def attempt(*given):
+        return Loop(*given).run(moves)
+
+    attempt.__name__, attempt.__doc__ = name, sentence
+    return attempt
 
 
-def never_moves(*given):
-    """Your weights never move, because there are no gradients when optimizer.step() is called. Clear them, then backward, clip and step, in this order."""
-    return Loop(*given).run("train clear forward note update backward clip set_rate validate")
-
-
-def late_gradients(*given):
-    """Your update uses the gradients of the batch before. backward() comes first, and then optimizer.step()."""
-    return Loop(*given).run("train forward note set_rate update clear backward clip validate")
-
-
-def not_clipped(*given):
-    """Your gradients are not clipped when the update is made: between backward() and optimizer.step(), nn.utils.clip_grad_norm_(model.parameters(), 1.0)."""
-    return Loop(*given).run("train clear forward note backward set_rate update validate")
-
-
-def clipped_each(*given):
-    """You clip the gradient of every weight matrix by itself. The norm is that of all gradients together."""
-    return Loop(*given).run("train clear forward note backward clip_each set_rate update validate")
-
-
-def clipped_numbers(*given):
-    """You clip every number to between -1 and 1. The norm of all gradients together should be at most 1: use clip_grad_norm_."""
-    return Loop(*given).run("train clear forward note backward clip_numbers set_rate update validate")
-
-
-def clipped_elsewhere(*given):
-    """You clip the gradients to another norm than 1: nn.utils.clip_grad_norm_(model.parameters(), 1.0)."""
-    return Loop(*given).run("train clear forward note backward clip_at_two set_rate update validate")
-
-
-def always_norm_one(*given):
-    """You bring all gradients to a norm of 1. Clipping leaves gradients that are shorter as they are."""
-    return Loop(*given).run("train clear forward note backward to_norm_one set_rate update validate")
-
-
-def rate_constant(*given):
-    """Your rate stays AdamW's own, 0.001: before every update, set group["lr"] = rate(step) in optimizer.param_groups."""
-    return Loop(*given).run("train clear forward note backward clip update validate")
-
-
-def rate_times_its_own(*given):
-    """Your rate is a thousandth of rate(step), because LambdaLR multiplies the optimizer's own rate, 0.001. Set group["lr"] = rate(step) instead."""
-    return Loop(*given).run("train clear forward note backward clip set_thousandth update validate")
-
-
-def rate_one_ahead(*given):
-    """Your schedule is one update ahead: updates are counted from 0, and update `step` has rate(step)."""
-    return Loop(*given).run("train clear forward note backward clip set_next_rate update validate")
-
-
-def rate_one_behind(*given):
-    """Your schedule is one update behind: update `step`, counted from 0, has rate(step), not rate(step - 1)."""
-    return Loop(*given).run("train clear forward note backward clip set_last_rate update validate")
-
-
-def rate_set_after(*given):
-    """You set the rate after optimizer.step(), so it serves the next update. Set it before."""
-    return Loop(*given).run("train clear forward note backward clip update set_rate validate")
-
-
-def first_batch_always(*given):
-    """Your loop sees the same batch at every update: ask for batches(step)."""
-    return Loop(*given).run("train clear forward_first note backward clip set_rate update validate")
-
-
-def noted_after_the_update(*given):
-    """You note the loss after the update. The loss of a step is the one that its gradients come from, before the weights move."""
-    return Loop(*given).run("train clear forward backward clip set_rate update forward note validate")
-
-
-def optimizer_anew(*given):
-    """You make a new optimizer for every update, which forgets its averages. Make one before the loop."""
-    return Loop(*given).run("begin train clear forward note backward clip set_rate update validate")
-
-
-def adam(*given):
-    """That is Adam; AdamW also shrinks the weights a little at every update: torch.optim.AdamW(model.parameters())."""
-    return Loop(*given).run("begin_with_adam train clear forward note backward clip set_rate update validate")
-
-
-def plain_descent(*given):
-    """That is plain gradient descent (SGD). Use torch.optim.AdamW(model.parameters())."""
-    return Loop(*given).run("begin_with_sgd train clear forward note backward clip set_rate update validate")
-
-
-def validated_in_training_mode(*given):
-    """You validate in training mode, in which dropout is active. Call model.eval() before."""
-    return Loop(*given).run("train clear forward note backward clip set_rate update validate_as_training")
-
-
-def training_mode_not_restored(*given):
-    """After the first validation you train on in evaluation mode, without dropout: model.train() before the next update."""
-    return Loop(*given).run("train_once clear forward note backward clip set_rate update validate")
-
-
-def never_in_training_mode(*given):
-    """You never call model.train(): the model may come in evaluation mode, and is in it after every validation."""
-    return Loop(*given).run("clear forward note backward clip set_rate update validate")
-
-
-def validated_with_gradients(*given):
-    """Your validation keeps what a backward pass would need, or even makes one. Put it under with torch.no_grad()."""
-    return Loop(*given).run("train clear forward note backward clip set_rate update validate_with_gradients")
-
-
-def validated_before_the_update(*given):
-    """You validate before the update is made; do it after optimizer.step()."""
-    return Loop(*given).run("train clear forward note backward clip set_rate validate train update")
-
-
-def validated_one_late(*given):
-    """You validate after updates 1, 1 + evaluate_every, …; step counts from 0, so ask whether step + 1 is a multiple."""
-    return Loop(*given).run("train clear forward note backward clip set_rate update validate_early")
-
-
-def validated_at_the_end_too(*given):
-    """You also validate after the last update; do it after every `evaluate_every` updates only."""
-    return Loop(*given).run("train clear forward note backward clip set_rate update validate_at_the_end_too")
-
-
-def validated_every_time(*given):
-    """You validate after every update, which takes too long. Do it after every `evaluate_every` of them."""
-    return Loop(*given).run("train clear forward note backward clip set_rate update validate_every_time")
-
-
-def validated_on_one_batch(*given):
-    """You validate on one batch; the validation loss is the mean over all of them."""
-    return Loop(*given).run("train clear forward note backward clip set_rate update validate_on_one")
-
-
-def validation_summed(*given):
-    """Your validation loss is a sum; take the mean over the batches."""
-    return Loop(*given).run("train clear forward note backward clip set_rate update validate_by_sum")
-
-
-def validation_weighted(*given):
-    """You weight the validation batches by their sizes. Take the plain mean of their losses."""
-    return Loop(*given).run("train clear forward note backward clip set_rate update validate_by_size")
-
+LOOPS = {  # name: the moves of every update, and what whoever makes them needs to hear
+    "gradients_add_up": (
+        "train forward note backward clip set_rate update validate",
+        "Your gradients add up from batch to batch: optimizer.zero_grad() before every backward().",
+    ),
+    "never_moves": (
+        "train clear forward note update backward clip set_rate validate",
+        "Your weights never move, because there are no gradients when optimizer.step() is called. Clear them, then backward, clip and step, in this order.",
+    ),
+    "late_gradients": (
+        "train forward note set_rate update clear backward clip validate",
+        "Your update uses the gradients of the batch before. backward() comes first, and then optimizer.step().",
+    ),
+    "not_clipped": (
+        "train clear forward note backward set_rate update validate",
+        "Your gradients are not clipped when the update is made: between backward() and optimizer.step(), nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
+    ),
+    "clipped_each": (
+        "train clear forward note backward clip_each set_rate update validate",
+        "You clip the gradient of every weight matrix by itself. The norm is that of all gradients together.",
+    ),
+    "clipped_numbers": (
+        "train clear forward note backward clip_numbers set_rate update validate",
+        "You clip every number to between -1 and 1. The norm of all gradients together should be at most 1: use clip_grad_norm_.",
+    ),
+    "clipped_elsewhere": (
+        "train clear forward note backward clip_at_two set_rate update validate",
+        "You clip the gradients to another norm than 1: nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
+    ),
+    "always_norm_one": (
+        "train clear forward note backward to_norm_one set_rate update validate",
+        "You bring all gradients to a norm of 1. Clipping leaves gradients that are shorter as they are.",
+    ),
+    "rate_constant": (
+        "train clear forward note backward clip update validate",
+        'Your rate stays AdamW\'s own, 0.001: before every update, set group["lr"] = rate(step) in optimizer.param_groups.',
+    ),
+    "rate_times_its_own": (
+        "train clear forward note backward clip set_thousandth update validate",
+        'Your rate is a thousandth of rate(step), because LambdaLR multiplies the optimizer\'s own rate, 0.001. Set group["lr"] = rate(step) instead.',
+    ),
+    "rate_one_ahead": (
+        "train clear forward note backward clip set_next_rate update validate",
+        "Your schedule is one update ahead: updates are counted from 0, and update `step` has rate(step).",
+    ),
+    "rate_one_behind": (
+        "train clear forward note backward clip set_last_rate update validate",
+        "Your schedule is one update behind: update `step`, counted from 0, has rate(step), not rate(step - 1).",
+    ),
+    "rate_set_after": (
+        "train clear forward note backward clip update set_rate validate",
+        "You set the rate after optimizer.step(), so it serves the next update. Set it before.",
+    ),
+    "first_batch_always": (
+        "train clear forward_first note backward clip set_rate update validate",
+        "Your loop sees the same batch at every update: ask for batches(step).",
+    ),
+    "noted_after_the_update": (
+        "train clear forward backward clip set_rate update forward note validate",
+        "You note the loss after the update. The loss of a step is the one that its gradients come from, before the weights move.",
+    ),
+    "optimizer_anew": (
+        "begin train clear forward note backward clip set_rate update validate",
+        "You make a new optimizer for every update, which forgets its averages. Make one before the loop.",
+    ),
+    "adam": (
+        "begin_with_adam train clear forward note backward clip set_rate update validate",
+        "That is Adam; AdamW also shrinks the weights a little at every update: torch.optim.AdamW(model.parameters()).",
+    ),
+    "plain_descent": (
+        "begin_with_sgd train clear forward note backward clip set_rate update validate",
+        "That is plain gradient descent (SGD). Use torch.optim.AdamW(model.parameters()).",
+    ),
+    "validated_in_training_mode": (
+        "train clear forward note backward clip set_rate update validate_as_training",
+        "You validate in training mode, in which dropout is active. Call model.eval() before.",
+    ),
+    "training_mode_not_restored": (
+        "train_once clear forward note backward clip set_rate update validate",
+        "After the first validation you train on in evaluation mode, without dropout: model.train() before the next update.",
+    ),
+    "never_in_training_mode": (
+        "clear forward note backward clip set_rate update validate",
+        "You never call model.train(): the model may come in evaluation mode, and is in it after every validation.",
+    ),
+    "validated_with_gradients": (
+        "train clear forward note backward clip set_rate update validate_with_gradients",
+        "Your validation keeps what a backward pass would need, or even makes one. Put it under with torch.no_grad().",
+    ),
+    "validated_before_the_update": (
+        "train clear forward note backward clip set_rate validate train update",
+        "You validate before the update is made; do it after optimizer.step().",
+    ),
+    "validated_one_late": (
+        "train clear forward note backward clip set_rate update validate_early",
+        "You validate after updates 1, 1 + evaluate_every, …; step counts from 0, so ask whether step + 1 is a multiple.",
+    ),
+    "validated_at_the_end_too": (
+        "train clear forward note backward clip set_rate update validate_at_the_end_too",
+        "You also validate after the last update; do it after every `evaluate_every` updates only.",
+    ),
+    "validated_every_time": (
+        "train clear forward note backward clip set_rate update validate_every_time",
+        "You validate after every update, which takes too long. Do it after every `evaluate_every` of them.",
+    ),
+    "validated_on_one_batch": (
+        "train clear forward note backward clip set_rate update validate_on_one",
+        "You validate on one batch; the validation loss is the mean over all of them.",
+    ),
+    "validation_summed": (
+        "train clear forward note backward clip set_rate update validate_by_sum",
+        "Your validation loss is a sum; take the mean over the batches.",
+    ),
+    "validation_weighted": (
+        "train clear forward note backward clip set_rate update validate_by_size",
+        "You weight the validation batches by their sizes. Take the plain mean of their losses.",
+    ),
+}
 
 TRAINING_LOOP = Exercise(
     id="8.4",
@@ -949,37 +933,7 @@ TRAINING_LOOP = Exercise(
     draw=draw_training,
     use=run_training,
     part="training_loop",
-    mistakes=(
-        gradients_add_up,
-        never_moves,
-        late_gradients,
-        not_clipped,
-        clipped_each,
-        clipped_numbers,
-        clipped_elsewhere,
-        always_norm_one,
-        rate_constant,
-        rate_times_its_own,
-        rate_one_ahead,
-        rate_one_behind,
-        rate_set_after,
-        first_batch_always,
-        noted_after_the_update,
-        optimizer_anew,
-        adam,
-        plain_descent,
-        validated_in_training_mode,
-        training_mode_not_restored,
-        never_in_training_mode,
-        validated_with_gradients,
-        validated_before_the_update,
-        validated_one_late,
-        validated_at_the_end_too,
-        validated_every_time,
-        validated_on_one_batch,
-        validation_summed,
-        validation_weighted,
-    ),
+    mistakes=tuple(loop_of(name, *row) for name, row in LOOPS.items()),
     hints=(
         "An update has an order: clear the old gradients, compute the loss, call backward, clip, set the rate, and step. When must the model be in which mode?",
         "loss(model, *batches(step)) has no axes; .item() makes a number of it. A validation loss is the mean over all validation batches.",
@@ -1022,7 +976,7 @@ EXERCISES = (
         question="Write forward of a pre-norm block. The two norms, the attention layer and the feed-forward layer are given.",
         difficulty=2,
         minutes=8,
-        trains="where the norms and the sums stand in a block",
+        trains="where the norms and the sums belong in a block",
         reference=Block,
         draw=draw_block,
         use=run_block,

@@ -6,8 +6,6 @@ from math import prod
 import numpy
 import torch
 
-from linformer_from_scratch.cost import fit_exponent
-
 
 def chain_by_a_table(p, q, r, s):
     orders = (((p, q, r), (p, r, s)), ((q, r, s), (p, q, s)))
@@ -16,10 +14,6 @@ def chain_by_a_table(p, q, r, s):
 
 def chain_as_a_float_by_numpy(p, q, r, s):
     return 2.0 * numpy.minimum(p * r * (q + s), q * s * (p + r))
-
-
-def chain_as_a_tensor(p, q, r, s):
-    return 2 * torch.tensor([p * r * (q + s), q * s * (p + r)]).min()
 
 
 def chain_by_a_loop(p, q, r, s):
@@ -94,10 +88,6 @@ def exponent_by_covariance(lengths, costs):
     return covariance[0, 1] / covariance[0, 0]
 
 
-def exponent_of_lists(lengths, costs):
-    return fit_exponent(lengths.tolist(), costs.tolist())
-
-
 def bytes_step_by_step(n, keys, d_model, num_heads, bytes_per_number):
     queries, slots, maps = n * d_model, keys * d_model, num_heads * n * keys
     scores, softmax, mixing = queries + slots + maps, maps + maps, maps + slots + queries
@@ -116,11 +106,11 @@ def bytes_of_real_tensors(n, keys, d_model, num_heads, bytes_per_number):
 
 
 RIGHT = {
-    "3.1": (chain_by_a_table, chain_as_a_float_by_numpy, chain_as_a_tensor, chain_by_a_loop),
+    "3.1": (chain_by_a_table, chain_as_a_float_by_numpy, chain_by_a_loop),
     "3.2": (share_by_numpy, share_as_a_fraction, share_by_halving),
     "3.3": (speedup_by_loops, speedup_by_numpy, speedup_by_where_in_float32),
     "3.4": (linformer_as_one_formula, linformer_step_by_step_by_numpy, linformer_as_a_float),
-    "3.5": (exponent_by_polyfit, exponent_by_lstsq, exponent_by_covariance, exponent_of_lists),
+    "3.5": (exponent_by_polyfit, exponent_by_lstsq, exponent_by_covariance),
     "3.6": (bytes_step_by_step, bytes_as_a_float_by_numpy, bytes_of_real_tensors),
 }
 SAME = {

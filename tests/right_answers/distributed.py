@@ -6,13 +6,6 @@ import numpy
 import torch
 
 
-def mean_by_loop(gradients, rows):
-    total = torch.zeros(gradients.size(1))
-    for gradient, count in zip(gradients, rows.tolist(), strict=True):
-        total += gradient * count / rows.sum().item()
-    return total
-
-
 def mean_by_numpy(gradients, rows):
     return numpy.average(gradients.numpy(), axis=0, weights=rows.numpy())
 
@@ -25,24 +18,12 @@ def mean_of_repeated_rows(gradients, rows):
     return gradients.repeat_interleave(rows, dim=0).mean(dim=0)
 
 
-def mean_as_a_list(gradients, rows):
-    shares = [Fraction(count, sum(rows.tolist())) for count in rows.tolist()]
-    columns = zip(*gradients.tolist(), strict=True)
-    return [sum(float(s) * g for s, g in zip(shares, column, strict=True)) for column in columns]
-
-
-def parts_by_numpy(E, x, lengths):
-    places = numpy.cumsum(lengths)[:-1]
-    cut = zip(numpy.split(E.numpy(), places, axis=1), numpy.split(x.numpy(), places), strict=True)
-    return numpy.stack([columns @ tokens for columns, tokens in cut])
-
-
 def parts_by_loop(E, x, lengths):
-    found, start = [], 0
+    parts, start = [], 0
     for length in lengths:
-        found.append(E[:, start : start + length] @ x[start : start + length])
+        parts.append(E[:, start : start + length] @ x[start : start + length])
         start += length
-    return found
+    return parts
 
 
 def parts_by_einsum(E, x, lengths):
@@ -54,10 +35,6 @@ def parts_of_zeroed_texts_in_double(E, x, lengths):
     owner = torch.tensor([r for r, length in enumerate(lengths) for _ in range(length)])
     own = owner == torch.arange(len(lengths))[:, None]
     return E.double() @ (x.double() * own[:, :, None])
-
-
-def sum_repeated(upstream):
-    return torch.stack([upstream.sum(dim=0)] * len(upstream))
 
 
 def sum_by_numpy(upstream):
@@ -72,10 +49,6 @@ def sum_by_autograd_in_double(upstream):
     x = torch.zeros_like(upstream, dtype=torch.float64, requires_grad=True)
     loss = (x.sum(dim=0) * upstream).sum()
     return torch.autograd.grad(loss, x)[0]
-
-
-def sum_as_a_list(upstream):
-    return len(upstream) * [upstream.sum(dim=0).tolist()]
 
 
 def bytes_as_a_fraction(batch, n, d_model, proj_dim, bytes_per_number, ranks):
@@ -96,21 +69,10 @@ def bytes_as_a_tensor(batch, n, d_model, proj_dim, bytes_per_number, ranks):
     return 2 * numbers * bytes_per_number * (1 - 1 / ranks)
 
 
-def bytes_by_numpy(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    both = numpy.zeros((2, batch, proj_dim, d_model)).size * bytes_per_number
-    return numpy.float64(2 * both) * (ranks - 1) / ranks
-
-
 RIGHT = {
-    "11.1": (
-        mean_by_loop,
-        mean_by_numpy,
-        mean_by_einsum_in_double,
-        mean_of_repeated_rows,
-        mean_as_a_list,
-    ),
-    "11.2": (parts_by_numpy, parts_by_loop, parts_by_einsum, parts_of_zeroed_texts_in_double),
-    "11.3": (sum_repeated, sum_by_numpy, sum_by_a_matrix_of_ones, sum_by_autograd_in_double, sum_as_a_list),
-    "11.4": (bytes_as_a_fraction, bytes_by_the_messages_of_a_ring, bytes_as_a_tensor, bytes_by_numpy),
+    "11.1": (mean_by_numpy, mean_by_einsum_in_double, mean_of_repeated_rows),
+    "11.2": (parts_by_loop, parts_by_einsum, parts_of_zeroed_texts_in_double),
+    "11.3": (sum_by_numpy, sum_by_a_matrix_of_ones, sum_by_autograd_in_double),
+    "11.4": (bytes_as_a_fraction, bytes_by_the_messages_of_a_ring, bytes_as_a_tensor),
 }
 SAME = {}

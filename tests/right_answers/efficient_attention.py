@@ -15,11 +15,6 @@ def window_in_loops(n, window, causal):
     return [[abs(i - j) <= window and (not causal or j <= i) for j in range(n)] for i in range(n)]
 
 
-def window_in_numpy(n, window, causal):
-    distance = np.subtract.outer(np.arange(n), np.arange(n))
-    return (distance <= window) & (distance >= (0 if causal else -window))
-
-
 def window_by_triangles(n, window, causal):
     return torch.ones(n, n, dtype=torch.bool).tril(0 if causal else window).triu(-window)
 
@@ -42,21 +37,9 @@ def averages(x, landmarks):
     return torch.stack([part.mean(dim=-2) for part in x.chunk(landmarks, dim=-2)], dim=-2)
 
 
-def nystrom_by_inverse(q, k, v, landmarks):
-    q_mean, k_mean = averages(q, landmarks), averages(k, landmarks)
-    return attend(q, k_mean) @ torch.linalg.inv(attend(q_mean, k_mean)) @ attend(q_mean, k) @ v
-
-
 def nystrom_by_solve(q, k, v, landmarks):
     q_mean, k_mean = averages(q, landmarks), averages(k, landmarks)
     return attend(q, k_mean) @ torch.linalg.solve(attend(q_mean, k_mean), attend(q_mean, k) @ v)
-
-
-def nystrom_in_double(q, k, v, landmarks):
-    q, k, v = q.double(), k.double(), v.double()
-    pool = torch.eye(landmarks, dtype=torch.double).repeat_interleave(q.size(-2) // landmarks, dim=1)
-    q_mean, k_mean = (pool / pool.sum(dim=1, keepdim=True) @ x for x in (q, k))
-    return attend(q, k_mean) @ (attend(q_mean, k_mean).pinverse() @ (attend(q_mean, k) @ v))
 
 
 def nystrom_head_by_head(q, k, v, landmarks):
@@ -83,20 +66,10 @@ def kernel_with_a_map(q, k, v):
     return weights / weights.sum(dim=-1, keepdim=True) @ v
 
 
-def kernel_by_einsum(q, k, v):
-    q, k = functional.elu(q) + 1, functional.elu(k) + 1
-    state = torch.einsum("...jd,...je->...de", k, v)
-    return torch.einsum("...id,...de->...ie", q, state) / torch.einsum("...id,...jd->...i", q, k)[..., None]
-
-
 def kernel_with_a_column_of_ones(q, k, v):
     ones = torch.ones_like(v[..., :1])
     mixed = phi(q) @ (phi(k).mT @ torch.cat([v, ones], dim=-1))
     return mixed[..., :-1] / mixed[..., -1:]
-
-
-def kernel_in_double(q, k, v):
-    return kernel_with_a_map(q.double(), k.double(), v.double())
 
 
 def kernel_token_by_token(q, k, v):
@@ -122,11 +95,6 @@ def causal_in_place(q, k, v):
     return output
 
 
-def causal_by_a_triangle(q, k, v):
-    weights = (phi(q) @ phi(k).mT).tril()
-    return weights @ v / weights.sum(dim=-1, keepdim=True)
-
-
 def causal_in_numpy(q, k, v):
     q, k, v = (x.double().numpy() for x in (q, k, v))
     q, k = (np.where(x > 0, x + 1, np.exp(np.minimum(x, 0))) for x in (q, k))
@@ -146,15 +114,6 @@ def causal_by_prefixes(q, k, v):
 # 9.5
 
 
-def tile_in_numpy(largest, total, mixed, scores, values):
-    largest, total, mixed, scores, values = (
-        x.double().numpy() for x in (largest, total, mixed, scores, values)
-    )
-    new = np.maximum(largest, scores.max(axis=1, keepdims=True))
-    shrink, weights = np.exp(largest - new), np.exp(scores - new)
-    return new, shrink * total + weights.sum(1, keepdims=True), shrink * mixed + weights @ values
-
-
 def tile_column_by_column(largest, total, mixed, scores, values):
     for score, value in zip(scores.split(1, dim=1), values, strict=True):
         new = torch.where(score > largest, score, largest)
@@ -168,8 +127,8 @@ def tile_row_by_row(largest, total, mixed, scores, values):
     for i, row in enumerate(scores.tolist()):
         new = max(largest[i].item(), *row)
         shrink, weights = math.exp(largest[i] - new), [math.exp(score - new) for score in row]
-        found = shrink * mixed[i] + sum(w * value for w, value in zip(weights, values, strict=True))
-        rows.append(([new], [shrink * total[i].item() + sum(weights)], found.tolist()))
+        summed = shrink * mixed[i] + sum(w * value for w, value in zip(weights, values, strict=True))
+        rows.append(([new], [shrink * total[i].item() + sum(weights)], summed.tolist()))
     return tuple(map(list, zip(*rows, strict=True)))
 
 
@@ -184,23 +143,11 @@ def tile_as_one_key_more(largest, total, mixed, scores, values):
 
 
 RIGHT = {
-    "9.1": (window_in_loops, window_in_numpy, window_by_triangles, window_row_by_row),
-    "9.2": (
-        nystrom_by_inverse,
-        nystrom_by_solve,
-        nystrom_in_double,
-        nystrom_head_by_head,
-        nystrom_by_the_package,
-    ),
-    "9.3": (
-        kernel_with_a_map,
-        kernel_by_einsum,
-        kernel_with_a_column_of_ones,
-        kernel_in_double,
-        kernel_token_by_token,
-    ),
-    "9.4": (causal_in_place, causal_by_a_triangle, causal_in_numpy, causal_by_prefixes),
-    "9.5": (tile_in_numpy, tile_column_by_column, tile_row_by_row, tile_as_one_key_more),
+    "9.1": (window_in_loops, window_by_triangles, window_row_by_row),
+    "9.2": (nystrom_by_solve, nystrom_head_by_head, nystrom_by_the_package),
+    "9.3": (kernel_with_a_map, kernel_with_a_column_of_ones, kernel_token_by_token),
+    "9.4": (causal_in_place, causal_in_numpy, causal_by_prefixes),
+    "9.5": (tile_column_by_column, tile_row_by_row, tile_as_one_key_more),
 }
 CANCELS = "a factor common to all features of a query cancels"
 LAST = "a score has two axes, and the last of two is number one"

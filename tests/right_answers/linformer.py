@@ -2,7 +2,6 @@
 
 import math
 
-import numpy
 import torch
 from torch import nn
 from torch.nn import functional
@@ -16,16 +15,6 @@ from linformer_from_scratch.linformer import linformer_attention
 
 def fused_kernel(q, k, v, E, F):
     return functional.scaled_dot_product_attention(q, E @ k, F @ v)
-
-
-def by_einsum(q, k, v, E, F):
-    scores = torch.einsum("bhnd,km,bhmd->bhnk", q, E, k) / q.shape[-1] ** 0.5
-    return torch.einsum("bhnk,km,bhmd->bhnd", scores.softmax(3), F, v)
-
-
-def in_double(q, k, v, E, F):
-    q, k, v, E, F = (x.double() for x in (q, k, v, E, F))
-    return scaled_dot_product_attention(q, E @ k, F @ v)
 
 
 def query_by_query(q, k, v, E, F):
@@ -57,30 +46,11 @@ def in_loops(keep, n):
     return [[1 if token == kept else 0 for token in range(n)] for kept in keep.tolist()]
 
 
-def numpy_identity(keep, n):
-    return numpy.eye(n)[keep.numpy()]
-
-
-def scattered(keep, n):
-    return torch.zeros(len(keep), n).scatter_(1, keep[:, None], 1.0)
-
-
 # 6.3
 
 
 def from_the_left(x, weight):
     return weight @ x
-
-
-def length_by_einsum(x, weight):
-    return torch.einsum("kn,bhnd->bhkd", weight, x)
-
-
-def length_by_a_layer(x, weight):
-    def layer(rows):
-        return functional.linear(rows, weight)
-
-    return layer(x.transpose(2, 3)).transpose(2, 3)
 
 
 def length_by_a_convolution(x, weight):
@@ -112,11 +82,6 @@ def layer_by_einsum(x, w_query, w_key, w_value, w_output, E, F, num_heads):
     return torch.einsum("bhnk,bkhd->bnhd", weights, v).flatten(2) @ w_output
 
 
-def layer_in_double(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    doubles = (y.double() for y in (x, w_query, w_key, w_value, w_output, E, F))
-    return head_after_head(*doubles, num_heads)
-
-
 # 6.6
 
 
@@ -128,17 +93,9 @@ def outer(slots, weight, bias, E):
     return slots @ weight + torch.outer(E.sum(1), bias)
 
 
-def bias_by_einsum(slots, weight, bias, E):
-    return torch.einsum("bkd,dm->bkm", slots, weight) + torch.einsum("kn,m->km", E, bias)
-
-
 def bias_as_one_more_feature(slots, weight, bias, E):
     ones = E.sum(1)[None, :, None].expand(len(slots), -1, 1)
     return torch.cat([slots, ones], dim=-1) @ torch.cat([weight, bias[None]])
-
-
-def bias_in_double(slots, weight, bias, E):
-    return slots.double() @ weight.double() + E.double().sum(1)[:, None] * bias.double()
 
 
 # 6.5
@@ -156,10 +113,6 @@ def set_on_a_copy(x, mask, E):
     x = x.clone()
     x[~mask] = 0
     return torch.einsum("kn,bnd->bkd", E, x)
-
-
-def padding_in_double(x, mask, E):
-    return E.double() @ x.double().masked_fill(mask.logical_not()[:, :, None], 0)
 
 
 # 6.7
@@ -226,25 +179,14 @@ class WithZeros(FromTheChapter):
         return self.output(torch.einsum("bhnk,bhkd->bnhd", scores.softmax(-1), values).flatten(2))
 
 
-class HeadAfterHead(WithColumns):
-    def forward(self, x, padding_mask=None):
-        if x.size(1) > self.E.weight.size(1):
-            raise ValueError(f"got {x.size(1)} tokens, expected at most {self.E.weight.size(1)} tokens")
-        real = x if padding_mask is None else x.masked_fill(padding_mask.logical_not().unsqueeze(2), 0)
-        keys, values = self.slots(real)
-        queries = self.query(real).chunk(self.num_heads, dim=-1)
-        heads = [scaled_dot_product_attention(q, keys[:, i], values[:, i]) for i, q in enumerate(queries)]
-        return self.output(torch.cat(heads, dim=-1))
-
-
 RIGHT = {
-    "6.1": (fused_kernel, by_einsum, in_double, query_by_query, exponentials_by_hand),
-    "6.2": (one_hot, compared, in_loops, numpy_identity, scattered),
-    "6.3": (from_the_left, length_by_einsum, length_by_a_layer, length_by_a_convolution, length_in_double),
-    "6.4": (head_after_head, compressed_first, layer_by_einsum, layer_in_double),
-    "6.6": (ones_compressed, outer, bias_by_einsum, bias_as_one_more_feature, bias_in_double),
-    "6.5": (by_where, sample_by_sample, set_on_a_copy, padding_in_double),
-    "6.7": (WithColumns, WithModules, WithZeros, HeadAfterHead),
+    "6.1": (fused_kernel, query_by_query, exponentials_by_hand),
+    "6.2": (one_hot, compared, in_loops),
+    "6.3": (from_the_left, length_by_a_convolution, length_in_double),
+    "6.4": (head_after_head, compressed_first, layer_by_einsum),
+    "6.6": (ones_compressed, outer, bias_as_one_more_feature),
+    "6.5": (by_where, sample_by_sample, set_on_a_copy),
+    "6.7": (WithColumns, WithModules, WithZeros),
 }
 SAME = {
     "6.6": {"-1 -> +1": "E has two axes, so its last is axis 1"},

@@ -18,12 +18,12 @@ def stacked_by_einsum(x, stacked, num_heads):
 
 def stacked_part_by_part(x, stacked, num_heads):
     d_model = x.size(-1)
-    found = []
+    parts = []
     for i in range(3):
         part = x @ stacked[i * d_model : (i + 1) * d_model].T
         heads = part.chunk(num_heads, dim=-1)
-        found.append(torch.stack(heads, dim=1))
-    return found
+        parts.append(torch.stack(heads, dim=1))
+    return parts
 
 
 def stacked_in_one_reshape_in_double(x, stacked, num_heads):
@@ -54,27 +54,16 @@ class Layer(nn.Module):
         self.output = nn.Linear(d_model, d_model)
 
 
-class ByPyTorchsOwn(Layer):
-    def forward(self, x, padding_mask=None):
-        q, k, v = (
-            part(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-            for part in (self.query, self.key, self.value)
-        )
-        keys = None if padding_mask is None else padding_mask[:, None, None, :]
-        heads = functional.scaled_dot_product_attention(q, k, v, attn_mask=keys)
-        return self.output(heads.transpose(1, 2).flatten(2))
-
-
 class ByMultiHeadAttentionForward(Layer):
     def forward(self, x, padding_mask=None):
         x = x.transpose(0, 1)
-        found, _ = functional.multi_head_attention_forward(
+        heads, _ = functional.multi_head_attention_forward(
             x, x, x, x.size(-1), self.num_heads,
             torch.cat([self.query.weight, self.key.weight, self.value.weight]), None, None, None, False, 0.0,
             self.output.weight, self.output.bias,
             key_padding_mask=None if padding_mask is None else ~padding_mask, need_weights=False,
         )  # fmt: skip
-        return found.transpose(0, 1)
+        return heads.transpose(0, 1)
 
 
 class HeadByHead(Layer):
@@ -98,11 +87,6 @@ class ByEinsumInDouble(Layer):
             scores = scores.masked_fill(~padding_mask[:, None, None], float("-inf"))
         read = torch.einsum("bhij,bjhd->bihd", scores.softmax(-1).nan_to_num(), v)
         return self.output(read.reshape(x.shape).to(x.dtype))
-
-
-def readable_by_broadcasting(lengths, n):
-    i, j = torch.arange(n)[:, None], torch.arange(n)
-    return (j <= i) & (j >= n - lengths[:, None, None, None])
 
 
 def readable_by_numpy(lengths, n):
@@ -140,11 +124,6 @@ def pooled_by_chunks_in_double(weight, num_heads, num_kv_heads):
     )
 
 
-def pooled_by_a_loop(weight, num_heads, num_kv_heads):
-    heads, group = weight.unflatten(0, (num_heads, -1)), num_heads // num_kv_heads
-    return torch.cat([heads[i : i + group].mean(0) for i in range(0, num_heads, group)]).tolist()
-
-
 def fit_by_floor(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
     free = memory - parameters * bytes_per_number
     return math.floor(free / (2 * num_layers * num_kv_heads * d_head * bytes_per_number))
@@ -155,11 +134,6 @@ def fit_by_fraction(memory, parameters, num_layers, num_kv_heads, d_head, bytes_
     return numbers // (2 * num_layers * num_kv_heads * d_head)
 
 
-def fit_as_a_float_by_numpy(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    token = 2.0 * num_layers * num_kv_heads * d_head * bytes_per_number
-    return numpy.floor((memory - parameters * bytes_per_number) / token)
-
-
 def fit_as_a_tensor(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
     free = torch.tensor(memory - parameters * bytes_per_number)
     return free.div(2 * num_layers * num_kv_heads * d_head * bytes_per_number, rounding_mode="floor")
@@ -168,10 +142,10 @@ def fit_as_a_tensor(memory, parameters, num_layers, num_kv_heads, d_head, bytes_
 RIGHT = {
     "2.1": (stacked_by_einsum, stacked_part_by_part, stacked_in_one_reshape_in_double),
     "2.2": (merged_by_cat, merged_by_permute, merged_by_einsum_in_double),
-    "2.3": (ByPyTorchsOwn, ByMultiHeadAttentionForward, HeadByHead, ByEinsumInDouble),
-    "2.4": (readable_by_broadcasting, readable_by_numpy, readable_by_loops, readable_with_queries_hidden_too),
-    "2.5": (pooled_by_numpy, pooled_by_a_product, pooled_by_chunks_in_double, pooled_by_a_loop),
-    "2.6": (fit_by_floor, fit_by_fraction, fit_as_a_float_by_numpy, fit_as_a_tensor),
+    "2.3": (ByMultiHeadAttentionForward, HeadByHead, ByEinsumInDouble),
+    "2.4": (readable_by_numpy, readable_by_loops, readable_with_queries_hidden_too),
+    "2.5": (pooled_by_numpy, pooled_by_a_product, pooled_by_chunks_in_double),
+    "2.6": (fit_by_floor, fit_by_fraction, fit_as_a_tensor),
 }
 SAME = {
     "2.2": {"-2 -> +2": "of four axes, the last but one is number 2"},
