@@ -11,7 +11,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE 
 unexport PYTHONWARNINGS __PYVENV_LAUNCHER__ VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help course test test-newest test-floor lint slides book scenes experiments curves benchmark benchmark-gpu refresh wheel test-wheel python
+.PHONY: help course test test-all test-newest test-floor lint slides book scenes experiments curves benchmark benchmark-gpu refresh wheel test-wheel python
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -20,12 +20,17 @@ course: python ## set up once, then open JupyterLab on chapter 00
 	@$(PYTHON) tools/course.py install
 	@$(PYTHON) tools/course.py open
 
-test: python ## set up, lint, unit tests, notebooks, and the browser where there is one
+test: python ## set up, lint, unit tests and every notebook without its slow cells: five minutes
+	@$(PYTHON) tools/course.py install --with test
+	@$(LINT)
+	@$(BIN)/python -m pytest -m "not slow and not browser" $(SUITE)
+
+test-all: python ## everything: slow cells and tests, the browser, book, decks, JupyterLab, wheel, set-up
 	@$(PYTHON) tools/course.py install --with test
 	@$(LINT)
 	@$(BIN)/python -m pytest $(SUITE)
 
-test-newest: python ## the same tests and notebooks with the newest versions of everything, in build/newest
+test-newest: python ## all tests and notebooks with the newest versions of everything, in build/newest
 	@$(PYTHON) tools/course.py install --with test --newest
 	@build/newest/$(PROGRAMS)/python -m pytest $(SUITE)
 

@@ -13,35 +13,19 @@ OFFLINE = Path(__file__).parent / "tests" / "offline"  # its sitecustomize.py re
 NUMBERS = itertools.count()
 # Those that take longest begin first, with --no-loadscope-reorder: a worker takes whole files.
 LONG = (
-    "chapters/12_limits.ipynb",
     "chapters/08_training.ipynb",
+    "chapters/12_limits.ipynb",
     "tests/test_my_linformer.py",
     "tests/test_book.py",
     "tests/test_slides.py",
     "tests/test_lab.py",
     "tests/test_widgets_live.py",
     "chapters/07_projections.ipynb",
-    "tests/test_experiments.py",
     "chapters/04_low_rank.ipynb",
     "tests/test_setup.py",
     "tests/test_right_answers.py",
-    "tests/test_grading.py",
     "chapters/11_distributed.ipynb",
     "chapters/06_linformer.ipynb",
-    "tests/test_ranks.py",
-    "tests/test_efficient_attention.py",
-    "tests/test_sentence_encoder.py",
-    "tests/test_exercises.py",
-    "tests/test_training_command.py",
-    "tests/test_held_out.py",
-    "tests/test_distributed.py",
-    "tests/test_benchmark.py",
-    "tests/test_wheel.py",
-    "tests/test_training.py",
-    "tests/test_linformer.py",
-    "tests/test_scenes.py",
-    "tests/test_progress.py",
-    "chapters/03_cost.ipynb",
 )
 
 
@@ -60,8 +44,12 @@ def pytest_unconfigure(config):
     shutil.rmtree(config.progress_folder)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
-    """The longest files first; within a file as written."""
+    """The longest files first, within a file as written; a cell with the tag `slow` is a slow test."""
+    for item in items:
+        if "slow" in getattr(item, "cell", {}).get("metadata", {}).get("tags", ()):
+            item.add_marker("slow")
     place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(f"{item.path.parent.name}/{item.path.name}", len(LONG)))
 
