@@ -50,7 +50,7 @@ def causal_mask(n: int, device: torch.device | None = None) -> Tensor:
     """Token i may attend to tokens 0 … i: True on and below the diagonal.
 
     Shape: (n, n), on PyTorch's default device unless another is given
-    Raises: ValueError if n is no positive integer.
+    Raises: ValueError if n is not a positive integer.
     """
     n = check_size("n", n)
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
@@ -66,8 +66,7 @@ def padding_mask(lengths: Tensor, n: int) -> Tensor:
         n: tokens of the padded batch.
 
     Shape: lengths (batch,) -> (batch, n)
-    Raises: ValueError if lengths is not a row of integers, if one is negative or larger than n, or if n is
-        no integer.
+    Raises: ValueError if lengths is not a row of integers, if one lies outside 0 … n, or if n is no integer.
     """
     n = check_size("n", n, least=0)
     if not isinstance(lengths, Tensor):
@@ -75,7 +74,7 @@ def padding_mask(lengths: Tensor, n: int) -> Tensor:
     whole = not (lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool)
     if lengths.dim() != 1 or not whole:
         raise ValueError(f"lengths is {lengths.dtype} {tuple(lengths.shape)}, expected integers (batch,)")
-    lengths = lengths.long()  # eight bits would not be compared with n beyond them
+    lengths = lengths.long()  # small integer types cannot be compared with a larger n
     if ((lengths < 0) | (lengths > n)).any():
         raise ValueError(f"lengths go from {lengths.min()} to {lengths.max()}; they must lie in 0 … n={n}")
     return torch.arange(n, device=lengths.device) < lengths[:, None]
@@ -90,7 +89,7 @@ def attention_entropy(weights: Tensor) -> Tensor:
 
 
 def check_features(q: Tensor, k: Tensor) -> None:
-    """Raise ValueError unless q and k have as many features, and floating-point ones."""
+    """Raise ValueError unless q and k are floating point and have the same number of features."""
     if q.size(-1) != k.size(-1):
         raise ValueError(
             f"q has {q.size(-1)} features, k has {k.size(-1)}; a dot product needs the same number"
@@ -100,7 +99,7 @@ def check_features(q: Tensor, k: Tensor) -> None:
 
 
 def _check_mask(mask: Tensor | None, q: Tensor, k: Tensor) -> None:
-    """Raise ValueError unless there is none, or it says of the scores of q and k who may attend to whom."""
+    """Raise ValueError unless mask is None, or boolean and broadcastable to the scores of q and k."""
     if mask is None:
         return
     if not isinstance(mask, Tensor):

@@ -29,7 +29,7 @@ class Sizes:
         batch: sequences.
         bytes_per_number: 4 for float32, 2 for float16 and bfloat16.
 
-    Raises: ValueError if one is not a positive integer, or num_heads does not divide d_model.
+    Raises: ValueError if one is not a positive integer, or if num_heads does not divide d_model.
     """
 
     n: int
@@ -39,7 +39,7 @@ class Sizes:
     batch: int = 1
     bytes_per_number: int = 4
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, value in vars(self).items():
             object.__setattr__(self, name, check_size(name, value))
         if self.d_model % self.num_heads:
@@ -71,7 +71,7 @@ class Step(NamedTuple):
 
 
 class Device(NamedTuple):
-    """A machine's ceilings.
+    """The limits of a machine.
 
     flops_per_s: bytes of a number -> operations per second of its matrix products.
     bytes_per_s: bytes per second between memory and processor, read plus written.
@@ -214,7 +214,7 @@ def _output(s: Sizes) -> Step:
 
 
 def _attend(s: Sizes, keys: int, fused: bool) -> list[Step]:
-    """Let n queries read some keys and values: n of them, or proj_dim slots."""
+    """Attention of n queries to `keys` keys and values: n tokens, or proj_dim slots."""
     keys_or_values = s.batch * keys * s.d_model
     maps = s.batch * s.num_heads * s.n * keys
     scores = _product("scores", s, maps, s.d_head, s.tokens + keys_or_values)

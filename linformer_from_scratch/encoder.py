@@ -24,7 +24,7 @@ class Block(nn.Module):
 
     Args:
         d_model: features per token.
-        attention: any layer as the module's docstring describes it.
+        attention: any layer that this module's docstring describes.
         dropout: share of numbers set to zero, while training, in what is added to x.
         mlp_ratio: features inside the feed-forward layer, a multiple of d_model (Vaswani et al. 2017, 3.3).
         norm_first: False normalises after each of the two, as the first Transformers and BERT do.
@@ -53,7 +53,7 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Add what attention found, then what the feed-forward layer made of it."""
+        """Add the output of attention, then that of the feed-forward layer."""
         if self.norm_first:
             x = x + self.dropout(self.attention(self.attention_norm(x), padding_mask))
             return x + self.dropout(self.feed_forward(self.feed_forward_norm(x)))
@@ -62,7 +62,7 @@ class Block(nn.Module):
 
 
 class NoAttention(nn.Module):
-    """Hears nothing and adds nothing: what is left of an encoder shows what attention is worth.
+    """Reads nothing and adds nothing: the encoder that is left shows what attention is worth.
 
     Shape: x (batch, n, d_model), padding_mask (batch, n) -> zeros (batch, n, d_model)
     """
@@ -93,11 +93,10 @@ class Encoder(nn.Module):
         vocab_size: how many different tokens there are.
         seq_len: longest input, in tokens; every position has a learned vector.
         d_model: features per token.
-        attentions: one attention layer for each block. Pass layers that hold the same E and F to share them
+        attentions: one attention layer for each block. Layers that hold the same E and F share them
             (layerwise sharing, Wang et al. 2020, section 4).
         neighbours: tokens on either side that a convolution adds to each token before the first block; 0 for
-            none, as in the paper. With 1, a small model learns in minutes
-            what would otherwise take it hours.
+            none, as in the paper. With 1, a small model learns in minutes what would otherwise take hours.
         dropout: as Block, and of the embeddings.
 
     Shape: ids (batch, n) with n <= seq_len, padding_mask (batch, n), True = a real token
@@ -136,7 +135,7 @@ class Encoder(nn.Module):
         return self.norm(x)
 
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """What the first block is given. Shape: as forward."""
+        """The input of the first block. Shape: as forward."""
         check_ids(ids, self.tokens.num_embeddings)
         check_mask("padding_mask", padding_mask, ids)
         n, seq_len = ids.size(-1), self.positions.num_embeddings
@@ -146,7 +145,7 @@ class Encoder(nn.Module):
         if self.neighbours is None:
             return x
         if padding_mask is not None:
-            x = x.masked_fill(~padding_mask[..., None], 0.0)  # padding is nobody's neighbour
+            x = x.masked_fill(~padding_mask[..., None], 0.0)  # no token has padding as its neighbour
         return x + self.neighbours(x.mT).mT
 
 
@@ -158,7 +157,7 @@ class MaskedLanguageModel(nn.Module):
     Args: encoder: an Encoder.
     Shape: ids (batch, n), padding_mask (batch, n), where (batch, n) -> (batch, n, vocab_size), or
         (number of True in where, vocab_size): scores only where they are asked for, which is cheaper
-    Raises: ValueError as Encoder, or if where has not a True or False for each token.
+    Raises: ValueError as Encoder, or if where does not hold a boolean for each token.
     """
 
     def __init__(self, encoder: Encoder):

@@ -1,7 +1,7 @@
-"""Fit E and F to what exact attention answers, for many heads at once (chapters 05 to 07).
+"""Fit E and F to the output of exact attention, for many heads at once (chapters 05 to 07).
 
-Only E and F move; queries, keys and values are those of a model that stays as it is. Every head has a pair of
-its own and a loss of its own, so that fitting all heads together finds the same pairs as fitting each alone.
+Only E and F are learned; queries, keys and values come from a model that stays as it is. Every head has its
+own pair and its own loss, so that fitting all heads together finds the same pairs as fitting each alone.
 """
 
 import math
@@ -16,10 +16,10 @@ from linformer_from_scratch.common.random_state import integers, normal
 from linformer_from_scratch.projections import MeanPooling
 
 STARTS = ("windows", "random")
-BATCH = 8  # texts of an update
+BATCH = 8  # texts in an update
 
 
-@torch.inference_mode(False)  # it learns, whatever the caller has switched off
+@torch.inference_mode(False)  # gradients are needed here, even where the caller has switched them off
 @torch.enable_grad()
 def fit_projections(
     q: Tensor,
@@ -31,11 +31,11 @@ def fit_projections(
     rate: float = 0.01,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """E and F with which softmax(q (E k)ᵀ / √d) F v comes near attention on these texts, by Adam.
+    """E and F for which softmax(q (E k)ᵀ / √d) F v is close to exact attention on these texts, by Adam.
 
-    The loss of a head is its squared error, as a share of its exact answers' square. What moves is √n · E and
-    √n · F, numbers of size 1 where E starts at random: Adam moves each number by about the rate, whatever its
-    size, so that a rate for E itself would have to shrink with √n.
+    The loss of a head is its squared error relative to the square of the exact output. The parameters are
+    √n · E and √n · F, whose entries are of size 1 where E starts at random: Adam moves each number by about
+    the rate, whatever its size, so that a rate for E itself would have to shrink with √n.
 
     Args:
         q, k, v: of the texts to learn from; the axes before `texts` are heads, each with its own E and F.
@@ -46,27 +46,27 @@ def fit_projections(
         seed: of the random start and of the texts drawn.
 
     Shape: q, k, v (..., texts, n, d) -> E, F (..., proj_dim, n)
-    Raises: ValueError if start is another word, or updates or rate are negative.
+    Raises: ValueError if start is neither of the two, or if updates or rate is negative.
     """
     if updates < 0 or not rate >= 0:
         raise ValueError(f"got updates={updates} and rate={rate}, expected at least 0 of each")
     generator = torch.Generator().manual_seed(seed)
-    root = math.sqrt(k.size(-2))
-    stored = [(root * one).requires_grad_() for one in starting_pair(k, proj_dim, start, generator)]
+    scale = math.sqrt(k.size(-2))
+    scaled_weights = [(scale * E).requires_grad_() for E in starting_pair(k, proj_dim, start, generator)]
     q, k, v = (x.detach() for x in (q, k, v))
-    optimizer = torch.optim.Adam(stored, lr=rate)
+    optimizer = torch.optim.Adam(scaled_weights, lr=rate)
     with full_precision(k):
         exact = functional.scaled_dot_product_attention(q, k, v)  # chapter 01's, without maps in memory
-        size = exact.square().mean(dim=(-3, -2, -1))  # (...): one number a head
+        size = exact.square().mean(dim=(-3, -2, -1))  # (...): one number per head
         for _ in range(updates):
-            some = integers(generator, 0, k.size(-3), BATCH)
-            texts = (x[..., some, :, :] for x in (q, k, v))
-            off = answers(*texts, *(one / root for one in stored)) - exact[..., some, :, :]
-            loss = off.square().mean(dim=(-3, -2, -1)) / size
+            drawn = integers(generator, 0, k.size(-3), BATCH)
+            texts = (x[..., drawn, :, :] for x in (q, k, v))
+            output = linformer_output(*texts, *(weight / scale for weight in scaled_weights))
+            loss = (output - exact[..., drawn, :, :]).square().mean(dim=(-3, -2, -1)) / size
             optimizer.zero_grad()
-            loss.sum().backward()  # no head's E and F are in another's loss
+            loss.sum().backward()  # the loss of a head depends on its own E and F only
             optimizer.step()
-    E, F = (one.detach() / root for one in stored)
+    E, F = (weight.detach() / scale for weight in scaled_weights)
     return E, F
 
 
@@ -88,7 +88,7 @@ def starting_pair(
     raise ValueError(f"start is {start!r}, expected one of {', '.join(STARTS)}")
 
 
-def answers(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor) -> Tensor:
+def linformer_output(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor) -> Tensor:
     """softmax(q (E k)ᵀ / √d) F v, with the same E and F for all texts of a head.
 
     Shape: q, k, v (..., texts, n, d), E, F (..., proj_dim, n) -> (..., texts, n, d)
@@ -96,10 +96,10 @@ def answers(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor) -> Tensor:
     return scaled_dot_product_attention(q, E.unsqueeze(-3) @ k, F.unsqueeze(-3) @ v)
 
 
-def relative_errors(found: Tensor, exact: Tensor) -> Tensor:
-    """‖found − exact‖ / ‖exact‖ of each head, over all its texts: 1 for an answer of zero.
+def relative_errors(output: Tensor, exact: Tensor) -> Tensor:
+    """‖output − exact‖ / ‖exact‖ of each head, over all its texts: 1 for an output of zero.
 
-    Shape: (..., texts, n, d), found also what broadcasts to it -> (...)
+    Shape: exact (..., texts, n, d), output broadcastable to it -> (...)
     """
-    off = (found - exact).square().sum(dim=(-3, -2, -1))
-    return (off / exact.square().sum(dim=(-3, -2, -1))).sqrt()
+    squared = (output - exact).square().sum(dim=(-3, -2, -1))
+    return (squared / exact.square().sum(dim=(-3, -2, -1))).sqrt()

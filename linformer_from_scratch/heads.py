@@ -70,7 +70,7 @@ class AttentionLayer(nn.Module):
         self.output = nn.Linear(d_model, d_model)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Let all heads attend, and mix what they found."""
+        """Let all heads attend, and mix their outputs."""
         check_inputs(x, padding_mask, self.query.in_features)
         heads = self.attend(*self.project(x, padding_mask), padding_mask)
         return self.output(merge_heads(heads))
@@ -83,12 +83,12 @@ class AttentionLayer(nn.Module):
         return q, k, v
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """What every head finds. Shape: as `project` gives them -> (batch, num_heads, n, d_head)."""
+        """The output of every head. Shape: as `project` returns them -> (batch, num_heads, n, d_head)."""
         raise NotImplementedError(f"{type(self).__name__} does not say how its heads attend")
 
 
 def check_divides(name: str, parts: SupportsIndex, of: str, whole: int) -> int:
-    """The parts as an int. Raises ValueError if they are no size, or do not divide the whole evenly."""
+    """The parts as an int. Raises ValueError if they are not a positive integer that divides the whole."""
     parts = check_size(name, parts)
     if whole % parts:
         raise ValueError(f"{parts} heads do not divide {of}={whole}")
@@ -96,7 +96,7 @@ def check_divides(name: str, parts: SupportsIndex, of: str, whole: int) -> int:
 
 
 def check_inputs(x: Tensor, padding_mask: Tensor | None, d_model: int) -> None:
-    """Raise ValueError if x is not (batch, n, d_model), or padding_mask not boolean and (batch, n)."""
+    """Raise ValueError unless x is (batch, n, d_model) and padding_mask None, or boolean and (batch, n)."""
     if not isinstance(x, Tensor):
         raise ValueError(f"x is a {type(x).__name__}, expected a Tensor (batch, n, {d_model})")
     if x.dim() != 3 or x.size(-1) != d_model:

@@ -24,9 +24,9 @@ def linformer_attention(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor) -
         (num_heads, proj_dim, seq_len) -> (..., n, d)
     Raises: ValueError if there are more than seq_len keys.
     """
-    qkvEF = q, k, v, E, F
-    if all(x.dtype == torch.float16 for x in qkvEF):  # whose slots would be infinite beyond 65,504
-        return linformer_attention(*(x.float() for x in qkvEF)).half()
+    given = q, k, v, E, F
+    if all(x.dtype == torch.float16 for x in given):  # whose slots would be infinite beyond 65,504
+        return linformer_attention(*(x.float() for x in given)).half()
     return scaled_dot_product_attention(q, project(k, E), project(v, F))
 
 
@@ -38,15 +38,15 @@ class LinformerAttention(AttentionLayer):
     Args:
         d_model: features per token, a multiple of num_heads.
         num_heads: heads of d_model // num_heads features each.
-        E, F: projections of the sequence axis to proj_dim slots, one of `projections`. Pass the same object
-            as E and F to share it (key-value sharing), the same to every layer to share it there (layerwise).
+        E, F: projections of the sequence axis to proj_dim slots, from `projections`. Pass one object as both
+            E and F for key-value sharing, and the same object to every layer for layerwise sharing.
 
     Shape: x (batch, n, d_model) with n <= seq_len, padding_mask (batch, n) with True = a real token
         -> (batch, n, d_model)
-    Raises: ValueError if num_heads does not divide d_model, if E or F is no Projection, if they differ in
+    Raises: ValueError if num_heads does not divide d_model, if E or F is not a Projection, if they differ in
         their sizes, if x or padding_mask have another shape, or if x has more than seq_len tokens.
     Not causal: every slot mixes the whole sequence, the future included.
-    Padded tokens are zeros to E and F: what they hold, and how many they are, changes no real token's output.
+    E and F see padded tokens as zeros: neither their content nor their number changes a real token's output.
     """
 
     def __init__(self, d_model: int, num_heads: int, E: Projection, F: Projection):
@@ -86,9 +86,9 @@ class LinformerAttention(AttentionLayer):
         return self.split(self.key(for_keys)), self.split(self.value(for_values))  # (E X) W
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """Every query reads every slot, by PyTorch's fused kernel: padding is in none of them."""
-        if k.size(-2) != v.size(-2):  # the kernel would read and write beyond them
-            raise ValueError(f"E gives {k.size(-2)} slots, F {v.size(-2)}; expected as many")
+        """Every query reads every slot, by PyTorch's fused kernel; no mask, since no slot holds padding."""
+        if k.size(-2) != v.size(-2):  # E or F was replaced; the kernel would read beyond the smaller one
+            raise ValueError(f"E gives {k.size(-2)} slots, F {v.size(-2)}; expected the same number")
         return functional.scaled_dot_product_attention(q, k, v)
 
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
@@ -103,7 +103,7 @@ class LinformerAttention(AttentionLayer):
 
 
 def real_tokens(x: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """X with zeros in place of padding, so that E and F add nothing of it. Shape: as x.
+    """x with zeros in place of padding, which then adds nothing to a slot. Shape: as x.
 
     Raises: ValueError as check_mask.
     """

@@ -1,8 +1,8 @@
 """How much of an attention map is redundant: singular values, best rank-r maps, spectra (chapter 04).
 
-Every function takes one map or many, (..., n, m), on any device, and keeps its precision, under autocast too;
-halves are decomposed in float32, and what comes of them is in halves again. Functions of
-singular values take them as `singular_values` gives them: largest first, along the last axis.
+Every function takes one map or many, (..., n, m), on any device, and keeps the dtype, even under autocast;
+16-bit maps are decomposed in float32, and the result is rounded to 16 bits again. Functions of singular
+values take them as `singular_values` returns them: largest first, along the last axis.
 """
 
 import math
@@ -112,8 +112,8 @@ def entropy_rank(sigma: Tensor) -> Tensor:
     return torch.special.entr(sigma / sigma.sum(dim=-1, keepdim=True)).sum(dim=-1).exp()
 
 
-# Maps to compare with: without them, a spectrum says nothing. Each is where its generator is, of PyTorch's
-# default dtype, and the same map in all of them.
+# Maps to compare with: without them, a spectrum says nothing. Each lies on its generator's device and has
+# PyTorch's default dtype; the draw is the same for every dtype.
 
 
 def identity_map(n: int, generator: torch.Generator) -> Tensor:
@@ -145,8 +145,8 @@ BASELINES = {
 }
 
 
-# Two controls for one head: how high its spectrum would lie if only its sharpness, or only the size of its
-# scores, were left of it.
+# Two controls for one head: its spectrum if all but the sharpness of its rows, or all but the size of its
+# scores, were random.
 
 
 def shuffled_rows(maps: Tensor, generator: torch.Generator) -> Tensor:
@@ -160,7 +160,7 @@ def shuffled_rows(maps: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def score_spread(scores: Tensor) -> Tensor:
-    """Standard deviation of scores around the mean of their row; that mean itself is nothing to softmax.
+    """Standard deviation of scores around the mean of their row, which softmax ignores.
 
     Shape: (..., n, m) -> (...)
     """
@@ -171,7 +171,7 @@ def random_head(scores: Tensor, d_head: int, generator: torch.Generator) -> Tens
     """Map of a head with normal queries and keys, whose scores spread as far as the given ones.
 
     Shape: (..., n, m) -> as scores, each row sums to one
-    Raises: ValueError if d_head is no positive integer, or as singular_values.
+    Raises: ValueError if d_head is not a positive integer; as singular_values.
     """
     wide = _checked(scores)
     d_head = check_size("d_head", d_head)
@@ -184,7 +184,7 @@ def random_head(scores: Tensor, d_head: int, generator: torch.Generator) -> Tens
 
 
 def _checked(maps: Tensor) -> Tensor:
-    """The maps, halves in float32. Raise ValueError unless they are matrices of finite numbers."""
+    """The maps, 16-bit ones in float32. Raise ValueError unless they are matrices of finite numbers."""
     if not isinstance(maps, Tensor) or maps.dim() < 2 or not maps.is_floating_point():
         kind = f"{maps.dtype} {tuple(maps.shape)}" if isinstance(maps, Tensor) else type(maps).__name__
         raise ValueError(f"maps are {kind}, expected a floating-point tensor (..., n, m)")
@@ -197,5 +197,5 @@ def _checked(maps: Tensor) -> Tensor:
 
 
 def _checked_rank(rank: int, sigma: Tensor) -> int:
-    """The rank as an int. Raise ValueError unless there are as many singular values."""
+    """The rank as an int. Raise ValueError if there are fewer singular values."""
     return check_size("rank", rank, 0, sigma.size(-1))

@@ -48,7 +48,7 @@ class MultiHeadAttention(AttentionLayer):
         return self.output(merge_heads(head_by_head(*self.project(x), self.mask(x, padding_mask))))
 
     def mask(self, x: Tensor, padding_mask: Tensor | None) -> Tensor | None:
-        """Who may attend to whom, of x (…, n, features): (batch or 1, 1, n or 1, n); None: everybody may."""
+        """Which keys each query of x (…, n, features) may read: (batch or 1, 1, n or 1, n); None: all."""
         causal = causal_mask(x.size(-2), x.device) if self.causal else None
         if padding_mask is None:
             return causal

@@ -429,8 +429,8 @@ def intervals(
         )
         y, middles = 0.0, []
         for row, dots in rows.items():
-            found = [colour for start, colour in (colours or {}).items() if row.startswith(start)]
-            style: dict[str, Any] = {"color": found[0] if found else GREY}
+            given = [colour for start, colour in (colours or {}).items() if row.startswith(start)]
+            style: dict[str, Any] = {"color": given[0] if given else GREY}
             middles.append(y + (len(dots) - 1) / 2)
             for name, (low, middle, high) in dots.items():
                 axis.plot([low, high], [y, y], lw=3, alpha=0.5, linestyle="-", **style)
@@ -460,7 +460,6 @@ def intervals(
             figure,
             f"{title}. Dots with their intervals, {x_label}, for {'; '.join(rows)}: {', '.join(names)}.",
         )
-    """Closed curves in planes of one scale: name -> (points (m, 2), its arrows, as in `arrows`)."""
 
 
 def arrows(vectors: Mapping[str, tuple[ArrayLike, str]], title: str) -> Figure:
@@ -958,8 +957,8 @@ def draw_error_bars(axis: Axes, errors: Mapping[str, float | None], chosen: str)
     for i, (name, error) in enumerate(errors.items()):
         colour = KEY if name == chosen else QUERY
         axis.barh(i, min(error or 0, 2), color=colour, height=0.6)
-        said = "too dear" if error is None else f"{error:.0%}"
-        axis.text(2.5, i, said, ha="right", va="center", color=GREY if error is None else INK)
+        label = "too dear" if error is None else f"{error:.0%}"
+        axis.text(2.5, i, label, ha="right", va="center", color=GREY if error is None else INK)
     axis.axvline(1, color=GREY, linewidth=1, linestyle="-")
     axis.set_yticks(range(len(errors)), list(errors))
     axis.set_xticks([1], ["answering zero"])

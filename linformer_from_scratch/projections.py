@@ -1,11 +1,13 @@
-"""What may stand in for Linformer's E and F: modules that compress the sequence axis (chapters 06 and 07).
+"""Choices for Linformer's E and F: modules that compress the sequence axis (chapters 06 and 07).
 
-Each takes (..., n, d) to (..., proj_dim, d), for every n up to seq_len; missing tokens count as zeros. Its
+Each maps (..., n, d) to (..., proj_dim, d), for every n up to seq_len; missing tokens count as zeros. Its
 attribute `commutes` says whether (E X) W = E (X W) for every matrix W of features, with one E X for all
 heads: then a layer compresses first, which is cheaper. Sharing is passing the same object twice.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +35,7 @@ def project(x: Tensor, E: Tensor) -> Tensor:
 
 
 class Projection(nn.Module):
-    """What every projection knows of itself. A projection of your own inherits this and adds forward.
+    """The sizes of a projection. One of your own inherits from this class and adds forward.
 
     Args:
         seq_len: longest input, in tokens.
@@ -52,9 +54,9 @@ class Projection(nn.Module):
 class LearnedProjection(Projection):
     """E as a matrix of parameters, the paper's choice (Wang et al. 2020, section 4).
 
-    Starts as N(0, 1 / seq_len), so that slots vary as much as tokens do. Its numbers are 1 / √seq_len large:
-    AdamW moves every number by about the learning rate, and so would change E √seq_len times as fast as other
-    weights. `training.parameter_groups` gives an optimizer the rates that make up for it.
+    Starts as N(0, 1 / seq_len), so that slots vary as much as tokens do. Its entries are of size
+    1 / √seq_len: AdamW moves every number by about the learning rate, and so would change E √seq_len times as
+    fast as other weights. `training.parameter_groups` gives an optimizer rates that make up for this.
 
     Args:
         seq_len: longest input, in tokens.
@@ -63,7 +65,7 @@ class LearnedProjection(Projection):
 
     Attributes:
         weight: E, the parameter. Shape: (proj_dim, seq_len) or (num_heads, proj_dim, seq_len)
-        unit: the size of its numbers, 1 / √seq_len.
+        unit: the size of its entries, 1 / √seq_len.
 
     Shape: (..., n, d) -> (..., proj_dim, d), or (..., num_heads, n, d) -> (..., num_heads, proj_dim, d)
     Raises: ValueError if a size is not a positive integer, or x has more than seq_len tokens.
@@ -174,25 +176,25 @@ class StridedConvolution(Projection):
         if x.size(-1) != self.convolution.in_channels:
             raise ValueError(f"x has {x.size(-1)} features, expected d_head={self.convolution.in_channels}")
         x = _extend(x, self.seq_len)
-        if self.seq_len % self.proj_dim:  # else the windows lie one after another as they are
+        if self.seq_len % self.proj_dim:  # otherwise the windows do not overlap
             starts = torch.arange(self.proj_dim, device=x.device) * self.seq_len // self.proj_dim
             windows = starts[:, None] + torch.arange(self.convolution.kernel_size[0], device=x.device)
             x = x.index_select(-2, windows.flatten())  # (proj_dim, width), one after another
         return _along_tokens(self.convolution, x)
 
 
-def _load_stored(E: LearnedProjection, state: dict[str, Tensor], prefix: str, *_) -> None:
-    """Weights of version 1.0, which held √seq_len · E under the name `stored`, can be loaded too."""
+def _load_stored(E: LearnedProjection, state: dict[str, Tensor], prefix: str, *_: Any) -> None:
+    """Accept weights of version 1.0 too, which held √seq_len · E under the name `stored`."""
     if f"{prefix}stored" in state and f"{prefix}weight" not in state:
         state[f"{prefix}weight"] = state.pop(f"{prefix}stored") * E.unit
 
 
 @torch.no_grad()
 def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
-    """Let a learned E be this matrix, such as one of a trained layer; return it.
+    """Set a learned E to this matrix, for example that of a trained layer; return E.
 
     Shape: weight (proj_dim, seq_len), the same for every head, or one per head (num_heads, proj_dim, seq_len)
-    Raises: ValueError if the matrix has other sizes, or E's is computed from others, as by weight_norm.
+    Raises: ValueError if the matrix has another shape, or E's own is computed, as by weight_norm.
     """
     if not isinstance(E.weight, nn.Parameter):
         raise ValueError(
@@ -205,7 +207,7 @@ def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
 
 
 def start_at_windows(E: LearnedProjection) -> LearnedProjection:
-    """Let a learned E begin as MeanPooling does, every head with the same; return it."""
+    """Set a learned E to the windows of MeanPooling, the same for every head; return E."""
     identity = torch.eye(E.seq_len, dtype=E.weight.dtype, device=E.weight.device)
     return start_at(E, MeanPooling(E.seq_len, E.proj_dim)(identity))
 
@@ -221,12 +223,12 @@ def _first_columns(E: Tensor, n: int) -> Tensor:
 
 
 def _extend(x: Tensor, length: int) -> Tensor:
-    """Append zeros up to this length. What is long enough is not copied, except in a graph for every n."""
+    """Append zeros up to this length; a full input is not copied, except in a graph for every n."""
     missing = length - _check_length(x, length)
     return functional.pad(x, (0, 0, 0, missing)) if graph_is_written() or missing else x
 
 
-def _along_tokens(operation, x: Tensor, *arguments) -> Tensor:
+def _along_tokens(operation: Callable[..., Tensor], x: Tensor, *arguments: int) -> Tensor:
     """Apply an operation of (batch, features, length) to (..., length, features)."""
     slots = operation(x.reshape(-1, *x.shape[-2:]).mT, *arguments)
     return slots.mT.reshape(*x.shape[:-2], slots.size(-1), x.size(-1))

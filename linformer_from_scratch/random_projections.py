@@ -33,12 +33,12 @@ def distortion(x: Tensor, R: Tensor) -> Tensor:
     """‖Rx‖² / ‖x‖² − 1 of each row x: 0 where the projection keeps the length.
 
     Shape: x (..., n), R (proj_dim, n) -> (...)
-    Raises: ValueError if x has another n than R, or a row is zero.
+    Raises: ValueError if x and R differ in n, or a row of x is zero.
     """
     _check_length(x.size(-1), R)
     squared = x.square().sum(dim=-1)
     if not squared.all():
-        raise ValueError("a row of x is zero; its length cannot be distorted, expected a norm above 0")
+        raise ValueError("a row of x is zero, expected a norm above 0 to compare with")
     with full_precision(x):
         return (x @ R.mT).square().sum(dim=-1) / squared - 1
 
@@ -95,7 +95,7 @@ def theorem_1_map(P: Tensor, R: Tensor) -> Tensor:
     """P̃ = P RᵀR, of rank at most proj_dim (Wang et al. 2020, theorem 1).
 
     Shape: P (..., m, n), R (proj_dim, n) -> as P
-    Raises: ValueError if P has another n than R.
+    Raises: ValueError if P and R differ in n.
     """
     _check_length(P.size(-1), R)
     with full_precision(P):

@@ -32,30 +32,15 @@ CELLS = {  # source, and what is seen: the kind of output and how its text begin
     "assigned": ("result = check('0.1', right)", [("display_data", PASSED)]),
     "assigned and last": ("result = check('0.1', right)\nresult", [("execute_result", PASSED)]),
     "asked for again": ("result", [("execute_result", PASSED)]),
-    "with a semicolon": ("check('0.1', right);", [("display_data", PASSED)]),
-    "in a function": ("def f():\n    check('0.1', right)\n\nf()", [("display_data", PASSED)]),
-    "asserted": ("assert check('0.1', right).status == 'passed'", [("display_data", PASSED)]),
     "printed": ("print(check('0.1', right))", [("stream", PASSED)]),
-    "displayed": ("display(check('0.1', right))", [("display_data", PASSED)]),
-    "in a list": (
-        "[check('0.1', right), check('0.1', right)]",
-        [("execute_result", f"[{PASSED}, {PASSED}]")],
-    ),
-    "caught": (
-        "try:\n    check('0.1', right)\n    1 / 0\nexcept ZeroDivisionError:\n    pass",
-        [("display_data", PASSED)],
-    ),
     "before an error": ("check('0.1', right)\n1 / 0", [("error", ""), ("display_data", PASSED)]),
     "no such exercise": ("check('99.1', right)\nn = 1", [("display_data", "✗ 99.1 · There is no such")]),
     "a hint": ("hint('0.1')\nn = 1", [("display_data", "Hints for 0.1")]),
-    "a hint at the end": ("hint('0.1')", [("execute_result", "Hints for 0.1")]),
     "a quiz": ("quiz('00')\nn = 1", [("display_data", "Quiz 00")]),
-    "a quiz at the end": ("quiz('00')", [("execute_result", "Quiz 00")]),
     "progress": (
         "progress()\ncheck('0.1', right)",
         [("display_data", "00_start_here"), ("execute_result", PASSED)],
     ),
-    "progress at the end": ("progress()", [("execute_result", "00_start_here")]),
     "nothing": ("n = 1", []),
 }
 

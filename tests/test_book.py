@@ -9,7 +9,6 @@ import nbformat
 import pytest
 from book import api, links, site
 from book.ledger import place as place_of
-from book.notebooks import ways
 from lab import barriers, open_browser, open_page
 from live import Live, wait_until
 
@@ -18,6 +17,8 @@ from linformer_from_scratch.course.ledger import by_kind, ledger
 from linformer_from_scratch.exercises import CHAPTERS as QUIZZES
 from linformer_from_scratch.exercises import EXERCISES
 from linformer_from_scratch.widgets.live import LIVE
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 STEMS = [path.stem for path in site.chapters()]
@@ -59,24 +60,6 @@ def notebook(stem, folder="chapters"):
 
 
 # What stands on the pages.
-
-
-def test_every_part_of_the_course_has_its_page(book):
-    found = {str(path.relative_to(book)) for path in pages(book)}
-    for folder in ("chapters", "solutions", "teacher"):
-        assert {f"{folder}/{stem}.html" for stem in STEMS} <= found
-    parts = (
-        "index",
-        "ledger",
-        "chapters/glossary",
-        "api/index",
-        "clips",
-        "decks",
-        "teachers",
-        "use",
-        "elsewhere",
-    )
-    assert {f"{part}.html" for part in parts} <= found
 
 
 def test_no_link_is_dead(book):
@@ -136,35 +119,18 @@ def test_a_chapter_leads_to_its_notebook_which_has_no_outputs(book, stem):
     assert [cell["source"] for cell in cells] and not any(cell.get("outputs") for cell in cells)
 
 
-def test_where_it_is_published_a_chapter_leads_to_the_cloud(monkeypatch):
-    monkeypatch.delenv("REPOSITORY", raising=False)
-    assert "binder" not in ways("06_linformer", False)
-    monkeypatch.setenv("REPOSITORY", "someone/course")
-    for place in ("mybinder.org/v2/gh/someone/course", "colab.research.google.com/github/someone/course"):
-        assert place in ways("06_linformer", False)
-
-
-def test_the_reference_has_every_public_name(book):
-    for module in api.modules():
-        page = text_of(book, f"api/{module.partition('.')[0]}.html")
-        for node in api.public(module):
-            assert f'id="{api.anchor(module, node.name)}"' in page, f"{module}.{node.name}"
-    assert sum(len(api.public(module)) for module in api.modules()) > 400
-
-
 @pytest.mark.parametrize(
-    ("stem", "name", "module"),
+    ("stem", "name", "home"),
     [
         ("06_linformer", "LinformerAttention", "linformer"),
-        ("04_low_rank", "best_rank", "low_rank"),
         ("08_training", "Trainer", "training.trainer"),
         ("09_efficient_attention", "nystrom_attention", "efficient.nystrom"),
     ],
 )
-def test_names_in_a_chapter_lead_to_the_reference(book, stem, name, module):
-    assert f'<a class="api" href="../api/{api.address(module, name)}">' in text_of(
-        book, f"chapters/{stem}.html"
-    )
+def test_names_in_a_chapter_lead_to_the_reference(book, stem, name, home):
+    room, full = home.partition(".")[0], f"linformer_from_scratch.{home}.{name}"
+    assert f'<a class="api" href="../api/{room}.html#{full}">' in text_of(book, f"chapters/{stem}.html")
+    assert f'id="{full}"' in text_of(book, f"api/{room}.html")
 
 
 def test_the_glossary_and_the_ledger_are_whole(book):
@@ -233,18 +199,6 @@ def test_a_chapter_read_to_its_end_is_alive(book, browser, stem):
         assert (page.outside, page.complaints) == ([], [])
 
 
-@pytest.mark.browser
-def test_formulas_whose_program_did_not_come_are_typeset_the_next_time_somebody_reads_on(book, browser):
-    with open_page(browser) as page:
-        page.route("**/startup.js", lambda route: route.abort(), times=1)
-        with page.expect_event("requestfailed"):
-            page.goto((book / "chapters" / "01_attention.html").as_uri())
-            page.keyboard.press("Shift")
-        page.wait_for_timeout(100)
-        page.keyboard.press("Shift")
-        page.locator("mjx-container").first.wait_for()
-
-
 def width(page):
     """What a page needs, in CSS pixels; its text has a frame of its own, which would scroll."""
     frames = ("html", ".content")
@@ -273,19 +227,14 @@ def answers(question):
 
 
 @pytest.mark.browser
-@every_chapter
-def test_little_is_loaded_before_anybody_moves(book, browser, stem, record_property):
+def test_little_is_loaded_before_anybody_moves(book, browser):
     with open_page(browser) as page:
         asked = []
         page.on("request", lambda request: asked.append(request.url))
-        page.goto((book / "chapters" / f"{stem}.html").as_uri())
+        page.goto((book / "chapters" / f"{STEMS[-1]}.html").as_uri())
         page.wait_for_timeout(200)
-        took = page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
     files = {Path(unquote(urlparse(url).path)) for url in asked if url.startswith("file:")}
-    size = sum(file.stat().st_size for file in files) / 1e6
-    assert 0.1 < size < AT_FIRST_MB
-    if stem == STEMS[-1]:
-        record_property("report", f"a page of the book: {size:.2f} MB, {took:.0f} ms from disk")
+    assert 0.1 < sum(file.stat().st_size for file in files) / 1e6 < AT_FIRST_MB
 
 
 @pytest.mark.browser

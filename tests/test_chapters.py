@@ -1,4 +1,4 @@
-"""Every chapter keeps the rhythm, shows what it claims, and reads well where nothing can be run."""
+"""Every chapter shows what it claims, keeps its predictions closed, and reads well where nothing runs."""
 
 import json
 import re
@@ -7,20 +7,21 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from slides import slide_type, slides
+from slides import slide_type
+
+from linformer_from_scratch.course.listing import LONGEST, listing
+from linformer_from_scratch.exercises import EXERCISES
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
 NOTEBOOKS = CHAPTERS + sorted((ROOT / "solutions").glob("*.ipynb"))
-EXCUSES = {"nbval-ignore-output"}  # the only way out of strict comparison, for times and machines:
-REASONS = (
-    "perf_counter",
-    "median_seconds",
-    "samples(",
-    "_ceiling(",
-    "get_num_threads",
-    "doctor()",
-    "memory_gb()",
+EVERY_CHAPTER = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+EVERY_NOTEBOOK = pytest.mark.parametrize(
+    "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+TIMES_AND_MACHINES = (
+    *("perf_counter", "median_seconds", "samples(", "_ceiling("),
+    *("get_num_threads", "doctor()", "memory_gb()"),
 )
 
 
@@ -49,68 +50,39 @@ def test_there_are_chapters():
     assert [path.stem[:2] for path in CHAPTERS] == [f"{i:02}" for i in range(len(CHAPTERS))] != []
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_a_chapter_keeps_the_rhythm(path):
-    number, texts = path.stem[:2], markdown(read(path))
-    title = texts[0]
-    assert title.startswith(f"# {number} · ")
-    assert re.search(r"^\*\*[^*]+\?\*\* · \d+ minutes$", title, re.M), "one question, and the minutes"
-    assert len(re.findall(r"^- ", title, re.M)) == 3 and "You need" in title
-    everything = "\n".join(texts)
-    assert everything.count("**Predict.**") >= 2
-    assert f'quiz("{number}")' in "\n".join(cell.source for cell in code(read(path)))
-    (summary,) = [text for text in texts if text.startswith("## Summary")]
-    assert len(re.findall(r"^\d\. ", summary, re.M)) == 5
-    assert "### Further reading" in texts[-1]
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_notebook_keeps_to_its_format(path):
-    nbformat.validate(json.loads(path.read_text(encoding="utf-8")))
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@EVERY_NOTEBOOK
 def test_outputs_are_committed_in_order_and_without_errors(path):
+    text = path.read_text(encoding="utf-8")
+    nbformat.validate(json.loads(text))
+    assert not re.search(r"/home/\w+|/root/|/Users/\w+|C:\\\\", text), "a path of somebody's machine"
     cells = code(read(path))
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell.outputs]
-    assert not [
-        output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"
-    ]
-    assert "widgets" not in read(path).metadata
+    assert not [out for out in outputs if out.output_type == "error" or out.get("name") == "stderr"]
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_nine_cells_in_ten_show_what_they_did(path):
-    cells = [cell for cell in code(read(path)) if not cell.source.startswith(("import", "from"))]
-    silent = [cell.source for cell in cells if not cell.outputs]
-    assert len(silent) <= len(cells) / 10, silent
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_cells_are_short(path):
-    own = code(read(path))[1:]  # the first is the same in all chapters
-    cells = [cell for cell in own if "whole" not in cell.metadata.get("tags", [])]
-    lengths = sorted(len(re.findall(r"^.*\S", cell.source, re.MULTILINE)) for cell in cells)
-    assert lengths[len(lengths) // 2] <= 4 and lengths[-1] <= 15
-
-
-FOLDED_ANSWER = "<details><summary>Answer</summary>"
+@EVERY_NOTEBOOK
+def test_only_times_and_machines_are_excused_from_comparison(path):
+    for cell in code(read(path)):
+        excused = {tag for tag in cell.metadata.get("tags", []) if tag.startswith(("nbval", "raises"))}
+        if excused:
+            assert excused == {"nbval-ignore-output"}
+            assert any(reason in cell.source for reason in TIMES_AND_MACHINES), cell.source
 
 
 def answer_to(following):
     """The code cells that answer a prediction, given the cells after it; none if a fold of prose answers it.
 
-    They are the first code cells that come, up to the next prose; an exercise on the way is none of them.
+    They are the first code cells that come, up to the next prose; an exercise on the way is not one of them.
     """
     cells = [cell for cell in following if not (cell.cell_type == "code" and "check(" in cell.source)]
-    starts = (i for i, c in enumerate(cells) if c.cell_type == "code" or c.source.startswith(FOLDED_ANSWER))
-    return list(takewhile(lambda cell: cell.cell_type == "code", cells[next(starts) :]))
+    fold = "<details><summary>Answer</summary>"
+    start = next(i for i, c in enumerate(cells) if c.cell_type == "code" or c.source.startswith(fold))
+    return list(takewhile(lambda cell: cell.cell_type == "code", cells[start:]))
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_a_prediction_stays_a_prediction(path):
-    """Its stored answer is folded in the notebook; a slide that asks shows no more until a key is pressed."""
+@EVERY_CHAPTER
+def test_the_stored_answer_to_a_prediction_is_folded_and_follows_its_question_on_a_slide(path):
     cells = [cell for cell in read(path).cells if slide_type(cell) != "notes"]
     answers = []
     for i, cell in enumerate(cells):
@@ -125,39 +97,10 @@ def test_a_prediction_stays_a_prediction(path):
         assert (tagged, hidden) == (cell in answers, cell in answers), cell.source
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_exercises_come_in_the_order_of_their_numbers(path):
-    numbers = [
-        float(id) for cell in code(read(path)) for id in re.findall(r'^check\("([\d.]+)"', cell.source, re.M)
-    ]
-    assert numbers and numbers == sorted(set(numbers))
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_what_a_slide_marks_is_printed_once(path):
-    for cell in code(read(path)):
-        for mark in cell.metadata.get("slideshow", {}).get("mark", []):
-            printed = "".join(
-                out.get("text", "") or out.get("data", {}).get("text/plain", "") for out in cell.outputs
-            )
-            assert len(re.findall(mark, printed, re.MULTILINE)) == 1, f"{mark} in {printed}"
-
-
-RAW = re.compile(r"tensor\(|torch\.Size|(?<!\w)[\[({]['\"]|[\[(](?:True|False)\b")
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_slides_show_sentences_and_tables_and_no_raw_values(path):
-    """A value that Python would merely repeat says nothing to a room: it is printed with what it means."""
-    for cell in (cell for slide in slides(read(path)) for cell in slide if cell.cell_type == "code"):
-        for output in cell.outputs:
-            assert set(output.get("data", {})) != {"text/plain"}, f"a bare value: {cell.source}"
-            assert not RAW.search(output.get("text", "")), f"a raw value is printed: {cell.source}"
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@EVERY_NOTEBOOK
 def test_pictures_have_alternative_text_and_come_from_this_repository(path):
     notebook = read(path)
+    assert not re.findall(r"""src=\\?["']https?:""", path.read_text(encoding="utf-8"))
     for text in markdown(notebook):
         for alt in re.findall(r"!\[([^\]]*)\]\(", text) + re.findall(r'<img [^>]*alt="([^"]*)"', text):
             assert len(alt) > 20, f"a picture needs alternative text: {text[:60]!r}"
@@ -177,7 +120,7 @@ NOT_A_MEASUREMENT = re.compile(
 )
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+@EVERY_CHAPTER
 def test_every_decimal_in_prose_was_printed_by_a_cell(path):
     notebook = read(path)
     printed = shown(notebook)
@@ -206,17 +149,24 @@ def test_every_number_in_the_prose_of_the_benchmark_stands_in_its_cells():
             assert number.replace(",", "") in known, f"{number} stands in no cell: {text[:80]!r}"
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_only_times_and_machines_are_excused_from_comparison(path):
-    for cell in code(read(path)):
-        excused = [tag for tag in cell.metadata.get("tags", []) if tag.startswith(("nbval", "raises"))]
-        if excused:
-            assert set(excused) <= EXCUSES
-            assert any(reason in cell.source for reason in REASONS)
+def minutes(path):
+    """How long a chapter takes, counted as CONTRIBUTING.md says."""
+    cells = [cell for cell in read(path).cells if slide_type(cell) != "notes"]
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    runs = [cell for cell in cells if cell.cell_type == "code"]
+    pictures = sum("widget-view" in str([*out.get("data", {})]) for cell in runs for out in cell.outputs)
+    pictures += sum(text.count("<video") for text in texts) - 1  # the quiz is a widget as well
+    exercises = sum(e.minutes for e in EXERCISES.values() if e.id.split(".")[0] == str(int(path.stem[:2])))
+    return sum(len(text.split()) for text in texts) / 200 + len(runs) / 3 + 2 * pictures + exercises + 3
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_no_machine_and_no_address_outside_stands_in_a_notebook(path):
-    text = path.read_text(encoding="utf-8")
-    assert not re.findall(r"/home/\w+|/root/|/Users/\w+|C:\\\\", text)
-    assert not re.findall(r"""src=\\?["']https?:""", text)
+@EVERY_CHAPTER
+def test_the_minutes_that_a_chapter_names_are_those_of_its_parts(path):
+    said = re.search(r"^\*\*[^*]+\?\*\* · (\d+) minutes$", markdown(read(path))[0], re.MULTILINE)[1]
+    assert int(said) == pytest.approx(minutes(path), abs=3), "to the next five"
+
+
+def test_a_listing_is_the_source_and_fits_a_screen():
+    assert listing(read)._repr_markdown_().startswith("```python\ndef read(path):\n    ")
+    with pytest.raises(ValueError, match=f"expected at most {LONGEST}"):
+        listing(*[read] * 20)

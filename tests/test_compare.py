@@ -13,43 +13,37 @@ from torch import nn
 from linformer_from_scratch.exercises.engine.compare import value_difference
 
 NUMBERS = [
-    8, 8.0, Fraction(8), Fraction(16, 2), Decimal(8), np.int32(8), np.uint8(8), np.float16(8), np.float64(8),
-    np.longdouble(8), np.array(8), np.array(8.0, dtype=np.float32), torch.tensor(8), torch.tensor(8.0),
-    torch.tensor(8, dtype=torch.uint8), torch.tensor(8.0, dtype=torch.bfloat16),
-    torch.tensor(8.0, requires_grad=True), nn.Parameter(torch.tensor(8.0)),
+    8, 8.0, Fraction(16, 2), Decimal(8), np.int32(8), np.float16(8), np.longdouble(8), np.array(8.0),
+    torch.tensor(8, dtype=torch.uint8), torch.tensor(8, dtype=torch.bfloat16),
+    nn.Parameter(torch.tensor(8.0)),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("expected", [8, 8.0, torch.tensor(8), torch.tensor(8.0)], ids=repr)
+@pytest.mark.parametrize("expected", [8, torch.tensor(8.0)], ids=repr)
 @pytest.mark.parametrize("got", NUMBERS, ids=lambda got: f"{type(got).__name__}-{got}")
 def test_a_number_is_a_number(got, expected):
     assert value_difference(got, expected) == ""
 
 
-@pytest.mark.parametrize("expected", [8, 8.0, torch.tensor(8.0)], ids=repr)
-@pytest.mark.parametrize(
-    "got", [9, 7.99, Fraction(33, 4), np.int32(-8), torch.tensor(8.01), math.nan, -math.inf, 10**400], ids=str
-)
+@pytest.mark.parametrize("expected", [8, 8.0], ids=repr)
+@pytest.mark.parametrize("got", [9, 7.99, torch.tensor(8.01), math.nan, -math.inf], ids=str)
 def test_another_number_is_not(got, expected):
     assert value_difference(got, expected).startswith("Got ")
 
 
 NOT_NUMBERS = {
-    "True": True,
     "NumPy's True": np.True_,
     "a true tensor": torch.tensor(True),
     "a list of one": [1],
     "an axis": torch.tensor([1.0]),
-    "an axis of NumPy": np.array([1.0]),
     "complex": 1 + 0j,
-    "a complex tensor": torch.tensor(1 + 0j),
     "text": "1",
     "None": None,
     "on no device": torch.tensor(1.0, device="meta"),
 }
 
 
-@pytest.mark.parametrize("expected", [1, 1.0, torch.tensor(1)], ids=repr)
+@pytest.mark.parametrize("expected", [1, 1.0], ids=repr)
 @pytest.mark.parametrize("name", NOT_NUMBERS)
 def test_what_is_no_number_is_refused(name, expected):
     assert value_difference(NOT_NUMBERS[name], expected) != ""
@@ -60,8 +54,6 @@ def test_large_counts_are_told_apart():
     assert value_difference(float(10**12), 10**12) == ""
     assert value_difference(float(10**12 + 10**7), 10**12)
     assert value_difference(torch.tensor(2.0**24), 2**24 + 1) == ""  # float32 has no other
-    assert value_difference(10**400 + 1, 10**400)
-    assert value_difference(1e300, 10**400)
 
 
 def test_numbers_are_compared_to_five_digits():
@@ -90,20 +82,15 @@ ARRAYS = {
     "float16": ROWS.half(),
     "whole": ROWS.int(),
     "NumPy": ROWS.numpy(),
-    "NumPy, float64": ROWS.double().numpy(),
-    "NumPy, whole": ROWS.numpy().astype(np.int32),
     "NumPy, unsigned": ROWS.numpy().astype(np.uint16),
-    "lists": ROWS.tolist(),
     "tuples of whole numbers": ((1, 2), (3, 4), (5, 6)),
     "lists of scalars": [[*row] for row in ROWS],
-    "lists of arrays": [row.numpy() for row in ROWS],
     "mixed": [[1, 2.0], torch.tensor([3, 4]), np.array([5.0, 6.0])],
     "a parameter": nn.Parameter(ROWS.clone()),
-    "with a gradient": ROWS.clone().requires_grad_(),
 }
 
 
-@pytest.mark.parametrize("expected", [ROWS, ROWS.double(), ROWS.long()], ids=lambda rows: str(rows.dtype))
+@pytest.mark.parametrize("expected", [ROWS, ROWS.long()], ids=lambda rows: str(rows.dtype))
 @pytest.mark.parametrize("name", ARRAYS)
 def test_an_array_is_an_array(name, expected):
     assert value_difference(ARRAYS[name], expected) == ""
@@ -161,18 +148,3 @@ def test_what_is_neither_number_nor_array_is_compared_as_it_is():
     assert value_difference(None, None) == "" and value_difference("a", "a") == ""
     assert value_difference("a", "b") and value_difference(None, "a")
     assert value_difference([1.0, "a"], (1.0, "a"), (1.0, "a")) == ""
-
-
-@pytest.mark.parametrize("size", [(2, 3), (1, 3), (3, 1)])
-def test_a_tensor_is_read_only_where_its_storage_is(size):
-    whole = torch.ones(size)
-    assert value_difference(whole, torch.ones(size)) == ""
-    whole.untyped_storage().resize_((whole.numel() - 1) * 4)
-    assert value_difference(whole, torch.ones(size)) == "Got a tensor whose storage was cut off"
-    assert value_difference(torch.zeros(size)[:0], torch.zeros(size)[:0]) == ""
-
-
-def test_a_list_within_itself_ends():
-    endless: list = []
-    endless.append(endless)
-    assert value_difference(endless, torch.ones(1, 1)).startswith("Returned a list of length 1")

@@ -223,25 +223,16 @@ def test_the_exponent_is_a_least_squares_fit_over_all_points():
 
 
 @pytest.mark.parametrize(
-    ("lengths", "costs", "said"),
+    ("call", "said"),
     [
-        ([1], [1], "1 lengths and 1 costs"),
-        ([1, 2], [1, 2, 3], "2 lengths and 3 costs"),
-        ([1, 2], [1, 0], "smallest value is 0"),
-        ([1, 2], [1, math.inf], "finite numbers above 0"),
+        (lambda: fit_exponent([1, 2], [1, 2, 3]), "2 lengths and 3 costs"),
+        (lambda: fit_exponent([1, 2], [1, 0]), "smallest value is 0, expected finite numbers above 0"),
+        (lambda: Sizes(0), r"n is 0, expected an integer of at least 1"),
+        (lambda: Sizes(8, proj_dim=2.5), r"proj_dim is 2\.5"),
+        (lambda: Sizes(8, 64, 3), "3 heads do not divide d_model=64"),
+        (lambda: crossover(lambda n: n, lambda n: n, longest=0), "longest is 0"),
     ],
 )
-def test_points_that_have_no_exponent_are_refused(lengths, costs, said):
+def test_wrong_numbers_are_refused(call, said):
     with pytest.raises(ValueError, match=said):
-        fit_exponent(lengths, costs)
-
-
-def test_wrong_sizes_are_refused():
-    with pytest.raises(ValueError, match=r"n is 0, expected an integer of at least 1"):
-        Sizes(0)
-    with pytest.raises(ValueError, match=r"proj_dim is 2\.5"):
-        Sizes(8, proj_dim=2.5)
-    with pytest.raises(ValueError, match="3 heads do not divide d_model=64"):
-        Sizes(8, 64, 3)
-    with pytest.raises(ValueError, match="longest is 0"):
-        crossover(lambda n: n, lambda n: n, longest=0)
+        call()

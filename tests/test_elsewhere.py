@@ -59,7 +59,7 @@ def test_all_chapters_begin_with_the_same_cell_which_no_deck_shows():
 def test_the_cell_names_the_wheel_of_this_version_and_the_python_it_needs():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     file = f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
-    assert f"%pip install {file} " in sentence()
+    assert f'%pip install "{file}[course]" ' in sentence()
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in sentence()
 
 

@@ -24,10 +24,9 @@ from linformer_from_scratch.encoder import (
 )
 from linformer_from_scratch.linformer import LinformerAttention, real_tokens
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.pretrained import sentence_encoder
 from linformer_from_scratch.pretrained.network import pool
 from linformer_from_scratch.pretrained.windows import WindowAttention, lengths_of
-from linformer_from_scratch.projections import GaussianProjection, MeanPooling
+from linformer_from_scratch.projections import MeanPooling
 from linformer_from_scratch.training.recipes import (
     PROJECTIONS,
     SHARING,
@@ -114,31 +113,36 @@ def test_a_block_is_pytorchs_layer_with_the_same_weights(norm_first):
     ).double()
     for parameter in block.parameters():
         nn.init.normal_(parameter, std=0.3)
-    attention, (wide, _, narrow) = block.attention, block.feed_forward
-    projections = torch.cat([attention.query.weight, attention.key.weight, attention.value.weight])
-    theirs.load_state_dict(
-        {
-            "self_attn.in_proj_weight": projections,
-            "self_attn.in_proj_bias": projections.new_zeros(len(projections)),
-            "self_attn.out_proj.weight": attention.output.weight,
-            "self_attn.out_proj.bias": attention.output.bias,
-            "linear1.weight": wide.weight,
-            "linear1.bias": wide.bias,
-            "linear2.weight": narrow.weight,
-            "linear2.bias": narrow.bias,
-            "norm1.weight": block.attention_norm.weight,
-            "norm1.bias": block.attention_norm.bias,
-            "norm2.weight": block.feed_forward_norm.weight,
-            "norm2.bias": block.feed_forward_norm.bias,
-        }
-    )
+    attention, attend = block.attention, theirs.self_attn
+    attend.in_proj_weight.data = torch.cat([getattr(attention, w).weight for w in ("query", "key", "value")])
+    nn.init.zeros_(attend.in_proj_bias)  # ours has none
+    for ours, its in (
+        (attention.output, attend.out_proj),
+        (block.attention_norm, theirs.norm1),
+        (block.feed_forward_norm, theirs.norm2),
+        (block.feed_forward[0], theirs.linear1),
+        (block.feed_forward[2], theirs.linear2),
+    ):
+        its.load_state_dict(ours.state_dict())
     x = torch.randn(BATCH, SEQ_LEN, D_MODEL, dtype=torch.float64)
-    assert_close(block(x), theirs(x), atol=1e-12, rtol=0)
+    upstream = torch.randn_like(x)
+    found, expected = ([one(x), *gradients(one, x, upstream)] for one in (block, theirs))
+    assert_close(found, expected, atol=1e-10, rtol=0)
+    mask = padding_mask(LENGTHS, SEQ_LEN)
+    assert_close(block(x, mask)[mask], theirs(x, src_key_padding_mask=~mask)[mask], atol=1e-10, rtol=0)
+
+
+def gradients(layer, x, upstream):
+    """Of x, and of one matrix of each of the two parts."""
+    wide = layer.linear1 if hasattr(layer, "linear1") else layer.feed_forward[0]
+    out = layer.self_attn.out_proj if hasattr(layer, "self_attn") else layer.attention.output
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad(layer(x), [x, wide.weight, out.weight], upstream)
 
 
 @every_attention
 @with_and_without_neighbours
-@pytest.mark.parametrize("n", [SEQ_LEN, 8, 1])
+@pytest.mark.parametrize("n", [SEQ_LEN, 1])
 @pytest.mark.parametrize("padded", [False, True])
 def test_equals_its_definition_around_any_attention(kind, neighbours, n, padded):
     model, ids = make_encoder(kind, neighbours).double(), make_ids(n)
@@ -146,34 +150,6 @@ def test_equals_its_definition_around_any_attention(kind, neighbours, n, padded)
         nn.init.normal_(vector) if vector.dim() == 1 else None
     mask = padding_mask(LENGTHS.clamp(max=n), n) if padded else None
     assert_close(model(ids, mask), written_out(model, ids, mask), atol=1e-10, rtol=0)
-
-
-def test_no_attention_adds_nothing():
-    x = torch.randn(BATCH, SEQ_LEN, D_MODEL)
-    assert torch.equal(NoAttention()(x, padding_mask(LENGTHS, SEQ_LEN)), torch.zeros_like(x))
-
-
-def test_block_equals_that_of_pytorch_with_its_weights():
-    torch.manual_seed(0)
-    theirs = nn.TransformerEncoderLayer(
-        D_MODEL, HEADS, 4 * D_MODEL, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
-    )
-    ours = Block(D_MODEL, MultiHeadAttention(D_MODEL, HEADS))
-    nn.init.zeros_(theirs.self_attn.in_proj_bias)  # ours has none
-    mine = ours.attention.query, ours.attention.key, ours.attention.value
-    for linear, weight in zip(mine, theirs.self_attn.in_proj_weight.chunk(3), strict=True):
-        linear.weight.data = weight
-    for mine, its in (
-        (ours.attention.output, theirs.self_attn.out_proj),
-        (ours.attention_norm, theirs.norm1),
-        (ours.feed_forward_norm, theirs.norm2),
-        (ours.feed_forward[0], theirs.linear1),
-        (ours.feed_forward[2], theirs.linear2),
-    ):
-        mine.load_state_dict(its.state_dict())
-    x, mask = torch.randn(BATCH, SEQ_LEN, D_MODEL), padding_mask(LENGTHS, SEQ_LEN)
-    assert_close(ours(x), theirs(x), atol=1e-5, rtol=0)
-    assert_close(ours(x, mask)[mask], theirs(x, src_key_padding_mask=~mask)[mask], atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("neighbours", [0, 1, 2])
@@ -279,12 +255,6 @@ def test_sharing_leaves_this_many_parameters(sharing, matrices):
     assert parameters(encoder(recipe(sharing=sharing), VOCAB)) == by_hand
 
 
-def test_layerwise_sharing_is_one_E_in_all_layers():
-    attentions = [block.attention for block in encoder(RECIPE, VOCAB).blocks]
-    assert len(attentions) == LAYERS and len({id(E) for a in attentions for E in (a.E, a.F)}) == 1
-    assert all(isinstance(attention, LinformerAttention) for attention in attentions)
-
-
 @pytest.mark.parametrize("sharing", SHARING)
 def test_a_state_dict_brings_the_output_back_and_keeps_sharing(sharing):
     ours, twin = (MaskedLanguageModel(encoder(recipe(sharing=sharing), VOCAB)) for _ in range(2))
@@ -370,13 +340,6 @@ def test_a_fixed_random_projection_differs_between_seeds_and_layers():
     assert torch.equal(first[0], again[0])
 
 
-def test_a_fixed_projection_has_nothing_to_learn():
-    torch.manual_seed(0)
-    for kind, E in {"mean": MeanPooling, "gaussian": GaussianProjection}.items():
-        block = encoder(recipe(projection=kind, sharing="key-value"), VOCAB).blocks[0]
-        assert type(block.attention.E) is E and not list(block.attention.E.parameters())
-
-
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
@@ -397,79 +360,40 @@ def test_a_recipe_of_unknown_words_is_refused(wrong, sentence):
     assert str(error.value) == sentence
 
 
-MODELS = {
-    "encoder": lambda: make_encoder(),
-    "masked language model": lambda: MaskedLanguageModel(make_encoder()),
-    "classifier": lambda: Classifier(make_encoder("linformer, sharing layerwise"), CLASSES),
-    "sentence encoder": sentence_encoder.full_encoder,
-    "lengthwise encoder": sentence_encoder.fitted_encoder,
-}
-LAST = {"sentence encoder": 30521, "lengthwise encoder": 30521}
-every_model = pytest.mark.parametrize("name", MODELS)
 IDS = make_ids()
 REAL = padding_mask(LENGTHS, SEQ_LEN)
 WRONG_IDS = {
-    "ids go from 0 to {over}, expected 0 … {last}": lambda over: torch.tensor([[0, over]]),
-    "ids go from -100 to 2, expected 0 … {last}": lambda over: torch.tensor([[1, 2], [-100, 2]]),
-    "ids are torch.int64 (13,), expected torch.int64 (batch, n)": lambda over: IDS[0],
-    "ids are torch.float32 (3, 13), expected torch.int64 (batch, n)": lambda over: IDS.float(),
-    "ids are torch.bool (3, 13), expected torch.int64 (batch, n)": lambda over: IDS > 3,
-    "ids are (3, 0), expected at least 1 token": lambda over: IDS[:, :0],
-    "expected ids (batch, n), got ndarray; `encode` takes texts": lambda over: IDS.numpy(),
+    r"ids go from 0 to 23, expected 0 … 22": torch.tensor([[0, VOCAB]]),
+    r"ids go from -100 to 2, expected 0 … 22": torch.tensor([[1, 2], [-100, 2]]),
+    r"ids are torch.int64 \(13,\), expected torch.int64 \(batch, n\)": IDS[0],
+    r"ids are \(3, 0\), expected at least 1 token": IDS[:, :0],
+    r"expected ids \(batch, n\), got list; `encode` takes texts": ["a text"],
 }
 WRONG_MASKS = {
-    "a list, expected a Tensor or None": REAL.tolist(),
-    "a ndarray, expected a Tensor or None": REAL.numpy(),
-    "torch.int64 (3, 13), expected torch.bool (3, 13)": REAL.long(),
-    "torch.float32 (3, 13), expected torch.bool (3, 13)": REAL.float(),
-    "torch.bool (13,), expected torch.bool (3, 13)": REAL[0],
-    "torch.bool (3, 1), expected torch.bool (3, 13)": REAL[:, :1],
-    "on meta, the tokens are on cpu": REAL.to("meta"),
+    "padding_mask is a list, expected a Tensor or None": REAL.tolist(),
+    r"padding_mask is torch.float32 \(3, 13\), expected torch.bool \(3, 13\)": REAL.float(),
+    r"padding_mask is torch.bool \(3, 1\), expected torch.bool \(3, 13\)": REAL[:, :1],
+    "padding_mask is on meta, the tokens are on cpu": REAL.to("meta"),
 }
 
 
-@every_model
-def test_ids_that_no_vocabulary_holds_are_refused_in_one_sentence(name):
-    model, last = MODELS[name](), LAST.get(name, VOCAB - 1)
-    for sentence, given in WRONG_IDS.items():
-        with pytest.raises(ValueError) as error:
-            model(given(last + 1))
-        assert str(error.value) == sentence.format(over=last + 1, last=last)
-    model(torch.tensor([[0, last]], dtype=torch.int32))
+@pytest.mark.parametrize("sentence", WRONG_IDS)
+def test_ids_that_the_vocabulary_does_not_hold_are_refused(sentence):
+    for model in (make_encoder(), MaskedLanguageModel(make_encoder()), Classifier(make_encoder(), CLASSES)):
+        with pytest.raises(ValueError, match=sentence):
+            model(WRONG_IDS[sentence])
 
 
-@every_model
-def test_a_wrong_padding_mask_is_refused_in_one_sentence(name):
-    model = MODELS[name]()
-    for sentence, mask in WRONG_MASKS.items():
-        with pytest.raises(ValueError) as error:
-            model(IDS, mask)
-        assert str(error.value) == f"padding_mask is {sentence}"
-
-
-@pytest.mark.parametrize(
-    "call", [NoAttention(), Encoder.embed, pool, lengths_of, real_tokens, WindowAttention(22, 2, 5)]
-)
-def test_what_reads_a_mask_looks_at_it_first(call):
-    given = (make_encoder("none", 0), IDS) if call is Encoder.embed else (torch.randn(3, 13, D_MODEL),)
-    for sentence, mask in WRONG_MASKS.items():
-        with pytest.raises(ValueError) as error:
-            call(*given, mask)
-        assert str(error.value) == f"padding_mask is {sentence}"
-
-
-@pytest.mark.parametrize(
-    ("where", "sentence"),
-    [
-        (IDS, "torch.int64 (3, 13), expected torch.bool (3, 13)"),
-        (REAL[0], "torch.bool (13,), expected torch.bool (3, 13)"),
-        (REAL.tolist(), "a list, expected a Tensor or None"),
-    ],
-)
-def test_scores_are_asked_for_by_a_true_or_false_for_each_token(where, sentence):
-    with pytest.raises(ValueError) as error:
-        MaskedLanguageModel(make_encoder())(IDS, None, where)
-    assert str(error.value) == f"where is {sentence}"
+@pytest.mark.parametrize("sentence", WRONG_MASKS)
+def test_a_wrong_mask_is_refused(sentence):
+    for model in (make_encoder(), MaskedLanguageModel(make_encoder()), Classifier(make_encoder(), CLASSES)):
+        with pytest.raises(ValueError, match=sentence):
+            model(IDS, WRONG_MASKS[sentence])
+    for call in (NoAttention(), pool, lengths_of, real_tokens, WindowAttention(D_MODEL, HEADS, SLOTS)):
+        with pytest.raises(ValueError, match=sentence):
+            call(torch.randn(3, SEQ_LEN, D_MODEL), WRONG_MASKS[sentence])
+    with pytest.raises(ValueError, match=sentence.replace("padding_mask", "where")):
+        MaskedLanguageModel(make_encoder())(IDS, None, WRONG_MASKS[sentence])
 
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")
@@ -482,6 +406,7 @@ def test_ids_without_values_are_passed_on():
     assert model.to("meta")(ids.to("meta"), REAL.to("meta")).shape == (BATCH, CLASSES)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
 @full_and_linformer
 @pytest.mark.parametrize("head", [lambda one: one, MaskedLanguageModel, lambda one: Classifier(one, CLASSES)])

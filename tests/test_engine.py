@@ -3,8 +3,6 @@
 import functools
 import html
 import math
-import random
-import warnings
 from dataclasses import replace
 
 import numpy
@@ -15,7 +13,7 @@ from torch import nn
 from linformer_from_scratch import exercises
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.exercises import check, hint
-from linformer_from_scratch.exercises.engine.checking import SEEDS, Exercise, Refused, isolated, judge
+from linformer_from_scratch.exercises.engine.checking import SEEDS, Exercise, Refused, judge
 
 SIZES = ((5, 7, 3), (3, 2, 11), (1, 5, 2), (4, 4, 6))
 
@@ -110,7 +108,6 @@ class Unfinished(torch.autograd.Function):
     "attempt",
     [
         cell("def attempt(q, k):\n    raise NotImplementedError('later')"),
-        cell("def attempt(q, k):\n    return torch.nn.Module()(q)"),
         lambda q, k: Unfinished.apply(q),
     ],
 )
@@ -130,15 +127,11 @@ def test_a_known_mistake_gets_its_own_sentence(mistake):
     assert message(mistake) == mistake.__doc__
 
 
-def test_a_known_mistake_is_known_in_other_words_too():
+def test_a_known_mistake_is_known_in_other_words_and_whatever_its_gradients():
     def attempt(q, k):
         return torch.einsum("bnm,bmd->bnd", torch.einsum("bnd,bmd->bnm", q, k).softmax(-1), k)
 
-    assert message(attempt) == unscaled.__doc__
-
-
-def test_wrong_values_are_known_whatever_their_gradients():
-    assert message(lambda q, k: unscaled(q, k).detach()) == unscaled.__doc__
+    assert message(attempt) == message(lambda q, k: attempt(q, k).detach()) == unscaled.__doc__
 
 
 def test_half_a_mistake_is_not_that_mistake():
@@ -151,38 +144,19 @@ def test_half_a_mistake_is_not_that_mistake():
 GENERIC = {
     "shape": (lambda q, k: attend(q, k)[:, 1:], "Got shape (2, 4, 3), expected (2, 5, 3)"),
     "broadcast": (lambda q, k: attend(q, k)[:1], "Got shape (1, 5, 3), expected (2, 5, 3)"),
-    "extra axis": (lambda q, k: attend(q, k)[None], "Got shape (1, 2, 5, 3), expected (2, 5, 3)"),
-    "huge": (lambda q, k: torch.zeros(1).expand(10**12), "Got shape (1000000000000,), expected (2, 5, 3)"),
     "truths": (lambda q, k: attend(q, k) > 0, "Got True and False, expected numbers"),
     "complex": (lambda q, k: attend(q, k) + 0j, "Got dtype torch.complex64, expected real numbers"),
     "device": (lambda q, k: attend(q, k).to("meta"), "Got device meta, expected cpu"),
     "sparse": (lambda q, k: attend(q, k).to_sparse(), "Got layout torch.sparse_coo, expected torch.strided"),
     "None": (lambda q, k: None, "Returned None (is the return line missing?), expected a tensor of shape"),
-    "list": (lambda q, k: list(attend(q, k))[:1], "Got shape (1, 5, 3), expected (2, 5, 3)"),
     "ragged": (lambda q, k: [[1.0], [1.0, 2.0]], "Returned a list of length 2, expected a tensor of shape"),
-    "words": (lambda q, k: [["a"], ["b"]], "Returned a list of length 2, expected a tensor of shape"),
     "number": (lambda q, k: 0.5, "Returned 0.5 (float), expected a tensor of shape (2, 5, 3)"),
-    "array": (lambda q, k: numpy.ones(3), "Got shape (3,), expected (2, 5, 3)"),
-    "objects": (
-        lambda q, k: numpy.full((2, 5, 3), None),
-        "Got dtype object, expected real numbers",
-    ),
-    "zeros": (lambda q, k: torch.zeros_like(q), "Largest difference"),
+    "objects": (lambda q, k: numpy.full((2, 5, 3), None), "Got dtype object, expected real numbers"),
     "input": (lambda q, k: q, "Largest difference"),
-    "NaN": (
-        lambda q, k: attend(q, k).index_fill(1, torch.tensor(3), math.nan),
-        "NaN at index (0, 3, 0)",
-    ),
+    "NaN": (lambda q, k: attend(q, k).index_fill(1, torch.tensor(3), math.nan), "NaN at index (0, 3, 0)"),
     "infinite": (lambda q, k: attend(q, k) / 0, "Largest difference inf at index (0, 0, 0): got "),
-    "one entry": (
-        lambda q, k: attend(q, k) + spike(q),
-        "Largest difference 0.001 at index (1, 2, 0): got ",
-    ),
+    "one entry": (lambda q, k: attend(q, k) + spike(q), "Largest difference 0.001 at index (1, 2, 0): got "),
     "in place": (lambda q, k: attend(q, k) + 0 * k.add_(1).sum(), "You changed argument k in place"),
-    "in place at the end": (
-        lambda q, k: (attend(q.clone(), k), q.add_(1))[0],
-        "You changed argument q in place",
-    ),
     "shape in place": (lambda q, k: (attend(q, k), q.unsqueeze_(0))[0], "You changed argument q in place"),
     "a little in place": (
         lambda q, k: (attend(q.clone(), k), q.mul_(1 + 1e-6))[0],
@@ -201,14 +175,13 @@ GENERIC = {
         lambda q, k: attend(q, k) + 0.1 * (q - q.detach()),
         "The values are right, but the gradient of q is not: Largest difference",
     ),
-    "gradient zero": (lambda q, k: ZeroBackward.apply(q, k), "The values are right, but no gradient flows"),
     "backward raises": (
         lambda q, k: RaisingBackward.apply(q, k),
-        "The values are right, but the backward pass raised no way back",
+        "The values are right, but the backward pass raised SystemExit: no way back",
     ),
-    "grad off": (
-        lambda q, k: (torch.set_grad_enabled(False), attend(q, k))[1],
-        "The values are right, but no gradient flows to q and k",
+    "NumPy": (
+        lambda q, k: q.numpy(),
+        "Gradients are compared in this exercise, so stay with PyTorch at line ",
     ),
 }
 
@@ -219,20 +192,14 @@ def spike(q):
     return zeros
 
 
-class ZeroBackward(torch.autograd.Function):
+class RaisingBackward(torch.autograd.Function):
     @staticmethod
     def forward(ctx, q, k):
         return attend(q, k)
 
     @staticmethod
     def backward(ctx, upstream):
-        return None, None
-
-
-class RaisingBackward(ZeroBackward):
-    @staticmethod
-    def backward(ctx, upstream):
-        raise ValueError("no way back")
+        raise SystemExit("no way back")
 
 
 @pytest.mark.parametrize("name", GENERIC)
@@ -271,50 +238,12 @@ def test_a_wrong_number_of_arguments_is_told_the_arguments():
     assert "takes 1 positional argument but 2 were given when called with 2 arguments (q, k)" in said
 
 
-class Raises:
-    """Raises whatever is asked of it."""
-
-    def __getattribute__(self, name):
-        raise SystemExit("no")
-
-    __eq__ = __repr__ = __str__ = __len__ = __bool__ = __iter__ = __getattribute__
-    __hash__ = None
-
-
-class Pretender:
-    """Says that it is a tensor."""
-
-    __class__ = torch.Tensor
-
-
 class Yes(torch.Tensor):
     """Equal to everything."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         return True
-
-
-class Meta(type):
-    def __getattribute__(cls, name):
-        raise RuntimeError("no")
-
-
-class Unnameable(metaclass=Meta):
-    pass
-
-
-class Mute(Exception):
-    def __str__(self):
-        raise RuntimeError("no")
-
-
-class CallMute:
-    def __getattribute__(self, name):
-        raise SystemExit("no")
-
-    def __call__(self, q, k):
-        return 1 / 0
 
 
 def raising(error):
@@ -332,104 +261,29 @@ def generator(q, k):
     yield attend(q, k)
 
 
-async def coroutine(q, k):
-    return attend(q, k)
-
-
-def resized(q, k):
-    result = attend(q, k)
-    q.resize_(1)
-    return result
-
-
-def endless_list(q, k):
-    items = []
-    items.append(items)
-    return items
-
-
-def nested(q, k):
-    return torch.nested.nested_tensor([q[0], k[0]])
-
-
-def cut_off(q, k):
-    result = attend(q, k).detach()
-    result.untyped_storage().resize_(0)
-    return result
-
-
-def escaped(q, k):
-    kept = []
-    torch.vmap(lambda x: kept.append(x) or x)(q)
-    return kept[0]
-
-
-def warned(q, k):
-    warnings.warn("look out", stacklevel=1)
-    return q
-
-
 ANY_WAY = [
     None,
-    3,
     "attend",
     torch.ones(2, 5, 3),
-    Raises(),
-    Pretender(),
-    Raises,
     nn.Linear,
     nn.Linear(3, 3),
-    nn.Module(),
     print,
-    torch.matmul,
-    dict,
     lambda: None,
     lambda q, k, v: q,
-    lambda q, k: Raises(),
-    lambda q, k: [Raises()],
-    lambda q, k: Pretender(),
     lambda q, k: attend(q, k).as_subclass(Yes),
-    lambda q, k: Unnameable(),
-    lambda q, k: 10**5000,
     lambda q, k: "no",
     lambda q, k: lambda: q,
-    lambda q, k: torch.quantize_per_tensor(attend(q, k).detach(), 0.1, 0, torch.qint8),
     lambda q, k: torch.empty(10**15),
-    CallMute(),
     endless,
     generator,
-    coroutine,
-    resized,
-    endless_list,
-    nested,
-    cut_off,
-    escaped,
-    warned,
-    lambda q, k: numpy.array([Raises], dtype=object),
-    lambda q, k: q.data.untyped_storage().resize_(0),
-    functools.partial(torch.mul),
-    *map(
-        raising,
-        [Mute(), SystemExit(1), GeneratorExit(), MemoryError(), BaseException("base"), StopIteration()],
-    ),
-    *map(
-        raising,
-        [ExceptionGroup("many", [ValueError(1)]), ValueError("two\nlines"), ValueError("long" * 1000)],
-    ),
-    *map(
-        raising,
-        [
-            type("two\nlines", (Exception,), {})(),
-            ValueError("half of a sign: \ud800"),
-            ValueError("\x00\x1b[31m\r"),
-        ],
-    ),
+    *map(raising, [SystemExit(1), MemoryError(), BaseException("base"), StopIteration()]),
+    *map(raising, [ValueError("two\nlines"), ValueError("long" * 1000)]),
 ]
 
 
-@pytest.mark.parametrize("i", range(len(ANY_WAY)))  # pytest itself cannot hold some of these objects
-def test_an_attempt_may_be_wrong_in_any_way(i):
-    said = message(ANY_WAY[i])
+@pytest.mark.parametrize("attempt", ANY_WAY, ids=lambda attempt: getattr(attempt, "__name__", "object"))
+def test_an_attempt_may_be_wrong_in_any_way(attempt):
+    said = message(attempt)
     assert said and said.isprintable() and len(said) < 600
 
 
@@ -447,27 +301,6 @@ def test_gradients_that_vanish_under_equal_weights_are_asked_for():
     assert said.startswith("The values are right, but no gradient flows to scores")
 
 
-def test_a_backward_pass_cannot_end_the_notebook():
-    def attempt(q, k):
-        result = attend(q, k)
-        result.register_hook(raising(SystemExit()))
-        return result
-
-    def raising(error):
-        def hook(upstream):
-            raise error
-
-        return hook
-
-    assert message(attempt).startswith(
-        "The values are right, but the backward pass raised SystemExit; inputs"
-    )
-
-
-def test_a_result_whose_storage_was_cut_off_is_not_read():
-    assert message(cut_off).startswith("Got a tensor whose storage was cut off; inputs: ")
-
-
 def test_an_interrupted_attempt_is_not_run_again():
     calls = []
 
@@ -482,18 +315,6 @@ def test_one_odd_draw_is_enough_to_fail():
     assert "inputs: q (2, 1, 2)" in message(lambda q, k: attend(q, k).squeeze(1))
 
 
-def test_attempts_cannot_reach_the_inputs_of_the_reference():
-    kept = []
-
-    def attempt(q, k):
-        kept.extend([q, k])
-        for tensor in kept:
-            tensor.data.zero_()
-        return torch.zeros_like(q)
-
-    assert judge(EXERCISE, attempt).status == "failed"
-
-
 def test_several_values_are_compared_one_by_one():
     both = exercise(lambda q: (q + 1, (2, True)), (torch.ones(3),), gradients=("q",))
     assert judge(both, lambda q: (1 + q, (2, True))).status == "passed"
@@ -503,15 +324,6 @@ def test_several_values_are_compared_one_by_one():
     )
     assert message(lambda q: (q + 1,), both).startswith("Returned 1 values, expected 2")
     assert "no gradient flows to q" in message(lambda q: ((q + 1).detach(), (2, True)), both)
-
-
-def test_masks_are_compared_entry_by_entry():
-    mask = exercise(lambda n: torch.ones(n, n, dtype=torch.bool).tril(), (5,), (1,))
-    assert judge(mask, lambda n: torch.arange(n) <= torch.arange(n)[:, None]).status == "passed"
-    assert judge(mask, lambda n: numpy.tri(n, dtype=bool)).status == "passed"
-    assert judge(mask, lambda n: [[j <= i for j in range(n)] for i in range(n)]).status == "passed"
-    assert message(lambda n: torch.eye(n).bool(), mask).startswith("Got False at index (1, 0), expected True")
-    assert message(lambda n: torch.ones(n, n).tril(), mask).startswith("Got numbers, expected True and False")
 
 
 def test_a_list_of_inputs_must_stay_as_it_was():
@@ -526,22 +338,13 @@ def test_a_list_of_inputs_must_stay_as_it_was():
     )
 
 
-def test_rows_for_a_tuple_have_its_gradients():
+def test_rows_for_a_tuple_and_a_list_of_rows_for_a_tensor_have_gradients():
     both = exercise(lambda x: (2 * x, x.square()), (torch.arange(3.0),), gradients=("x",))
     assert judge(both, lambda x: torch.stack([2 * x, x**2])).status == "passed"
     assert "gradient of x is not" in message(lambda x: torch.stack([2 * x, x * x.detach()]), both)
-
-
-def test_a_list_of_rows_for_a_tensor_has_its_gradients():
     double = exercise(lambda x: 2 * x, (torch.rand(3, 4),), gradients=("x",))
     assert judge(double, lambda x: [2 * row for row in x]).status == "passed"
-    assert judge(double, lambda x: tuple((x + x).unbind())).status == "passed"
     assert "no gradient" in message(lambda x: [2 * row.detach() for row in x], double)
-
-
-def test_numpy_where_gradients_are_compared_is_told_so():
-    said = message(lambda q, k: q.numpy())
-    assert said.startswith("Gradients are compared in this exercise, so stay with PyTorch at line ")
 
 
 def test_rounding_where_the_true_gradient_is_zero_is_no_mistake():
@@ -619,100 +422,6 @@ def test_gradients_are_asked_for_only_where_the_exercise_says_so():
     assert judge(replace(total, gradients=()), lambda x, w: x.numpy() @ w.numpy()).status == "passed"
 
 
-def test_where_the_reference_has_no_gradient_none_is_asked_for():
-    largest = exercise(torch.no_grad()(lambda q: q.amax(-1)), (torch.arange(6.0).view(2, 3),))
-    assert judge(largest, lambda q: torch.from_numpy(q.numpy().max(-1))).status == "passed"
-    assert judge(largest, lambda q: q.amax(-1)).status == "passed"
-
-
-def test_a_resized_input_is_noticed():
-    largest = exercise(torch.no_grad()(lambda q: q.amax(-1)), (torch.arange(6.0).view(2, 3),))
-    said = message(lambda q: (q.amax(-1), q.resize_(1))[0], largest)
-    assert said == "You changed argument q in place, work on a copy; inputs: q (2, 3)."
-
-
-def test_equal_nan_counts_as_equal():
-    root = exercise(lambda q: q.sqrt(), (torch.tensor([-1.0, 4.0]),))
-    assert judge(root, lambda q: q**0.5).status == "passed"
-    assert "0.5 at index (1,): got 2.5, expected 2" in message(lambda q: q**0.5 + 0.5, root)
-
-
-def test_a_parameter_is_a_tensor():
-    more = exercise(torch.no_grad()(lambda q: q + 1), (torch.ones(3),))
-    assert judge(more, lambda q: nn.Parameter(q + 1)).status == "passed"
-
-
-def global_state():
-    return (
-        torch.get_rng_state().tolist(),
-        numpy.random.get_state()[1].tolist(),
-        random.getstate(),
-        torch.get_default_dtype(),
-        torch.get_default_device(),
-        torch.is_grad_enabled(),
-        torch.get_num_threads(),
-        warnings.filters[:],
-    )
-
-
-def vandal(q, k):
-    torch.manual_seed(7)
-    numpy.random.seed(7)
-    random.seed(7)
-    torch.set_default_dtype(torch.float64)
-    torch.set_default_device("meta")
-    torch.set_grad_enabled(False)
-    torch.set_num_threads(1)
-    warnings.simplefilter("error")
-    return attend(q, k)
-
-
-@pytest.mark.parametrize("attempt", [attend, vandal, unscaled, lambda q, k: torch.rand(2) * random.random()])
-def test_global_state_stays_as_it_was(attempt):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(3)
-    torch.manual_seed(3), numpy.random.seed(3), random.seed(3)
-    before = global_state()
-    judge(EXERCISE, attempt)
-    assert global_state() == before
-    torch.set_num_threads(threads)
-
-
-def test_the_learners_own_settings_change_no_verdict():
-    try:
-        torch.set_default_dtype(torch.float64)
-        torch.set_default_device("meta")
-        with torch.inference_mode():
-            assert judge(EXERCISE, attend).status == "passed"
-            assert judge(EXERCISE, lambda q, k: attend(q, k).detach()).status == "failed"
-        with torch.no_grad():
-            assert judge(EXERCISE, attend).status == "passed"
-        assert judge(EXERCISE, vandal).status == "failed"
-        assert torch.ones(1).device.type == "meta" and torch.ones(1).dtype == torch.float64
-    finally:
-        torch.set_default_dtype(torch.float32)
-        torch.set_default_device(None)
-
-
-def test_a_random_attempt_gets_the_same_sentence_every_time():
-    def attempt(q, k):
-        return torch.rand_like(q) + random.random() + numpy.random.rand()
-
-    torch.manual_seed(1), numpy.random.seed(1), random.seed(1)
-    first = message(attempt)
-    torch.manual_seed(2), numpy.random.seed(2), random.seed(2)
-    assert message(attempt) == first
-
-
-def test_isolation_ends_with_an_error_inside():
-    before = global_state()
-    with pytest.raises(KeyError), isolated():
-        vandal(torch.ones(1, 1), torch.ones(1, 1))
-        raise KeyError
-    torch.set_num_threads(before[6]), warnings.filters.__setitem__(slice(None), before[7])
-    assert global_state() == before
-
-
 def test_results_show_themselves_as_text_and_html():
     results = [judge(EXERCISE, attempt) for attempt in (attend, unscaled, raising(NotImplementedError()))]
     assert [repr(result) for result in results] == [
@@ -732,20 +441,11 @@ def test_html_in_a_message_is_text():
 
 @pytest.mark.parametrize(
     "id, names",
-    [("1.99", "1.1, 1.2"), ("99.1", "the closest are"), ("", "the closest are"), (1.1, "an id is text")],
+    [("1.99", "1.1, 1.2"), ("99.1", "the closest are"), (attend, "an id is text"), ([], "an id is")],
 )
 def test_an_unknown_id_is_told_the_known_ones(id, names):
-    for result in (check(id, attend), hint(id)):
+    for result in (check(id, "1.1"), hint(id)):
         assert result.status == "failed" and names in result.message and "There is no such" in result.message
-
-
-def test_swapped_arguments_are_told_what_comes_first():
-    assert check(attend, "1.1").message == 'There is no such exercise: an id is text, as in "1.2".'
-
-
-def test_what_cannot_be_an_id_is_no_traceback():
-    for id in ([], None, {}):
-        assert "an id is text" in check(id, attend).message
 
 
 def test_check_and_hint_find_the_exercise(monkeypatch):

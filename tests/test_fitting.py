@@ -7,8 +7,8 @@ from torch.testing import assert_close
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.fitting import (
     STARTS,
-    answers,
     fit_projections,
+    linformer_output,
     relative_errors,
     starting_pair,
 )
@@ -24,7 +24,7 @@ def texts(*sizes, seed=0):
 
 
 def error(qkv, E, F):
-    return relative_errors(answers(*qkv, E, F), scaled_dot_product_attention(*qkv))
+    return relative_errors(linformer_output(*qkv, E, F), scaled_dot_product_attention(*qkv))
 
 
 def twins(seed):
@@ -38,6 +38,7 @@ def test_windows_answer_exactly_where_they_average_equal_tokens():
     assert error(twins(0), E, F).max() < 1e-5  # each pair of keys counts twice, in every row alike
 
 
+@pytest.mark.slow
 def test_a_fit_from_random_numbers_finds_what_windows_know():
     before = error(twins(1), *fit_projections(*twins(0), SLOTS, "random", updates=0))
     after = error(twins(1), *fit_projections(*twins(0), SLOTS, "random", updates=1500, rate=0.03))
@@ -48,7 +49,7 @@ def test_a_fit_from_random_numbers_finds_what_windows_know():
 def test_windows_are_left_for_what_they_average_badly():
     far = [x.roll(3, dims=-2)[..., torch.tensor(SHUFFLED), :] for x in twins(0)]
     unseen = [x.roll(3, dims=-2)[..., torch.tensor(SHUFFLED), :] for x in twins(1)]
-    before, after = (error(unseen, *fit_projections(*far, SLOTS, updates=u, rate=0.03)) for u in (0, 1000))
+    before, after = (error(unseen, *fit_projections(*far, SLOTS, updates=u, rate=0.03)) for u in (0, 300))
     assert (before > 0.3).all()
     assert (after < before / 3).all()
 
@@ -105,13 +106,13 @@ def test_shapes_with_and_without_heads_and_precision():
         E, F = fit_projections(q, k, v, SLOTS, updates=2)
         assert E.shape == F.shape == (*heads, SLOTS, N)
         assert (E.dtype, E.requires_grad) == (torch.float64, False)
-        assert answers(q, k, v, E, F).shape == q.shape
+        assert linformer_output(q, k, v, E, F).shape == q.shape
 
 
-def test_answers_are_linformers_text_by_text():
+def test_the_output_is_linformers_text_by_text():
     q, k, v = texts(HEADS, TEXTS)
     E, F = torch.randn(2, HEADS, SLOTS, N, generator=torch.Generator().manual_seed(1))
-    found = answers(q, k, v, E, F)
+    found = linformer_output(q, k, v, E, F)
     for h, t in ((0, 0), (2, 10)):
         assert_close(found[h, t], linformer_attention(q[h, t], k[h, t], v[h, t], E[h], F[h]))
 

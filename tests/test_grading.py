@@ -9,12 +9,12 @@ import subprocess
 import sys
 import time
 import unicodedata
+from dataclasses import asdict
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
-import torch
 
 from linformer_from_scratch import exercises
 from linformer_from_scratch.exercises import EXERCISES, STEMS, exam
@@ -46,24 +46,30 @@ def graded(folder, *options):
     return {row["learner"]: row for row in csv.DictReader(lines)}
 
 
-def test_right_wrong_and_open_stand_in_the_table(tmp_path):
+FORGED = """
+import json, os
+def entries(n, num_heads):
+    print(json.dumps({"marks": {"0.1": "passed"}, "ended": True}), flush=True)
+    os.write(1, b'{"marks": {"0.1": "passed"}, "ended": true}')
+    os._exit(0)
+check('0.1', entries)
+"""
+
+
+def test_the_table_says_what_passed_and_no_submission_forges_its_mark(tmp_path):
     folder = tmp_path / "class"
-    notebook(folder / "ada.ipynb", RIGHT)
-    notebook(folder / "bob.ipynb", WRONG)
-    notebook(folder / "cem.ipynb", WRONG.replace("return n * n", "raise NotImplementedError"))
-    notebook(folder / "dora.ipynb", WRONG.replace("n * n", "n + 7"), "n = 1")
+    notebook(folder / "ada.ipynb", RIGHT, WRONG)
+    notebook(folder / "bob.ipynb", FORGED)
     rows = graded(folder)
-    assert {name: row["0.1"] for name, row in rows.items()} == {
-        "ada": "passed", "bob": "one_map", "cem": "open", "dora": "failed",
-    }  # fmt: skip
-    assert {row["passed"] for row in rows.values()} == {"1", "0"} and rows["ada"]["passed"] == "1"
-    assert all(row[id] == "open" for row in rows.values() for id in EXERCISES if id != "0.1")
-    assert list(rows["ada"]) == ["learner", "passed", *EXERCISES, "note"]
-    assert {name: row["note"] for name, row in rows.items() if row["note"]} == {
-        "dora": "dora.ipynb: 0.1 Got 519, expected 3145728; inputs: n=512, num_heads=12."
+    assert {name: (row["0.1"], row["passed"], row["note"]) for name, row in rows.items()} == {
+        "ada": ("passed", "1", ""),
+        "bob": ("failed", "0", "bob.ipynb: its process ended with 0 at 0.1"),
     }
+    assert list(rows["ada"]) == ["learner", "passed", *EXERCISES, "note"]
+    assert all(row[id] == "open" for row in rows.values() for id in EXERCISES if id != "0.1")
 
 
+@pytest.mark.slow
 def test_all_files_of_a_learner_count_and_the_best_attempt(tmp_path):
     folder = tmp_path / "class"
     notebook(folder / "ada" / "00.ipynb", RIGHT)
@@ -81,100 +87,39 @@ def test_all_files_of_a_learner_count_and_the_best_attempt(tmp_path):
     assert row["1.6"] != "open"
 
 
-def test_only_what_an_attempt_needs_is_run(tmp_path):
-    cells = [
-        "%matplotlib inline\n!ls\nimport math as m",
-        "while True:\n    pass",
-        "SCALE = 1\nfor SCALE in range(2):\n    pass",
-        "def helper(query):\n    return m.sqrt(len(query)) * SCALE",
-        OTHER.replace("import math", "").replace("math.sqrt(len(query))", "helper(query)"),
-        "undefined_name",
-        "result = check('1.1', weights)\nresult",
-        "def later(n, num_heads):\n    return (\n\ncheck('0.1', later)",
-        "def inside():\n    check('1.2', inside)",
-        "check('1.2')\ncheck('99.1', inside)\ncheck(1, 2)",
-    ]
-    notebook(tmp_path / "class" / "ada.ipynb", *cells)
-    row = graded(tmp_path / "class", "--seconds", "60")["ada"]
-    assert (row["1.1"], row["0.1"], row["1.2"]) == ("passed", "failed", "failed")
-    assert row["note"] == (
-        "ada.ipynb: 0.1 SyntaxError before it was checked; 1.2 TypeError before it was checked; "
-        "99.1: There is no such exercise: the closest are 9.1, 9.5, 9.4.; "
-        '1 (int): There is no such exercise: an id is text, as in "1.2".'
-    )
-
-
 IMPORT = "from linformer_from_scratch.exercises import check"
 ENTRIES = "def entries(n, num_heads):\n    return num_heads * n * n\n"
 CHECK = "check('0.1', entries)"
 LIST = "pairs = [('0.1', entries), ('1.1', weights)]"
+STUB = "def entries(n, num_heads):\n    raise NotImplementedError"
 AGAIN = ENTRIES.replace("entries", "again")
 ASKS = {  # what asks for a check of 0.1; the cells above import check, and define entries and weights
     "time": [f"%%time\n{CHECK}"],
-    "time, after empty lines": [f"\n\n%%time --no-raise-error\n{CHECK}"],
-    "time above the definition": [f"%%time\n{AGAIN}", "check('0.1', again)"],
-    "capture": [f"%%capture out\n{CHECK}"],
     "capture above the definition": [f"%%capture --no-display out\n{AGAIN}", "check('0.1', again)"],
-    "timeit": ["%%timeit -n 1 -r1 again = entries\ncheck('0.1', again)"],
-    "prun": [f"%%prun -l 5\n{CHECK}"],
     "one magic in another": [f"%%capture\n%%time\n%time {CHECK}"],
-    "time in a line": [f"%time {CHECK};"],
     "time in a block": [f"for _ in range(1):\n    %time {CHECK}"],
     "timeit in a line": [f"%timeit -n1 -r 1 {CHECK}"],
-    "the value of time": [f"result = %time {CHECK}\nresult"],
-    "an attempt out of time": ["again = %time entries\ncheck('0.1', again)"],
-    "written out": ["get_ipython().run_line_magic('time', \"check('0.1', entries)\")"],
     "beside other magics": [f"!pip install x\n%matplotlib inline\nfiles = !ls\ncheck?\n{CHECK}\nentries??"],
     "beside other languages": ["%%bash\nls", "%%html\n<b>", f"%%writefile a.py\n{ENTRIES}    1/0", CHECK],
     "module": ["from linformer_from_scratch import exercises", f"exercises.{CHECK}"],
-    "module by its whole name": [
-        "import linformer_from_scratch.exercises", f"linformer_from_scratch.exercises.{CHECK}"
-    ],
-    "module by another name": ["import linformer_from_scratch.exercises as ex", f"%time ex.{CHECK}"],
     "another name": [f"{IMPORT} as ok", "ok('0.1', entries)"],
-    "another name, tried": [f"try:\n    {IMPORT} as ok\nexcept ImportError:\n    pass", "ok('0.1', entries)"],
-    "all names": ["from linformer_from_scratch.exercises import *", CHECK],
     "a name of one's own": ["ok = check", "ok('0.1', entries)"],
-    "partial": ["from functools import partial\nok = partial(check, '0.1')", "ok(entries)"],
-    "lambda": [f"ok = lambda: {CHECK}", "ok()"],
-    "keyword": ["check('0.1', attempt=entries)"],
     "keywords": ["check(attempt=entries, id='0.1')"],
-    "star": ["pair = '0.1', entries\ncheck(*pair)"],
-    "stars": ["check(**{'id': '0.1', 'attempt': entries})"],
     "loop": [LIST, "for id, f in pairs:\n    check(id, f)"],
     "ids that are made": ["for i in range(1):\n    check(f'{i}.{i + 1}', entries)"],
-    "comprehension": [LIST, "[check(*pair) for pair in pairs]"],
-    "map": ["list(map(check, ['0.1'], [entries]))"],
-    "function": [f"def run():\n    {CHECK}", "run()"],
-    "function with an import": [f"def run():\n    {IMPORT} as ok\n    ok('0.1', entries)\n\nrun()"],
-    "function of id and attempt": ["def run(id, f):\n    return check(id, f)\n\nrun('0.1', entries)"],
+    "function": ["def run(id, f):\n    return check(id, f)\n\nrun('0.1', entries)"],
     "method": ["class Own:\n    def run(self, f):\n        check('0.1', f)", "own = Own()\nown.run(entries)"],
-    "decorator": ["def solves(id):\n    return lambda f: check(id, f)", f"@solves('0.1')\n{ENTRIES}"],
-    "coroutine": [f"async def run():\n    {CHECK}", "await run()"],
-    "awaited attempt": ["async def made():\n    return entries", "check('0.1', await made())"],
-    "other threads": [
-        "from concurrent.futures import ThreadPoolExecutor as Threads",
-        "with Threads() as threads:\n    list(threads.map(check, ['0.1'], [entries]))",
-    ],
     "try": [f"try:\n    {CHECK}\nexcept Exception:\n    pass"],
-    "if": [f"if __name__ == '__main__':\n    {CHECK}"],
-    "with": [f"import contextlib\nwith contextlib.suppress(Exception):\n    {CHECK}"],
     "display": [f"display({CHECK})"],
-    "assert": [f"assert {CHECK}.status == 'passed'"],
     "sum": [f"score = 0\nscore += {CHECK}.status == 'passed'"],
-    "semicolons": [f"x = 1; {CHECK}; y = 2"],
-    "several": [f"if {CHECK}.status == 'passed':\n    check('1.1', weights)"],
     "definition in a block": ["if True:\n    " + AGAIN.replace("\n", "\n    "), "check('0.1', again)"],
-    "import in a block": [
-        "try:\n    import math as m\nexcept ImportError:\n    pass",
-        f"{ENTRIES.replace('n * n', 'm.prod([n, n])')}\n{CHECK}",
-    ],
     "all names of a module": ["from math import *", f"{ENTRIES.replace('n * n', 'prod([n, n])')}\n{CHECK}"],
     "what may not happen": ["if 1 > 2:\n    entries = None", CHECK],
     "what is appended": [
         "ones = []\nfor _ in range(2):\n    ones.append(1)",
         f"{ENTRIES.replace('n * n', 'n * n * ones[1]')}\n{CHECK}",
     ],
+    "what is not needed": ["while True:\n    pass", "undefined_name", CHECK, "while True:\n    f = id = 1"],
     "SystemExit": ["import sys", f"{CHECK}\nsys.exit()"],
 }  # fmt: skip
 
@@ -187,9 +132,9 @@ def examined(tmp_path, monkeypatch):
     def examined(*cells):
         said = []
         notebook(tmp_path / "ada.ipynb", *cells)
-        grading.examine(tmp_path / "ada.ipynb", None, lambda line: said.append(json.dumps(line)))
-        found = grading.graded(said, "it did not end")
-        return found.marks, found.note
+        grading.examine(tmp_path / "ada.ipynb", None, lambda graded: said.append(json.dumps(asdict(graded))))
+        graded = grading.last_said(said, "it did not end")
+        return graded.marks, graded.note()
 
     return examined
 
@@ -205,58 +150,43 @@ def test_what_passes_in_a_kernel_passes_in_the_table_however_it_is_asked_for(exa
     ("cells", "marks", "note"),
     [
         ([f"%%memit\n{CHECK}"], {"0.1": "open"}, f"0.1: {UNREAD}"),
-        (["%%memit\nfor pair in pairs:\n    check(*pair)"], {}, UNREAD),
         ([f"%lprun -f entries {CHECK}"], {"0.1": "open"}, f"0.1: {UNREAD}"),
         ([f"if False:\n    {CHECK}"], {"0.1": "open"}, f"0.1: {UNREAD}"),
         (["for pair in nowhere:\n    check(*pair)"], {}, f"{UNREAD}: NameError"),
-        (["for pair in pairs:\n    check(*pair)\n)"], {}, f"{UNREAD}: SyntaxError"),
         ([f"{CHECK}\nnonlocal x"], {"0.1": "failed"}, "0.1 SyntaxError before it was checked"),
-        (
-            ["%run helpers.py", "check('0.1', helper)"],
-            {"0.1": "failed"},
-            "0.1 NameError before it was checked",
-        ),
         (
             ["for id, f in [('0.1', entries), ('1.1', 1 / 0)]:\n    check(id, f)"],
             {"0.1": "failed", "1.1": "failed"},
             "0.1 ZeroDivisionError before it was checked; 1.1 ZeroDivisionError before it was checked",
         ),
         (["hint('0.1')"], {}, "it has no check(…)"),
-        (["def check(id, f):\n    return f", CHECK], {}, "it has no check(…)"),
+        (
+            ["check('99.1', entries)"],
+            {},
+            "99.1: There is no such exercise: the closest are 9.1, 9.5, 9.4.",
+        ),
+        (["entries = lambda n, num_heads: n * n", CHECK], {"0.1": "one_map"}, ""),
+        ([STUB, CHECK], {"0.1": "open"}, ""),
     ],
 )
-def test_what_cannot_be_read_or_run_is_said(examined, cells, marks, note):
+def test_what_does_not_pass_is_said(examined, cells, marks, note):
     assert examined(IMPORT, ENTRIES, *cells) == (marks, note)
 
 
-def test_what_comes_after_a_loop_that_checks_is_not_run(examined):
-    cells = [LIST, "for id, f in pairs:\n    check(id, f)", "while True:\n    f = id = 1"]
-    assert examined(IMPORT, ENTRIES, OTHER, *cells) == ({"0.1": "passed", "1.1": "passed"}, "")
+def test_an_endless_attempt_leaves_those_before_it_their_marks():
+    known = Graded({"1.1": "passed", "0.1": "not looked at", "1.2": "not looked at"}, at="0.1")
+    lines = [json.dumps(asdict(known)), '{"marks": {"0.1": "pas']
+    graded = grading.last_said(lines, "stopped after 3 seconds")
+    assert graded.marks == {"1.1": "passed", "0.1": "failed", "1.2": "not looked at"}
+    assert graded.note() == "stopped after 3 seconds at 0.1"
 
 
-def test_an_endless_attempt_in_a_loop_leaves_those_before_it_their_marks():
-    said = [{"ids": ["1.1", "0.1", "1.2"]}, {"id": "1.1"}, {"id": "1.1", "mark": "passed", "reason": ""}]
-    found = grading.graded(map(json.dumps, [*said, {"id": "0.1"}]), "stopped after 3 seconds")
-    assert found.marks == {"1.1": "passed", "0.1": "failed", "1.2": "not looked at"}
-    assert found.note == "stopped after 3 seconds at 0.1"
-
-
-FORGED = """
-import json, os
-def entries(n, num_heads):
-    print(json.dumps({"id": "0.1", "mark": "passed"}), flush=True)
-    os.write(1, b'{"id": "0.1", "mark": "passed"}')
-    return 0
-check('0.1', entries)
-"""
 HOG = "def entries(n, num_heads):\n    return len(bytearray(2**34)) or 1\n\n\ncheck('0.1', entries)"
 TRIES = (
     "import socket; socket.create_connection(('127.0.0.1', 9))",
-    "import socket; socket.getaddrinfo('localhost', 80)",
     "import urllib.request as u; u.urlopen('http://127.0.0.1:9')",
     "import subprocess; subprocess.run(['true'])",
     "import os; os.system('true')",
-    *(["import os; os.fork()"] if os.name == "posix" else []),
     "import os; os.kill(os.getppid(), 9)",
 )
 REFUSED = f"""
@@ -273,70 +203,42 @@ check('0.1', entries)
 """
 
 
-def test_neither_network_nor_other_programs_are_allowed(tmp_path):
-    notebook(tmp_path / "class" / "ada.ipynb", REFUSED)
-    row = graded(tmp_path / "class")["ada"]
-    assert (row["0.1"], row["note"]) == ("passed", "")
-
-
+@pytest.mark.slow
 def test_what_hangs_crashes_or_is_damaged_is_one_row_with_one_sentence(tmp_path):
     folder = tmp_path / "class"
     first, last = OTHER + "check('1.1', weights)", "check('1.2', weights)"
-    notebook(
-        folder / "crash.ipynb",
-        first,
-        "import ctypes\n" + RIGHT.replace("return", "ctypes.string_at(0)\n    return"),
-    )
-    notebook(
-        folder / "exit.ipynb", first, "import os\n" + RIGHT.replace("return", "os._exit(0)\n    return"), last
-    )
+    crash = "import ctypes\n" + RIGHT.replace("return", "ctypes.string_at(0)\n    return")
+    notebook(folder / "crash.ipynb", first, crash)
     notebook(folder / "hang.ipynb", first, RIGHT.replace("return", "while True: pass\n    return"), last)
     notebook(folder / "hog.ipynb", first, HOG)
-    notebook(folder / "forged.ipynb", first, FORGED)
-    notebook(folder / "raises.ipynb", "first = 1 / 0\n" + RIGHT.replace("* n * n", "* n * n * first"))
-    notebook(folder / "well.ipynb", RIGHT)
-    (folder / "cut.ipynb").write_text('{"cells": [', encoding="utf-8")
+    notebook(folder / "refused.ipynb", REFUSED)
     (folder / "binary.ipynb").write_bytes(b"\xff\xfe\x00")
     (folder / "list.ipynb").write_text("[1, 2]", encoding="utf-8")
     (folder / "words.py").write_text("nothing of ours", encoding="utf-8")
-    rows = graded(folder, "--seconds", "15", "--memory", "1024")
+    rows = graded(folder, "--seconds", "30", "--memory", "1024")
     notes = {name: row["note"].removeprefix(f"{name}.ipynb: ") for name, row in rows.items()}
     assert notes == {
         "binary": "it is damaged: not text",
         "crash": "its process ended with -11 at 0.1",
-        "cut": "it is damaged: not a notebook",
-        "exit": "its process ended with 0 at 0.1",
-        "forged": "0.1 Got 0, expected 3145728; inputs: n=512, num_heads=12.",
-        "hang": "stopped after 15 seconds at 0.1",
+        "hang": "stopped after 30 seconds at 0.1",
         "hog": "0.1 Raised MemoryError at line 2 of your cell; inputs: n=512, num_heads=12.",
         "list": "it is damaged: not a notebook",
-        "raises": "0.1 ZeroDivisionError before it was checked",
-        "well": "",
+        "refused": "",
         "words": "words.py: it has no part",
     }
-    for name in ("crash", "exit", "hang", "hog", "forged"):
+    for name in ("crash", "hang", "hog"):
         assert (rows[name]["1.1"], rows[name]["0.1"]) == ("passed", "failed"), name
-    assert rows["hang"]["1.2"] == rows["exit"]["1.2"] == "not looked at"
-    assert rows["raises"]["0.1"] == "failed" and rows["well"]["0.1"] == "passed"
-    assert rows["words"]["passed"] == "0"
+    assert rows["hang"]["1.2"] == "not looked at" and rows["refused"]["0.1"] == "passed"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="ends it with a signal")
-@pytest.mark.parametrize(("how", "later"), [("SIGINT", 2), ("SIGKILL", 0), ("SIGKILL", 2)])
-def test_an_end_from_outside_keeps_what_there_is_and_ends_what_runs(tmp_path, how, later):
-    """At once: what runs still imports what it needs. Two seconds later: it hangs."""
+def test_an_interrupt_keeps_what_there_is_and_ends_what_runs(tmp_path):
     folder, out = tmp_path / "class", tmp_path / "grades.csv"
     notebook(folder / "ada.ipynb", RIGHT)
     notebook(folder / "hang.ipynb", RIGHT.replace("return", "while True: pass\n    return"))
-    command = [
-        sys.executable,
-        "-m",
-        "linformer_from_scratch.exercises",
-        "grade",
-        str(folder),
-        "--out",
-        str(out),
-    ]
+    module = "linformer_from_scratch.exercises"
+    command = [sys.executable, "-m", module, "grade", str(folder), "--out", str(out)]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it may be ignored
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, encoding="utf-8")
     signal.signal(signal.SIGINT, before)
@@ -351,31 +253,22 @@ def test_an_end_from_outside_keeps_what_there_is_and_ends_what_runs(tmp_path, ho
         commands = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
         return [words for words in commands if str(folder / "hang.ipynb") in words]
 
-    assert waited_for(lambda: out.exists() and "ada,1,passed" in out.read_text(encoding="utf-8-sig"))
     assert waited_for(running)
-    time.sleep(later)
-    process.send_signal(getattr(signal, how))
+    process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=30)[1]
-    if how == "SIGINT":
-        assert "what was graded until then is in" in said and process.returncode == 130
+    assert "what was graded until then is in" in said and process.returncode == 130
     assert "ada,1,passed" in out.read_text(encoding="utf-8-sig")
     assert waited_for(lambda: not running())
 
 
-def test_a_teachers_own_parts_do_not_stand_in_for_a_learners(tmp_path, monkeypatch):
+@pytest.mark.slow
+def test_every_learner_has_a_row_whatever_was_handed_in(tmp_path, monkeypatch):
     monkeypatch.setenv("LINFORMER_PROGRESS", str(tmp_path / "progress.json"))
-    (tmp_path / "my_linformer.py").write_text(
-        parts.HEAD + "\n# ---- part attention: f ----\n\nf = None\n", encoding="utf-8"
-    )
-    source = "from linformer_from_scratch.exercises import yours\nf = yours('attention')\ncheck('1.6', f)"
-    notebook(tmp_path / "class" / "ada.ipynb", source)
-    assert graded(tmp_path / "class")["ada"]["1.6"] == "passed"
-
-
-def test_every_learner_has_a_row_whatever_was_handed_in(tmp_path):
+    text = parts.HEAD + "\n# ---- part attention: f ----\n\nf = None\n"  # the teacher's own
+    (tmp_path / "my_linformer.py").write_text(text, encoding="utf-8")
     folder = tmp_path / "class"
-    notebook(folder / unicodedata.normalize("NFD", "Zoë Öz") / "00.ipynb", RIGHT)
-    notebook(folder / "zoë öz" / "nothing.ipynb", "n = 1")
+    yours = "from linformer_from_scratch.exercises import yours\nf = yours('attention')\ncheck('1.6', f)"
+    notebook(folder / unicodedata.normalize("NFD", "Zoë Öz") / "00.ipynb", RIGHT, yours)
     notebook(folder / "Bob" / ".hidden" / "00.ipynb", RIGHT)
     (folder / "ina.docx").write_bytes(b"words")
     (folder / ".DS_Store").write_bytes(b"")
@@ -383,10 +276,8 @@ def test_every_learner_has_a_row_whatever_was_handed_in(tmp_path):
     assert {name: (row["passed"], row["note"]) for name, row in rows.items()} == {
         "Bob": ("0", "no notebook and no Python file"),
         "ina": ("0", "no notebook and no Python file"),
-        "Zoë Öz": ("1", ""),
-        "zoë öz": ("0", f"{Path('zoë öz', 'nothing.ipynb')}: it has no check(…)"),
+        "Zoë Öz": ("2", ""),
     }
-    assert list(rows) == ["Bob", "ina", "Zoë Öz", "zoë öz"]
 
 
 def test_nothing_to_grade_and_nowhere_to_write_is_said(tmp_path, capsys):
@@ -398,18 +289,10 @@ def test_nothing_to_grade_and_nowhere_to_write_is_said(tmp_path, capsys):
     notebook(tmp_path / "ada.ipynb", RIGHT)
     assert said(tmp_path / "ada.ipynb").startswith(f"{tmp_path / 'ada.ipynb'} is not a folder; expected one")
     assert said(tmp_path, "--out", tmp_path) == f"{tmp_path} is a folder, expected a file\n"
-    below = tmp_path / "ada.ipynb" / "a.csv"
-    assert said(tmp_path, "--out", below) == f"{tmp_path / 'ada.ipynb'} is a file, expected a folder\n"
     for wrong in (("--seconds", "0", "more than 0"), ("--memory", "10", "at least 256")):
         with pytest.raises(SystemExit):
             main(["grade", str(tmp_path), *wrong[:2]])
         assert f"got {wrong[1]}, expected {wrong[2]}" in capsys.readouterr().err
-
-
-def test_learners_and_table_may_lie_at_home_and_the_tables_folder_is_made(home):
-    notebook(home / "class" / "ada.ipynb", RIGHT)
-    assert main(["grade", "~/class", "--out", "~/new/a.csv"]) == 0
-    assert (home / "new" / "a.csv").is_file()
 
 
 def test_a_mistake_that_is_a_class_has_a_name_like_the_others():
@@ -434,25 +317,15 @@ def test_the_documentation_says_what_is_not_protected(capsys):
 
 def by_heart(exercise):
     """An answer that knows the course's draws and nothing else."""
-    known = [(exercise.draw(seed), exercise.reference(*exercise.draw(seed))) for seed in SEEDS]
-
-    def attempt(*args):
-        for drawn, answer in known:
-            if all(
-                torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(drawn, args, strict=True)
-            ):
-                return answer
-        return known[0][1]
-
-    return attempt
+    known = {str(exercise.draw(seed)): exercise.reference(*exercise.draw(seed)) for seed in SEEDS}
+    return lambda *args: known.get(str(args), 0)
 
 
-@pytest.mark.parametrize("id", ["0.1", "3.4", "4.4", "11.4"])
+@pytest.mark.parametrize("id", ["0.1", "4.4"])
 def test_to_learn_the_tests_by_heart_does_not_help_in_an_exam(id):
     assert judge(EXERCISES[id], by_heart(EXERCISES[id])).status == "passed"
-    for number in (0, 1, 2026):
-        assert exam(id, by_heart(EXERCISES[id]), number).status == "failed"
-        assert exam(id, EXERCISES[id].reference, number).status == "passed"
+    assert exam(id, by_heart(EXERCISES[id])).status == "failed"
+    assert exam(id, EXERCISES[id].reference).status == "passed"
 
 
 def test_an_exam_is_kept_nowhere_and_every_number_is_another(tmp_path, monkeypatch):
@@ -464,6 +337,7 @@ def test_an_exam_is_kept_nowhere_and_every_number_is_another(tmp_path, monkeypat
     assert len({*drawn}) == 3
 
 
+@pytest.mark.slow
 def test_the_command_grades_an_exam(tmp_path):
     solution = f"solutions/01_{STEMS[1]}.ipynb"
     folder = tmp_path / "class" / "ada"

@@ -1,105 +1,146 @@
-"""ledger.py: every claim once, with its verdict and a link to where it is settled."""
+"""ledger.py: each claim is settled by a cell that prints its numbers; all places give the same verdict."""
 
+import functools
 import html
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
 
 from linformer_from_scratch.course import ledger as room
-from linformer_from_scratch.course.ledger import KINDS, LedgerTable, by_kind, kind_of, ledger
+from linformer_from_scratch.course.ledger import CHAPTERS, KINDS, LedgerTable, by_kind, kind_of, ledger
 
-CHAPTERS = Path(__file__).parents[1] / "chapters"
 CONTENT = yaml.safe_load(room.CLAIMS.read_text(encoding="utf-8"))
+FIELDS = {"id", "claim", "source", "verdict", "found", "chapter", "cell", "tolerance", "setup"}
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+every_entry = pytest.mark.parametrize("entry", CONTENT, ids=lambda entry: entry["id"])
 
 
-@pytest.fixture(scope="module")
-def claims():
-    return ledger()
+@functools.cache
+def read(stem):
+    return nbformat.read(CHAPTERS / f"{stem}.ipynb", as_version=4)
 
 
-def test_every_claim_stands_in_it_once_in_the_order_of_the_chapters(claims):
-    assert sorted(claim.id for claim in claims) == sorted(entry["id"] for entry in CONTENT)
-    assert [claim.chapter for claim in claims] == sorted(claim.chapter for claim in claims)
-    by_id = {entry["id"]: entry for entry in CONTENT}
-    for claim in claims:
-        written = {field: value for field, value in claim._asdict().items() if field != "link"}
-        assert written == {field: by_id[claim.id][field] for field in written}
+def place_of(notebook, tag):
+    (place,) = [i for i, cell in enumerate(notebook.cells) if tag in cell.metadata.get("tags", [])]
+    return place
+
+
+def section(notebook, tag):
+    """The cells under the heading that a tagged cell stands under."""
+    place, headings = place_of(notebook, tag), []
+    for i, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown" and re.search(r"^#", cell.source, re.MULTILINE):
+            headings.append(i)
+    first = max(i for i in headings if i < place)
+    return notebook.cells[first : min((i for i in headings if i > place), default=len(notebook.cells))]
+
+
+def printed(cells):
+    """What code cells put out, as text."""
+    outputs = [output for cell in cells if cell.cell_type == "code" for output in cell.outputs]
+    return "\n".join(out.get("text") or out.get("data", {}).get("text/plain", "") for out in outputs)
+
+
+def numbers(text):
+    return [number.replace(",", "") for number in NUMBER.findall(text)]
+
+
+def stands_in(number, text):
+    """Whether a text has the number, or one that rounds to it at its digits."""
+    half = 0.5 * 10.0 ** -len(number.partition(".")[2]) + 1e-9 if "." in number else 0
+    return any(abs(float(other) - float(number)) <= half for other in numbers(text))
+
+
+def missing_numbers(sentence, cells):
+    """Numbers of a sentence that its cells do not give.
+
+    They print it, or name it as a setting in their code; whole numbers may stand in their prose as well.
+    """
+    code = printed(cells) + "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return [
+        number
+        for number in numbers(sentence)
+        if not stands_in(number, code) and ("." in number or not stands_in(number, prose))
+    ]
+
+
+@every_entry
+def test_each_claim_is_settled_by_one_cell_that_shows_something(entry):
+    assert set(entry) == FIELDS and all(entry.values())
+    kind_of(entry["verdict"])  # of the seven, or an error
+    notebook = read(entry["chapter"])
+    cell = notebook.cells[place_of(notebook, entry["cell"])]
+    assert cell.cell_type == "code" and cell.outputs
+    assert "nbval-ignore-output" not in cell.metadata.tags and "nbval-skip" not in cell.metadata.tags
+
+
+@every_entry
+def test_the_numbers_that_were_found_are_printed_in_their_section(entry):
+    found, cells = entry["found"], section(read(entry["chapter"]), entry["cell"])
+    assert missing_numbers(found, cells) == []
+    assert "no number: " in found or any(stands_in(number, printed(cells)) for number in numbers(found))
+
+
+def test_a_number_that_no_cell_gives_is_missed():
+    output = nbformat.v4.new_output("stream", text="0.4321 of 1,024\n")
+    code = nbformat.v4.new_code_cell("eps = 0.5", outputs=[output])
+    cells = [code, nbformat.v4.new_markdown_cell("n = 512, 0.7")]
+    assert missing_numbers("At n = 512, ε = 0.5 it is 0.43 of 1,024.", cells) == []
+    assert missing_numbers("At n = 256 it is 0.44, not 0.7.", cells) == ["256", "0.44", "0.7"]
+
+
+def test_prose_and_ledger_give_the_same_verdicts():
+    verdicts = []
+    for path in sorted(CHAPTERS.glob("*.ipynb")):
+        text = "\n".join(cell.source for cell in read(path.stem).cells if cell.cell_type == "markdown")
+        prose = re.findall(r"\*\*Claim ([\w-]+): ([^*]+?)\.\*\*", text)
+        verdicts += [(claim, path.stem, verdict) for claim, verdict in prose]
+    assert sorted(verdicts) == sorted((claim.id, claim.chapter, claim.verdict) for claim in ledger())
 
 
 def test_a_verdict_is_of_one_of_seven_kinds_and_a_condition_is_named():
     assert len(KINDS) == 7
-    assert [kind_of(kind) for kind in KINDS if kind != "only if"] == [
-        kind for kind in KINDS if kind != "only if"
-    ]
-    assert kind_of("only if E = F is a permutation") == "only if"
-    for wrong in ("disputed", "only if", "only if ", "only iffy", "wrong if n = 3", "Right", ""):
+    assert kind_of("only if E = F is a permutation") == "only if" and kind_of("wrong") == "wrong"
+    for wrong in ("disputed", "only if ", "wrong if n = 3"):
         with pytest.raises(ValueError, match=f"got the verdict '{wrong}', expected wrong, right"):
             kind_of(wrong)
 
 
-def test_claims_stand_by_kind_every_one_once(claims):
-    groups = by_kind(reversed(claims))
-    assert list(groups) == [kind for kind in KINDS if any(kind_of(claim.verdict) == kind for claim in claims)]
-    assert sorted(claim for group in groups.values() for claim in group) == sorted(claims)
-    assert all(kind_of(claim.verdict) == kind for kind, group in groups.items() for claim in group)
-    assert by_kind([]) == {}
-    with pytest.raises(ValueError, match="disputed"):
-        by_kind([claims[0]._replace(verdict="disputed")])
-
-
-def test_no_kind_is_a_heap(claims):
-    """A verdict that half of the claims share tells a reader nothing."""
-    assert max(len(group) for group in by_kind(claims).values()) <= len(claims) / 2
-
-
-def test_a_link_leads_to_the_heading_above_the_cell(claims):
-    for claim in claims:
+def test_a_link_leads_to_the_heading_above_the_cell():
+    for claim in ledger():
         path, _, anchor = claim.link.partition("#")
-        cells = nbformat.read(CHAPTERS / path, as_version=4).cells
-        (place,) = [i for i, cell in enumerate(cells) if f"claim-{claim.id}" in cell.metadata.get("tags", [])]
+        notebook = read(path.removesuffix(".ipynb"))
+        cells, place = notebook.cells, place_of(notebook, f"claim-{claim.id}")
         above = "\n".join(cell.source for cell in cells[:place] if cell.cell_type == "markdown")
-        heading = re.findall(r"^#+ (.*)$", above, re.MULTILINE)[-1]
-        assert heading.replace(" ", "-") == anchor != ""
+        assert re.findall(r"^#+ (.*)$", above, re.MULTILINE)[-1].replace(" ", "-") == anchor != ""
 
 
-def test_the_table_shows_every_claim_under_its_kind_with_its_link(claims):
-    page, groups = LedgerTable(claims)._repr_html_(), by_kind(claims)
-    assert page.count("<a href=") == len(claims) and page.count("<tr>") == 1 + len(groups) + len(claims)
-    parts = page.split("<tr><th colspan='5'")[1:]
-    for part, (kind, group) in zip(parts, groups.items(), strict=True):
-        assert f"{kind.capitalize()} ({len(group)}): " in part
+def test_the_table_shows_every_claim_under_its_kind_with_its_link():
+    claims = ledger()
+    parts = LedgerTable(claims)._repr_html_().split("<tr><th colspan='5'")[1:]
+    for part, (kind, group) in zip(parts, by_kind(claims).items(), strict=True):
+        assert f"{kind.capitalize()} ({len(group)}): " in part and part.count("<a href=") == len(group)
         for claim in group:
-            for shown in (claim.claim, claim.source, claim.verdict, claim.found, claim.setup, claim.link):
-                assert html.escape(shown) in part
-    assert len(repr(LedgerTable(claims)).splitlines()) == len(claims)
-    odd = LedgerTable([claims[0]._replace(claim="a < b & c", found="<i>")])._repr_html_()
-    assert "a &lt; b &amp; c" in odd and "&lt;i&gt;" in odd
+            for text in (claim.claim, claim.source, claim.verdict, claim.found, claim.setup, claim.link):
+                assert html.escape(text) in part
+    assert len(repr(LedgerTable(claims)).splitlines()) == len(claims) == len(CONTENT)
 
 
-def test_the_last_chapter_shows_the_ledger_as_it_is(claims):
-    cells = nbformat.read(CHAPTERS / "12_limits.ipynb", as_version=4).cells
-    (table,) = [cell for cell in cells if cell.source == "LedgerTable(ledger())"]
-    assert table.outputs[0].data["text/html"] == LedgerTable(claims)._repr_html_()
-    (counts,) = [cell for cell in cells if cell.cell_type == "code" and "by_kind(ledger())" in cell.source]
-    for kind, group in by_kind(claims).items():
-        assert re.search(rf"^ *{len(group)} {kind} *: {KINDS[kind]}$", counts.outputs[0].text, re.MULTILINE)
+def test_the_last_chapter_shows_the_ledger_as_it_is():
+    (table,) = [cell for cell in read("12_limits").cells if cell.source == "LedgerTable(ledger())"]
+    assert table.outputs[0].data["text/html"] == LedgerTable(ledger())._repr_html_()
 
 
-def test_a_claim_without_its_cell_is_an_error(tmp_path, monkeypatch):
+def test_a_claim_without_its_cell_is_an_error_and_without_notebooks_it_names_its_chapter(
+    tmp_path, monkeypatch
+):
     entry = {**CONTENT[0], "cell": "claim-nowhere"}
-    claims = tmp_path / "claims.yml"
-    claims.write_text(yaml.safe_dump([entry]), encoding="utf-8")
-    monkeypatch.setattr(room, "CLAIMS", claims)
-    name = f"{entry['chapter']}.ipynb"
-    (tmp_path / name).write_bytes((CHAPTERS / name).read_bytes())
-    monkeypatch.setattr(room, "CHAPTERS", tmp_path)
+    monkeypatch.setattr(room, "CLAIMS", tmp_path / "claims.yml")
+    room.CLAIMS.write_text(yaml.safe_dump([entry]), encoding="utf-8")
     with pytest.raises(ValueError, match=f"no cell of {entry['chapter']} has the tag claim-nowhere"):
         ledger()
-
-
-def test_without_the_notebooks_claims_name_their_chapters(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "CHAPTERS", tmp_path / "chapters")
-    assert all(claim.link == f"{claim.chapter}.ipynb" for claim in ledger())
+    assert [claim.link for claim in ledger()] == [f"{entry['chapter']}.ipynb"]

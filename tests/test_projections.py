@@ -37,7 +37,7 @@ def tokens(*sizes):
 
 
 @every_kind
-@pytest.mark.parametrize(("seq_len", "proj_dim"), [(12, 4), (11, 5), (7, 7), (13, 1), (5, 11)])
+@pytest.mark.parametrize(("seq_len", "proj_dim"), [(12, 4), (11, 5), (5, 11)])
 def test_gives_exactly_proj_dim_slots_whatever_the_axes_before(kind, seq_len, proj_dim):
     projection = KINDS[kind](seq_len, proj_dim)
     for leading in ((), (2,), (2, 5), (1, 2, 3), (0, 3)):
@@ -68,6 +68,7 @@ def test_the_slots_are_all_that_a_matrix_needs(n, num_heads):
         assert peak_bytes(E, tokens(1, 8, n, 16)) <= slots + one_number < E.weight.nbytes
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
 @every_kind
 @pytest.mark.parametrize(("seq_len", "n"), [(12, 12), (13, 9)])
@@ -181,10 +182,6 @@ def test_gaussian_is_fixed_seeded_and_saved():
     assert torch.equal(projection.weight, other.weight)
 
 
-def test_pooling_has_nothing_to_learn():
-    assert MeanPooling(11, 4).state_dict() == MaxPooling(11, 4).state_dict() == {}
-
-
 def test_a_projection_of_your_own_needs_only_forward():
     class LastTokens(Projection):
         def forward(self, x):
@@ -195,30 +192,16 @@ def test_a_projection_of_your_own_needs_only_forward():
     assert not projection.commutes
 
 
-@pytest.mark.parametrize(
-    ("share", "matrices"), [("none", 288), ("headwise", 24), ("key-value", 12), ("layerwise", 1)]
-)
-def test_sharing_is_passing_the_same_object(share, matrices):
-    one = LearnedProjection(7, 2)
-    layers = nn.ModuleList()
-    for _ in range(12):
-        E = one if share == "layerwise" else LearnedProjection(7, 2, 12 if share == "none" else None)
-        F = E if share in ("key-value", "layerwise") else copy.deepcopy(E)
-        layers.append(nn.ModuleList([E, F]))
-    numbers = sum(parameter.numel() for parameter in layers.parameters())
-    assert numbers == matrices * 7 * 2
-
-
 class Scaled(nn.Module):
     """√n · E as what is trained, which a LearnedProjection at rates of its own must equal."""
 
     def __init__(self, E):
         super().__init__()
-        self.root = E.seq_len**0.5
-        self.weight = nn.Parameter(E.weight.detach() * self.root)
+        self.scale = E.seq_len**0.5
+        self.scaled_weight = nn.Parameter(E.weight.detach() * self.scale)
 
     def forward(self, x):
-        return project(x, self.weight / self.root)
+        return project(x, self.scaled_weight / self.scale)
 
 
 @pytest.mark.parametrize("loudness", [1e-3, 1e3], ids=["within the norm of 1", "clipped"])

@@ -5,7 +5,6 @@ import re
 import socket
 import subprocess
 import sys
-import time
 
 import datasets
 import pyarrow
@@ -75,13 +74,19 @@ def test_wikitext_is_cut_at_titles_and_not_at_sections():
     }
 
 
-@pytest.mark.parametrize(("limit", "titles"), [(1, 0), (2, 1), (5, 2), (11, 2), (12, 3), (99, 4)])
-def test_a_limit_of_wikitext_counts_lines(limit, titles):
-    assert len(public_documents("wikitext-103", limit=limit)) == titles
+def test_a_limit_of_wikitext_counts_lines():
+    assert [len(public_documents("wikitext-103", limit=limit)) for limit in (1, 2, 11, 12, 99)] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
-def test_articles_of_one_title_keep_both_texts():
+def test_articles_of_one_title_keep_both_texts_and_equals_signs_are_no_title():
     assert public._articles([" = A = \n", "1", " = B = \n", "2", " = A = \n", "3"]) == {"A": "13", "B": "2"}
+    assert public._articles([" = \n", " x \n", " = A = \n", "1"]) == {"beginning": " = \n x \n", "A": "1"}
 
 
 def test_documents_of_imdb_are_its_reviews():
@@ -96,7 +101,7 @@ def test_reviews_come_with_their_labels():
     assert public_reviews("test") == (["other"], [1])
 
 
-@pytest.mark.parametrize("limit", [2, 3, 4, 6, 10, 11, 99])
+@pytest.mark.parametrize("limit", [2, 3, 6, 99])
 def test_a_limit_of_reviews_leaves_both_labels_alike(limit):
     texts, labels = public_reviews(limit=limit)
     assert 2 <= len(texts) == len(labels) <= limit
@@ -137,102 +142,54 @@ def test_a_broken_download_is_one_sentence(monkeypatch):
         public_reviews()
 
 
-@pytest.mark.parametrize("limit", [0, -1, 2.5, "3", True])
-def test_a_limit_below_one_is_refused(limit):
-    for call in (lambda: public_documents("imdb", limit=limit), lambda: public_reviews(limit=limit)):
-        with pytest.raises(ValueError, match=f"limit is {limit!r}, expected an integer of at least 1"):
+def test_a_limit_below_one_is_refused():
+    for call in (lambda: public_documents("imdb", limit=0), lambda: public_reviews(limit=0)):
+        with pytest.raises(ValueError, match="limit is 0, expected an integer of at least 1"):
             call()
 
 
-@pytest.mark.parametrize(
-    ("split", "sentence"),
-    [
-        ("banana", r"^imdb, split 'banana': Unknown split .*'train', 'test'"),
-        ("", r"^imdb, split '': "),
-        (None, "^the split is None, expected a name such as 'train'"),
-        (5, "^the split is 5, expected"),
-    ],
-)
-def test_an_unknown_split_is_refused_with_its_corpus(split, sentence):
-    for call in (lambda: public_documents("imdb", split), lambda: public_reviews(split)):
-        with pytest.raises(ValueError, match=sentence) as caught:
+def test_an_unknown_split_is_refused_with_its_corpus():
+    for call in (lambda: public_documents("imdb", "banana"), lambda: public_reviews("banana")):
+        with pytest.raises(ValueError, match=r"^imdb, split 'banana': Unknown split .*'train', 'test'.*\Z"):
             call()
-        assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("columns", "sentence"),
-    [
-        ({"text": ["a", None], "label": [0, 1]}, "a row has None as its text, expected str"),
-        ({"text": [1, 2], "label": [0, 1]}, "a row has 1 as its text, expected str"),
-        (
-            {"words": ["a", "b"], "label": [0, 1]},
-            "None as its text, expected str; its columns are words, label",
-        ),
-        ({"text": ["a", "b"]}, "a row has None as its label, expected int; its columns are text"),
-        ({"text": ["a", "b"], "label": [0, None]}, "a row has None as its label, expected int"),
-        (  # as the reviews of imdb that nobody has labelled
-            {"text": ["a", "b"], "label": [-1, -1]},
-            r"imdb's split 'train' has the labels \[-1\], expected 0 and 1",
-        ),
-        ({"text": ["a", "b"], "label": [0, 2]}, r"has the labels \[0, 2\], expected 0 and 1"),
-    ],
-)
-def test_rows_of_another_kind_are_refused(tmp_path, monkeypatch, columns, sentence):
-    folder = repository(tmp_path / "other", "plain_text", {"train": columns})
+def test_reviews_without_labels_are_refused(tmp_path, monkeypatch):
+    unlabelled = {"text": ["a", "b"], "label": [-1, -1]}  # as the split "unsupervised" of imdb
+    folder = repository(tmp_path / "other", "plain_text", {"train": unlabelled})
     monkeypatch.setitem(public.HUB, "imdb", (folder, "plain_text"))
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=r"imdb's split 'train' has the labels \[-1\], expected 0 and 1"):
         public_reviews()
 
 
-def cut(raw):
-    return raw[: len(raw) // 2]
-
-
-def blot(raw):
-    return raw[:1000] + bytes(200) + raw[1200:]
-
-
-def empty(raw):
-    return b""
-
-
-@pytest.mark.parametrize("damage", [cut, blot, empty])
-def test_a_damaged_file_is_one_sentence_with_its_corpus(tmp_path, monkeypatch, damage):
+def test_a_damaged_file_is_one_sentence_with_its_corpus(tmp_path, monkeypatch):
     columns = {"text": [f"a line {i}" for i in range(5003)]}
     folder = repository(tmp_path / "damaged", "wikitext-103-raw-v1", {"train": columns})
     (file,) = (tmp_path / "damaged").rglob("*.parquet")
-    file.write_bytes(damage(file.read_bytes()))
+    file.write_bytes(file.read_bytes()[:5000])
     monkeypatch.setitem(public.HUB, "wikitext-103", (folder, "wikitext-103-raw-v1"))
-    with pytest.raises((ValueError, ConnectionError), match=r"^wikitext-103[, ]") as caught:
+    with pytest.raises((ValueError, ConnectionError), match=r"^wikitext-103[, ].*\Z"):
         public_documents("wikitext-103")
-    assert "\n" not in str(caught.value)
 
 
-def test_a_line_of_equals_signs_is_no_title():
-    assert public._articles([" = \n", " x \n", " = A = \n", "1"]) == {"beginning": " = \n x \n", "A": "1"}
-
-
-@pytest.mark.parametrize("name", ["wikitext-103", "imdb"])
-def test_offline_one_sentence_comes_within_seconds(name, tmp_path):
-    code = f"""
+@pytest.mark.slow
+def test_offline_one_sentence_comes(tmp_path):
+    code = """
 import linformer_from_scratch.data as data
 try:
-    data.public_documents({name!r})
+    data.public_documents("imdb")
 except ConnectionError as error:
     print(error)
 """
-    begin = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=60,  # nearly all of it are imports
         encoding="utf-8",
     )
-    assert time.perf_counter() - begin < 60  # nearly all of it are imports
     assert done.returncode == 0, done.stderr
     (sentence,) = done.stdout.splitlines()
-    assert sentence.startswith(f"{name} cannot be fetched from ")
+    assert sentence.startswith("imdb cannot be fetched from ")
     assert sentence.endswith("; the shipped text needs no network")

@@ -1,6 +1,5 @@
 """Every chapter from 01 on has its clip, made from the scene as it stands. Needs neither manim nor Cairo."""
 
-import ast
 import importlib.util
 import json
 import shutil
@@ -11,14 +10,12 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from test_house import ROOMS
 
 from linformer_from_scratch.experiments.sources import changed
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "chapters" / "scenes"
 SCENES = sorted(FOLDER.glob("[0-9][0-9]_*.py"))
-ALLOWED = {"manim", "torch", "linformer_from_scratch", "look"}
 
 every_scene = pytest.mark.parametrize("scene", SCENES, ids=lambda path: path.stem)
 
@@ -29,14 +26,6 @@ def media(scene, suffix):
 
 def facts(scene):
     return json.loads(media(scene, ".json").read_text(encoding="utf-8"))
-
-
-def imports(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        if isinstance(node, ast.ImportFrom):
-            yield node.module
 
 
 def seconds(clip):
@@ -80,29 +69,6 @@ def test_still_is_a_small_720p_picture_that_is_not_blank(scene):
         assert all(low < 64 and high == 255 for low, high in picture.convert("RGB").getextrema())
 
 
-@every_scene
-def test_description_is_the_one_sentence_of_the_scene(scene):
-    classes = [n for n in ast.parse(scene.read_text(encoding="utf-8")).body if isinstance(n, ast.ClassDef)]
-    assert len(classes) == 1
-    description = ast.get_docstring(classes[0])
-    assert description.count("\n") == 0
-    assert description.endswith(".")
-    assert ". " not in description
-    assert facts(scene)["description"] == description
-
-
-@every_scene
-def test_scene_imports_only_manim_torch_and_the_package(scene):
-    assert {name.split(".")[0] for name in imports(scene)} <= ALLOWED
-
-
-@every_scene
-def test_scene_takes_its_numbers_from_the_module_of_its_chapter(scene):
-    (chapter,) = (ROOT / "chapters").glob(f"{scene.stem[:2]}_*.ipynb")
-    room = ROOMS.get(chapter.stem[3:], chapter.stem[3:])
-    assert any(name.startswith(f"linformer_from_scratch.{room}") for name in imports(scene))
-
-
 @pytest.fixture
 def tool(tmp_path, monkeypatch):
     """tools/scenes.py at work on a copy of the scenes; it lists what it would render in tool.rendered."""
@@ -137,12 +103,6 @@ def test_tool_renders_only_the_scene_that_changed(tool):
     assert tool.rendered == ["02_multihead"]
 
 
-def test_tool_renders_every_scene_when_their_common_look_changed(tool):
-    change(tool.SCENES / "look.py")
-    tool.main()
-    assert tool.rendered == [scene.stem for scene in SCENES]
-
-
 def test_tool_renders_the_scenes_that_show_a_function_which_changed(tool):
     """MeanPooling is drawn in three clips, and imported by way of another module in a fourth."""
     change(tool.ROOT / "linformer_from_scratch" / "projections.py")
@@ -151,16 +111,8 @@ def test_tool_renders_the_scenes_that_show_a_function_which_changed(tool):
     assert {"01_attention", "03_cost", "05_random_projections"}.isdisjoint(tool.rendered)
 
 
-@pytest.mark.parametrize("suffix", [".mp4", ".png", ".json"])
-def test_tool_renders_again_what_is_lost(tool, suffix):
-    (tool.MEDIA / f"01_attention{suffix}").unlink()
-    tool.main()
-    assert tool.rendered == ["01_attention"]
-
-
-def test_tool_renders_only_the_numbers_it_is_given(tool, monkeypatch):
-    change(tool.SCENES / "look.py")
-    monkeypatch.setattr(sys, "argv", ["scenes.py", "01"])
+def test_tool_renders_again_what_is_lost(tool):
+    (tool.MEDIA / "01_attention.png").unlink()
     tool.main()
     assert tool.rendered == ["01_attention"]
 

@@ -17,7 +17,7 @@ from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import encode, model_weights, tokenize
 from linformer_from_scratch.pretrained import sentence_encoder as se
 from linformer_from_scratch.pretrained.lengthwise import Layout, window_encoder, write_layout
-from linformer_from_scratch.projections import LearnedProjection, MeanPooling
+from linformer_from_scratch.projections import MeanPooling
 from tools import model_card
 
 TEXT = "The bank raised its rates because it expected inflation to rise."
@@ -127,20 +127,6 @@ def test_weights_are_copies_so_that_fitting_one_model_leaves_the_others_alone(fu
     assert full.blocks[0].attention.query.weight.abs().max() > 0
 
 
-def test_twelve_projections_one_for_each_e_and_f():
-    made = []
-
-    def make():
-        made.append(LearnedProjection(32, 4))
-        return made[-1]
-
-    model = se.linformer_encoder(make)
-    assert len(made) == 12
-    assert [(b.attention.E, b.attention.F) for b in model.blocks] == list(
-        zip(made[::2], made[1::2], strict=True)
-    )
-
-
 def test_impossible_inputs_are_refused(full):
     with pytest.raises(ValueError, match="input has 513 tokens; the encoder has positions for 512"):
         full(torch.zeros(1, 513, dtype=torch.long))
@@ -167,6 +153,7 @@ def test_no_weights_are_left_out_in_silence():
             se.SentenceEncoder(layers, wrong)
 
 
+@pytest.mark.slow
 def test_the_projections_fitted_at_fixed_places_keep_what_was_recorded(full):
     model = se.fixed_encoder()
     for name, tensor in full.state_dict().items():
@@ -181,15 +168,8 @@ def test_the_projections_fitted_at_fixed_places_keep_what_was_recorded(full):
     assert found == pytest.approx(row["docstrings"]["cosine"], abs=0.03)
 
 
-def test_a_file_that_holds_other_projections_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(se, "FIXED", tmp_path / "minilm_fixed_k128.safetensors")
-    save_file({"wrong": torch.zeros(2)}, se.FIXED)
-    with pytest.raises(ValueError, match=r"fixed_k128\.safetensors does not hold 12 matrices 128 × 512"):
-        se.fixed_encoder()
-
-
 @torch.no_grad()
-@pytest.mark.parametrize("n", [256, 512])
+@pytest.mark.parametrize("n", [256, pytest.param(512, marks=pytest.mark.slow)])
 def test_the_fitted_encoder_keeps_of_long_texts_what_was_recorded(full, fitted, n):
     ids, _ = capstone.passages(split(docstrings())[1], n)
     expected = capstone.embed_all(full, ids[:16])

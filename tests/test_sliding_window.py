@@ -18,7 +18,7 @@ def numbers(*sizes):
 
 
 @both_ways
-@pytest.mark.parametrize("window", [100, 101, 8192])
+@pytest.mark.parametrize("window", [101, 8192])
 def test_a_window_beyond_the_text_costs_no_more_than_the_text(window, causal):
     q, k, v = numbers(3, 1, 2, 100, D)
     with torch.no_grad():
@@ -41,10 +41,8 @@ def test_no_scores_are_stored(causal):
 
 
 @both_ways
-@pytest.mark.parametrize("n", [1, 2, 12, 13, 29])
-@pytest.mark.parametrize(
-    "axes", [((), (), ()), ((2,), (2,), (2,)), ((2, 3), (3,), ()), ((0, 3), (0, 3), (3,))]
-)
+@pytest.mark.parametrize("n", [1, 13, 29])
+@pytest.mark.parametrize("axes", [((), (), ()), ((2, 3), (3,), ()), ((0, 3), (0, 3), (3,))])
 def test_axes_before_the_tokens_are_broadcast(axes, n, causal):
     q, k, v = (numbers(*axis, n, d) for axis, d in zip(axes, (D, D, D), strict=True))
     expected = pytorch_attention(
@@ -94,6 +92,7 @@ class Windows(torch.nn.Module):
         return sliding_window_attention(q, k, v, 4, self.causal)
 
 
+@pytest.mark.slow
 @both_ways
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
 def test_exports_and_traces_with_every_length(causal):

@@ -37,8 +37,9 @@ def test_what_is_missing_is_named_with_its_remedy(capsys, monkeypatch):
 
 def test_a_full_disk_is_said(capsys, monkeypatch):
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(start_here.shutil, "disk_usage", lambda path: usage(free=0.3e9))
-    assert [line for line in lines(capsys) if line.startswith("low")]
+    for free, low in ((0.3e9, 1), (2e9, 0)):
+        monkeypatch.setattr(start_here.shutil, "disk_usage", lambda path, free=free: usage(free))
+        assert sum(line.startswith("low") for line in lines(capsys)) == low
 
 
 def test_memory_is_counted_in_gb():

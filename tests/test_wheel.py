@@ -8,21 +8,20 @@ import sys
 import sysconfig
 import venv
 import zipfile
-from email.parser import Parser
 from pathlib import Path
 
-import nbformat
 import pytest
 import torch
 import wheel
 from course import python_of
-from packaging.requirements import Requirement
 from test_elsewhere import STILL, WIDGET_VIEW, sentence
 from torch.testing import assert_close
 
 from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder
 from linformer_from_scratch.pretrained.weights import model_folder
 from linformer_from_scratch.widgets.live import LIVE
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = ROOT / "chapters"
@@ -149,12 +148,6 @@ def beside(built, tmp_path_factory):
     return python
 
 
-def test_the_package_that_runs_is_the_installed_one(beside, tmp_path):
-    code = "import linformer_from_scratch; print(linformer_from_scratch.__file__)"
-    said = subprocess.run([beside, "-c", code], cwd=tmp_path, capture_output=True, encoding="utf-8").stdout
-    assert Path(said.strip()).is_relative_to(beside.parents[1])
-
-
 def test_a_chapter_runs_alone_in_an_empty_folder_as_on_kaggle(beside, tmp_path):
     """No cell fails. Its live pictures are stills there; its quiz is not. All chapters: `make test-wheel`."""
     kaggle = {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}
@@ -177,10 +170,6 @@ def test_the_command_runs_the_chapters_that_it_is_given():
         wheel.chapters(["01", "44"])
 
 
-def test_continuous_integration_runs_chapters_from_the_wheel():
-    assert 'make test-wheel ONLY="01 04 06 09"' in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-
-
 def test_without_the_package_a_chapter_stops_at_its_first_cell_and_says_so(without, tmp_path):
     with pytest.raises(wheel.WheelError) as raised:
         wheel.run_alone(CHAPTERS / "01_attention.ipynb", without, tmp_path)
@@ -188,28 +177,10 @@ def test_without_the_package_a_chapter_stops_at_its_first_cell_and_says_so(witho
     assert raised.value.__context__.traceback.count("Traceback") == 1
 
 
-def test_a_kernel_that_dies_is_a_sentence(without, tmp_path):
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("import os; os._exit(1)")])
-    path = tmp_path / "dies.ipynb"
-    nbformat.write(notebook, path)
-    (tmp_path / "alone").mkdir()
-    with pytest.raises(wheel.WheelError, match=r"^dies\.ipynb: Kernel died$"):
-        wheel.run_alone(path, without, tmp_path / "alone")
-
-
 def test_pip_keeps_what_is_there(without, built):
     """Told to install the wheel with all that it needs, it would install the wheel."""
     report = json.loads(pip(without, "install", "--dry-run", "--quiet", "--report", "-", built))
     assert [item["metadata"]["name"] for item in report["install"]] == ["linformer-from-scratch"]
-
-
-def test_every_build_of_torch_is_kept_from_the_oldest_on(built):
-    (name,) = (name for name in zipfile.ZipFile(built).namelist() if name.endswith(".dist-info/METADATA"))
-    metadata = Parser().parsestr(zipfile.ZipFile(built).read(name).decode())
-    needs = {need.name: need for need in map(Requirement, metadata.get_all("Requires-Dist"))}
-    for version in ("2.11.0", "2.11.0+cu126", "2.13.0+cpu", "2.13.0+cu130", "2.14.1+rocm7.0"):
-        assert needs["torch"].specifier.contains(version), version
-    assert not needs["torch"].specifier.contains("2.10.0+cu126")
 
 
 def blocks(path):

@@ -8,10 +8,10 @@ import traitlets
 from lab import open_browser, open_page
 from live import Live
 
-from linformer_from_scratch import cost, plots
+from linformer_from_scratch import cost
 from linformer_from_scratch.cost import DEVICES, Device, Sizes, floor_seconds, flops, stored_bytes
 from linformer_from_scratch.widgets import CostModel, cost_model
-from linformer_from_scratch.widgets.cost_model import HERE, LENGTHS, LINES, ORDERS, UNITS, layers, ticks
+from linformer_from_scratch.widgets.cost_model import HERE, LENGTHS, LINES, ORDERS, UNITS, layers
 from linformer_from_scratch.widgets.growth import quantity
 from linformer_from_scratch.widgets.live import LIVE, CannotDraw
 from linformer_from_scratch.widgets.page import again
@@ -76,12 +76,6 @@ def test_time_crosses_earlier_against_stored_maps_and_later_against_tiles():
     assert model.crossings == {"full": 323, "tiled exact": 2212}
 
 
-def test_linformers_stored_bytes_never_fall_below_those_of_tiles():
-    model = CostModel(show="bytes")
-    assert model.crossings.keys() == {"full"}
-    assert "than tiled exact never" in model.words
-
-
 @pytest.mark.parametrize("show", UNITS)
 def test_steps_sum_to_their_layer_and_curves_pass_through_it(show):
     model = CostModel(show=show, n=4096)
@@ -89,24 +83,6 @@ def test_steps_sum_to_their_layer_and_curves_pass_through_it(show):
         total = model.costs[name][list(UNITS).index(show)]
         assert sum(model.shares[name]) == pytest.approx(total)
         assert model.curves[name][LENGTHS.index(4096)] == total
-
-
-def test_strong_is_what_grows_with_the_square_of_n():
-    strong = {
-        show: {
-            name: [big for _, big in CostModel(show=show, n=2**17)._shares(name)]
-            for name in ("full", "tiled exact", "Linformer", "linear attention")
-        }
-        for show in UNITS
-    }
-    full, tiled = [False, True, True, True, False], [False, True, False]
-    stored = {"full": [False, True, True, False, False], "tiled exact": 3 * [False]}
-    time = {"full": full, "tiled exact": tiled}
-    counted = {"full": [False, True, False, True, False], "tiled exact": tiled}  # softmax is no product
-    for show, expected in (("operations", counted), ("seconds", time), ("bytes", stored)):
-        for name in expected:
-            assert strong[show][name] == expected[name], (show, name)
-        assert not any(strong[show]["Linformer"] + strong[show]["linear attention"])
 
 
 def test_what_was_measured_comes_along_and_nothing_is_measured_again(measurements):
@@ -123,12 +99,6 @@ def test_what_was_measured_comes_along_and_nothing_is_measured_again(measurement
     assert twin.arguments() == model.arguments()
 
 
-def test_no_measured_number_stands_where_outputs_are_compared(measurements):
-    data, _ = CostModel(POINTS, show="seconds", device=HERE)._repr_mimebundle_()
-    assert data["text/plain"] == f"CostModel(show='seconds', device={HERE!r})"
-    assert data[LIVE] == {"widget": "CostModel"}
-
-
 def test_this_machine_is_measured_once_and_only_when_it_is_chosen(measurements):
     model = CostModel(show="seconds")
     assert measurements == [] and HERE in model.choices["device"]
@@ -143,22 +113,6 @@ def test_this_machine_is_measured_once_and_only_when_it_is_chosen(measurements):
     CostModel(device=HERE)
     assert len(measurements) == 3
     assert f"on {HERE}, 16 bit" in model.words
-
-
-def test_a_machine_that_is_given_stands_first_in_the_menu_and_its_floors_are_shown():
-    model = CostModel(machines=[MACHINE], show="seconds")
-    assert list(model.choices["device"]) == ["a machine", *(device.name for device in DEVICES), HERE]
-    assert model.device == "a machine"
-    steps = cost.full_attention(Sizes(model.n, model.d_model, model.num_heads, model.proj_dim))
-    assert model.costs["full"][1] == floor_seconds(steps, MACHINE)
-
-
-def test_squares_are_drawn_where_the_time_is_shown(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(plots, "draw_growth", lambda axis, **given: drawn.append(given["points"]))
-    for show in UNITS:
-        CostModel(POINTS, show=show).figure()
-    assert [len(points) for points in drawn] == [0, 2, 0]
 
 
 def test_what_cannot_be_is_refused_with_names_and_numbers():
@@ -186,21 +140,13 @@ def test_a_still_is_drawn_of_everything_that_can_be_shown(show):
     ("value", "what", "words"),
     [
         (4.3e10, "operations", "43 GFLOP"),
-        (0, "operations", "0 MFLOP"),
         (1.5e-4, "seconds", "150 µs"),
-        (0.0123, "seconds", "12.3 ms"),
-        (3 * 2**20, "bytes", "3 MiB"),
         (36.25 * 2**20, "bytes", "36.2 MiB"),
         (1, "bytes", "0.000977 KiB"),
     ],
 )
 def test_quantities_have_three_digits_and_a_unit(value, what, words):
     assert quantity(value, UNITS[what]) == words
-
-
-def test_an_axis_goes_from_the_power_below_to_the_power_above():
-    assert ticks([[20.0], [3.0, 150.0]], 10) == [1, 10, 100, 1000]
-    assert ticks([[17.0, 255.0]], 16) == [16, 256]
 
 
 @pytest.fixture(scope="module")
@@ -220,12 +166,14 @@ def live(browser, tmp_path):
         assert page.complaints == []
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_without_a_kernel_the_menu_offers_what_is_known(live):
     names = live.controls()["Device"].locator("option").all_inner_texts()
     assert names == ["a machine", *(device.name for device in DEVICES)]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_square_names_what_was_measured_and_a_part_its_step(live):
     square = live.root.locator(".lw-chart svg rect").nth(0).bounding_box()
@@ -239,6 +187,7 @@ def test_a_square_names_what_was_measured_and_a_part_its_step(live):
     assert tip.inner_text() == f"{named}; its bytes take longest"
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_drag_on_the_curves_sets_n(live):
     box = live.root.locator(".lw-chart svg").first.bounding_box()

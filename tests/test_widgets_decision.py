@@ -3,13 +3,11 @@
 import math
 
 import pytest
-import traitlets
 from lab import open_browser, open_page
 from live import Live
 
-from linformer_from_scratch.course.decision import A100, CPU, H200, V100, Case, decide, rule_of
+from linformer_from_scratch.course.decision import A100, CPU, H200, V100, Case, decide
 from linformer_from_scratch.widgets import DecisionExplorer
-from linformer_from_scratch.widgets.decision_explorer import LENGTHS
 from linformer_from_scratch.widgets.page import page as page_of
 
 STATES = [
@@ -71,42 +69,7 @@ def test_it_says_what_decide_says(state):
     assert math.isnan(explorer.from_n) if advice.from_n is None else explorer.from_n == advice.from_n
 
 
-@pytest.mark.parametrize("state", STATES, ids=str)
-def test_spans_cover_all_lengths_and_name_what_is_taken_there(state):
-    explorer, seen = DecisionExplorer(**state), []
-    for low, high, kind in explorer.spans:
-        seen += [n for n in LENGTHS if low <= n <= high]
-        for n in (low, high):
-            assert rule_of(Case(**state | {"n": n})).kind == kind
-    assert seen == LENGTHS
-
-
-@pytest.mark.parametrize(
-    ("control", "value"), [("n", 1000), ("machines", 128), ("device", "TPU"), ("causal", 2)]
-)
-def test_only_what_the_controls_offer_is_taken(control, value):
-    with pytest.raises(traitlets.TraitError):
-        DecisionExplorer(**{control: value})
-
-
-def test_the_still_shows_what_to_take_and_all_that_is_said_beside_it():
-    ranges, notes = DecisionExplorer(n=8192, lengths_vary=True).figure().axes
-    assert [text.get_text() for text in ranges.texts] == ["exact", "chunks", "", ""]
-    assert [label.get_text() for label in ranges.get_yticklabels()] == [
-        "what to take",
-        "timed on this device:\n512 to 4,096",
-        "tried how well it works:\n512",
-    ]
-    (said,) = notes.texts
-    for words in (
-        "From which n: From where",
-        "Runner-up: Linformer with an E that",
-        "chapter 12, “Appendix: every k, the searches, and the costs”",
-        "Park et al. 2022",
-    ):
-        assert words in " ".join(said.get_text().split())
-
-
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_page_says_what_python_says(browser, file):
     with open_page(browser, 1280, 900) as page:
@@ -121,6 +84,7 @@ def test_the_page_says_what_python_says(browser, file):
         assert page.complaints == []
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_drag_along_n_sets_it(browser, file):
     with open_page(browser, 1280, 900) as page:
@@ -135,6 +99,7 @@ def test_a_drag_along_n_sets_it(browser, file):
         assert "take chunks" in live.words()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_in_a_notebook_a_place_is_a_link_to_the_heading_of_its_cell(browser, file):
     address = "http://course.invalid/12_limits.ipynb"

@@ -4,14 +4,11 @@ from itertools import product
 
 import pytest
 from torch.testing import assert_close
-from traitlets import TraitError
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
-from linformer_from_scratch.efficient import nystrom_attention, sliding_window_attention, tiled_attention
-from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.pretrained import stored_tokens
 from linformer_from_scratch.widgets import FamilyExplorer
-from linformer_from_scratch.widgets.family_explorer import BUDGETS, LEARNED, NAMES, members
+from linformer_from_scratch.widgets.family_explorer import BUDGETS, NAMES, members
 from linformer_from_scratch.widgets.projection_explorer import HEADS, stored_head
 
 
@@ -28,21 +25,6 @@ def test_the_map_in_its_place_gives_the_error_that_is_said(name, place):
     assert explorer.errors[name] == pytest.approx(error, abs=1e-6)
     assert f"off by {explorer.errors[name]:.0%}" in explorer.words
     assert_close(explorer.P, attention_weights(head.q, head.k))
-
-
-@pytest.mark.parametrize(
-    ("name", "budget", "output"),
-    [
-        ("sliding window", 64, lambda head, size: sliding_window_attention(head.q, head.k, head.v, size)),
-        ("Nyström", 128, lambda head, size: nystrom_attention(head.q, head.k, head.v, size)),
-        (LEARNED, 64, lambda head, size: linformer_attention(head.q, head.k, head.v, *head.learned[size])),
-        (LEARNED, 128, lambda head, size: linformer_attention(head.q, head.k, head.v, *head.learned[size])),
-        ("tiled exact", 128, lambda head, size: tiled_attention(head.q, head.k, head.v)),
-    ],
-)
-def test_a_relative_of_the_size_that_is_said(name, budget, output):
-    explorer, head = choose(name, budget)
-    assert_close(explorer.effective @ head.v, output(head, explorer.size), atol=1e-6, rtol=0)
 
 
 def test_every_relative_stays_within_the_budget_and_its_next_size_would_not():
@@ -66,20 +48,6 @@ def test_what_does_not_fit_is_said_with_both_numbers_and_reads_nothing():
     assert explorer.still()
 
 
-def test_linear_attention_fits_where_its_cost_is_the_budget_rounded():
-    explorer, _ = choose("linear", budget=32)
-    assert 0 < explorer.errors["linear"] < 1
-    assert "linear costs as much as reading 32 of 128 keys" in explorer.words
-    dearer, _ = choose("linear", budget=16)
-    assert dearer.words == "linear costs as much as reading 32 keys, the budget is 16."
-
-
-def test_only_nystrom_and_linformer_have_negative_weights():
-    for name in NAMES:
-        negative = " 0% of its weights are negative" not in choose(name)[0].words
-        assert negative == (name in ("Nyström", LEARNED))
-
-
 def test_the_browser_is_told_every_size_cost_and_error():
     facts = FamilyExplorer().facts
     for name, (i, budget), head in product(NAMES, enumerate(BUDGETS), HEADS):
@@ -88,12 +56,6 @@ def test_the_browser_is_told_every_size_cost_and_error():
         assert facts["errors"][head][name][i] == explorer.errors[name]
         assert f"reading {facts['relatives'][name]['costs'][i]:.0f} " in explorer.words
     assert facts["tokens"] == stored_tokens()
-
-
-def test_a_move_that_is_not_possible_says_so():
-    for wrong in ({"head": "9.9"}, {"relative": "Reformer"}, {"budget": 7}):
-        with pytest.raises(TraitError):
-            FamilyExplorer(**wrong)
 
 
 def test_the_still_is_drawn_from_the_same_numbers():

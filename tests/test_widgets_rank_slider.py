@@ -56,13 +56,6 @@ def test_shuffling_keeps_the_weights_of_every_row_and_nothing_of_their_order():
     assert (real.P.argmax(dim=-1) == shuffled.P.argmax(dim=-1)).double().mean() < 0.2
 
 
-def test_an_untrained_head_is_nearly_even():
-    untrained = RankSlider(preset="untrained", layer=4)
-    assert untrained.P.max() < 3 / N
-    assert_close(untrained.P, RankSlider(preset="untrained", layer=4, head=9).P)
-    assert (untrained.P != RankSlider(preset="untrained", layer=5).P).any()
-
-
 def test_the_presets_are_what_they_are_called():
     local = scores("local", 1, 1).softmax(dim=-1)
     assert (local.argmax(dim=-1) == torch.arange(N)).all()
@@ -71,12 +64,3 @@ def test_the_presets_are_what_they_are_called():
     late = torch.arange(PERIOD, N)
     assert (induction.argmax(dim=-1)[late] == late - PERIOD + 1).all()
     assert induction[0].max() == pytest.approx(1 / N)  # nothing to repeat yet
-
-
-def test_cold_maps_of_a_random_softmax_are_of_higher_rank_than_hot_ones():
-    ranks = []
-    for temperature in (10.0, 1.0, 0.3):
-        sigma = RankSlider(preset="random", temperature=temperature).sigma
-        ranks.append((sigma.square().sum() / sigma[0] ** 2).item())
-    assert ranks == sorted(ranks)
-    assert ranks[0] < 1.1 < 10 < ranks[-1]

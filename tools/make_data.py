@@ -53,15 +53,15 @@ def make_text() -> None:
 
 def make_docstrings() -> None:
     """Write the docstrings of every module of the standard library; one that repeats another is left out."""
-    folder, seen, found = Path(sysconfig.get_paths()["stdlib"]), set(), {}
+    folder, seen, by_module = Path(sysconfig.get_paths()["stdlib"]), set(), {}
     for path in sorted(folder.rglob("*.py")):
         place = path.relative_to(folder).with_suffix("")
         if NOT_LIBRARY.isdisjoint(place.parts):
             new = [text for text in docstrings_of(path) if len(text) >= SHORTEST and text not in seen]
             seen.update(new)
             if sum(map(len, new)) >= LEAST:
-                found[".".join(place.parts).removesuffix(".__init__")] = "\n\n".join(new)
-    write(DOCSTRINGS, "Docstrings of Python's standard library", "the source files", found)
+                by_module[".".join(place.parts).removesuffix(".__init__")] = "\n\n".join(new)
+    write(DOCSTRINGS, "Docstrings of Python's standard library", "the source files", by_module)
 
 
 def docstrings_of(path: Path) -> Iterator[str]:
@@ -71,15 +71,15 @@ def docstrings_of(path: Path) -> Iterator[str]:
             yield inspect.cleandoc(ast.get_docstring(node) or "").replace("\f", " ")
 
 
-def write(path: Path, title: str, source: str, found: dict[str, str]) -> None:
+def write(path: Path, title: str, source: str, texts: dict[str, str]) -> None:
     """Write documents, each after a form feed and its title; source, licence and checksum beside them."""
-    text = "".join(f"\f{title}\n{body.strip()}\n" for title, body in found.items())
+    text = "".join(f"\f{title}\n{body.strip()}\n" for title, body in texts.items())
     path.write_text(text, encoding="utf-8", newline="\n")
     record = {
         "title": title,
         "source": f"{source} of CPython {platform.python_version()}",
         "licence": "PSF License Version 2, in PSF-LICENSE.txt",
-        "documents": len(found),
+        "documents": len(texts),
         "sha256": hashlib.sha256(text.encode()).hexdigest(),
     }
     path.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -88,8 +88,8 @@ def write(path: Path, title: str, source: str, found: dict[str, str]) -> None:
 def make_maps() -> None:
     """Write the maps of SENTENCES in half precision; their tokens and their origin beside them."""
     maps = {sentence: attention_maps(sentence) for sentence in SENTENCES}
-    save_file({sentence: found.weights.half() for sentence, found in maps.items()}, MAPS_FILE)
-    write_tokens(MAPS_FILE, {sentence: found.tokens for sentence, found in maps.items()})
+    save_file({sentence: one.weights.half() for sentence, one in maps.items()}, MAPS_FILE)
+    write_tokens(MAPS_FILE, {sentence: one.tokens for sentence, one in maps.items()})
 
 
 def write_tokens(path: Path, tokens: dict[str, list[str]] | list[str]) -> None:
@@ -136,8 +136,8 @@ def cut(text: str) -> Tensor:
 
 def heads_of(ids: Tensor) -> Tensor:
     """Queries, keys and values of STORED_HEADS: (heads, 3, n, d_head)."""
-    found = encode(ids)
-    qkv = torch.stack([found.q, found.k, found.v])
+    encoded = encode(ids)
+    qkv = torch.stack([encoded.q, encoded.k, encoded.v])
     return torch.stack([qkv[:, layer - 1, head - 1] for layer, head in STORED_HEADS])
 
 

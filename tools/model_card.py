@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.course.decision import over_exact
+from linformer_from_scratch.course.numbers_of_advice import over_exact
 from linformer_from_scratch.experiments import lengths
 from linformer_from_scratch.experiments.results import RESULTS, read, read_rows, select
 from linformer_from_scratch.limits.adapting import TOKENS

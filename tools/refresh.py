@@ -24,8 +24,8 @@ LIMIT_S = 300  # seconds a cell may take
 
 def notebooks(numbers: list[str]) -> list[Path]:
     """The notebooks whose names begin with one of the numbers; all of them if there are none."""
-    found = [path for folder in ("chapters", "solutions") for path in sorted((ROOT / folder).glob("*.ipynb"))]
-    return [path for path in found if not numbers or path.name[:2] in numbers]
+    paths = [path for folder in ("chapters", "solutions") for path in sorted((ROOT / folder).glob("*.ipynb"))]
+    return [path for path in paths if not numbers or path.name[:2] in numbers]
 
 
 def refresh(path: Path) -> None:

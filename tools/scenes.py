@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SCENES = ROOT / "chapters" / "scenes"
 MEDIA = SCENES / "media"
 ENCODING = {"crf": "28", "preset": "slow", "tune": "animation", "g": "600"}
-MISSING = "manim is missing: run `make scenes`, or `python -m pip install -e '.[scenes]'`, and try again"
+MISSING = "manim is missing: run `make scenes`, or `python tools/course.py install --with scenes`, first"
 
 
 def is_current(path: Path) -> bool:

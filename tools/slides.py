@@ -40,14 +40,14 @@ class SlidesError(Exception):
 
 def slides(notebook: NotebookNode) -> list[list[NotebookNode]]:
     """The cells of each slide; skipped cells are left out. Empty if the notebook has no slides."""
-    found = []
+    grouped = []
     for cell in notebook.cells:
         kind = slide_type(cell)
         if kind in ("slide", "subslide"):
-            found.append([])
-        if kind != "skip" and found:
-            found[-1].append(cell)
-    return found
+            grouped.append([])
+        if kind != "skip" and grouped:
+            grouped[-1].append(cell)
+    return grouped
 
 
 def slide_type(cell: NotebookNode) -> str:
@@ -109,7 +109,9 @@ def _prose(source: str) -> str:
 def printed(text: str, marks: list[str]) -> str:
     """Printed text as HTML; the number that matters, what the regular expressions match, stands out."""
     for mark in marks:
-        text = re.sub(mark, "\ue000\\g<0>\ue001", text, flags=re.MULTILINE)  # characters of nobody else
+        text = re.sub(
+            mark, "\ue000\\g<0>\ue001", text, flags=re.MULTILINE
+        )  # private-use characters, which no text has
     return ansi2html(text).replace("\ue000", "<mark>").replace("\ue001", "</mark>")
 
 

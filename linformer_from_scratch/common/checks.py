@@ -1,4 +1,4 @@
-"""Checks that many modules share: sizes, masks, ids; and whether PyTorch traces or autocasts this call."""
+"""Checks that many modules share: sizes, masks, ids; and whether PyTorch is tracing or autocasting."""
 
 import operator
 from contextlib import AbstractContextManager, nullcontext
@@ -9,24 +9,24 @@ from torch import Tensor
 
 
 def check_size(name: str, size: SupportsIndex, least: int = 1, most: int | None = None) -> int:
-    """The size as an int; NumPy's integers are some, too.
+    """The size as an int; NumPy's integers are accepted.
 
-    Raises: ValueError unless it is an integer between the two; True and False are none.
+    Raises: ValueError unless it is an integer from `least` to `most`; True and False are not.
     """
     if type(size) is not int and graph_is_written():
         return size  # type: ignore[return-value]  # a symbol, or a tensor that a trace records
     try:
-        found = size if type(size) is int else operator.index(size)
+        number = size if type(size) is int else operator.index(size)
     except TypeError:
-        found = least - 1
-    if isinstance(size, bool) or found < least or (most is not None and found > most):
+        number = least - 1
+    if isinstance(size, bool) or number < least or (most is not None and number > most):
         expected = f"of at least {least}" if most is None else f"in {least} … {most}"
         raise ValueError(f"{name} is {size!r}, expected an integer {expected}")
-    return found
+    return number
 
 
 def check_mask(name: str, mask: Tensor | None, tokens: Tensor) -> None:
-    """Raise ValueError unless there is none, or it has a True or False for each of the tokens.
+    """Raise ValueError unless mask is None or holds a boolean for each of the tokens.
 
     Shape: tokens (batch, n) or (batch, n, d), mask (batch, n), on the same device
     """
@@ -43,10 +43,10 @@ def check_mask(name: str, mask: Tensor | None, tokens: Tensor) -> None:
 
 
 def check_ids(ids: Tensor, vocab_size: int, dims: int = 2) -> None:
-    """Raise ValueError unless these are ids of a vocabulary's tokens, at least one in each text.
+    """Raise ValueError unless these are token ids of a vocabulary, at least one in each text.
 
     Shape: ids (batch, n), or (n,) where dims is 1
-    A graph holds no check, and where nobody can see the ids (`seen`) only their type and shape are checked.
+    In a graph, and wherever values cannot be read (`seen`), only type and shape are checked.
     """
     shape = "(batch, n)" if dims == 2 else "(n,)"
     if not isinstance(ids, Tensor):
@@ -63,31 +63,31 @@ def check_ids(ids: Tensor, vocab_size: int, dims: int = 2) -> None:
 
 
 def seen(x: Tensor) -> Any:
-    """The number that a tensor holds; None where nobody can see it: in a graph, on "meta", in vmap."""
+    """The number that a tensor holds; None where it cannot be read: in a graph, on "meta", in vmap."""
     if graph_is_written() or (x.is_cuda and torch.cuda.is_current_stream_capturing()):
         return None
     try:
-        found = x.item()
+        number = x.item()
     except RuntimeError:  # it holds none, or one for each sample
         return None
-    return found if isinstance(found, int | float) else None  # else a symbol
+    return number if isinstance(number, int | float) else None  # otherwise a symbol
 
 
 def graph_is_written() -> bool:
-    """Whether PyTorch records a program that is to hold for every n: traced, exported or compiled."""
+    """Whether PyTorch is recording a program for every n: by tracing, exporting or compiling."""
     return torch.compiler.is_compiling() or torch.jit.is_tracing()
 
 
 def at_most(n: int, size: int) -> int:
-    """min(n, size), for a size that says the same as n beyond it.
+    """min(n, size), for a size that has the same effect as n wherever it is larger.
 
-    In a graph the size stays: a comparison would be recorded for one n only.
+    In a graph the size stays: the comparison would be recorded for one n only.
     """
     return size if graph_is_written() else min(n, size)
 
 
 def full_precision(x: Tensor) -> AbstractContextManager:
-    """Inside, autocast takes nothing from the numbers on the device of x."""
+    """A context without autocast on the device of x."""
     kind = x.device.type
     available = torch.amp.is_autocast_available(kind)  # it is not on the device meta
     return torch.autocast(kind, enabled=False) if available else nullcontext()

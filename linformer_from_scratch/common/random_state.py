@@ -1,7 +1,7 @@
-"""Random numbers of one's own: draws that ignore PyTorch's global settings, and states that can be put back.
+"""Random draws that ignore PyTorch's global settings, and random states that can be restored.
 
-PyTorch's dropout draws from the one stream of random numbers that all code shares; a trainer that is to go on
-exactly where it stopped keeps the state of a stream of its own.
+PyTorch's dropout draws from the one stream of random numbers that all code shares; a trainer that must resume
+exactly where it stopped keeps the state of its own stream.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 def normal(generator: Generator | None, *sizes: int) -> Tensor:
     """N(0, 1) in float32, whatever the default dtype: another dtype would draw other numbers.
 
-    Shape: sizes, on the device of the generator; without one, from the CPU's that all code shares
+    Shape: sizes, on the generator's device; without a generator, from PyTorch's shared stream on the CPU
     """
     return torch.randn(sizes, generator=generator, dtype=torch.float32, device=_device_of(generator))
 

@@ -7,12 +7,12 @@ from typing import Any
 def aligned(
     corner: str, columns: Iterable[object], rows: Mapping[str, Iterable[Any]], form: str = ".1f"
 ) -> str:
-    """A table as text: a name and its numbers a line, "–" where a number is nan.
+    """A table as text: on each line a name and its numbers, "–" where a number is nan.
 
     Args:
-        corner: what the columns are, above the names.
+        corner: what the columns are; it stands above the names.
         columns: their headings; integers get their commas.
-        rows: name -> a number for each column, or what writes itself like one, such as an Interval.
+        rows: name -> a number for each column, or an object with the same format codes, such as an Interval.
         form: how numbers are written, such as ".2f" or ".0%".
     """
     headings = [f"{column:,}" if type(column) is int else str(column) for column in columns]

@@ -35,13 +35,13 @@ def entries(paths: Iterable[Path] | None = None) -> list[Entry]:
 
     Raises: ValueError if a term does not stand in bold in exactly one sentence of its cell.
     """
-    found = []
+    terms = []
     for path in sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb")) if paths is None else paths:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         for place, cell in enumerate(cells):
             for term in cell["metadata"].get("defines", []):
-                found.append(Entry(term, definition(term, "".join(cell["source"])), path.stem, place))
-    return found
+                terms.append(Entry(term, definition(term, "".join(cell["source"])), path.stem, place))
+    return terms
 
 
 def definition(term: str, text: str) -> str:
@@ -52,17 +52,17 @@ def definition(term: str, text: str) -> str:
     blocks = re.split(r"\n\s*\n|\n(?=[-#|]|\d+\. )", text)
     sentences = [sentence for block in blocks for sentence in SENTENCE_ENDS.split(" ".join(block.split()))]
     bold = re.compile(rf"\*\*{re.escape(term)}\*\*", re.IGNORECASE)
-    found = [sentence.removeprefix("- ") for sentence in sentences if bold.search(sentence)]
-    if len(found) != 1:
-        raise ValueError(f"got {len(found)} sentences with **{term}**, expected 1 that defines it")
-    return found[0]
+    defining = [sentence.removeprefix("- ") for sentence in sentences if bold.search(sentence)]
+    if len(defining) != 1:
+        raise ValueError(f"got {len(defining)} sentences with **{term}**, expected 1 that defines it")
+    return defining[0]
 
 
-def page(found: Iterable[Entry]) -> str:
+def page(terms: Iterable[Entry]) -> str:
     """The glossary as markdown: terms in alphabetical order, each with a link to its chapter."""
     rows = [
         f"| {entry.term} | {entry.sentence} | [{entry.chapter[:2]}]({entry.chapter}.ipynb) |"
-        for entry in sorted(found, key=lambda entry: entry.term.lower())
+        for entry in sorted(terms, key=lambda entry: entry.term.lower())
     ]
     head = [
         "# Glossary",

@@ -77,10 +77,10 @@ def by_kind(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
 
     Raises: ValueError if a verdict is of no kind.
     """
-    found: dict[str, list[Claim]] = {kind: [] for kind in KINDS}
+    groups: dict[str, list[Claim]] = {kind: [] for kind in KINDS}
     for claim in claims:
-        found[kind_of(claim.verdict)].append(claim)
-    return {kind: of_kind for kind, of_kind in found.items() if of_kind}
+        groups[kind_of(claim.verdict)].append(claim)
+    return {kind: of_kind for kind, of_kind in groups.items() if of_kind}
 
 
 class LedgerTable:
@@ -135,8 +135,8 @@ def heading_above(chapter: str, name: str) -> str:
     heading = ""
     for cell in json.loads((CHAPTERS / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "markdown":
-            found = [line for line in "".join(cell["source"]).splitlines() if line.startswith("#")]
-            heading = found[-1].lstrip("# ") if found else heading
+            headings = [line for line in "".join(cell["source"]).splitlines() if line.startswith("#")]
+            heading = headings[-1].lstrip("# ") if headings else heading
         if name in (cell["id"], *cell["metadata"].get("tags", [])):
             return heading
     raise ValueError(f"no cell of {chapter} has the tag {name}, nor the id")

@@ -1,6 +1,6 @@
-"""Real text to batches: documents, a vocabulary, what is held out, what is masked (chapter 08).
+"""Real text to batches: documents, a vocabulary, a held-out part, masks (chapter 08).
 
-text: what the course ships, and your own files and folders · public: larger corpora by name ·
+text: the texts of this course, and your own files and folders · public: larger corpora by name ·
 vocabulary: text to token ids · batches: token ids to deterministic batches.
 """
 

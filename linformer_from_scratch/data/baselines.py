@@ -13,18 +13,18 @@ from linformer_from_scratch.data.vocabulary import SPECIAL
 def unigram(ids: Tensor, vocab_size: int) -> Tensor:
     """log p(token): its share of the text, every token counted once more. Shape: (vocab_size,).
 
-    Raises: ValueError if a token is none of the vocabulary.
+    Raises: ValueError if a token is not in the vocabulary.
     """
     counts = torch.bincount(ids, minlength=vocab_size).float() + 1
     if len(counts) > vocab_size:
-        raise ValueError(f"there is a token {len(counts) - 1}, expected 0 … {vocab_size - 1}")
+        raise ValueError(f"got token {len(counts) - 1}, expected 0 … {vocab_size - 1}")
     return (counts / counts.sum()).log()
 
 
 def bigram(ids: Tensor, vocab_size: int) -> Tensor:
     """log p(token | the one before it), row by row. Shape: (vocab_size, vocab_size).
 
-    Witten-Bell smoothing (1991): a row that saw many different successors leaves more to the unigram.
+    Witten-Bell smoothing (1991): a row with many different successors gives more weight to the unigram.
 
     Raises: as unigram.
     """
@@ -38,25 +38,25 @@ def bigram(ids: Tensor, vocab_size: int) -> Tensor:
 
 
 def shown_instead(vocab_size: int) -> Tensor:
-    """log p(shown | answer) of a token that mask_tokens has chosen. Shape: (vocab_size, vocab_size)."""
+    """log p(input | target) of a token that mask_tokens has chosen. Shape: (vocab_size, vocab_size)."""
     mask, random = REPLACED[0], REPLACED[1] - REPLACED[0]
-    found = torch.eye(vocab_size, dtype=torch.float32, device="cpu") * (1 - mask - random)
-    found[:, len(SPECIAL) :] += random / (vocab_size - len(SPECIAL))
-    found[:, MASK] += mask
-    return found.log()
+    p = torch.eye(vocab_size, dtype=torch.float32, device="cpu") * (1 - mask - random)
+    p[:, len(SPECIAL) :] += random / (vocab_size - len(SPECIAL))
+    p[:, MASK] += mask
+    return p.log()
 
 
 def baseline_losses(
     ids: Tensor, batches: Iterable[tuple[Tensor, Tensor]], vocab_size: int
 ) -> dict[str, float]:
-    """Mean loss on masked batches, in nats per token, of counts in the training text.
+    """Mean loss on masked batches, in nats per token, of predictions from counts in the training text.
 
-    unigram: no context. bigram: the token on the left, as the model is given it (so it may be MASK or a
-    random one). both neighbours: left and right, taken as independent given the token between them.
-    neighbours and itself: also what stands at the place itself, MASK, a random token, or the answer.
+    unigram: no context. bigram: the token on the left, as the model sees it (so it may be MASK or a random
+    one). both neighbours: left and right, taken as independent given the token between them. neighbours and
+    itself: also the input at the place itself: MASK, a random token, or the target.
 
     Shape: ids (tokens,), batches of inputs and targets (batch, n)
-    Raises: ValueError if no batch asks for a token with two neighbours; as unigram.
+    Raises: ValueError if no target has two neighbours; as unigram.
     """
     alone, after = unigram(ids, vocab_size), bigram(ids, vocab_size)
     shown = shown_instead(vocab_size).to(ids.device)
@@ -64,7 +64,7 @@ def baseline_losses(
     count = 0
     for inputs, targets in batches:
         chosen = targets != IGNORE
-        chosen[:, [0, -1]] = False  # these have one neighbour only
+        chosen[:, [0, -1]] = False  # these have only one neighbour
         row, column = chosen.nonzero(as_tuple=True)
         left, itself, right = (inputs[row, column + i] for i in (-1, 0, 1))
         both = after[left] + after.mT[right]
@@ -74,11 +74,11 @@ def baseline_losses(
             "both neighbours": both.log_softmax(dim=-1),
             "neighbours and itself": (both + shown.mT[itself]).log_softmax(dim=-1),
         }
-        answers, count = targets[chosen], count + len(row)
+        count += len(row)
         for name, score in scores.items():
-            sums[name] = sums.get(name, 0.0) - score.gather(1, answers[:, None]).sum().item()
+            sums[name] = sums.get(name, 0.0) - score.gather(1, targets[chosen][:, None]).sum().item()
     if not count:
-        raise ValueError("0 tokens with two neighbours are asked for, expected at least 1")
+        raise ValueError("0 targets have two neighbours, expected at least 1")
     return {name: total / count for name, total in sums.items()}
 
 
@@ -89,10 +89,10 @@ def bag_of_words(ids: Tensor, labels: Tensor, vocab_size: int, num_classes: int)
     Raises: ValueError if there is not one label for each text; as unigram.
     """
     if len(ids) != len(labels):
-        raise ValueError(f"{len(ids)} texts and {len(labels)} labels, expected as many of both")
+        raise ValueError(f"got {len(ids)} texts and {len(labels)} labels; need equal counts")
     prior = unigram(labels, num_classes)
-    tokens = [ids[(labels == c)[:, None] & (ids != PAD)] for c in range(num_classes)]
-    words = torch.stack([unigram(some, vocab_size) for some in tokens])
+    by_class = [ids[(labels == c)[:, None] & (ids != PAD)] for c in range(num_classes)]
+    words = torch.stack([unigram(tokens, vocab_size) for tokens in by_class])
     return prior, words
 
 

@@ -1,4 +1,4 @@
-"""Token ids to batches. A batch is a function of a seed and a step: asked again, it is the same again."""
+"""Token ids to batches. A batch is a function of a seed and a step: the same two give the same batch."""
 
 import hashlib
 import operator
@@ -11,18 +11,18 @@ from torch import Tensor
 
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.random_state import integers, uniform
-from linformer_from_scratch.data.vocabulary import END, MASK, PAD, SPECIAL
+from linformer_from_scratch.data.vocabulary import END, MASK, PAD, SPECIAL, Vocabulary
 
-IGNORE = -100  # a target that no loss counts, as in PyTorch's cross entropy
+IGNORE = -100  # a target that the loss leaves out, as PyTorch's cross entropy does
 MASKED, REPLACED = 0.15, (0.8, 0.9)  # Devlin et al. 2019, section 3.1: 15 %; below .8 mask, below .9 random
 
 
 def held_out(titles: Iterable[str], share: float = 0.2) -> list[str]:
     """Titles of the documents to keep for validation: drawn by their names, so the same on every machine.
 
-    Of two documents or more, at least one is held out and at least one is left to learn from.
+    Of two or more documents, at least one is held out and at least one is left to learn from.
 
-    Raises: ValueError if there are fewer, or share is not between 0 and 1.
+    Raises: ValueError if there are fewer than two, or share is not between 0 and 1.
     """
     titles = list(titles)
     places = {title: _place(title) for title in titles}
@@ -33,21 +33,20 @@ def held_out(titles: Iterable[str], share: float = 0.2) -> list[str]:
     if not 0 < len(drawn) < len(titles):
         raise ValueError(
             f"{len(drawn)} of {len(titles)} documents are held out at share={share}; "
-            "expected at least one on either side"
+            "expected at least one held out and one left"
         )
     return drawn
 
 
 def _place(title: str) -> float:
     """A number from 0 to 1 by the title alone; é may be one letter or, as macOS writes it, two."""
-    name = unicodedata.normalize("NFC", title).encode(
-        errors="surrogatepass"
-    )  # some files' names are no UTF-8
+    # some file names are not UTF-8
+    name = unicodedata.normalize("NFC", title).encode(errors="surrogatepass")
     return int(hashlib.sha256(name).hexdigest()[:8], 16) / 2**32
 
 
 def split(documents: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Documents to learn from, and those held out; in the order they had.
+    """Documents to learn from and those held out, each in their original order.
 
     Raises: as held_out.
     """
@@ -56,7 +55,7 @@ def split(documents: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]
     return learned, {title: text for title, text in documents.items() if title in titles}
 
 
-def stream(texts: Iterable[str], vocabulary) -> Tensor:
+def stream(texts: Iterable[str], vocabulary: Vocabulary) -> Tensor:
     """All texts as one row of token ids, END after each. Shape: (tokens,), on the CPU."""
     ids = [i for text in texts for i in (*vocabulary.encode(text), END)]
     return torch.tensor(ids, dtype=torch.long, device="cpu")
@@ -65,17 +64,17 @@ def stream(texts: Iterable[str], vocabulary) -> Tensor:
 def generator_of(seed: int, step: int) -> torch.Generator:
     """A random generator for each pair of integers of any size and sign.
 
-    PyTorch's generator reads 32 bits of a seed, so both are mixed into these. Among 100,000 pairs about one
-    has the bits of another, by chance.
+    PyTorch's generator reads 32 bits of a seed, so both are mixed into 32 bits. Among 100,000 pairs about one
+    coincides with another by chance.
 
-    Raises: ValueError if one of them is no integer.
+    Raises: ValueError if one of them is not an integer.
     """
     try:
         pair = operator.index(seed), operator.index(step)
     except TypeError:
         raise ValueError(f"seed and step are {seed!r} and {step!r}, expected two integers") from None
     mixed: int | tuple[int, int] = pair
-    if not all(0 <= number < 2**32 for number in pair):  # numpy would run the words of the two together
+    if not all(0 <= number < 2**32 for number in pair):  # numpy would join the words of the two
         mixed = int.from_bytes(hashlib.sha256(f"{pair}".encode()).digest())
     (bits,) = np.random.SeedSequence(mixed).generate_state(1)
     return torch.Generator().manual_seed(int(bits))
@@ -89,7 +88,7 @@ def mask_tokens(ids: Tensor, vocab_size: int, generator: torch.Generator) -> tup
     places, and at least one.
 
     Shape: ids (batch, n) -> two of (batch, n)
-    Raises: ValueError if the vocabulary has no token beside the special ones.
+    Raises: ValueError if the vocabulary has only the special tokens.
     """
     vocab_size = check_size("vocab_size", vocab_size, least=len(SPECIAL) + 1)
     order = uniform(generator, *ids.shape).argsort(dim=-1)  # a permutation of 0 … n-1 a row
@@ -108,7 +107,7 @@ class MaskedBatches:
         seq_len: tokens in a window, n.
         batch_size: windows in a batch.
         vocab_size: for the random tokens.
-        seed: another seed, other windows and masks.
+        seed: decides which windows and masks are drawn.
 
     Raises: ValueError if the stream is shorter than a window, or a window or a batch is empty.
     """
@@ -123,8 +122,8 @@ class MaskedBatches:
     def __call__(self, step: int) -> tuple[Tensor, Tensor]:
         """Inputs and targets of a step. Shape: two of (batch_size, seq_len)."""
         generator = generator_of(self.seed, step)
-        some = integers(generator, 0, len(self.windows), self.batch_size)
-        return mask_tokens(self.windows[some], self.vocab_size, generator)
+        starts = integers(generator, 0, len(self.windows), self.batch_size)
+        return mask_tokens(self.windows[starts], self.vocab_size, generator)
 
 
 class LabelledBatches:
@@ -134,16 +133,16 @@ class LabelledBatches:
         ids: token ids of every text, padded with PAD to one length.
         labels: the class of every text.
         batch_size: texts in a batch; the last batch of an epoch may hold fewer.
-        seed: another seed, another order.
+        seed: decides the order.
 
     Shape: ids (texts, n), labels (texts,)
-    Raises: ValueError if there is not one label for each text, or no text, or a batch is empty.
+    Raises: ValueError if there is no text, not one label for each, or batch_size is not positive.
     """
 
     def __init__(self, ids: Tensor, labels: Tensor, batch_size: int, seed: int = 0):
         batch_size = check_size("batch_size", batch_size)
         if not 0 < len(ids) == len(labels):
-            raise ValueError(f"{len(ids)} texts and {len(labels)} labels, expected as many of both, and some")
+            raise ValueError(f"got {len(ids)} texts and {len(labels)} labels; need equal, non-zero counts")
         self.ids, self.labels, self.batch_size, self.seed = ids, labels, batch_size, seed
 
     def __len__(self) -> int:
@@ -154,14 +153,14 @@ class LabelledBatches:
         epoch, i = divmod(step, len(self))
         draw = generator_of(self.seed, epoch)
         order = torch.randperm(len(self.ids), generator=draw, device=draw.device)
-        some = order[i * self.batch_size : (i + 1) * self.batch_size]
-        return self.ids[some], self.labels[some]
+        texts = order[i * self.batch_size : (i + 1) * self.batch_size]
+        return self.ids[texts], self.labels[texts]
 
 
 def pad(rows: Sequence[Sequence[int]], seq_len: int) -> Tensor:
-    """Rows as one tensor: PAD after the shorter ones, the longer cut. Shape: (rows, seq_len), on the CPU."""
+    """Rows as one tensor: PAD after shorter ones, longer ones cut. Shape: (rows, seq_len), on the CPU."""
     ids = torch.full((len(rows), seq_len), PAD, device="cpu")
-    for row, found in zip(ids, rows, strict=True):
-        cut = row.new_tensor(found[:seq_len])
-        row[: len(cut)] = cut
+    for padded, row in zip(ids, rows, strict=True):
+        cut = padded.new_tensor(row[:seq_len])
+        padded[: len(cut)] = cut
     return ids

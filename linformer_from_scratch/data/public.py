@@ -17,14 +17,14 @@ def public_documents(name: str, split: str = "train", limit: int | None = None) 
 
     Args:
         name: "wikitext-103", as in Wang et al. 2020, figure 1, or "imdb".
-        split: a part of the corpus as its publishers cut it: "train", "validation", "test".
+        split: a part of the corpus as published: "train", "validation", "test".
         limit: rows to read at most: lines of wikitext-103, reviews of imdb. All by default.
 
-    Raises: ValueError if the name, the split or the limit cannot be or a row is no text, ImportError if
-        `datasets` is not installed, ConnectionError if the corpus cannot be fetched (the library tries for
-        about half a minute).
+    Raises: ValueError if there is no such name or split, or limit is below 1, ImportError if `datasets` is
+        not installed, ConnectionError if the corpus cannot be fetched (the library tries for about half a
+        minute).
     """
-    texts = (_value(row, "text", str) for row in _rows(name, split, limit))
+    texts = (row["text"] for row in islice(_load(name, split), _checked(limit)))
     if name == "wikitext-103":
         return _articles(texts)
     return {f"{name} {split} {i}": text for i, text in enumerate(texts)}
@@ -35,47 +35,29 @@ def public_reviews(split: str = "train", limit: int | None = None) -> tuple[list
 
     Raises: as public_documents.
     """
-    rows = list(_rows("imdb", split))
-    if limit is not None:
-        check_size("limit", limit)
-        rows = rows[:: -(-len(rows) // limit) or 1]  # they are sorted by label
-    labels = [_value(row, "label", int) for row in rows]
-    if not set(labels) <= {0, 1}:
+    most, rows = _checked(limit), list(_load("imdb", split))
+    if most is not None:
+        rows = rows[:: -(-len(rows) // most) or 1]  # they are sorted by label
+    labels = [row["label"] for row in rows]
+    if not set(labels) <= {0, 1}:  # as in the split "unsupervised"
         raise ValueError(f"imdb's split {split!r} has the labels {sorted(set(labels))}, expected 0 and 1")
-    return [_value(row, "text", str) for row in rows], labels
+    return [row["text"] for row in rows], labels
 
 
-def _rows(name: str, split: str, limit: int | None = None) -> Iterable[Mapping]:
-    if limit is not None:
-        check_size("limit", limit)
-    return islice(_load(name, split), limit)
-
-
-def _value(row: Mapping, column: str, kind: type):
-    found = row.get(column)
-    if not isinstance(found, kind):
-        raise ValueError(
-            f"a row has {found!r} as its {column}, expected {kind.__name__}; its columns are {', '.join(row)}"
-        )
-    return found
+def _checked(limit: int | None) -> int | None:
+    return None if limit is None else check_size("limit", limit)
 
 
 def _load(name: str, split: str) -> Iterable[Mapping]:
-    if name not in tuple(HUB):
+    if name not in HUB:
         raise ValueError(f"there is no corpus {name!r}; known are {', '.join(HUB)}")
-    if not isinstance(split, str):
-        raise ValueError(f"the split is {split!r}, expected a name such as 'train'")
     datasets = _library()
     repository, configuration = HUB[name]
     try:
         return datasets.load_dataset(repository, configuration, split=split)
     except ValueError as error:  # an unknown split, a damaged file
         raise ValueError(f"{name}, split {split!r}: {_first_line(error)}") from None
-    except (
-        OSError,
-        RuntimeError,
-        datasets.exceptions.DatasetsError,
-    ) as error:  # offline, a half-read download
+    except (OSError, RuntimeError, datasets.exceptions.DatasetsError) as error:  # offline, half a download
         raise ConnectionError(
             f"{name} cannot be fetched from {repository}: {_first_line(error)}; "
             "the shipped text needs no network"
@@ -100,12 +82,12 @@ def _first_line(error: Exception) -> str:
 
 def _articles(lines: Iterable[str]) -> dict[str, str]:
     """Lines to articles: a heading of the first level, " = Title = ", begins each."""
-    found: dict[str, list[str]] = {}
+    parts: dict[str, list[str]] = {}
     title = "beginning"
     for line in lines:
         if line.startswith(" = ") and line.endswith(" = \n") and line[3] not in "=\n":
             title = line.strip(" =\n")
         else:
-            found.setdefault(title, []).append(line)
-    texts = {title: "".join(part) for title, part in found.items()}
+            parts.setdefault(title, []).append(line)
+    texts = {title: "".join(part) for title, part in parts.items()}
     return {title: text for title, text in texts.items() if text.strip()}

@@ -1,8 +1,8 @@
-"""Tasks whose every answer stands in the text, to be found by attention alone (chapters 09 and 12).
+"""Tasks whose answers all stand in the text, to be found by attention alone (chapters 09 and 12).
 
-needle: one marked token among noise; its value is asked for at the last token.
-copy:   the first half of the text is to be written again in the second.
-recall: the first half names a value for every key, the second asks for all of them in another order.
+needle: one marked token among noise; the last token asks for its value.
+copy:   the second half of the text repeats the first.
+recall: the first half gives a value for every key, the second asks for all of them in another order.
 
 A batch is a function of a seed and a step, as in `data`: inputs and targets, IGNORE where nothing is asked.
 """
@@ -16,7 +16,7 @@ from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.random_state import integers, uniform
 from linformer_from_scratch.data import IGNORE, generator_of
 
-VALUES = 16  # different values, so that a guess is right once in 16
+VALUES = 16  # different values: a guess is right once in 16
 BLANK = 2 * VALUES  # stands where an answer is asked for; VALUES + v is the value v, marked
 VOCAB_SIZE = 2 * VALUES + 1
 FIRST_HELD_OUT = 10**9  # the step of the first batch that is never trained on: no run has so many steps
@@ -46,7 +46,7 @@ def needle(n: int, batch: int, seed: int = 0) -> Batches:
 
 
 def copy(n: int, batch: int, seed: int = 0) -> Batches:
-    """Write the first half of the text again: token n/2 + i is token i.
+    """Repeat the first half of the text: token n/2 + i is token i.
 
     Shape: step -> inputs and targets (batch, n)
     Raises: ValueError if n is odd or below 2, or the batch is empty.
@@ -72,7 +72,7 @@ def recall(n: int, batch: int, seed: int = 0) -> Batches:
     The keys are the tokens from VOCAB_SIZE on, each once in either half.
 
     Shape: step -> inputs and targets (batch, n)
-    Raises: ValueError if n is no multiple of 4 from 4 on, or the batch is empty.
+    Raises: ValueError if n is not a positive multiple of 4, or the batch is empty.
     """
     n, batch = check_size("n", n, least=2), check_size("batch", batch)
     if n % 4:
@@ -93,10 +93,10 @@ def recall(n: int, batch: int, seed: int = 0) -> Batches:
 
 
 def validation_batches(batches: Batches, count: int) -> list[tuple[Tensor, Tensor]]:
-    """Batches of the task that no run trains on: the same for all of its steps."""
+    """Batches of the task that no run trains on, always the same."""
     return [batches(FIRST_HELD_OUT + i) for i in range(count)]
 
 
 def vocab_size(task: str, n: int) -> int:
-    """How many different tokens a task has; the keys of recall come on top."""
+    """How many different tokens a task has; recall has n/4 keys besides."""
     return VOCAB_SIZE + (n // 4 if task == "recall" else 0)

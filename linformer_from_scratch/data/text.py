@@ -1,4 +1,4 @@
-"""Real text as documents: what the course ships, and your own files and folders."""
+"""Real text as documents: the texts of this course, and your own files and folders."""
 
 import hashlib
 import json
@@ -14,15 +14,15 @@ from linformer_from_scratch.common.files import DATA, expanded, shown
 
 SHIPPED = DATA / "python_reference.txt"
 DOCSTRINGS = DATA / "python_docstrings.txt"
-PARTS = 10  # of a text that is one document
-TEXT_ENDINGS = (".md", ".py", ".rst", ".txt")  # what is read of a folder
+PARTS = 10  # of a single document
+TEXT_ENDINGS = (".md", ".py", ".rst", ".txt")  # files that are read in a folder
 
 
 @cache
 def shipped_text() -> str:
     """Python's own language reference, about 460 kB of English (PSF licence, see data/shipped/README.md).
 
-    Raises: FileNotFoundError if the file is gone, ValueError if it is not the one that was shipped.
+    Raises: FileNotFoundError if the file is gone, ValueError if it has been changed.
     """
     return _checked(SHIPPED)
 
@@ -45,8 +45,8 @@ def docstrings() -> dict[str, str]:
 def read_documents(path: str | Path) -> dict[str, str]:
     """Documents of your own, title -> text: a folder's files, or a file's parts between form feeds.
 
-    A file without form feeds is cut into ten parts of about equal length, at ends of lines; where it has a
-    single line, between words, and a single word between letters. So is a folder's only file.
+    A file without form feeds, or a folder's only file, is cut into ten parts of about equal length: at ends
+    of lines; if it has a single line, between words; if it has a single word, between letters.
 
     Raises: as read_text.
     """
@@ -54,8 +54,8 @@ def read_documents(path: str | Path) -> dict[str, str]:
     if len(texts) > 1:
         return texts
     ((title, text),) = texts.items()
-    found = _parts(title, text) if "\f" in text else {}
-    return found if len(found) > 1 else _tenths(title, text)
+    parts = _parts(title, text) if "\f" in text else {}
+    return parts if len(parts) > 1 else _tenths(title, text)
 
 
 def read_text(path: str | Path) -> str:
@@ -64,9 +64,9 @@ def read_text(path: str | Path) -> str:
     Hidden folders are left out: they hold copies (.ipynb_checkpoints) and other people's files (.venv). Links
     are followed, but a file that is reached in several ways is read once.
 
-    Raises: FileNotFoundError if nothing is there, PermissionError if it may not be read, ValueError if it is
-    empty, binary, not UTF-8 or no file, OSError if the disk fails. The sentence names the file; nothing of a
-    folder is returned without the rest.
+    Raises: FileNotFoundError if the path does not exist, PermissionError if it may not be read, ValueError if
+    it is empty, binary, not UTF-8 or not a file, OSError if the disk fails. The message names the file; a
+    folder is read whole or not at all.
     """
     return "\n".join(_read(path).values())
 
@@ -83,34 +83,32 @@ def order_of(title: str) -> tuple[list[str], str]:
 
 def _read(path: str | Path) -> dict[str, str]:
     """Text of a file, or of each of a folder's: title -> text, in the order of the paths."""
-    found = expanded(path)
+    given = expanded(path)
     try:
-        if found.is_dir():
-            files = {title_of(file, found): file for file in _text_files(found)}
+        if given.is_dir():
+            files = {title_of(file, given): file for file in _text_files(given)}
             texts = {title: _read_file(files[title]) for title in sorted(files, key=order_of)}
         else:
-            texts = {found.name: _read_file(found)}
+            texts = {given.name: _read_file(given)}
     except FileNotFoundError as error:
         raise FileNotFoundError(f"there is no file or folder {shown(error.filename)}") from None
-    except PermissionError as error:
-        raise PermissionError(f"{shown(error.filename)} may not be read; check its permissions") from None
     except OSError as error:
-        raise OSError(f"{shown(error.filename or found)} cannot be read: {error.strerror}") from None
+        raise type(error)(f"{shown(error.filename or given)} cannot be read: {error.strerror}") from None
     if not texts:
         raise ValueError(
-            f"folder {shown(found)} holds no text file ({', '.join(TEXT_ENDINGS)}) outside hidden folders"
+            f"folder {shown(given)} holds no text file ({', '.join(TEXT_ENDINGS)}) outside hidden folders"
         )
     if not any(map(str.strip, texts.values())):
-        raise ValueError(f"{shown(found)} is empty, expected text")
+        raise ValueError(f"{shown(given)} is empty, expected text")
     return texts
 
 
 def _checked(path: Path) -> str:
     text = read_text(path)
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["sha256"]
-    found = hashlib.sha256(text.encode()).hexdigest()
-    if found != expected:
-        raise ValueError(f"{path.name} has SHA-256 {found}, expected {expected}; restore the file")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    if digest != expected:
+        raise ValueError(f"{path.name} has SHA-256 {digest}, expected {expected}; restore the file")
     return text
 
 
@@ -120,56 +118,48 @@ def _cut(text: str) -> dict[str, str]:
 
 
 def _parts(name: str, text: str) -> dict[str, str]:
-    """Between form feeds, under their first lines; where such a title is empty or taken, under a number."""
-    found: dict[str, str] = {}
+    """Parts between form feeds, titled by their first line, or by a number where that is empty or taken."""
+    parts: dict[str, str] = {}
     for i, block in enumerate(filter(str.strip, text.split("\f")), 1):
         title, _, body = block.partition("\n")
-        if not title.strip() or not body.strip() or title in found:
-            title = next(free for j in count(i) if (free := f"{name}, part {j}") not in found)
+        if not title.strip() or not body.strip() or title in parts:
+            title = next(free for j in count(i) if (free := f"{name}, part {j}") not in parts)
             body = block
-        found[title] = body
-    return found
+        parts[title] = body
+    return parts
 
 
 def _tenths(name: str, text: str) -> dict[str, str]:
     """Ten parts of about equal length, the blank ones left out."""
-    for pieces_of in (_lines, _words, str):
-        pieces = pieces_of(text)
+    words = re.split(r"(?<=\s)(?=\S)", text)  # each with the blanks after it
+    for pieces in (text.splitlines(keepends=True), words, list(text)):
         cuts = [len(pieces) * i // PARTS for i in range(PARTS + 1)]
         parts = ["".join(pieces[start:stop]) for start, stop in pairwise(cuts)]
-        found = {f"{name}, part {i} of {PARTS}": part for i, part in enumerate(parts, 1) if part.strip()}
-        if len(found) > 1:
+        titled = {f"{name}, part {i} of {PARTS}": part for i, part in enumerate(parts, 1) if part.strip()}
+        if len(titled) > 1:
             break
-    return found
-
-
-def _lines(text: str) -> list[str]:
-    return text.splitlines(keepends=True)
-
-
-def _words(text: str) -> list[str]:
-    return re.split(r"(?<=\s)(?=\S)", text)  # each with the blanks after it
+    return titled
 
 
 def _text_files(folder: Path) -> list[Path]:
-    """Every text file below a folder and below the folders linked there; one with several links, once."""
-    found: dict[str, Path] = {}  # real path -> the path that is told
+    """Every text file below a folder, links followed; one that is reached in several ways, once."""
+    files: dict[str, Path] = {}  # real path -> the path under which it is first reached
     entered = {str(above) for above in Path(os.path.realpath(folder)).parents}  # a link upwards is a circle
-    tops = [folder]
-    for top in tops:  # grows by the linked folders that are met
-        files = []
-        for parent, subfolders, names in os.walk(top, onerror=_raise):
-            real = os.path.realpath(parent)
-            if real in entered:
-                subfolders.clear()  # what stands there is entered next
-                continue
-            entered.add(real)
-            subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-            tops += [path for name in subfolders if (path := Path(parent, name)).is_symlink()]
-            files += [Path(parent, name) for name in sorted(names) if name.lower().endswith(TEXT_ENDINGS)]
-        for file in sorted(files, key=os.path.islink):  # a file before the links to it
-            found.setdefault(os.path.realpath(file), file)
-    return list(found.values())
+    for parent, subfolders, names in os.walk(folder, onerror=_raise, followlinks=True):
+        real = os.path.realpath(parent)
+        if real in entered:
+            subfolders.clear()
+            continue
+        entered.add(real)
+        subfolders[:] = [path.name for path in _links_last(parent, subfolders) if path.name[0] != "."]
+        for path in _links_last(parent, names):
+            if path.name.lower().endswith(TEXT_ENDINGS):
+                files.setdefault(os.path.realpath(path), path)
+    return list(files.values())
+
+
+def _links_last(parent: str, names: list[str]) -> list[Path]:
+    return sorted((Path(parent, name) for name in names), key=lambda path: (path.is_symlink(), path.name))
 
 
 def _raise(error: OSError) -> None:
@@ -178,7 +168,7 @@ def _raise(error: OSError) -> None:
 
 def _read_file(path: Path) -> str:
     if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
-        raise ValueError(f"{shown(path)} is neither a file nor a folder, expected text")
+        raise ValueError(f"{shown(path)} is neither a file nor a folder")
     raw = path.read_bytes()
     if b"\0" in raw:
         raise ValueError(f"{shown(path)} is binary (byte {raw.index(0)} is zero), expected text")

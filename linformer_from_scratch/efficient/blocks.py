@@ -1,7 +1,8 @@
-"""Texts in blocks of neighbouring tokens, and the questions that every relative asks of its input."""
+"""Texts in blocks of neighbouring tokens, and the checks that every relative makes of its input."""
 
 from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from linformer_from_scratch.common.checks import full_precision
 
 
 def whole_blocks(n: int, size: int) -> int:
-    """Blocks that n tokens need, the last one filled up."""
+    """How many blocks n tokens need, the last one filled up."""
     return (n + size - 1) // size
 
 
@@ -37,7 +38,7 @@ def from_blocks(x: Tensor, n: int) -> Tensor:
 
 
 def self_attention_in_float32(attend: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A relative that is given q, k and v of one text; halves are computed in float32, under autocast too.
+    """Wrap a relative so that it computes 16-bit q, k and v in float32, even under autocast.
 
     The output has the dtype of v again.
 
@@ -45,7 +46,7 @@ def self_attention_in_float32(attend: Callable[..., Tensor]) -> Callable[..., Te
     """
 
     @wraps(attend)
-    def computed(q: Tensor, k: Tensor, v: Tensor, *arguments, **options) -> Tensor:
+    def computed(q: Tensor, k: Tensor, v: Tensor, *arguments: Any, **options: Any) -> Tensor:
         if not all(x.is_floating_point() for x in (q, k, v)):
             raise ValueError(f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}; expected floating point")
         check_same_length(q, k, v)

@@ -1,15 +1,15 @@
-"""Kernel attention on exponentials of whatever size: none overflows, and no divisor is zero (chapter 09).
+"""Kernel attention on exponentials of any size: none overflows, and no divisor is zero (chapter 09).
 
     output_i = Σ_j w_ij v_j / Σ_j w_ij,  w_ij = Σ_f exp(q_if + k_jf)
 
-A number taken off feature f of all keys and added to feature f of all queries cancels, and so does one that
-is taken off a whole query. Let the first be the largest exponent of the feature, the second then that of the
-query: no exponential is above 1, every divisor is at least 1, and what is rounded to 0 is some 10³⁸ times
-smaller than that.
+A number subtracted from feature f of all keys and added to feature f of all queries cancels, and so does one
+that is subtracted from a whole query. With the largest exponent of the feature as the first and then that of
+the query as the second, no exponential is above 1, every divisor is at least 1, and what is rounded to 0 is
+some 10³⁸ times smaller than that.
 
-If causal, the largest is that of the tokens so far, and none hears of a later one, not even by rounding. So a
-query meets the earlier keys of its chunk in pairs of neighbouring halves, of 1, 2, 4, … tokens: all keys of
-the first half lie before all queries of the second. Earlier chunks it meets in sums.
+If causal, the largest is that of the tokens so far, and no later token has any effect, not even by rounding.
+A query meets the earlier keys of its chunk in pairs of neighbouring halves, of 1, 2, 4, … tokens: all keys of
+the first half lie before all queries of the second. It meets earlier chunks as sums.
 """
 
 import math
@@ -22,7 +22,7 @@ from linformer_from_scratch.common.checks import graph_is_written
 from linformer_from_scratch.efficient.blocks import from_blocks, in_blocks, whole_blocks
 from linformer_from_scratch.efficient.linear import CHUNK, kernel_attention
 
-MOST_STEPS = 24  # of the sums over chunks, where a graph must hold for every number of them
+MOST_STEPS = 24  # of the sums over chunks, in a graph, which must hold for every number of chunks
 
 
 def exponential_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
@@ -42,7 +42,7 @@ def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     counted = functional.pad(v, (0, 1), value=1.0)  # the divisor is the sum of weights, mixed as a value 1
     q, k, v = (in_blocks(x, CHUNK) for x in (q, k, counted))  # (..., chunks, CHUNK, m or d_v + 1)
     largest = _largest_so_far(k.detach())  # (..., chunks, CHUNK, m)
-    top = (q.detach() + largest).amax(dim=-1, keepdim=True)  # taken off last, no rounded sum is above it
+    top = (q.detach() + largest).amax(dim=-1, keepdim=True)  # subtracted last: no rounded sum is above it
     mixed = (q + k - top).exp().sum(dim=-1, keepdim=True) * v  # each token by itself
     for half in _halves():
         mixed = mixed + _from_first_half(q, k, v, largest, top, half)
@@ -91,7 +91,7 @@ def _from_earlier_chunks(q: Tensor, k: Tensor, v: Tensor, largest: Tensor, top: 
 
 
 def _one_later(largest: Tensor) -> Tensor:
-    """Shift by one chunk: each gets what belongs to those before it, the first nothing."""
+    """Shift by one chunk: each gets the value of the chunk before it, the first -∞."""
     return functional.pad(largest, (0, 0, 1, -1), value=-math.inf)
 
 

@@ -1,4 +1,4 @@
-"""The family on one footing: each relative by its size, its cost, and what it can do (chapter 09)."""
+"""The whole family side by side: each relative with its size, its cost, and what it can do (chapter 09)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Relative:
     Args:
         name: what it is called.
         size: what its size counts; "" where it has none.
-        build: n, d, size -> a function or module of q, k, v; with causal=True where it can be causal.
+        build: n, d, size -> a function or module of q, k, v; takes causal=True where that is possible.
         flops: n, d, size -> operations of one head with d features.
         sizes: n -> the sizes that make sense, ascending.
         causal: whether a token can be kept from reading later ones.
@@ -61,7 +61,7 @@ def effective_map(attend: Attend, q: Tensor, k: Tensor) -> Tensor:
 
 
 def largest_size(relative: Relative, n: int, d: int, operations: float) -> int | None:
-    """The largest size that costs no more than so many operations a head; None if every one costs more."""
+    """The largest size within this number of operations per head; None if every size costs more."""
     affordable = [size for size in relative.sizes(n) if relative.flops(n, d, size) <= operations]
     return affordable[-1] if affordable else None
 
@@ -84,61 +84,32 @@ class WithMatrix(nn.Module):
         return self.attend(q, k, v, self.matrix.to(q.device))
 
 
-def _window(n, d, size, causal=False):
-    return partial(sliding_window_attention, window=size, causal=causal)
-
-
-def _hierarchical(n, d, size, causal=False):
-    return partial(hierarchical_attention, block=size, causal=causal)
-
-
-def _sparse(n, d, size, causal=False):
-    return partial(sparse_attention, stride=whole_blocks(n, size), causal=causal)
-
-
 def linformer_flops(n: int, d: int, k: int) -> int:
     """Operations of one head with d features: E K, F V, scores and mixing; E and F dense."""
     return 8 * n * k * d
 
 
-def _linformer(n, d, size):
-    return WithMatrix(_shared, MeanPooling(n, size)(torch.eye(n, dtype=torch.float32, device="cpu")))
-
-
-def _shared(q, k, v, E):
+def _shared(q: Tensor, k: Tensor, v: Tensor, E: Tensor) -> Tensor:
     return linformer_attention(q, k, v, E.to(k), E.to(v))
-
-
-def _nystrom(n, d, size):
-    return partial(nystrom_attention, landmarks=size)
-
-
-def _linear(n, d, size, causal=False):
-    return partial(linear_attention, causal=causal)
-
-
-def _performer(n, d, size, causal=False):
-    return WithMatrix(partial(performer_attention, causal=causal), orthogonal_gaussian(size, d))
-
-
-def _tiled(n, d, size, causal=False):
-    return partial(tiled_attention, causal=causal)
 
 
 def _every(n: int) -> range:
     return range(1, n + 1)
 
 
-def _fewer_than_tokens(n: int) -> range:
-    return range(1, max(n, 2))
-
-
 FAMILY = (
-    Relative("sliding window", "tokens on either side", _window, sliding_window_flops, _every, causal=True),
+    Relative(
+        "sliding window",
+        "tokens on either side",
+        lambda n, d, size, causal=False: partial(sliding_window_attention, window=size, causal=causal),
+        sliding_window_flops,
+        _every,
+        causal=True,
+    ),
     Relative(
         "two levels",
         "tokens of a block",
-        _hierarchical,
+        lambda n, d, size, causal=False: partial(hierarchical_attention, block=size, causal=causal),
         hierarchical_flops,
         lambda n: [block for block in _every(n) if block * block >= n],  # below √n smaller is dearer
         causal=True,
@@ -146,7 +117,9 @@ FAMILY = (
     Relative(
         "strided + global",
         "tokens of a class",
-        _sparse,
+        lambda n, d, size, causal=False: partial(
+            sparse_attention, stride=whole_blocks(n, size), causal=causal
+        ),
         lambda n, d, size: sparse_flops(n, d, whole_blocks(n, size)),
         lambda n: sorted({whole_blocks(n, stride) for stride in _every(n)}),
         causal=True,
@@ -154,19 +127,44 @@ FAMILY = (
     Relative(
         "Linformer, mean pooling",
         "slots k",
-        _linformer,
+        lambda n, d, size: WithMatrix(
+            _shared, MeanPooling(n, size)(torch.eye(n, dtype=torch.float32, device="cpu"))
+        ),
         linformer_flops,
         _every,
         causal=False,
         fixed_length=True,
     ),
-    Relative("Nyström", "landmarks", _nystrom, nystrom_flops, _fewer_than_tokens, causal=False),
-    Relative("linear", "", _linear, lambda n, d, size: linear_flops(n, d), lambda n: [1], causal=True),
-    Relative("Performer", "random features", _performer, performer_flops, _every, causal=True),
+    Relative(
+        "Nyström",
+        "landmarks",
+        lambda n, d, size: partial(nystrom_attention, landmarks=size),
+        nystrom_flops,
+        lambda n: range(1, max(n, 2)),  # fewer than tokens
+        causal=False,
+    ),
+    Relative(
+        "linear",
+        "",
+        lambda n, d, size, causal=False: partial(linear_attention, causal=causal),
+        lambda n, d, size: linear_flops(n, d),
+        lambda n: [1],
+        causal=True,
+    ),
+    Relative(
+        "Performer",
+        "random features",
+        lambda n, d, size, causal=False: WithMatrix(
+            partial(performer_attention, causal=causal), orthogonal_gaussian(size, d)
+        ),
+        performer_flops,
+        _every,
+        causal=True,
+    ),
     Relative(
         "tiled exact",
         "",
-        _tiled,
+        lambda n, d, size, causal=False: partial(tiled_attention, causal=causal),
         lambda n, d, size: tiled_flops(n, d),
         lambda n: [1],
         causal=True,

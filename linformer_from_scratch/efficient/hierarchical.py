@@ -1,4 +1,4 @@
-"""Two levels: the own block token by token, each of the other blocks as one (chapter 09).
+"""Two levels: the query's own block token by token, every other block as one (chapter 09).
 
 score_ij = q_i · k_j / √d                       where i and j lie in the same block
 score_ij = q_i · (mean of the block's k) / √d   elsewhere

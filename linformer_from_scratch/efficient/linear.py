@@ -3,8 +3,10 @@
     output_i = φ(q_i)ᵀ Σ_j φ(k_j) v_jᵀ / φ(q_i)ᵀ Σ_j φ(k_j)
                                       Katharopoulos et al. 2020 (arXiv 2006.16236), section 3.2, φ = elu + 1
 
-With sums over j ≤ i it is causal; then nothing else of the past has to be kept.
+With sums over j ≤ i it is causal, and the two sums are all that has to be kept of the past.
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,7 +33,7 @@ def elu_plus_one(x: Tensor) -> Tensor:
 
 
 class _EluPlusOne(torch.autograd.Function):
-    """The same with its derivative, min(φ, 1): PyTorch's way back through the formula takes longer."""
+    """φ with its derivative, min(φ, 1), which is faster than PyTorch's through the formula."""
 
     generate_vmap_rule = True
 
@@ -40,11 +42,11 @@ class _EluPlusOne(torch.autograd.Function):
         return x.clamp(LOWEST, 0).exp_().add_(x.relu())  # elu(x) + 1 itself is rounded to 0 below -17
 
     @staticmethod
-    def setup_context(context, inputs, output):
+    def setup_context(context: Any, inputs: tuple[Tensor], output: Tensor) -> None:
         context.save_for_backward(*inputs, output)
 
     @staticmethod
-    def backward(context, upstream):
+    def backward(context: Any, upstream: Tensor) -> Tensor:
         x, phi = context.saved_tensors
         return upstream * phi.clamp(max=1).masked_fill(x < LOWEST, 0)
 
@@ -60,7 +62,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> T
     at -69, so that no divisor is zero: keys below that, in all that a query reads, count alike.
     Causal, it is exported for every n from CHUNK + 1 tokens on: PyTorch treats a single chunk apart.
     """
-    q = q - q.detach().amax(dim=-1, keepdim=True).clamp(max=0)  # which is below zero where all features are
+    q = q - q.detach().amax(dim=-1, keepdim=True).clamp(max=0)  # 0 unless all features are below zero
     return kernel_attention(elu_plus_one(q), elu_plus_one(k), v, causal)
 
 
@@ -95,7 +97,7 @@ def _before(x: Tensor) -> Tensor:
 
 
 def linear_flops(n: int, d: int, features: int | None = None, causal: bool = False) -> int:
-    """Operations of one head with d features, and as many features of the kernel unless told otherwise."""
+    """Operations of one head with d features; the kernel has d too, unless `features` is given."""
     m = d if features is None else features
     if not causal:
         return 4 * n * m * d + 2 * n * m

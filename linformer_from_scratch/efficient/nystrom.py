@@ -1,4 +1,4 @@
-"""Nyström: low rank through landmarks that the text itself gives (chapter 09).
+"""Nyström: low rank through landmarks taken from the text itself (chapter 09).
 
     softmax(Q K̃ᵀ/√d) · softmax(Q̃ K̃ᵀ/√d)⁺ · softmax(Q̃ Kᵀ/√d) V
                                   Xiong et al. 2021 (Nyströmformer, arXiv 2102.03902), equations 13 and 14
@@ -20,10 +20,10 @@ def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: in
 
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
     Raises: ValueError if landmarks is not in 1 … n, or if q, k and v differ in n.
-    Cost: 8 n·landmarks·d operations and some that do not grow with n; memory O(n·landmarks).
+    Cost: 8 n·landmarks·d operations and a part that does not grow with n; memory O(n·landmarks).
     Six steps, as in the paper, do not reach the pseudoinverse where landmarks attend alike: their map is then
-    nearly singular, and what is left out is what would be divided by almost nothing.
-    With a landmark for each token the three maps are one, S S⁺ S = S: exact attention, and computed as such.
+    nearly singular, and the smallest singular values are not inverted.
+    With a landmark for each token all three maps are S, and S S⁺ S = S: computed as exact attention.
     Not causal: a landmark is a mean over its segment, and every landmark reads all tokens.
     """
     n = q.size(-2)
@@ -33,7 +33,7 @@ def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: in
     if landmarks == n:
         if torch.jit.is_tracing():
             raise ValueError(
-                f"traced with {n} tokens, expected more than landmarks={landmarks}: they are exact"
+                f"traced with {n} tokens, expected more than landmarks={landmarks}, where it is exact"
             )
         return scaled_dot_product_attention(q, k, v)
     q_mean, k_mean = segment_means(q, landmarks), segment_means(k, landmarks)  # (..., landmarks, d)

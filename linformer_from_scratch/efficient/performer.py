@@ -4,8 +4,8 @@
                          Choromanski et al. 2021 (FAVOR+, arXiv 2009.14794), lemma 1 and section 2.3
 
 Features are positive, so that no weight is negative; the ω are orthogonal within blocks of d. The estimate of
-an exponential is right on average over draws of ω, its variance grows like the exponential of ‖q + k‖²; the
-output, a quotient of two estimates, is not right on average.
+an exponential is unbiased over draws of ω, and its variance grows like the exponential of ‖q + k‖²; the
+output, a quotient of two estimates, is biased.
 """
 
 import torch
@@ -32,7 +32,7 @@ def orthogonal_gaussian(num_features: int, d: int, seed: int = 0) -> Tensor:
 
 
 def _directions(gaussian: Tensor) -> Tensor:
-    """Orthonormal rows, no direction likelier than another: QR alone chooses signs, and so prefers some."""
+    """Orthonormal rows, every direction equally likely: the signs that QR chooses are undone."""
     Q, R = torch.linalg.qr(gaussian)
     return (Q * R.diagonal().sign()).mT
 
@@ -42,7 +42,7 @@ def performer_attention(q: Tensor, k: Tensor, v: Tensor, omega: Tensor, causal: 
     """Kernel attention with positive random features, an estimate of softmax attention.
 
     Shape: q and k (..., n, d), v (..., n, d_v), omega (num_features, d) -> (..., n, d_v)
-    Raises: ValueError if omega has another d than q, or if q, k and v differ in n.
+    Raises: ValueError if omega and q differ in d, or if q, k and v differ in n.
     Cost: 8 n·num_features·d operations; memory O(n·num_features).
     Whatever the length of q and k, the exponentials neither overflow nor all vanish (exponents.py).
     Causal, it is exported for every n from CHUNK + 1 tokens on: as linear attention.

@@ -26,7 +26,7 @@ def sliding_window_attention(q: Tensor, k: Tensor, v: Tensor, window: int, causa
     """Softmax attention over the tokens at most `window` away; only earlier ones and itself if causal.
 
     Queries are cut into blocks of `window` tokens; a block's keys lie in it and in the two beside it. Each
-    block is then a small attention with a mask, for PyTorch's fused kernel, which can be derived once.
+    block is then a small attention with a mask, for PyTorch's fused kernel, which can be differentiated once.
 
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
     Raises: ValueError if window < 1, if q, k and v differ in n, or q and k in d, or if they are not floating
@@ -35,7 +35,7 @@ def sliding_window_attention(q: Tensor, k: Tensor, v: Tensor, window: int, causa
     """
     n = check_same_length(q, k, v)
     check_features(q, k)
-    window = at_most(n, check_size("window", window))  # farther away there is nobody
+    window = at_most(n, check_size("window", window))  # no token is farther away
     beside = (-1, 0) if causal else (-1, 0, 1)  # blocks that a block may read, itself among them
     leading = torch.broadcast_shapes(*(x.shape[:-2] for x in (q, k, v)))
     q, k, v = (x.expand(*leading, -1, -1) for x in (q, k, v))
@@ -50,10 +50,10 @@ def sliding_window_attention(q: Tensor, k: Tensor, v: Tensor, window: int, causa
 
 
 def window_mask(n: int, window: int, causal: bool = False) -> Tensor:
-    """Who may read whom, as an n×n mask: what the function above never stores.
+    """Which token may read which, as an n×n mask: what the function above never stores.
 
     Shape: (n, n)
-    Raises: ValueError if n is no positive integer, or window is none from 0 on.
+    Raises: ValueError if n is not an integer of at least 1, or window not one of at least 0.
     """
     token = torch.arange(check_size("n", n))
     return may_read(token[:, None], token, check_size("window", window, ALONE), causal)

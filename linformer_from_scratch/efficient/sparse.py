@@ -56,10 +56,10 @@ def sparse_attention(
 
 
 def sparse_mask(n: int, stride: int, num_global: int = 1, causal: bool = False) -> Tensor:
-    """Who may read whom, as an n×n mask: what the function above never stores.
+    """Which token may read which, as an n×n mask: what the function above never stores.
 
     Shape: (n, n)
-    Raises: ValueError if a size is no integer, n or stride is below 1, or num_global below 0.
+    Raises: ValueError if a size is not an integer, n or stride is below 1, or num_global below 0.
     """
     token = torch.arange(check_size("n", n))
     sizes = check_size("stride", stride), check_size("num_global", num_global, least=0)

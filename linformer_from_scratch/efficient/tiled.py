@@ -6,6 +6,8 @@ m ← max(m, scores), l ← l·e^(m_old − m) + Σ e^(scores − m), o ← o·e
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,8 +25,8 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bo
     Shape: q and k (..., n, d), v (..., n, d_v) -> (..., n, d_v)
     Raises: ValueError if tile < 1, or if q, k and v differ in n or in the axes before it.
     Cost: 4 n²·d operations, about half of them if causal; memory O(n·d). It can be differentiated once.
-    A program that is traced, exported or compiled for every n cannot hold a loop whose turns depend on n:
-    there PyTorch's own fused function stands, which computes the same.
+    A program that is traced, exported or compiled for every n cannot hold a loop whose length depends on n:
+    it calls PyTorch's own fused function, which computes the same.
     """
     tile = check_size("tile", tile)
     if not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
@@ -37,19 +39,19 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bo
 
 class _Tiled(torch.autograd.Function):
     @staticmethod
-    def forward(context, q, k, v, tile, causal):
+    def forward(context: Any, q: Tensor, k: Tensor, v: Tensor, tile: int, causal: bool) -> Tensor:
         outputs, logarithms = [], []
-        for rows, columns in _sweep(q.size(-2), tile, causal):
-            one = q[..., rows, :]
-            largest = one.new_full((*one.shape[:-1], 1), -math.inf)  # m: of each row, so far
+        for rows, read in _sweep(q.size(-2), tile, causal):
+            queries = q[..., rows, :]
+            largest = queries.new_full((*queries.shape[:-1], 1), -math.inf)  # m: of each row, so far
             total = torch.zeros_like(largest)  # l: sum of the exponentials, so far
-            mixed = one.new_zeros(*one.shape[:-1], v.size(-1))  # o: values mixed, so far
-            for some in columns:
-                scores = _scores(one, k[..., some, :], rows, some, causal)  # (..., tile, tile)
+            mixed = queries.new_zeros(*queries.shape[:-1], v.size(-1))  # o: values mixed, so far
+            for columns in read:
+                scores = _scores(queries, k[..., columns, :], rows, columns, causal)  # (..., tile, tile)
                 new = torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
                 weights, shrink = (scores - new).exp(), (largest - new).exp()
                 total = shrink * total + weights.sum(dim=-1, keepdim=True)
-                mixed = shrink * mixed + weights @ v[..., some, :]
+                mixed = shrink * mixed + weights @ v[..., columns, :]
                 largest = new
             outputs.append(mixed / total)
             logarithms.append(largest + total.log())
@@ -60,27 +62,27 @@ class _Tiled(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(context, upstream):
+    def backward(context: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         with full_precision(upstream):  # as forward: the same scores
             return _Tiled._gradients(context, upstream)
 
     @staticmethod
-    def _gradients(context, upstream):
+    def _gradients(context: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, output, logarithm = context.saved_tensors
         q_grad, k_grad, v_grad = (torch.zeros_like(x) for x in (q, k, v))
         common = (upstream * output).sum(dim=-1, keepdim=True)  # softmax takes it off each score's gradient
-        for rows, columns in _sweep(q.size(-2), context.tile, context.causal):
-            for some in columns:
-                scores = _scores(q[..., rows, :], k[..., some, :], rows, some, context.causal)
+        for rows, read in _sweep(q.size(-2), context.tile, context.causal):
+            for columns in read:
+                scores = _scores(q[..., rows, :], k[..., columns, :], rows, columns, context.causal)
                 weights = (scores - logarithm[..., rows, :]).exp()  # the tile of P, computed again
-                v_grad[..., some, :] += weights.mT @ upstream[..., rows, :]
-                change = weights * (upstream[..., rows, :] @ v[..., some, :].mT - common[..., rows, :])
-                q_grad[..., rows, :] += change @ k[..., some, :]
-                k_grad[..., some, :] += change.mT @ q[..., rows, :]
+                v_grad[..., columns, :] += weights.mT @ upstream[..., rows, :]
+                change = weights * (upstream[..., rows, :] @ v[..., columns, :].mT - common[..., rows, :])
+                q_grad[..., rows, :] += change @ k[..., columns, :]
+                k_grad[..., columns, :] += change.mT @ q[..., rows, :]
         return q_grad, k_grad, v_grad, None, None
 
 
-def _sweep(n: int, tile: int, causal: bool):
+def _sweep(n: int, tile: int, causal: bool) -> Iterator[tuple[slice, list[slice]]]:
     """Tiles of rows, each with the tiles of columns that its rows may read."""
     tiles = [slice(start, min(start + tile, n)) for start in range(0, n, tile)]
     for i, rows in enumerate(tiles):
@@ -98,6 +100,6 @@ def _scores(q: Tensor, k: Tensor, rows: slice, columns: slice, causal: bool) -> 
 
 
 def tiled_flops(n: int, d: int, tile: int = 128, causal: bool = False) -> int:
-    """Operations of one head with d features: those with stored maps; no tile above if causal."""
-    pairs = sum((rows.stop - rows.start) * columns[-1].stop for rows, columns in _sweep(n, tile, causal))
+    """Operations of one head with d features; if causal, tiles above the diagonal are skipped."""
+    pairs = sum((rows.stop - rows.start) * read[-1].stop for rows, read in _sweep(n, tile, causal))
     return 4 * pairs * d

@@ -81,6 +81,10 @@ def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **rec
     counted = baseline_losses(train, unseen, size[-1])
     start = time.perf_counter()
     judged = [record for record in trainer.train() if "validation_loss" in record]
+    if len(judged) < JUDGEMENTS:
+        raise ValueError(
+            f"the run in {folder} has {len(judged)} held-out losses, expected {JUDGEMENTS}: train it again"
+        )
     return {
         "parameters": parameters(model),
         "training_tokens": len(train),

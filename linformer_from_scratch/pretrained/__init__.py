@@ -1,8 +1,8 @@
-"""A real pretrained encoder, all-MiniLM-L6-v2: what its heads read, and what Linformer makes of it.
+"""A real pretrained encoder, all-MiniLM-L6-v2: what its heads read, and how it does with Linformer inside.
 
-weights.py finds the model, tokens.py reads text as it does, network.py runs it around any attention.
+weights.py finds the model, tokens.py is its tokenizer, network.py runs it around any attention.
 encoding.py and maps.py show what its heads do; sentence_encoder.py puts Linformer into them (chapter 12):
-windows.py is an E for every length, low_rank_updates.py what was fitted, lengthwise.py the encoder for use,
+windows.py is an E for every length, low_rank_updates.py what was fitted, lengthwise.py the encoder to use,
 texts.py its `encode`.
 """
 

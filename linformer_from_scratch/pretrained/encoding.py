@@ -1,17 +1,15 @@
-"""One pass through the pretrained encoder, with all that its heads did on the way."""
+"""One pass through the pretrained encoder, with what every head computed on the way."""
 
 from collections.abc import Mapping
-from threading import local
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
 from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.common.checks import check_ids
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.pretrained.network import SentenceEncoder, renamed
+from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.weights import (
     D_MODEL,
     NUM_HEADS,
@@ -19,8 +17,6 @@ from linformer_from_scratch.pretrained.weights import (
     VOCAB_SIZE,
     model_weights,
 )
-
-OWN = local()  # what a thread runs is its own: the layers remember their last call
 
 
 class Encoding(NamedTuple):
@@ -44,21 +40,16 @@ class RecordedAttention(MultiHeadAttention):
     Shape: as MultiHeadAttention
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(D_MODEL, NUM_HEADS)
         self.query, self.key, self.value = (nn.Linear(D_MODEL, D_MODEL) for _ in range(3))
         self.last: tuple[Tensor, ...] = ()
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """With stored maps, and keep them."""
+        """With stored maps, which are remembered."""
         weights = attention_weights(q, k, self.mask(q, padding_mask))
         self.last = weights, q, k, v
         return weights @ v
-
-    def take(self) -> tuple[Tensor, ...]:
-        """Maps, queries, keys and values of the last call, which are then forgotten."""
-        last, self.last = self.last, ()
-        return last
 
 
 @torch.no_grad()
@@ -69,19 +60,8 @@ def encode(ids: Tensor, weights: Mapping[str, Tensor] | None = None) -> Encoding
     Raises: ValueError as check_ids, or if there are more than 512; as model_weights.
     """
     check_ids(ids, VOCAB_SIZE, dims=1)
-    model, attentions = recorded_encoder()
-    if weights is None:
-        hidden = model(ids[None])[0]
-    else:
-        hidden = functional_call(model, renamed(weights), (ids[None],), strict=True)[0]
-    taken = [attention.take() for attention in attentions]
-    return Encoding(hidden, *(torch.cat(layers) for layers in zip(*taken, strict=True)))
-
-
-def recorded_encoder() -> tuple[SentenceEncoder, list[RecordedAttention]]:
-    """This thread's network and its attention layers, which share the pretrained weights."""
-    if not hasattr(OWN, "encoder"):
-        with torch.device("meta"):
-            attentions = [RecordedAttention() for _ in range(NUM_LAYERS)]
-        OWN.encoder = SentenceEncoder(attentions, model_weights()), attentions
-    return OWN.encoder
+    with torch.device("meta"):  # no numbers: the network shares the weights it is given
+        attentions = [RecordedAttention() for _ in range(NUM_LAYERS)]
+    hidden = SentenceEncoder(attentions, model_weights() if weights is None else weights)(ids[None])[0]
+    by_layer = [attention.last for attention in attentions]
+    return Encoding(hidden, *(torch.cat(layers) for layers in zip(*by_layer, strict=True)))

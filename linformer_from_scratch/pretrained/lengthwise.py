@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_model, save_model
 from torch import Tensor
 
@@ -22,11 +22,11 @@ BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 class Layout(NamedTuple):
-    """What an encoder is, beside its weights.
+    """All of an encoder besides its weights.
 
     proj_dim: slots of its Linformer layers.
-    exact_layers: those that keep exact attention, counted from 0.
-    crossover: tokens from which on a text goes through Linformer.
+    exact_layers: layers that keep exact attention, counted from 0.
+    crossover: from this number of tokens on, a text goes through Linformer.
     """
 
     proj_dim: int
@@ -35,13 +35,13 @@ class Layout(NamedTuple):
 
 
 def window_encoder(proj_dim: int, exact_layers: tuple[int, ...] = ()) -> SentenceEncoder:
-    """Linformer with windows of each text's length, and exact attention in some layers, counted from 0.
+    """Linformer with windows for each text's length, and exact attention in some layers, counted from 0.
 
     Raises: ValueError if there is no such layer; as WindowAttention and SentenceEncoder.
     """
-    strange = set(exact_layers) - set(range(NUM_LAYERS))
-    if strange:
-        raise ValueError(f"exact_layers holds {min(strange)}, expected layers from 0 to {NUM_LAYERS - 1}")
+    unknown = set(exact_layers) - set(range(NUM_LAYERS))
+    if unknown:
+        raise ValueError(f"exact_layers holds {min(unknown)}, expected layers from 0 to {NUM_LAYERS - 1}")
     sizes = D_MODEL, NUM_HEADS
     return SentenceEncoder(
         MultiHeadAttention(*sizes) if i in exact_layers else WindowAttention(*sizes, proj_dim)
@@ -52,7 +52,9 @@ def window_encoder(proj_dim: int, exact_layers: tuple[int, ...] = ()) -> Sentenc
 class LengthwiseEncoder(TextEncoder):
     """Exact attention for texts below the crossover, Linformer's slots from there on.
 
-    Args: layout: see Layout. Both networks begin with the pretrained weights.
+    Args:
+        layout: see Layout. Both networks start from the pretrained weights.
+
     Shape of embed: ids (batch, n) with n <= 512, padding_mask (batch, n), True = a real token -> (batch, 384)
     Raises: ValueError as SentenceEncoder, or if the crossover is below proj_dim: such texts have empty slots.
     A text's vector does not depend on what else is in its batch.
@@ -73,17 +75,17 @@ class LengthwiseEncoder(TextEncoder):
         return self.embed(ids, padding_mask)
 
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """A unit vector a text, each by the network of its length. Shape: (batch, 384)."""
+        """A unit vector per text, by the network for its length. Shape: (batch, 384)."""
         if torch.jit.is_tracing() or torch.compiler.is_exporting():
             raise NotImplementedError(
-                "which network reads a text depends on its length, which no graph can ask: trace or export "
+                "which network reads a text depends on its length, which a graph cannot ask: trace or export "
                 f"`exact` (below {self.layout.crossover} tokens) and `linformer` (from there on)"
             )
         check_ids(ids, VOCAB_SIZE)
         long = self.lengths(ids, padding_mask) >= self.layout.crossover
         if long.all() or not long.any():
             return (self.linformer if long.any() else self.exact).embed(ids, padding_mask)
-        assert padding_mask is not None  # or all texts had one length
+        assert padding_mask is not None  # otherwise all texts had one length
         vectors = torch.empty(len(ids), D_MODEL, device=ids.device, dtype=self.exact.tokens.weight.dtype)
         for network, rows in ((self.exact, ~long), (self.linformer, long)):
             vectors[rows] = network.embed(*self.without_padding(ids[rows], padding_mask[rows]))
@@ -101,15 +103,15 @@ class LengthwiseEncoder(TextEncoder):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the weights (safetensors) and the layout (JSON) into a folder, which is made if need be.
 
-        Raises: ValueError if the weights are no plain tensors, as after quantisation: save first; OSError if
-            they cannot be written there.
+        Raises: ValueError if the weights are not plain tensors, as after quantisation; OSError if they cannot
+            be written there.
         """
         folder = expanded(folder)
         if not all(isinstance(weights, Tensor) for weights in self.state_dict().values()):
-            raise ValueError("some weights are no plain tensors; save an encoder before it is quantised")
+            raise ValueError("some weights are not plain tensors; save an encoder before it is quantised")
         make_folder(folder)
         try:
-            save_model(self, str(folder / WEIGHTS), metadata={"layout": str(self.layout)})
+            save_model(self, str(folder / WEIGHTS))
         except SafetensorError as error:
             raise OSError(f"{shown(folder / WEIGHTS)} cannot be written: {error}") from None
         write_layout(self.layout, folder / CONFIG)
@@ -118,8 +120,7 @@ class LengthwiseEncoder(TextEncoder):
     def from_pretrained(cls, folder: str | Path) -> "LengthwiseEncoder":
         """The encoder that save_pretrained wrote into a folder, in float32 and on the CPU.
 
-        Raises: FileNotFoundError if a file is missing there, ValueError if one is not what was written; as
-            SentenceEncoder.
+        Raises: FileNotFoundError if a file is missing, ValueError if one is damaged; as SentenceEncoder.
         """
         folder = expanded(folder)
         for name in (CONFIG, WEIGHTS):
@@ -127,33 +128,29 @@ class LengthwiseEncoder(TextEncoder):
                 raise FileNotFoundError(f"{folder} holds no {name}, expected what save_pretrained wrote")
         encoder = cls(read_layout(folder / CONFIG))
         try:
-            with safe_open(folder / WEIGHTS, "pt") as file:
-                saved = (file.metadata() or {}).get("layout")
             load_model(encoder, str(folder / WEIGHTS))
-        except Exception as error:  # safetensors has its own, PyTorch RuntimeError
+        except Exception as error:  # safetensors raises its own, PyTorch RuntimeError
             why = " ".join(str(error).split())[:200]
             raise ValueError(f"{folder / WEIGHTS} does not hold this encoder's weights: {why}") from None
-        if saved != str(encoder.layout):
-            raise ValueError(f"{folder / CONFIG} holds {encoder.layout}, the weights were saved with {saved}")
         return encoder.eval()
 
 
 def write_layout(layout: Layout, path: Path) -> None:
-    """Write a layout as JSON, with the name of the model whose weights it changes."""
+    """Write a layout as JSON, with the name of the model that it is based on."""
     atomic_write(path, json.dumps({"base_model": BASE, **layout._asdict()}, indent=2) + "\n")
 
 
 def read_layout(path: Path) -> Layout:
     """The layout that a JSON file holds.
 
-    Raises: ValueError if it holds another thing.
+    Raises: ValueError if it holds something else.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        layout = Layout(found["proj_dim"], tuple(found["exact_layers"]), found["crossover"])
+        config = json.loads(path.read_text(encoding="utf-8"))
+        layout = Layout(config["proj_dim"], tuple(config["exact_layers"]), config["crossover"])
         if {type(x) for x in (layout.proj_dim, *layout.exact_layers, layout.crossover)} != {int}:
             raise TypeError("not all of them are integers")
         return layout
     except (ValueError, KeyError, TypeError) as error:
         expected = ", ".join(Layout._fields)
-        raise ValueError(f"{path} is no layout: {error!r}; expected JSON with {expected}") from None
+        raise ValueError(f"{path} is not a layout: {error!r}; expected JSON with {expected}") from None

@@ -1,6 +1,6 @@
 """Fit a trained network by small changes: W + B A, whose rank is that of B and A (Hu et al. 2021, LoRA).
 
-The pretrained W stays as it is; B and A are what is learned and kept, 2 · d · rank numbers in place of d².
+The pretrained W stays as it is; B and A are learned and stored, 2 · d · rank numbers in place of d².
 """
 
 import math
@@ -11,9 +11,12 @@ from torch.nn.utils import parametrize
 
 
 class LowRankUpdate(nn.Module):
-    """W + B A. B begins as zeros, so W begins as it was (Hu et al. 2021, arXiv 2106.09685, section 4.1).
+    """W + B A. B starts as zeros, so W starts as it was (Hu et al. 2021, arXiv 2106.09685, section 4.1).
 
-    Args: d_out, d_in: shape of W. rank: of the change.
+    Args:
+        d_out, d_in: shape of W.
+        rank: of the change.
+
     Shape: W (d_out, d_in) -> as W
     """
 
@@ -28,9 +31,9 @@ class LowRankUpdate(nn.Module):
 
 
 def add_updates(model: nn.Module, rank: int) -> list[nn.Parameter]:
-    """Give every linear layer a LowRankUpdate; what is to be learned: those, all biases, all LayerNorms.
+    """Give every linear layer a LowRankUpdate; return what is learned: those, all biases, all LayerNorms.
 
-    Everything else is frozen. The model computes what it did before.
+    Everything else is frozen. The model's output stays the same.
     """
     model.requires_grad_(False)
     for module in list(model.modules()):
@@ -46,20 +49,22 @@ def add_updates(model: nn.Module, rank: int) -> list[nn.Parameter]:
 
 
 def learned(model: nn.Module) -> dict[str, Tensor]:
-    """What add_updates lets learn, by name: the file of a fitted model holds this and no more."""
+    """The parameters that add_updates leaves trainable, by name: what the file of a fitted model holds."""
     return {name: p.detach() for name, p in model.named_parameters() if p.requires_grad}
 
 
-def load_updates(model: nn.Module, rank: int, found: dict[str, Tensor]) -> None:
-    """Change a model's weights by what was learned of one like it: W becomes W + B A, and stays a matrix.
+def load_updates(model: nn.Module, rank: int, updates: dict[str, Tensor]) -> None:
+    """Apply the updates that an equal model has learned: W becomes W + B A, and stays a plain matrix.
 
-    Raises: ValueError if `found` is not what `learned` gives of such a model.
+    Raises: ValueError if `updates` is not what `learned` returns for such a model.
     """
     add_updates(model, rank)
     expected = {name: tensor.shape for name, tensor in learned(model).items()}
-    if {name: tensor.shape for name, tensor in found.items()} != expected:
-        raise ValueError(f"got {len(found)} tensors, expected the {len(expected)} of updates of rank {rank}")
-    model.load_state_dict({name: tensor.float() for name, tensor in found.items()}, strict=False)
+    if {name: tensor.shape for name, tensor in updates.items()} != expected:
+        raise ValueError(
+            f"got {len(updates)} tensors, expected the {len(expected)} of updates of rank {rank}"
+        )
+    model.load_state_dict({name: tensor.float() for name, tensor in updates.items()}, strict=False)
     for module in list(model.modules()):
         if parametrize.is_parametrized(module):
             parametrize.remove_parametrizations(module, "weight")

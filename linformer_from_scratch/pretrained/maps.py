@@ -1,4 +1,4 @@
-"""Attention maps of the pretrained encoder: live ones of any text, stored ones of a few sentences."""
+"""Attention maps of the pretrained encoder: computed for any text, stored for a few sentences."""
 
 import json
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from linformer_from_scratch.pretrained.tokens import tokenize, vocabulary
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS, PretrainedMissing
 
 MAPS_FILE = DATA / "minilm_maps.safetensors"  # of SENTENCES; their tokens are beside it, in a .json
-SENTENCES = (  # their maps are stored, so that they show without the package too
+SENTENCES = (  # their maps are stored, and so available without the package
     "The bank raised its rates because it expected inflation to rise.",
     "The animal did not cross the street because it was too tired.",
     "The cat chased its own tail until it was tired.",
@@ -23,7 +23,7 @@ SENTENCES = (  # their maps are stored, so that they show without the package to
 
 
 class AttentionMaps(NamedTuple):
-    """What every token of a text reads from every other.
+    """How much every token of a text reads from every other.
 
     tokens: n strings, from [CLS] to [SEP]; a piece that continues a word begins with ##.
     weights: (layers, heads, n, n), float32, each row sums to one.
@@ -38,7 +38,7 @@ def attention_maps(text: str, max_tokens: int = MAX_TOKENS) -> AttentionMaps:
 
     Without the package, the maps of SENTENCES come from a small file.
 
-    Raises: ValueError if text is empty or max_tokens outside 3 … 512, PretrainedMissing without the package.
+    Raises: ValueError if text is empty or max_tokens outside 3 … 512; PretrainedMissing without the package.
     """
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"expected a text of at least one word, got {text!r}")
@@ -54,7 +54,7 @@ def attention_maps(text: str, max_tokens: int = MAX_TOKENS) -> AttentionMaps:
 
 
 def stored_maps() -> dict[str, AttentionMaps]:
-    """The maps of SENTENCES as they were stored (float16), each row scaled to sum to one again."""
+    """The stored maps (float16) of SENTENCES, each row scaled to sum to one again."""
     tokens = json.loads(MAPS_FILE.with_suffix(".json").read_text(encoding="utf-8"))["tokens"]
     weights = {sentence: rounded.float() for sentence, rounded in load_file(MAPS_FILE).items()}
     return {s: AttentionMaps(tokens[s], weights[s] / weights[s].sum(-1, keepdim=True)) for s in SENTENCES}

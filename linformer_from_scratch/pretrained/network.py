@@ -1,6 +1,6 @@
 """The network of all-MiniLM-L6-v2 around whatever attention it is given.
 
-It gives every text a unit vector, so that texts of like content lie close (Reimers and Gurevych 2019,
+It maps every text to a unit vector; texts of similar content lie close together (Reimers and Gurevych 2019,
 Sentence-BERT). Its architecture is BERT's (Devlin et al. 2019, section 3).
 """
 
@@ -42,7 +42,7 @@ class SentenceEncoder(TextEncoder):
     Args:
         attentions: one layer for each of the six blocks, with 384 features and 12 heads, that owns `query`,
             `key`, `value` and `output`: MultiHeadAttention, LinformerAttention.
-        weights: others of the same names, which the network then shares; if None, a copy of the
+        weights: other weights under BERT's names, which the network then shares; by default a copy of the
             pretrained ones.
 
     Shape: ids (batch, n) with n <= 512, padding_mask (batch, n), True = a real token -> (batch, n, 384)
@@ -61,7 +61,7 @@ class SentenceEncoder(TextEncoder):
             raise ValueError(
                 f"got {different} different attention layers, expected {NUM_LAYERS}: each has weights"
             )
-        with torch.device("meta"):  # no numbers before those that are loaded
+        with torch.device("meta"):  # without numbers, which are loaded below
             self.tokens = nn.Embedding(VOCAB_SIZE, D_MODEL)
             self.positions = nn.Embedding(MAX_TOKENS, D_MODEL)
             self.register_buffer("segment", torch.empty(D_MODEL))  # the same for all tokens of one text
@@ -74,9 +74,9 @@ class SentenceEncoder(TextEncoder):
             state = {name: tensor.clone() for name, tensor in state.items()}
         for i, layer in enumerate(attentions):
             fold_biases(layer, state, f"blocks.{i}.attention")
-        strange = self.load_state_dict(state, strict=False, assign=True).unexpected_keys
-        if strange:
-            raise ValueError(f"the attention layers have no {', '.join(strange)}")
+        unknown = self.load_state_dict(state, strict=False, assign=True).unexpected_keys
+        if unknown:
+            raise ValueError(f"the attention layers have no {', '.join(unknown)}")
 
     def forward(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """The vectors after the last block."""
@@ -90,36 +90,34 @@ class SentenceEncoder(TextEncoder):
         if n > MAX_TOKENS:
             raise ValueError(f"input has {n} tokens; the encoder has positions for {MAX_TOKENS}")
         x = self.norm(self.tokens(ids) + self.positions.weight[:n] + self.segment)
-        found = []
+        outputs = []
         for block in self.blocks:
             x = block(x, padding_mask)
-            found.append(x)
-        return found
+            outputs.append(x)
+        return outputs
 
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """A unit vector a text: the mean over its real tokens, scaled to length one. Shape: (batch, 384)."""
+        """The mean over a text's real tokens, scaled to length one. Shape: (batch, 384)."""
         return pool(self(ids, padding_mask), padding_mask)
 
 
 def pool(hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
     """Unit vectors of texts: means over real tokens, scaled. Shape: (batch, n, d) -> (batch, d).
 
-    Raises: ValueError as check_mask, or if a text is all padding; in a graph, its vector is zeros.
+    Raises: ValueError as check_mask, or if a text is all padding; in a graph, its vector is zero.
     """
     check_mask("padding_mask", padding_mask, hidden)
     if padding_mask is not None:
         if seen((~padding_mask.any(dim=1)).any()):
-            raise ValueError(
-                "a text has 0 real tokens, expected at least 1: the mean of none has no direction"
-            )
+            raise ValueError("a text has 0 real tokens, expected at least 1: an empty mean has no direction")
         hidden = hidden * padding_mask[..., None]
     return functional.normalize(hidden.sum(dim=1), dim=-1)  # a mean and a sum point the same way
 
 
 def renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """BERT's weights by their names in a SentenceEncoder.
+    """BERT's weights under their names in a SentenceEncoder.
 
-    Raises: ValueError if one is missing, or there is another that is not one of UNUSED.
+    Raises: ValueError if one is missing, or if there is one that neither the encoder nor UNUSED names.
     """
     parts = {"norm": "embeddings.LayerNorm"}
     for i in range(NUM_LAYERS):
@@ -134,22 +132,22 @@ def renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
             for kind in ("weight", "bias")
         },
     }
-    if strange := {*names.values()} - {*weights} or {*weights} - {*names.values(), *UNUSED}:
-        what = "have no" if min(strange) in names.values() else "hold"
+    if wrong := {*names.values()} - {*weights} or {*weights} - {*names.values(), *UNUSED}:
+        what = "have no" if min(wrong) in names.values() else "hold"
         raise ValueError(
-            f"the weights {what} {min(strange)}, expected the {len(names)} of {NUM_LAYERS} BERT layers"
+            f"the weights {what} {min(wrong)}, expected the {len(names)} of {NUM_LAYERS} BERT layers"
         )
-    found = {ours: weights[berts] for ours, berts in names.items()}
-    return found | {"segment": found["segment"][0]}
+    state = {ours: weights[berts] for ours, berts in names.items()}
+    return state | {"segment": state["segment"][0]}
 
 
 def fold_biases(layer: AttentionLayer, state: dict[str, Tensor], name: str) -> None:
-    """Take from the weights those biases for which an attention layer has no room.
+    """Fold those biases into the weights for which an attention layer has no parameter.
 
-    BERT's query, key, value and output have one each. Of ours the output has one, the query gets one here.
-    The key's adds the same to all scores of a query, so softmax forgets it. The value's goes through a mean
-    whose weights sum to one, so the output's takes it up. Both are exact for full attention (chapter 12 shows
-    what they are for Linformer).
+    BERT's query, key, value and output have one each. In ours the output has one, and the query gets one
+    here. The key's adds the same to all scores of a query, and softmax ignores it. The value's passes through
+    a mean whose weights sum to one, so it is added to the output's. Both are exact for full attention;
+    chapter 12 shows what they do in Linformer.
     """
     layer.query = nn.Linear(D_MODEL, D_MODEL, device="meta")  # with a bias
     if layer.key.bias is None:

@@ -1,4 +1,4 @@
-"""Four heads of the pretrained encoder on real text, stored with E and F that were fitted to them."""
+"""Four heads of the pretrained encoder on real text, stored with E and F fitted to them."""
 
 import json
 from functools import cache
@@ -10,13 +10,13 @@ from torch import Tensor
 
 from linformer_from_scratch.common.files import DATA
 
-HEADS_FILE = DATA / "minilm_heads.safetensors"  # the tokens that they read are beside it, in a .json
+HEADS_FILE = DATA / "minilm_heads.safetensors"  # their tokens are beside it, in a .json
 STORED_HEADS = (5, 6), (1, 5), (1, 3), (4, 2)  # layer and head, counted from 1
 STORED_DIMS = 2, 4, 8, 16, 32, 64  # slots of the fitted E and F
 
 
 class StoredHead(NamedTuple):
-    """One head on 128 tokens of real text, and E and F that were fitted to it on other texts.
+    """One head on 128 tokens of real text, and E and F fitted to it on other texts.
 
     q, k, v: (n, 32).
     learned: proj_dim -> (E, F), each (proj_dim, n).
@@ -25,23 +25,20 @@ class StoredHead(NamedTuple):
     q: Tensor
     k: Tensor
     v: Tensor
-    learned: dict[int, tuple[Tensor, Tensor]]
+    learned: dict[int, tuple[Tensor, ...]]
 
 
 @cache
-@torch.inference_mode(False)  # what is kept may be learned from later
+@torch.inference_mode(False)  # the cached tensors may need gradients later
 def stored_heads() -> dict[tuple[int, int], StoredHead]:
-    """The STORED_HEADS as they were stored (float16), by layer and head; tools/make_data.py fits E and F."""
+    """The STORED_HEADS (from float16), by layer and head; tools/make_data.py fits E and F."""
     stored = {name: rounded.float() for name, rounded in load_file(HEADS_FILE).items()}
-    found = {}
+    heads = {}
     for layer, head in STORED_HEADS:
+        learned = {size: tuple(stored[f"{layer}.{head} learned {size}"]) for size in STORED_DIMS}
         q, k, v = stored[f"{layer}.{head} qkv"]
-        learned = {}
-        for size in STORED_DIMS:
-            E, F = stored[f"{layer}.{head} learned {size}"]
-            learned[size] = E, F
-        found[layer, head] = StoredHead(q, k, v, learned)
-    return found
+        heads[layer, head] = StoredHead(q, k, v, learned)
+    return heads
 
 
 def stored_tokens() -> list[str]:

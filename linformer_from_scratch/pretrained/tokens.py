@@ -4,10 +4,7 @@ Words become lower-case and lose their accents; each is cut greedily into the lo
 vocabulary. A piece that continues a word begins with ##; a word that cannot be cut so is [UNK].
 """
 
-import re
-from collections.abc import Iterator
 from functools import cache
-from itertools import islice
 
 import torch
 from tokenizers import Tokenizer
@@ -18,38 +15,30 @@ from torch import Tensor
 
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS, model_file
 
-STRETCH = re.compile(r"(?s).{1,4096}[^ ]*")  # some thousand characters, up to the end of a word
-
 
 def tokenize(text: str, max_tokens: int | None = MAX_TOKENS) -> Tensor:
     """Ids of a text's pieces, from [CLS] to [SEP]; "[SEP]" in the text itself is a word like any other.
 
     Args:
         text: any text.
-        max_tokens: what is beyond is left out; nothing is if None.
+        max_tokens: tokens beyond this are left out; None keeps all.
 
     Shape: ids (n,), n <= max_tokens
-    Raises: ValueError if text is none or max_tokens below 2; as model_file.
+    Raises: ValueError if text is not a string or max_tokens is below 2; as model_file.
     """
     if not isinstance(text, str):
         raise ValueError(f"expected a text, got {text!r}")
     if max_tokens is not None and max_tokens < 2:
         raise ValueError(f"max_tokens is {max_tokens}, expected at least 2: [CLS] and [SEP]")
+    readable = text.encode(errors="ignore").decode()  # half a surrogate pair is not a character
     room = None if max_tokens is None else max_tokens - 2
     first, last = map(tokenizer().token_to_id, ("[CLS]", "[SEP]"))
-    return torch.tensor([first, *islice(piece_ids(text), room), last], device="cpu")
+    return torch.tensor([first, *tokenizer().encode(readable).ids[:room], last], device="cpu")
 
 
 def unknown_id() -> int | None:
     """The id of [UNK], a word that cannot be cut into pieces of the vocabulary."""
     return tokenizer().token_to_id("[UNK]")
-
-
-def piece_ids(text: str) -> Iterator[int]:
-    """Ids of a text's pieces; of a long text, no more is read than is asked for."""
-    readable = text.encode(errors="ignore").decode()  # half a surrogate pair is no character
-    for stretch in STRETCH.finditer(readable):
-        yield from tokenizer().encode(stretch.group()).ids
 
 
 @cache

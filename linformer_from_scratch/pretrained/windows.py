@@ -1,8 +1,8 @@
 """Linformer with an E for every length: windows of a text, its first and last token alone (chapter 12).
 
-An E that is fitted at fixed positions knows one length. This one is a function of n, and has nothing to fit:
-slot 0 is [CLS], the last slot [SEP], and proj_dim - 2 windows share what stands between. Many heads rest on
-those two tokens, whose values are short; a mean over neighbours would bury them.
+An E that is fitted at fixed positions suits one length. This one is a function of n, with nothing to fit:
+slot 0 is [CLS], the last slot [SEP], and proj_dim - 2 windows share the tokens between. Many heads attend
+mostly to those two tokens, whose values are short; a mean over neighbours would hide them.
 """
 
 import torch
@@ -73,7 +73,7 @@ class WindowAttention(AttentionLayer):
 def lengths_of(x: Tensor, padding_mask: Tensor | None) -> Tensor:
     """How many real tokens each text has. Shape: x (batch, n, …) -> (batch,)
 
-    Raises: ValueError as check_mask, or if padding stands before a real token, which no graph sees.
+    Raises: ValueError as check_mask, or, except in a graph, if padding stands before a real token.
     """
     check_mask("padding_mask", padding_mask, x)
     if padding_mask is None:

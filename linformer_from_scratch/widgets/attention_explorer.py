@@ -17,11 +17,6 @@ class AttentionExplorer(SentenceWidget):
     """Pick a query token, a layer and a head; see the weights, the map they are one row of, and the entropy.
 
     Temperature T shows softmax(scores / T): at 1 the head as it is, below sharper, above flatter.
-
-    Attributes:
-        map, weights: at the chosen temperature, (n, n) and (n,).
-        entropy: of the weights, in bits.
-        elsewhere: what the query token gives in each head to the other word that it reads most.
     """
 
     title = "What one token reads from the others"

@@ -62,23 +62,12 @@ class CostModel(GrowthWidget):
         measured: name of a line -> (n, seconds) of points to draw where the time is shown.
         machines: devices to put first into the menu, such as that of a recorded benchmark.
         start: values that controls open with, as in CostModel(n=1024, show="seconds").
-
-    Attributes:
-        costs: name of a line -> (operations, seconds, bytes) at the chosen n.
-        curves: name of a line -> what is shown at each of LENGTHS.
-        crossings: "full", "tiled exact" -> first n at which Linformer is below it; left out if it never is.
-        shares: name of a line -> what is shown of each of its steps, at the chosen n.
     """
 
     title = "What a layer costs"
     lengths = LENGTHS
     lines = LINES
     controls = ("show", "n", "proj_dim", "d_model", "num_heads", "batch", "order", "number", "device")
-    menus = {  # noqa: RUF012
-        "show": SHOWN,
-        "order": dict(zip(ORDERS, ORDER_NAMES, strict=True)),
-        "number": {name: name for name in NUMBERS},
-    }
 
     show = menu(SHOWN)
     n = traitlets.Int(4096, min=LENGTHS[0], max=LENGTHS[-1]).tag(sync=True)
@@ -86,8 +75,8 @@ class CostModel(GrowthWidget):
     d_model = traitlets.Int(512, min=64, max=4096).tag(sync=True)
     num_heads = traitlets.Int(8, min=1, max=32).tag(sync=True)
     batch = traitlets.Int(1, min=1, max=32).tag(sync=True)
-    order = menu(menus["order"])
-    number = menu(menus["number"])
+    order = menu(dict(zip(ORDERS, ORDER_NAMES, strict=True)))
+    number = menu({name: name for name in NUMBERS})
     device = traitlets.Unicode(DEVICES[0].name).tag(sync=True)
 
     def __init__(
@@ -119,7 +108,7 @@ class CostModel(GrowthWidget):
             self._offer()
 
     def _offer(self) -> None:
-        self.choices = {**self.menus, "device": {name: name for name in (*self.devices, HERE)}}
+        self.choices = {**self.menus(), "device": {name: name for name in (*self.devices, HERE)}}
         devices = {name: device._asdict() for name, device in self.devices.items()}
         self.facts = constants() | {"measured": self.measured, "devices": devices}
 
@@ -141,26 +130,26 @@ class CostModel(GrowthWidget):
 
     @property
     def costs(self) -> dict[str, tuple[float, float, float]]:
-        """See the class."""
+        """Name of a line -> (operations, seconds, bytes) at the chosen n."""
         return {name: self.cost(name, self.n) for name in LINES}
 
     @property
     def curves(self) -> dict[str, list[float]]:
-        """See the class."""
+        """Name of a line -> what is shown at each of LENGTHS."""
         return {name: [self._shown(name, n) for n in LENGTHS] for name in LINES}
 
     @property
     def crossings(self) -> dict[str, int]:
-        """See the class."""
-        found = {
+        """ "full", "tiled exact" -> first n at which Linformer is below it; left out if it never is."""
+        crossings = {
             name: crossover(partial(self._shown, "Linformer"), partial(self._shown, name))
             for name in OPPONENTS
         }
-        return {name: n for name, n in found.items() if n}
+        return {name: n for name, n in crossings.items() if n}
 
     @property
     def shares(self) -> dict[str, list[float]]:
-        """See the class."""
+        """Name of a line -> what is shown of each of its steps, at the chosen n."""
         return {name: [share for share, _ in self._shares(name)] for name in LINES}
 
     @property
@@ -213,14 +202,14 @@ class CostModel(GrowthWidget):
 
     def _shares(self, name: str) -> list[tuple[float, bool]]:
         """What is shown of each step, and whether it grows with n²."""
-        device, found = self.devices[self.device], []
+        device, shares = self.devices[self.device], []
         for step, formula in zip(self._layer(name, self.n), formulas(self.order)[name], strict=True):
             computing = step.flops / device.flops_per_s[self._bytes], "flops"
             moving = step.moved / device.bytes_per_s, "moved"
             amounts = {"operations": (step.flops, "flops"), "bytes": (step.result, "result")}
             value, kind = (amounts | {"seconds": max(computing, moving)})[self.show]
-            found.append((value, any(power == 2 for _, power, *_ in formula[kind])))
-        return found
+            shares.append((value, any(power == 2 for _, power, *_ in formula[kind])))
+        return shares
 
 
 def layers(order: str) -> dict[str, Callable[[Sizes], list[Step]]]:

@@ -18,19 +18,10 @@ SHORT = dict(zip(KINDS, ("exact", "Linformer", "chunks", "ring or Ulysses"), str
 
 
 class DecisionExplorer(LiveWidget):
-    """Chapter 12's table of advice for a case that one sets: what to take, from which n, why, what says so.
-
-    Attributes:
-        case: as the controls have it.
-        advice: for it.
-        from_n: of the advice; nan where it is not known.
-        details: heading -> what is said beside the recommendation, in lines.
-        spans: (first n, last n, kind of what is taken) along n, all else as it is.
-    """
+    """Chapter 12's advice for a case that one sets: what to take, from which n, why, what says so."""
 
     title = "Which attention should I use?"
     controls = ("n", "batch", "machines", "device", *FLAGS)
-    menus = {"device": DEVICES}  # noqa: RUF012
 
     n = power(6, 20, 512)
     batch = power(0, 8, 1)
@@ -46,23 +37,23 @@ class DecisionExplorer(LiveWidget):
 
     @property
     def case(self) -> Case:
-        """See the class."""
+        """What the controls describe."""
         return Case(**self.state())
 
     @property
     def advice(self) -> Advice:
-        """See the class."""
+        """What chapter 12 advises in this case."""
         return decision.decide(self.case)
 
     @property
     def from_n(self) -> float:
-        """See the class."""
-        found = self.advice.from_n
-        return float("nan") if found is None else found
+        """From which n on the advice holds; nan where that is not known."""
+        from_n = self.advice.from_n
+        return float("nan") if from_n is None else from_n
 
     @property
     def details(self) -> dict[str, list[str]]:
-        """See the class."""
+        """Heading -> what is said beside the recommendation, in lines."""
         advice = self.advice
         return {
             "From which n": [advice.since],
@@ -76,15 +67,15 @@ class DecisionExplorer(LiveWidget):
 
     @property
     def spans(self) -> list[tuple[int, int, str]]:
-        """See the class."""
-        found: list[tuple[int, int, str]] = []
+        """(first n, last n, kind of what is taken) along n, all else as it is."""
+        spans: list[tuple[int, int, str]] = []
         for n in LENGTHS:
             kind = decision.rule_of(Case(**self.state() | {"n": n})).kind
-            if found and found[-1][2] == kind:
-                found[-1] = (found[-1][0], n, kind)
+            if spans and spans[-1][2] == kind:
+                spans[-1] = (spans[-1][0], n, kind)
             else:
-                found.append((n, n, kind))
-        return found
+                spans.append((n, n, kind))
+        return spans
 
     @property
     def words(self) -> str:
@@ -124,7 +115,7 @@ def facts() -> dict[str, Any]:
         "lengths": LENGTHS,
         "rules": rules,
         "devices": devices,
-        "since": decision.SINCE,
+        "since": decision.since(),
         "split": {2**i: decision.split_n(2**i) for i in range(7)},
         "k": decision.K,
         "several": decision.SEVERAL,

@@ -35,19 +35,13 @@ class FamilyExplorer(LiveWidget):
     """A real head's map P beside the n×n map that a relative puts in its place, and every relative's error.
 
     The budget is in keys that a query of exact attention could read for the same operations, rounded.
-
-    Attributes:
-        size: of the chosen relative, the largest within the budget; None where nothing fits.
-        P, effective: (n, n) both; effective is zero where nothing fits the budget.
-        errors: name -> ‖output − exact output‖ / ‖exact output‖, None where nothing fits the budget.
     """
 
     title = "What each relative puts in the place of a map"
     controls = ("head", "relative", "budget")
-    menus = {"head": HEADS, "relative": NAMES}  # noqa: RUF012
 
     head = menu(HEADS)
-    relative = traitlets.Enum([*NAMES], default_value="Nyström").tag(sync=True)
+    relative = menu(NAMES, opening="Nyström")
     budget = traitlets.Enum(BUDGETS, default_value=32).tag(sync=True)
 
     def __init__(self, **start):
@@ -56,7 +50,7 @@ class FamilyExplorer(LiveWidget):
 
     @property
     def size(self) -> int | None:
-        """The largest size of the chosen relative within the budget."""
+        """The largest size of the chosen relative within the budget; None where nothing fits."""
         return affordable(self.relative, self.budget)
 
     @property
@@ -66,7 +60,7 @@ class FamilyExplorer(LiveWidget):
 
     @property
     def effective(self) -> Tensor:
-        """The map that the chosen relative puts in its place, (n, n)."""
+        """The map that the chosen relative puts in its place, (n, n); zero where nothing fits the budget."""
         if self.size is None:
             return torch.zeros_like(self.P)
         head = stored_head(self.head)
@@ -74,7 +68,7 @@ class FamilyExplorer(LiveWidget):
 
     @property
     def errors(self) -> dict[str, float | None]:
-        """Error of the output by name; None where nothing fits the budget."""
+        """Name -> ‖output − exact output‖ / ‖exact output‖; None where nothing fits the budget."""
         return {name: error(self.head, name, affordable(name, self.budget)) for name in NAMES}
 
     @property

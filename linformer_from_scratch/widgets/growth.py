@@ -27,18 +27,13 @@ class GrowthWidget(LiveWidget):
 
     lines: ClassVar[Mapping[str, tuple[int, float]]]
     lengths: ClassVar[Sequence[int]]
+    helpers = ("growth",)
     n: Any
 
     @property
     def curves(self) -> Mapping[str, Sequence[float]]:
         """Name of a curve -> its value at each of `lengths`."""
         raise NotImplementedError
-
-    @classmethod
-    def parts(cls) -> tuple[str, ...]:
-        """See `LiveWidget.parts`."""
-        *shared, own = super().parts()
-        return *shared, "growth", own
 
     @property
     def colours(self) -> dict[str, str]:

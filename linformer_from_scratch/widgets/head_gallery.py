@@ -15,12 +15,7 @@ COLUMNS = 4  # of the small maps in the still
 
 
 class HeadGallery(SentenceWidget):
-    """Twelve heads on one sentence: small maps of a layer, one of them enlarged, one query's row outlined.
-
-    Attributes:
-        entropies: mean entropy of each head's rows in bits, for all layers, (layers, heads).
-        shares: what a token of the chosen head gives on average, by whom it gives it to.
-    """
+    """Twelve heads on one sentence: small maps of a layer, one of them enlarged, one query's row outlined."""
 
     title = "Twelve heads on one sentence"
 

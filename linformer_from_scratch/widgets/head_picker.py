@@ -37,18 +37,10 @@ TEXTS = {
 
 
 class HeadPicker(LiveWidget):
-    """Rank at a threshold for every head; one head's map and its cumulative spectrum against baselines.
-
-    Attributes:
-        ranks: (layers, heads), how many singular values make up the threshold's share of their sum.
-        map: what BLOCK neighbouring queries read of BLOCK neighbouring keys, on average, in the chosen head;
-            (N / BLOCK, N / BLOCK), each row sums to one but for rounding.
-        spectra: name -> cumulative spectrum (N,) of what is drawn.
-    """
+    """Rank at a threshold for every head; one head's map and its cumulative spectrum against baselines."""
 
     title = "How many singular values each head needs"
     controls = ("text", "share", "layer", "head")
-    menus = {"text": TEXTS}  # noqa: RUF012
 
     text = menu(TEXTS)
     share = Number(0.9, min=0.5, max=0.99).tag(sync=True)
@@ -61,12 +53,15 @@ class HeadPicker(LiveWidget):
 
     @property
     def ranks(self) -> Tensor:
-        """How many singular values make up the share, (layers, heads)."""
+        """How many singular values make up the share of their sum, (layers, heads)."""
         return rank_at(analysed(self.text).sigma.double(), self.share)
 
     @property
     def map(self) -> Tensor:
-        """The chosen head's map in blocks of tokens, (N / BLOCK, N / BLOCK)."""
+        """What BLOCK neighbouring queries of the chosen head read of BLOCK neighbouring keys, on average.
+
+        Shape: (N / BLOCK, N / BLOCK); each row sums to one but for rounding.
+        """
         return (analysed(self.text).maps[self.layer - 1, self.head - 1] / 255.0).double().square()
 
     @property
@@ -90,9 +85,11 @@ class HeadPicker(LiveWidget):
         """See `LiveWidget.words`."""
         ranks = self.ranks
         means = ", ".join(f"{mean:.0f}" for mean in ranks.double().mean(dim=1).tolist())
-        found = {name: 1 + int((spectrum[:-1] < self.share).sum()) for name, spectrum in self.spectra.items()}
-        here = found.pop("this head")
-        others = ", ".join(f"{name} {rank}" for name, rank in found.items())
+        needed = {
+            name: 1 + int((spectrum[:-1] < self.share).sum()) for name, spectrum in self.spectra.items()
+        }
+        here = needed.pop("this head")
+        others = ", ".join(f"{name} {rank}" for name, rank in needed.items())
         return (
             f"Layer {self.layer}, head {self.head}: {here} of {N} singular values make up {self.share:.0%} "
             f"of their sum ({others}); stable rank {stable_rank(self.sigma):.1f}. Mean over the heads of "

@@ -37,7 +37,7 @@ export default widget(({ model, stage }) => {
     });
   }
 
-  const off = (share) => (stops(share, 0) ? "0" : `${share > 0 ? "+" : "−"}${percent(Math.abs(share))}`);
+  const off = (share) => (nearlyEqual(share, 0) ? "0" : `${share > 0 ? "+" : "−"}${percent(Math.abs(share))}`);
 
   function histogram(counts, curve, epsilon) {
     return (group, width, height) => {

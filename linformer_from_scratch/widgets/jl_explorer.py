@@ -13,27 +13,16 @@ from linformer_from_scratch import plots
 from linformer_from_scratch.random_projections import failure_bound, gaussian_projection, needed_dim
 from linformer_from_scratch.widgets.live import LiveWidget, Number, packed
 
-SAMPLES, SEEDS = 500, 10  # vectors in the histogram; throws of the dice
-DIMS = [2**i for i in range(3, 10)]  # kept, of
-LENGTHS = [2**i for i in range(6, 13)]
-NUMBERS = [10**i for i in range(7)]  # of vectors at once
+SAMPLES, SEEDS = 500, 10  # vectors in the histogram; random projections
+DIMS = [2**i for i in range(3, 10)]  # that are kept
+LENGTHS = [2**i for i in range(6, 13)]  # numbers in a vector
+NUMBERS = [10**i for i in range(7)]  # vectors at once
 BINS, REACH = 48, 1.2  # of the histogram: from −REACH to +REACH
 CURVE = torch.linspace(-REACH, REACH, 4 * BINS + 1, dtype=torch.float64)
 
 
 class JLExplorer(LiveWidget):
-    """Measured distortions of squared lengths beside the bound, and the k that the bound asks for.
-
-    Attributes:
-        distortions: (SAMPLES,), ‖Rx‖² / ‖x‖² − 1 of that many vectors under one R.
-        counts: (BINS,), vectors in each bin of the histogram.
-        expected: (len(CURVE),), vectors on average in a bin around points of CURVE, if squared lengths are
-            means of k squares of normal numbers.
-        outside: share of the vectors off by ε or more; shares: the same for each of DIMS.
-        bound: what the lemma allows for one vector, above 1 it says nothing; bounds: for each of DIMS.
-        needed: slots for which N vectors are within ε with a chance of at least one half; asked: for each of
-            NUMBERS.
-    """
+    """Measured distortions of squared lengths beside the bound, and the k that the bound asks for."""
 
     title = "What a random projection does to lengths"
     controls = ("proj_dim", "n", "epsilon", "vectors", "seed")
@@ -51,8 +40,8 @@ class JLExplorer(LiveWidget):
 
     @property
     def distortions(self) -> Tensor:
-        """‖Rx‖² / ‖x‖² − 1 of the vectors, (SAMPLES,)."""
-        return thrown(self.n, self.seed)[DIMS.index(self.proj_dim)].double()
+        """‖Rx‖² / ‖x‖² − 1 of SAMPLES vectors under one R, (SAMPLES,)."""
+        return distortions_of(self.n, self.seed)[DIMS.index(self.proj_dim)].double()
 
     @property
     def counts(self) -> Tensor:
@@ -62,7 +51,10 @@ class JLExplorer(LiveWidget):
 
     @property
     def expected(self) -> Tensor:
-        """Vectors on average in a bin around each point of CURVE, by the density of a mean of k squares."""
+        """Vectors on average in a bin around each point of CURVE, (len(CURVE),).
+
+        By the density of a mean of k squares of normal numbers.
+        """
         square, half = (1 + CURVE).clamp(min=0), self.proj_dim / 2
         logarithm = (half - 1) * square.log() + half * (math.log(half) - square) - math.lgamma(half)
         return SAMPLES * 2 * REACH / BINS * logarithm.exp()
@@ -70,7 +62,9 @@ class JLExplorer(LiveWidget):
     @property
     def shares(self) -> list[float]:
         """Share of the vectors off by ε or more, for each of DIMS."""
-        return (thrown(self.n, self.seed).double().abs() >= self.epsilon).double().mean(dim=1).tolist()
+        return (
+            (distortions_of(self.n, self.seed).double().abs() >= self.epsilon).double().mean(dim=1).tolist()
+        )
 
     @property
     def outside(self) -> float:
@@ -84,17 +78,17 @@ class JLExplorer(LiveWidget):
 
     @property
     def bound(self) -> float:
-        """The lemma's bound for one vector."""
+        """What the lemma allows for one vector; above 1 it says nothing."""
         return failure_bound(self.proj_dim, self.epsilon)
 
     @property
     def asked(self) -> list[int]:
-        """Slots that the bound asks for, for each of NUMBERS."""
+        """The same as `needed` for each of NUMBERS."""
         return [needed_dim(vectors, self.epsilon) for vectors in NUMBERS]
 
     @property
     def needed(self) -> int:
-        """Slots that the bound asks for."""
+        """Slots for which N vectors are within ε with a chance of at least one half."""
         return needed_dim(self.vectors, self.epsilon)
 
     @property
@@ -125,7 +119,7 @@ class JLExplorer(LiveWidget):
 
 
 @cache
-def thrown(n: int, seed: int) -> Tensor:
+def distortions_of(n: int, seed: int) -> Tensor:
     """Distortions of SAMPLES vectors of n numbers under one R, cut to its first k rows for each k of DIMS.
 
     Shape: (len(DIMS), SAMPLES), float16
@@ -147,6 +141,6 @@ def squares(n: int, seed: int) -> Tensor:
 
 @cache
 def data() -> dict[str, Any]:
-    """Every throw: (lengths, seeds, dims, SAMPLES)."""
-    throws = [torch.stack([thrown(n, seed) for seed in range(SEEDS)]) for n in LENGTHS]
-    return {"distortions": packed(torch.stack(throws), "float16")}
+    """The distortions under every projection, (lengths, seeds, dims, SAMPLES)."""
+    distortions = [torch.stack([distortions_of(n, seed) for seed in range(SEEDS)]) for n in LENGTHS]
+    return {"distortions": packed(torch.stack(distortions), "float16")}

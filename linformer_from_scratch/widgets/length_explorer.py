@@ -21,13 +21,6 @@ CAUSAL, LINFORMER = NAMES = "causal attention", "Linformer"
 class LengthExplorer(LiveWidget):
     """How far each output moves when one token changes, in causal attention and in Linformer; E beneath.
 
-    Attributes:
-        edited: the token that is edited, counted from 1.
-        moves: name -> (n, n), row i: ‖change of each output‖ when token i is edited.
-        moved: name -> (n,), the row of the edited token.
-        spread: standard deviation of Linformer's scores at this length. spreads: the same for 1 … SEQ_LEN.
-        E: (SLOTS, SEQ_LEN), of which the first n columns are used.
-
     Raises: CannotDraw from all that needs n tokens, if E has fewer columns.
     """
 
@@ -50,7 +43,7 @@ class LengthExplorer(LiveWidget):
 
     @property
     def moves(self) -> dict[str, Tensor]:
-        """Name -> how far output j moves when token i is edited, (n, n)."""
+        """Name -> ‖change of output j‖ when token i is edited, (n, n)."""
         return moves(self.n)
 
     @property
@@ -70,7 +63,7 @@ class LengthExplorer(LiveWidget):
 
     @property
     def E(self) -> Tensor:
-        """(SLOTS, SEQ_LEN)."""
+        """(SLOTS, SEQ_LEN), of which the first n columns are used."""
         return numbers().E
 
     @property

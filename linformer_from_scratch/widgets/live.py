@@ -76,18 +76,16 @@ class LiveWidget(anywidget.AnyWidget):
 
     Attributes:
         controls: names of what a learner can move, in reading order; each is a trait.
-        menus: control -> {value: what its menu shows}.
         data: name -> array, sent once; see `packed`.
         facts: name -> what else the browser needs to know, as JSON can hold it.
-        refusal: why there is nothing to draw, or empty.
 
     Raises: TypeError if there is no such control; traitlets.TraitError if there is no such value.
     """
 
     title: ClassVar[str]
     controls: ClassVar[tuple[str, ...]]
-    menus: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     libraries: ClassVar[tuple[str, ...]] = ("d3",)  # of the folder vendor
+    helpers: ClassVar[tuple[str, ...]] = ()  # JavaScript files that stand before the widget's own
     _css = (HERE / "view.css").read_text(encoding="utf-8")
 
     name = traitlets.Unicode().tag(sync=True)
@@ -97,7 +95,6 @@ class LiveWidget(anywidget.AnyWidget):
     opening = traitlets.Dict().tag(sync=True)
     data = traitlets.Dict().tag(sync=True)
     facts = traitlets.Dict().tag(sync=True)
-    refusal = traitlets.Unicode().tag(sync=True)
 
     def __init_subclass__(cls, **kwargs):
         if "title" in vars(cls):  # and not the class that add_traits makes of it
@@ -111,7 +108,7 @@ class LiveWidget(anywidget.AnyWidget):
                 raise TypeError(f"{type(self).__name__} has no control {name!r}; it has {known}")
         kind = type(self)
         defaults = {name: getattr(kind, name).default() for name in self.controls}
-        super().__init__(name=kind.__name__, heading=self.title, defaults=defaults, choices=self.menus)
+        super().__init__(name=kind.__name__, heading=self.title, defaults=defaults, choices=self.menus())
         for name, value in start.items():
             setattr(self, name, value)
         self.opening = self.state()
@@ -120,7 +117,13 @@ class LiveWidget(anywidget.AnyWidget):
     def parts(cls) -> tuple[str, ...]:
         """The JavaScript files that make up this widget's module, in order, without their suffix."""
         libraries = (f"vendor/{name}" for name in cls.libraries)
-        return "palette", *libraries, "view", "maths", cls.__module__.rpartition(".")[2]
+        return "palette", *libraries, "view", "maths", *cls.helpers, cls.__module__.rpartition(".")[2]
+
+    @classmethod
+    def menus(cls) -> dict[str, Mapping[str, str]]:
+        """Control -> {value: what its menu shows}."""
+        tagged = {name: getattr(cls, name).metadata.get("choices") for name in cls.controls}
+        return {name: choices for name, choices in tagged.items() if choices}
 
     @property
     def words(self) -> str:
@@ -141,7 +144,7 @@ class LiveWidget(anywidget.AnyWidget):
 
     def synced(self) -> dict[str, Any]:
         """All that the browser needs to know, by trait."""
-        names = "name", "heading", "choices", "defaults", "opening", "data", "facts", "refusal"
+        names = "name", "heading", "choices", "defaults", "opening", "data", "facts"
         return {name: getattr(self, name) for name in (*self.controls, *names)}
 
     def still(self) -> bytes:
@@ -157,14 +160,14 @@ class LiveWidget(anywidget.AnyWidget):
     def said(self) -> str:
         """The line of numbers, or why there is nothing to draw."""
         try:
-            return self.refusal or self.words
+            return self.words
         except CannotDraw as reason:
             return str(reason)
 
     def __repr__(self) -> str:
         """The text that makes this widget with its controls as they are."""
-        state = {name: value for name, value in self.state().items() if value != self.defaults[name]}
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in state.items())})"
+        state = LiveWidget.arguments(self).items()  # of the controls alone
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in state)})"
 
     def _repr_mimebundle_(self, **kwargs):
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
@@ -187,6 +190,7 @@ def packed(array: ArrayLike, dtype: str = "float32") -> dict[str, Any]:
     return {"dtype": dtype, "shape": list(array.shape), "bytes": array.tobytes()}
 
 
-def menu(choices: Mapping[str, str]) -> traitlets.Enum:
-    """A control that is one of the keys; it opens with the first."""
-    return traitlets.Enum(list(choices), default_value=next(iter(choices))).tag(sync=True)
+def menu(choices: Mapping[str, str], opening: str | None = None) -> traitlets.Enum:
+    """A control that is one of the keys; its menu shows the values. It opens with the first by default."""
+    trait = traitlets.Enum(list(choices), default_value=opening or next(iter(choices)))
+    return trait.tag(sync=True, choices=choices)

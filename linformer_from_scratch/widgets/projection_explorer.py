@@ -40,28 +40,16 @@ SHORT = {
 
 
 class ProjectionExplorer(LiveWidget):
-    """A real map P beside Linformer's P̄ and the n×n map P̄F that it amounts to, with E and F above.
-
-    Attributes:
-        P: (n, n). E, F: (proj_dim, n). P_bar: (n, proj_dim). effective: (n, n), P̄F.
-        error: ‖P̄FV − PV‖ / ‖PV‖, so that an output of zeros has error 1.
-        errors: kind -> error for each of STORED_DIMS.
-    """
+    """A real map P beside Linformer's P̄ and the n×n map P̄F that it amounts to, with E and F above."""
 
     title = "What E and F make of a real map"
     controls = ("head", "kind", "proj_dim", "slot")
-    menus = {"head": HEADS, "kind": KINDS}  # noqa: RUF012
+    helpers = ("errors",)
 
     head = menu(HEADS)
     kind = menu(KINDS)
     proj_dim = traitlets.Enum(STORED_DIMS, default_value=16).tag(sync=True)
     slot = traitlets.Int(5, min=1, max=max(STORED_DIMS)).tag(sync=True)
-
-    @classmethod
-    def parts(cls) -> tuple[str, ...]:
-        """See `LiveWidget.parts`; errors.js is shared with ProjectionRace."""
-        *others, own = super().parts()
-        return *others, "errors", own
 
     def __init__(self, **start):
         super().__init__(**start)
@@ -95,7 +83,7 @@ class ProjectionExplorer(LiveWidget):
 
     @property
     def error(self) -> float:
-        """‖P̄FV − PV‖ / ‖PV‖."""
+        """‖P̄FV − PV‖ / ‖PV‖, so that an output of zeros has error 1."""
         return self.errors[self.kind][STORED_DIMS.index(self.proj_dim)].item()
 
     @property
@@ -168,7 +156,9 @@ def stored_head(name: str) -> StoredHead:
     """A head by its name in HEADS, in float64."""
     layer, head = name.split(".")
     q, k, v, learned = stored_heads()[int(layer), int(head)]
-    doubled = {size: (E.double(), F.double()) for size, (E, F) in learned.items()}
+    doubled: dict[int, tuple[Tensor, ...]] = {
+        size: (E.double(), F.double()) for size, (E, F) in learned.items()
+    }
     return StoredHead(q.double(), k.double(), v.double(), doubled)
 
 
@@ -196,7 +186,8 @@ def projections(kind: str, name: str, k: int, seed: int = 0) -> tuple[Tensor, Te
     """E and F of a kind for a head, (k, n) each; the learned ones were fitted to this head on other texts."""
     n = len(stored_tokens())
     if kind == LEARNED:
-        return stored_head(name).learned[k]
+        E, F = stored_head(name).learned[k]
+        return E, F
     if kind == GAUSSIAN:
         E, F = (GaussianProjection(n, k, 2 * seed + i).weight.half().double() for i in range(2))
         return E, F

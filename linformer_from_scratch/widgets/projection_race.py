@@ -34,29 +34,16 @@ DRAWS = 20  # seeds
 
 
 class ProjectionRace(LiveWidget):
-    """Relative error of a real head's output against k; random kinds between their 10th and 90th percentile.
-
-    Attributes:
-        dims: the k of the curves.
-        errors: kind -> (seeds, len(dims)); one row where nothing is drawn at random.
-        medians: kind -> (len(dims),). low, high: of the random kinds, the same.
-        slope: fitted exponent of the theorem's median error; 1/√k has −0.5.
-    """
+    """Relative error of a head's output against k; random kinds between their 10th and 90th percentile."""
 
     title = "The kinds of E and F in one race"
     controls = ("head", "first", "last", "seeds")
-    menus = {"head": HEADS}  # noqa: RUF012
+    helpers = ("errors",)
 
     head = menu(HEADS)
     first = traitlets.Enum(STORED_DIMS, default_value=STORED_DIMS[0]).tag(sync=True)
     last = traitlets.Enum(STORED_DIMS, default_value=STORED_DIMS[-1]).tag(sync=True)
     seeds = traitlets.Int(10, min=1, max=DRAWS).tag(sync=True)
-
-    @classmethod
-    def parts(cls) -> tuple[str, ...]:
-        """See `LiveWidget.parts`; errors.js is shared with ProjectionExplorer."""
-        *others, own = super().parts()
-        return *others, "errors", own
 
     def __init__(self, **start):
         super().__init__(**start)
@@ -76,8 +63,8 @@ class ProjectionRace(LiveWidget):
         """Kind -> (seeds, len(dims)), one row where nothing is drawn at random."""
         chosen = [STORED_DIMS.index(k) for k in self.dims]
         return {
-            kind: found[: self.seeds if kind in RANDOM else 1, chosen]
-            for kind, found in zip(NAMES, all_errors(self.head), strict=True)
+            kind: errors[: self.seeds if kind in RANDOM else 1, chosen]
+            for kind, errors in zip(NAMES, all_errors(self.head), strict=True)
         }
 
     @property
@@ -97,7 +84,7 @@ class ProjectionRace(LiveWidget):
 
     @property
     def slope(self) -> float:
-        """Exponent of the theorem's median error over the chosen k; nan for one k."""
+        """Fitted exponent of the theorem's median error over the chosen k; 1/√k has −0.5; nan for one k."""
         return fit_exponent(self.dims, self.medians[THEOREM].tolist()) if len(self.dims) > 1 else math.nan
 
     @property
@@ -131,8 +118,8 @@ class ProjectionRace(LiveWidget):
 @cache
 def all_errors(name: str) -> Tensor:
     """Error of a head's output by kind, seed and STORED_DIMS; the same for all seeds where none is drawn."""
-    found = [[[error(name, kind, k, seed) for k in STORED_DIMS] for seed in seeds(kind)] for kind in NAMES]
-    return torch.stack([torch.tensor(rows).expand(DRAWS, -1) for rows in found])
+    errors = [[[error(name, kind, k, seed) for k in STORED_DIMS] for seed in seeds(kind)] for kind in NAMES]
+    return torch.stack([torch.tensor(rows).expand(DRAWS, -1) for rows in errors])
 
 
 def seeds(kind: str) -> range:

@@ -45,17 +45,10 @@ PRESETS = {
 
 
 class RankSlider(LiveWidget):
-    """P, its best approximation of rank r, their difference, and all singular values.
-
-    Attributes:
-        P, rebuilt: (n, n) each.
-        sigma: singular values of P, largest first.
-        error: ‖P − P_r‖ measured on the maps, in the Frobenius norm and in the spectral norm.
-    """
+    """P, its best approximation of rank r, their difference, and all singular values."""
 
     title = "A map rebuilt from its first r singular values"
     controls = ("preset", "rank", "temperature", "layer", "head")
-    menus = {"preset": PRESETS}  # noqa: RUF012
     libraries = ("d3", "ml_matrix")
 
     preset = menu(PRESETS)

@@ -30,18 +30,12 @@ class SentenceWidget(LiveWidget):
     Args:
         sentence: a preset, which needs no pretrained model, or any other of at most MOST_TOKENS tokens.
         start: as for `LiveWidget`. query=None, or one beyond the sentence, is a word worth seeing.
-
-    Attributes:
-        tokens: of the sentence that is shown; an empty, long or unreadable one leaves the last in its place.
-        maps: (layers, heads, n, n).
-        map: of the chosen head, (n, n).
-        weights: what the query token reads from each key, (n,).
     """
 
     controls: ClassVar[tuple[str, ...]] = ("sentence", "query", "layer", "head")
-    menus = {"sentence": dict(zip(SENTENCES, SENTENCES, strict=True))}  # noqa: RUF012
+    helpers = ("sentence",)
 
-    sentence = traitlets.Unicode(SENTENCES[0]).tag(sync=True)
+    sentence = traitlets.Unicode(SENTENCES[0]).tag(sync=True, choices={one: one for one in SENTENCES})
     query = traitlets.Int(None, min=0, max=MOST_TOKENS - 1, allow_none=True).tag(sync=True)
     layer = traitlets.Int(4, min=1, max=NUM_LAYERS).tag(sync=True)  # in layer 4, head 2 …
     head = traitlets.Int(2, min=1, max=NUM_HEADS).tag(sync=True)  # … pronouns read the noun they stand for
@@ -53,15 +47,9 @@ class SentenceWidget(LiveWidget):
         self._take()
         self.observe(self._take, "sentence")
 
-    @classmethod
-    def parts(cls) -> tuple[str, ...]:
-        """See `LiveWidget.parts`."""
-        *shared, own = super().parts()
-        return *shared, "sentence", own
-
     @property
     def tokens(self) -> list[str]:
-        """Of the sentence that is shown, from [CLS] to [SEP]."""
+        """From [CLS] to [SEP]; an empty, long or unreadable sentence leaves those of the last one."""
         return self._shown.tokens
 
     @property

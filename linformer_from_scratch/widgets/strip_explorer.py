@@ -13,19 +13,14 @@ from linformer_from_scratch.pretrained import STORED_DIMS
 from linformer_from_scratch.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.widgets.projection_explorer import HEADS, LEARNED, real_map, strip
 
-DARKEST = 0.98  # of the weights are drawn no darker than they are
+DARKEST = 0.98  # the share of the weights that the colour scale covers
 
 
 class StripExplorer(LiveWidget):
-    """A real map P, n×n, beside the n×k strip that Linformer computes for the same head.
-
-    Attributes:
-        P: (n, n). P_bar: (n, proj_dim), with the E that was learned for this head on other texts.
-    """
+    """A real map P, n×n, beside the n×k strip that Linformer computes for the same head."""
 
     title = "A real attention map, and Linformer's strip"
     controls = ("head", "proj_dim")
-    menus = {"head": HEADS}  # noqa: RUF012
 
     head = menu(HEADS)
     proj_dim = traitlets.Enum(STORED_DIMS, default_value=16).tag(sync=True)
@@ -42,7 +37,7 @@ class StripExplorer(LiveWidget):
 
     @property
     def P_bar(self) -> Tensor:
-        """What each token reads of each summary, (n, proj_dim)."""
+        """What each token reads of each summary, (n, proj_dim); E was learned on other texts."""
         return strip(LEARNED, self.head, self.proj_dim)
 
     @property
@@ -56,25 +51,15 @@ class StripExplorer(LiveWidget):
 
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
-        n, k = self.P_bar.shape
-        shown = {
-            "P": partial(
-                plots.draw_map,
-                values=self.P,
-                title=f"attention: {n} × {n}",
-                limit=limit(self.P),
-                note="down: who reads; across: who is read",
-            ),
-            "P̄": partial(
-                plots.draw_map,
-                values=self.P_bar,
-                title=f"strip: {n} × {k}",
-                limit=limit(self.P_bar),
-                note="across: summaries",
-                tall=n / k,
-            ),
-        }
-        return plots.board([["P", "P̄"]], shown, (8, 4.2), widths=(1, 1))
+        shown = {}
+        for name, values, kind, note in (
+            ("P", self.P, "attention", "down: who reads; across: who is read"),
+            ("P̄", self.P_bar, "strip", "across: summaries"),
+        ):
+            n, k = values.shape
+            labels: dict[str, Any] = {"title": f"{kind}: {n} × {k}", "note": note}
+            shown[name] = partial(plots.draw_map, values=values, limit=limit(values), tall=n / k, **labels)
+        return plots.board([[*shown]], shown, (8, 4.2), widths=(1, 1))
 
 
 def limit(weights: Tensor) -> float:

@@ -18,7 +18,7 @@ const range = (first, last, step = 1) =>
   Array.from({ length: Math.floor((last - first) / step + 1.5) }, (_, i) => first + i * step);
 const powersOfTwo = (first, last) => range(first, last).map((i) => 2 ** i);
 const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
-const stops = (a, b) => Math.abs(a - b) < 1e-9 * Math.max(1, Math.abs(a));
+const nearlyEqual = (a, b) => Math.abs(a - b) < 1e-9 * Math.max(1, Math.abs(a));
 
 /** Numbers as Python's f-strings write them: a tie, as of 2.5, goes to the even digit. */
 function fixed(x, digits) {
@@ -145,7 +145,7 @@ function slider(model, trait, { label, values, say = (value) => thousands(value)
     element, stop,
     refresh() {
       const all = list(), value = now();
-      const at = all.findIndex((other) => other === value || stops(other, value));
+      const at = all.findIndex((other) => other === value || nearlyEqual(other, value));
       input.max = String(all.length - 1);
       input.value = String(at < 0 ? nearest(all, value) : at);
       output.textContent = say(value);
@@ -629,8 +629,7 @@ function widget(make) {
       wide = stage.clientWidth;
       look();
       made.controls.forEach((control) => control.refresh(theme));
-      const refusal = model.get("refusal");
-      const said = refusal ? { refusal } : made.draw(theme);
+      const said = made.draw(theme);
       words.classList.toggle("lw-refused", Boolean(said.refusal));
       stage.classList.toggle("lw-stale", Boolean(said.refusal)); // the picture is that of the last state
       bar.querySelector("button").disabled = Boolean(said.refusal);
@@ -641,7 +640,7 @@ function widget(make) {
     }
     draw(); // before anything is listened to: where it fails, nothing is left behind
     const soon = () => { waiting ||= requestAnimationFrame(draw); };
-    const events = [...Object.keys(model.get("defaults")), "data", "facts", "refusal"].map((name) => `change:${name}`);
+    const events = [...Object.keys(model.get("defaults")), "data", "facts"].map((name) => `change:${name}`);
     events.forEach((event) => model.on(event, soon));
     const sizes = new ResizeObserver(() => stage.clientWidth !== wide && soon());
     sizes.observe(stage);

@@ -28,14 +28,6 @@ class WireExplorer(GrowthWidget):
     """Bytes that each of P ranks sends against n: ring attention, Ulysses, Linformer; and what it holds.
 
     One layer's forward pass over one text, in 16 bit.
-
-    Attributes:
-        sent: method -> bytes that a rank sends at the chosen n.
-        exchanges: method -> how many exchanges that is.
-        above: "ring attention" and "Ulysses" -> n above which they send more than Linformer.
-        tokens: that a rank holds.
-        token_bytes: of their features.
-        matrix_bytes: of its columns of E and F; with E = F they are held once.
     """
 
     title = "What a rank sends, and what it holds"
@@ -60,33 +52,33 @@ class WireExplorer(GrowthWidget):
 
     @property
     def sent(self) -> dict[str, float]:
-        """See the class."""
+        """Method -> bytes that a rank sends at the chosen n."""
         return self._sent(self.n)
 
     @property
     def exchanges(self) -> dict[str, int]:
-        """See the class."""
+        """Method -> how many exchanges that is."""
         return {RING: self.ranks - 1, ULYSSES: 4, LINFORMER: 1}
 
     @property
     def above(self) -> dict[str, int]:
-        """See the class."""
+        """ "ring attention" and "Ulysses" -> n above which they send more than Linformer."""
         sent = self.sent
         return {name: round(self.n * sent[LINFORMER] / sent[name]) for name in (RING, ULYSSES)}
 
     @property
     def tokens(self) -> int:
-        """See the class."""
+        """How many tokens a rank holds."""
         return self.n // self.ranks
 
     @property
     def token_bytes(self) -> int:
-        """See the class."""
+        """Bytes of their features."""
         return self.tokens * self.d_model * BYTES
 
     @property
     def matrix_bytes(self) -> int:
-        """See the class."""
+        """Bytes of a rank's columns of E and F; with E = F they are held once."""
         return (1 if self.shared else 2) * self.proj_dim * self.tokens * BYTES
 
     @property

@@ -11,7 +11,15 @@ copyright = "the authors of Linformer from Scratch; MIT licence"
 language = "en"
 smartquotes = False  # headings keep the anchors that links name
 
-extensions = ["myst_nb", "sphinx_copybutton", "book.extension"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "book.extension"]
+
+autodoc_default_options = {"members": True, "member-order": "bysource", "ignore-module-all": True}
+autodoc_inherit_docstrings = False  # PyTorch's own
+autodoc_preserve_defaults = True
+add_module_names = False
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
 
 nb_execution_mode = "off"  # outputs stand in the notebooks
 nb_number_source_lines = False

@@ -1,13 +1,10 @@
 """What Sphinx does not do by itself: names lead to the reference, headings keep JupyterLab's anchors."""
 
-import ast
 import re
 import struct
-from functools import cache
 from html import escape
 from pathlib import Path
 
-import nbformat
 from docutils import nodes
 from sphinx.application import Sphinx
 
@@ -25,6 +22,7 @@ HEADINGS = re.compile(r"(<h[1-6]>.*?</h[1-6]>|<a [^>]*>.*?</a>)", re.DOTALL)
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the extension."""
+    app.connect("autodoc-process-docstring", api.process_docstring)
     app.connect("doctree-read", keep_anchors)
     app.connect("html-page-context", finish, priority=900)  # after the theme
     return {"parallel_read_safe": True}
@@ -56,7 +54,7 @@ def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
     body = PICTURE.sub(lambda found: _late(found, app), body)
     source = app.env.doc2path(pagename) if pagename in app.env.all_docs else ""
     if str(source).endswith(".ipynb"):
-        body = linked(body, used(str(source)))
+        body = linked(body, addresses(app, Path(source)))
     context["body"] = body
     context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
         CAPTION, f'{CAPTION} aria-level="2"'
@@ -66,27 +64,23 @@ def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
 def linked(body: str, addresses: dict[str, str]) -> str:
     """A page whose names of ours lead to the reference; those in headings and links stay as they are."""
     parts = HEADINGS.split(body)
-    parts[::2] = [NAME.sub(lambda found: _link(found, addresses), part) for part in parts[::2]]
+    parts[::2] = [NAME.sub(lambda match: _link(match, addresses), part) for part in parts[::2]]
     return "".join(parts)
 
 
-def _link(found: re.Match, addresses: dict[str, str]) -> str:
-    where = addresses.get(found[1])
-    return f'<a class="api" href="{where}">{found[0]}</a>' if where else found[0]
+def _link(match: re.Match, addresses: dict[str, str]) -> str:
+    address = addresses.get(match[1])
+    return f'<a class="api" href="{address}">{match[0]}</a>' if address else match[0]
 
 
-@cache
-def used(path: str) -> dict[str, str]:
+def addresses(app: Sphinx, notebook: Path) -> dict[str, str]:
     """What a notebook imports from the package: name -> where the reference tells of it, from its page."""
-    found = {}
-    for cell in nbformat.read(path, as_version=4).cells:
-        for node in ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else []:
-            if isinstance(node, ast.ImportFrom) and node.module.startswith("linformer_from_scratch."):
-                module = node.module.removeprefix("linformer_from_scratch.")
-                for alias in node.names:
-                    if home := api.home_of(module, alias.name):
-                        found[alias.name] = f"../api/{api.address(home, alias.name)}"
-    return found
+    objects = app.env.domains.python_domain.objects
+    return {
+        name: f"../{objects[full].docname}.html#{objects[full].node_id}"
+        for name, full in api.used(notebook).items()
+        if full in objects
+    }
 
 
 def _late(found: re.Match, app: Sphinx) -> str:

@@ -29,7 +29,7 @@ def dead_links(files: list[Path]) -> list[str]:
 def links(file: Path) -> frozenset[str]:
     """What a file links to or loads."""
     if file.suffix == ".html":
-        return frozenset(unescape(found[1]) for found in LINK.findall(file.read_text(encoding="utf-8")))
+        return frozenset(unescape(match[1]) for match in LINK.findall(file.read_text(encoding="utf-8")))
     prose, shown = _told(file)
     bare = CODE.sub("", prose)
     return frozenset(MARKDOWN_LINK.findall(bare)) | {unescape(link[1]) for link in LINK.findall(bare + shown)}
@@ -39,7 +39,7 @@ def links(file: Path) -> frozenset[str]:
 def anchors(file: Path) -> frozenset[str]:
     """What a link into a file may name: a page's ids; headings as JupyterLab or GitHub names them."""
     if file.suffix == ".html":
-        return frozenset(unescape(found[1]) for found in NAMED.findall(file.read_text(encoding="utf-8")))
+        return frozenset(unescape(match[1]) for match in NAMED.findall(file.read_text(encoding="utf-8")))
     titles = HEADING.findall(_told(file)[0])
     if file.suffix == ".ipynb":
         return frozenset(title.replace(" ", "-") for title in titles)

@@ -81,12 +81,12 @@ def solution_page(path: Path) -> NotebookNode:
 
 def worked_exercises(solution: Path) -> dict[str, str]:
     """Exercise -> the code that solves it, without its check."""
-    found: dict[str, str] = {}
+    worked: dict[str, str] = {}
     for cell in nbformat.read(solution, as_version=4).cells:
         if cell.cell_type == "code":
             for id in CHECK.findall(cell.source):
-                found[id] = CHECK.split(cell.source)[0].strip()
-    return found
+                worked[id] = CHECK.split(cell.source)[0].strip()
+    return worked
 
 
 def help_below(cells: list[NotebookNode], solution: Path) -> dict[str, str]:

@@ -113,14 +113,14 @@ def sections(text: str) -> dict[str, str]:
 
 def clips() -> list[tuple[str, str, str]]:
     """Of every clip its name, its chapter and its alt text, as the chapters show them."""
-    found = []
+    shown = []
     for path in chapters():
         for cell in nbformat.read(path, as_version=4).cells:
             for name, alt in re.findall(
                 r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"', cell.source
             ):
-                found.append((name, path.stem, alt))
-    return found
+                shown.append((name, path.stem, alt))
+    return shown
 
 
 @contextmanager

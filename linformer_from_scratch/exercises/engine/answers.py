@@ -1,4 +1,4 @@
-"""What the exercises answer with: in a notebook it is seen once, wherever in a cell it was asked for.
+"""Answers to check(…), hint(…) and the like: in a notebook each is shown once, wherever in a cell it was asked for.
 
 Jupyter shows the last value of a cell. Whatever else was asked for in it is shown when the cell ends, or before
 the next one that is shown, so that the order stays. Outside of notebooks an answer is a value like any other.
@@ -32,10 +32,10 @@ class Answer:
 
 
 def to_be_seen(answer: T) -> T:
-    """The answer itself; a notebook shows it when the cell ends, unless it has been shown until then."""
+    """The answer itself; a notebook shows it when the cell ends, unless it has been shown by then."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell:
-        shell.events.register("post_run_cell", show_unseen)  # once, however often it is said
+        shell.events.register("post_run_cell", show_unseen)  # once, however often it is called
         _unseen.append(answer)
     return answer
 
@@ -54,7 +54,7 @@ def show_unseen(*cell: object) -> None:
 
 
 def show(answer: object) -> None:
-    """Show an answer where the notebook stands."""
+    """Show an answer below the cell that runs."""
     from IPython.display import display  # there is none without IPython
 
     display(answer)

@@ -1,4 +1,4 @@
-"""Run an attempt, look at all that it does, and say in one sentence what is wrong with it.
+"""Run an attempt, compare all that it does with the reference, and say in one sentence what is wrong with it.
 
 An attempt is compared with the reference on several draws: what it returns, what it does to its inputs, and where
 the exercise asks for it, what gradients flow through it. The same look at every known mistake finds the sentence
@@ -25,11 +25,9 @@ from linformer_from_scratch.exercises.engine.compare import (
     LONG,
     described,
     kind,
-    name_of,
-    unreadable,
     value_difference,
 )
-from linformer_from_scratch.exercises.engine.isolation import Afresh, isolated
+from linformer_from_scratch.exercises.engine.isolation import isolated
 
 SEEDS = range(4)  # the draws an attempt must survive; authors make one of them odd (n = 1)
 
@@ -45,7 +43,7 @@ class Refused(Exception):
 
 
 def call(attempt: Callable, *arguments: object) -> object:
-    """How most attempts are used: they are functions of what is drawn."""
+    """How most attempts are used: as functions of what is drawn."""
     return attempt(*arguments)
 
 
@@ -100,7 +98,7 @@ class Result(Answer):
 
     @property
     def line(self) -> str:
-        """The message with its id in front, where it does not begin with it anyway."""
+        """The message, which begins with the id."""
         return f"{self.id} · {self.message}" if self.status == "failed" else self.message
 
     def as_text(self) -> str:
@@ -145,7 +143,7 @@ def boxed(colour: str, content: str) -> str:
 
 
 def exam_seeds(number: int) -> tuple[int, ...]:
-    """The draws of an exam: other sizes and signs, others for every number from 0 on; and the course's own."""
+    """The draws of an exam: other sizes and signs, different for every number from 0 on, and those of the course."""
     first = 1000 + 2 * len(SEEDS) * number
     return (*range(first, first + 2 * len(SEEDS)), *SEEDS)
 
@@ -153,54 +151,56 @@ def exam_seeds(number: int) -> tuple[int, ...]:
 def judge(exercise: Exercise, attempt: object, seeds: Iterable[int] = SEEDS) -> Result:
     """Compare an attempt with the reference on every draw; whatever it does, the answer is one sentence."""
     try:
-        with isolated() as afresh:
-            status, message = verdict(exercise, attempt, afresh, seeds)
+        with isolated():
+            status, message = verdict(exercise, attempt, seeds)
     except KeyboardInterrupt:
         status, message = "failed", STOPPED
-    except BaseException as error:  # an object made to resist inspection, whose very class raises
-        status, message = "failed", f"This attempt cannot be examined ({name_of(type(error))})."
+    except BaseException as error:  # an object made to resist inspection
+        status, message = "failed", f"This attempt cannot be examined ({type(error).__name__})."
     return Result(exercise.id, status, message)
 
 
-def verdict(exercise: Exercise, attempt: object, afresh: Afresh, seeds: Iterable[int]) -> tuple[str, str]:
-    """Status and message of an attempt, each call of which is made in a context of its own."""
+def verdict(exercise: Exercise, attempt: object, seeds: Iterable[int]) -> tuple[str, str]:
+    """Status and message of an attempt, each call of which is isolated from the next and from the comparison."""
     if not callable(attempt):
         return (
             "failed",
             f"check needs the function itself, by its name without (…); got {described(attempt)}.",
         )
-    candidates, complaint = list(exercise.mistakes), ""
+    trials, complaint = [], ""
     for trial, seed in enumerate(seeds):
         draw = dict(zip(exercise.arguments, exercise.draw(seed), strict=False))
         right = observe(exercise, exercise.reference, draw)
         exact = observe(exercise, exercise.reference, {name: doubled(value) for name, value in draw.items()})
-        with afresh:
+        with isolated():
             seen = observe(exercise, attempt, draw)
-        if seen.error is KeyboardInterrupt:
+        if isinstance(seen.error, KeyboardInterrupt):
             return "failed", STOPPED
-        seen.value = arranged(seen.value, right.value)
+        seen.value = match_container(seen.value, right.value)
         if seen.unattempted and not trial:
             return "open", f"{exercise.id} not yet attempted{still_open(attempt)}"
         wrong_value = complaint_about_value(seen, right, exact)
         if not wrong_value:
-            with afresh, suppress(*RAISED):  # it will be raised again where it is told
+            with suppress(*RAISED):  # it is raised again in complaint_about_gradients
                 gradients(seen)
         wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right, exact)
         if wrong and not complaint:
             complaint = f"{wrong}; inputs: {', '.join(map(told, draw, draw.values()))}."
         # Gradients tell two functions apart only where their values agree with the reference.
-        candidates = [
-            mistake
-            for mistake in candidates
-            if alike(seen, observe(exercise, mistake, draw), exact, gradients_too=not wrong_value)
-        ]
+        trials.append((draw, seen, exact, not wrong_value))
     if not complaint:
         return "passed", f"{exercise.id} passed"
-    return "failed", (sentence_of(candidates[0]) if candidates else "") or complaint
+    for mistake in exercise.mistakes:
+        if all(
+            alike(seen, observe(exercise, mistake, draw), exact, gradients_too)
+            for draw, seen, exact, gradients_too in trials
+        ):
+            return "failed", sentence_of(mistake)
+    return "failed", complaint
 
 
 def still_open(attempt: Callable) -> str:
-    """Of a class with some methods written and some not, those that are not; empty of all else."""
+    """Which methods of a half-written class are left to write; empty for anything else."""
     defined = vars(attempt) if isinstance(attempt, type) else {}
     methods = {name: m for name, m in defined.items() if type(m) is types.FunctionType and name != "__init__"}
     left = [name for name, method in methods.items() if method.__code__.co_names == ("NotImplementedError",)]
@@ -208,7 +208,7 @@ def still_open(attempt: Callable) -> str:
 
 
 def sentence_of(mistake: Callable) -> str:
-    """What whoever made a mistake needs to hear."""
+    """The sentence for a learner who has made this mistake."""
     return inspect.getdoc(mistake) or ""
 
 
@@ -217,11 +217,10 @@ def sentence_of(mistake: Callable) -> str:
 
 @dataclass
 class Observation:
-    """What came back or was raised, which arguments were changed, and what gradients are taken of."""
+    """What was returned or raised, which arguments were changed, and the tensors whose gradients are taken."""
 
     value: object = None
-    error: type[BaseException] | None = None
-    said: str = ""  # the error's message
+    error: BaseException | None = None
     place: str = ""  # where in the attempt's own code it was raised
     unattempted: bool = False
     changed: list[str] = field(default_factory=list)
@@ -237,11 +236,9 @@ def observe(exercise: Exercise, function: Callable, draw: dict[str, object]) -> 
     }
     try:
         seen.value = exercise.use(function, *arguments.values())
-        if type(seen.value) is types.CoroutineType:
-            seen.value.close()  # nobody will await it: else Python says so later, in some other cell
     except BaseException as error:  # SystemExit too: an attempt may not end the notebook
         own = own_frames(function, error)
-        seen.error, seen.said = type(error), first_line(error)
+        seen.error = error
         called = f" when called with {len(draw)} argument{'s' * (len(draw) != 1)} ({', '.join(draw)})"
         seen.place = quoted(own) or called * (exercise.use is call)
         seen.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
@@ -270,25 +267,25 @@ def doubled(value: Any) -> Any:
 
 
 def unchanged(now: Any, before: Any) -> bool:
-    """Is an argument what it was, to the last bit?"""
+    """Is an argument as before, to the last bit?"""
     if kind(now) is not kind(before):
         return False
     if isinstance(before, list | tuple):
         return len(now) == len(before) and all(map(unchanged, now, before))
     if isinstance(before, Tensor):
-        if now.shape != before.shape or now.dtype != before.dtype or unreadable(now):
+        if now.shape != before.shape or now.dtype != before.dtype:
             return False
-        return torch.isclose(now.detach(), before, rtol=0, atol=0, equal_nan=True).all().item() is True
+        return bool(torch.isclose(now.detach(), before, rtol=0, atol=0, equal_nan=True).all())
     return now == before
 
 
-def arranged(value: Any, like: Any) -> Any:
-    """Rows as the values of a tuple, or the tensors of a list as rows, whichever the reference gives."""
+def match_container(value: Any, like: Any) -> Any:
+    """A tensor's rows as a tuple, or a list of equal rows as one tensor, where the reference returns that."""
     if isinstance(like, tuple) and kind(value) is Tensor and value.dim():
         return value.unbind()
     rows = value if kind(like) is Tensor and kind(value) in (list, tuple) else ()
-    whole = rows and all(kind(row) is Tensor and not unreadable(row) for row in rows)
-    return torch.stack(tuple(rows)) if whole and len({row.shape for row in rows}) == 1 else value
+    whole = rows and all(kind(row) is Tensor for row in rows) and len({row.shape for row in rows}) == 1
+    return torch.stack(tuple(rows)) if whole else value
 
 
 def tensors(value: object) -> list[Tensor]:
@@ -299,7 +296,7 @@ def tensors(value: object) -> list[Tensor]:
 
 
 def gradients(seen: Observation) -> dict[str, Tensor]:
-    """Gradients of a fixed random weighting of the outputs; zeros for an input that none of them depends on."""
+    """Gradients of a fixed random weighting of the outputs; zeros for an input on which none of them depends."""
     if seen.gradients is not None:
         return seen.gradients
     weighted = []
@@ -308,7 +305,7 @@ def gradients(seen: Observation) -> dict[str, Tensor]:
             generator = torch.Generator().manual_seed(seed)
             upstream = torch.randn(output.shape, generator=generator)
             weighted.append((output, upstream.to(output.dtype)))
-    found = torch.autograd.grad(
+    taken = torch.autograd.grad(
         [output for output, _ in weighted],
         list(seen.leaves.values()),
         [upstream for _, upstream in weighted],
@@ -316,7 +313,7 @@ def gradients(seen: Observation) -> dict[str, Tensor]:
         materialize_grads=True,
         allow_unused=True,
     )
-    seen.gradients = dict(zip(seen.leaves, found, strict=True))
+    seen.gradients = dict(zip(seen.leaves, taken, strict=True))
     return seen.gradients
 
 
@@ -324,36 +321,35 @@ def gradients(seen: Observation) -> dict[str, Tensor]:
 
 
 def complaint_about_value(seen: Observation, right: Observation, exact: Observation) -> str:
-    """What is wrong with the error or the value; empty where nothing is."""
-    if seen.error is Refused:
-        return seen.said
-    if seen.said.startswith(NUMPY):
+    """What was raised, or what is wrong with the value; empty if nothing is."""
+    if isinstance(seen.error, Refused):
+        return str(seen.error)
+    if seen.error and NUMPY in str(seen.error):
         return f"Gradients are compared in this exercise, so stay with PyTorch{seen.place}"
     if seen.error:
-        return f"Raised {name_of(seen.error)}{': ' * bool(seen.said)}{seen.said}{seen.place}"
+        return f"Raised {described_error(seen.error)}{seen.place}"
     return value_difference(seen.value, right.value, exact.value)
 
 
 def complaint_about_inputs(seen: Observation) -> str:
-    """Which argument was changed; empty where none was."""
+    """Which argument was changed; empty if none was."""
     return f"You changed argument {seen.changed[0]} in place, work on a copy" if seen.changed else ""
 
 
 def complaint_about_gradients(seen: Observation, right: Observation, exact: Observation) -> str:
-    """Which gradients differ although the values are right; empty where none does, or where none are asked for."""
+    """Which gradients differ although the values are right; empty if none does, or if none are compared."""
     if not seen.leaves:
         return ""
     try:
-        found, expected, exactly = gradients(seen), gradients(right), gradients(exact)
+        got, expected, exactly = gradients(seen), gradients(right), gradients(exact)
     except RAISED as error:
-        said = first_line(error) or name_of(type(error))
-        return f"The values are right, but the backward pass raised {said}"
-    cut = [name for name in expected if expected[name].any() and not found[name].any()]
+        return f"The values are right, but the backward pass raised {described_error(error)}"
+    cut = [name for name in expected if expected[name].any() and not got[name].any()]
     if cut:
         reason = ".detach(), .data, .item(), torch.tensor() and no_grad cut it off"
         return f"The values are right, but no gradient flows to {' and '.join(cut)}: {reason}"
     for name in expected:
-        if difference := value_difference(found[name], expected[name], exactly[name]):
+        if difference := value_difference(got[name], expected[name], exactly[name]):
             return f"The values are right, but the gradient of {name} is not: {difference}"
     return ""
 
@@ -361,7 +357,7 @@ def complaint_about_gradients(seen: Observation, right: Observation, exact: Obse
 def alike(seen: Observation, other: Observation, exact: Observation, gradients_too: bool) -> bool:
     """Did both calls do the same?"""
     if seen.error or other.error:
-        return (seen.error, seen.said) == (other.error, other.said)
+        return described_error(seen.error) == described_error(other.error)
     if value_difference(seen.value, other.value) or seen.changed != other.changed:
         return False
     return not (gradients_too and complaint_about_gradients(seen, other, exact))
@@ -374,24 +370,23 @@ def told(name: str, value: object) -> str:
     return f"{name} of length {len(value)}" if isinstance(value, list | tuple) else f"{name}={value}"
 
 
-def first_line(error: BaseException) -> str:
-    """The first line of an error's message, of signs that can be shown; empty where even that raises."""
-    try:
-        line = str(error).strip().split("\n")[0][:LONG].expandtabs(1)
-        return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)
-    except BaseException:
+def described_error(error: BaseException | None) -> str:
+    """Its type, and the first line of its message if it has one; empty for None."""
+    if error is None:
         return ""
+    line = str(error).strip().split("\n")[0][:LONG]
+    return f"{type(error).__name__}{': ' * bool(line)}{line}"
 
 
 def own_frames(function: Callable, error: BaseException) -> list[tuple[types.FrameType, int]]:
-    """Frames and lines of the traceback that lie in the notebook, or in the module that defines the function."""
+    """Frames and lines of the traceback of the notebook, or of the module that defines the function."""
     home = ("__main__", getattr(function, "__module__", "__main__"))
     frames = traceback.walk_tb(error.__traceback__)
     return [(frame, line) for frame, line in frames if frame.f_globals.get("__name__") in home]
 
 
 def quoted(own: list[tuple[types.FrameType, int]]) -> str:
-    """The deepest of these lines; empty where there is none, because the call itself failed."""
+    """The deepest of these lines; empty if there is none, because the call itself failed."""
     if not own:
         return ""
     frame, line = own[-1]

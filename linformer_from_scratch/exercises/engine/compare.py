@@ -1,4 +1,4 @@
-"""Is what came back what was asked for? Right is right, whatever it is written with.
+"""Is a returned value right? It may be written in any usual way.
 
 A number is a number as a Python int or float, a fraction, a NumPy scalar, or an array or tensor without axes. An
 array is one as a tensor or a NumPy array of any real type, or as lists of numbers. A list may stand for a tuple.
@@ -16,10 +16,7 @@ import torch
 from torch import Tensor, nn
 
 NUMBER = 1e-5  # of a number: float32 is ten times as exact
-RTOL, ATOL = (
-    1e-4,
-    1e-5,
-)  # of an array: another order of summation in float32 stays below, every mistake far above
+RTOL, ATOL = 1e-4, 1e-5  # of an array: float32 summed in another order stays below, every mistake far above
 LEAST = 1e-7  # float32 cannot tell a sum of ones from zero below
 WHOLE = 1e-6  # float32 cannot tell large whole numbers apart
 SLACK = 8  # times the reference's own rounding error: other right ways round differently
@@ -50,21 +47,21 @@ def number_difference(got: Any, expected: Any, exact: Any) -> str:
     """As value_difference, where a number is expected."""
     if is_array(got) and (wrong := unreadable(got)):
         return wrong
-    found, wanted = as_number(got), as_number(expected)
-    if found is None or wanted is None:
+    given, wanted = as_number(got), as_number(expected)
+    if given is None or wanted is None:
         return unexpected(got, expected)
     if type(wanted) is int:
-        tolerance = 0.0 if type(found) is int else WHOLE * abs(as_float(wanted))
+        tolerance = 0.0 if type(given) is int else WHOLE * abs(float(wanted))
     else:
         tolerance = (
             NUMBER * abs(wanted)
             + slack(wanted, as_number(exact))
             + LEAST * (kind(expected) is Tensor or not wanted)
         )
-    one, other = as_float(found), as_float(wanted)
-    same = found == wanted or (math.isnan(one) and math.isnan(other))
-    close = math.isfinite(one) and math.isfinite(other) and abs(found - wanted) <= tolerance
-    return "" if same or close else f"Got {number(found)}, expected {number(wanted)}"
+    one, other = float(given), float(wanted)
+    same = given == wanted or (math.isnan(one) and math.isnan(other))
+    close = math.isfinite(one) and math.isfinite(other) and abs(given - wanted) <= tolerance
+    return "" if same or close else f"Got {number(given)}, expected {number(wanted)}"
 
 
 def tensor_difference(got: Any, expected: Tensor, exact: Any) -> str:
@@ -80,33 +77,33 @@ def tensor_difference(got: Any, expected: Tensor, exact: Any) -> str:
     if is_bool(got) is not is_bool(expected):
         names = ["True and False" if is_bool(array) else "numbers" for array in (got, expected)]
         return f"Got {names[0]}, expected {names[1]}"
-    found = as_tensor(got)
-    close = near(found, expected, exact)
+    values = as_tensor(got)
+    close = near(values, expected, exact)
     if close.all():
         return ""
-    gap = (found.double() - expected.double()).abs().nan_to_num(math.inf, math.inf).masked_fill(close, -1)
+    gap = (values.double() - expected.double()).abs().nan_to_num(math.inf, math.inf).masked_fill(close, -1)
     index = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
     here = f" at index {index}" if index else ""
-    seen, wanted, distance = (number(tensor[index].item()) for tensor in (found, expected, gap))
+    seen, wanted, distance = (number(tensor[index].item()) for tensor in (values, expected, gap))
     if is_bool(expected):
         return f"Got {seen}{here}, expected {wanted}"
-    if found[index].isnan():
+    if values[index].isnan():
         return f"NaN{here}, expected {wanted}"
     return f"Largest difference {distance}{here}: got {seen}, expected {wanted}"
 
 
-def near(found: Tensor, expected: Tensor, exact: Any) -> Tensor:
+def near(got: Tensor, expected: Tensor, exact: Any) -> Tensor:
     """Where two tensors agree. Shape: (...), (...) -> (...), boolean."""
     if not expected.is_floating_point():
-        if not found.is_floating_point():
-            return found == expected
-        return torch.isclose(found.double(), expected.double(), rtol=WHOLE, atol=0.0)
+        if not got.is_floating_point():
+            return got == expected
+        return torch.isclose(got.double(), expected.double(), rtol=WHOLE, atol=0.0)
     size = largest(expected)
     atol = max(ATOL * min(1.0, size), LEAST) if size else ATOL
     if kind(exact) is Tensor and exact.shape == expected.shape:
         rounding = largest(expected.double() - exact.detach().double())
         atol += min(SLACK * rounding, RTOL * max(size, NOISE))
-    return torch.isclose(found.double(), expected.double(), rtol=RTOL, atol=atol, equal_nan=True)
+    return torch.isclose(got.double(), expected.double(), rtol=RTOL, atol=atol, equal_nan=True)
 
 
 def largest(values: Tensor) -> float:
@@ -117,7 +114,7 @@ def largest(values: Tensor) -> float:
 
 def slack(expected: float, exact: int | float | None) -> float:
     """How much further a number may be off, given the same in float64."""
-    if exact is None or not math.isfinite(as_float(exact)):
+    if exact is None or not math.isfinite(float(exact)):
         return 0.0
     return min(SLACK * abs(expected - exact), RTOL * abs(expected))
 
@@ -128,7 +125,6 @@ def items_difference(got: Any, expected: tuple | list, exact: Any) -> str:
         got = list(got)  # as in a, b = array
     if kind(got) not in (tuple, list):
         return unexpected(got, expected)
-    got = list(tuple.__iter__(got)) if kind(got) is tuple else got
     if len(got) != len(expected):
         return f"Returned {len(got)} values, expected {len(expected)}"
     exacts = exact if kind(exact) in (tuple, list) and len(exact) == len(expected) else [None] * len(expected)
@@ -142,7 +138,7 @@ def items_difference(got: Any, expected: tuple | list, exact: Any) -> str:
 
 
 def as_number(value: Any) -> int | float | None:
-    """A number as Python's own; None where it is none."""
+    """A number as an int or a float; None if it is not a number."""
     if is_array(value):
         if shape(value) or is_bool(value) or unreadable(value):
             return None
@@ -152,16 +148,8 @@ def as_number(value: Any) -> int | float | None:
     if type(value) is Decimal:
         return float(value)
     if type(value) is Fraction:
-        return value.numerator if value.denominator == 1 else as_float(value)
+        return value.numerator if value.denominator == 1 else float(value)
     return value if type(value) in (int, float) else None
-
-
-def as_float(value: int | float | Fraction) -> float:
-    """Infinity where a whole number is too large."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
 
 
 def is_number(value: Any) -> bool:
@@ -170,7 +158,7 @@ def is_number(value: Any) -> bool:
 
 
 def is_array(value: Any) -> bool:
-    """Is it a tensor, a NumPy array or a NumPy scalar? Exact types, since a subclass may lie about everything."""
+    """Is it a tensor, a NumPy array or a NumPy scalar? Exact types, as in `kind`."""
     return kind(value) in (Tensor, numpy.ndarray) or (
         type(value).__module__ == "numpy" and isinstance(value, numpy.generic)
     )
@@ -194,17 +182,7 @@ def unreadable(value: Any) -> str:
         return f"Got dtype {value.dtype}, expected real numbers"
     if value.device.type != "cpu":
         return f"Got device {value.device}, expected cpu"
-    if value.layout is not torch.strided:
-        return f"Got layout {value.layout}, expected {torch.strided}"
-    return "" if in_memory(value) else "Got a tensor whose storage was cut off"
-
-
-def in_memory(tensor: Tensor) -> bool:
-    """Does its storage hold every entry? To read one that is not there ends the kernel."""
-    last = tensor.storage_offset() + sum(
-        (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-    )
-    return not tensor.numel() or (last + 1) * tensor.element_size() <= tensor.untyped_storage().nbytes()
+    return "" if value.layout is torch.strided else f"Got layout {value.layout}, expected {torch.strided}"
 
 
 def as_tensor(array: Any) -> Tensor:
@@ -217,7 +195,7 @@ def as_tensor(array: Any) -> Tensor:
 
 
 def gathered(items: Any, axes: int) -> Any:
-    """Lists of numbers, at most this deep, as one tensor; what they are where they are not that."""
+    """Lists of numbers, nested at most this deep, as one tensor; anything else as it is."""
     if is_array(items) and not unreadable(items):
         return as_tensor(items)
     if kind(items) is bool or is_number(items):
@@ -236,7 +214,7 @@ def gathered(items: Any, axes: int) -> Any:
 
 
 def kind(value: object) -> type:
-    """The type that counts: exact, since a subclass may lie about everything; but for named tuples."""
+    """The exact type, since a subclass may pretend anything; but a Parameter is a Tensor, and a named tuple a tuple."""
     if isinstance(value, tuple):
         return tuple
     return Tensor if type(value) is nn.Parameter else type(value)
@@ -264,16 +242,9 @@ def described(value: Any) -> str:
         return f"a {kind(value).__name__} of length {len(value)}"
     if kind(value) in (bool, int, float):
         return f"{number(value)} ({kind(value).__name__})"
-    return f"an object of type {name_of(type(value))}"
-
-
-def name_of(kind: type) -> str:
-    """A type's name, in one line whatever it is."""
-    return " ".join(kind.__name__.split())[:LONG]
+    return f"an object of type {type(value).__name__}"
 
 
 def number(value: Any) -> str:
-    """A number that stays short."""
-    if type(value) is int:
-        return str(value) if value.bit_length() < 200 else f"a number of {value.bit_length()} bits"
+    """A number in a few digits."""
     return f"{value:.4g}" if type(value) is float else str(value)[:LONG]

@@ -1,4 +1,4 @@
-"""Where the learner stands: a bar for each chapter, the parts of one's own Linformer, what is next, and minutes."""
+"""Where the learner stands: a bar for each chapter, the parts of their Linformer, what is next, and minutes."""
 
 import html
 from collections.abc import Iterator
@@ -24,10 +24,6 @@ class Overview(Answer):
         self.chapters, self.state, self.kept = chapters, state, kept
         self.exercises = [exercise for group in chapters.values() for exercise in group]
 
-    def passed(self, exercises: tuple[Exercise, ...] | list[Exercise]) -> list[Exercise]:
-        """Those of them that have been passed."""
-        return [exercise for exercise in exercises if exercise.id in self.state.passed]
-
     def rows(self) -> Iterator[tuple[str, int, int, str]]:
         """Of each chapter: its title, how many exercises are passed, of how many, and which are not."""
         for title, group in self.chapters.items():
@@ -40,7 +36,7 @@ class Overview(Answer):
         return f"{exercise.id} ({hints} hint{'s' * (hints > 1)})" if hints else exercise.id
 
     def parts(self) -> str:
-        """The parts of one's own Linformer, those that are there and those that are not."""
+        """The parts of the learner's own Linformer, done and open."""
         names = [exercise.part for exercise in self.exercises if exercise.part]
         return "my_linformer.py: " + "  ".join(f"{DONE if n in self.kept else OPEN} {n}" for n in names)
 
@@ -54,7 +50,7 @@ class Overview(Answer):
 
     def sum(self) -> str:
         """Exercises and minutes, of all."""
-        done = self.passed(self.exercises)
+        done = [exercise for exercise in self.exercises if exercise.id in self.state.passed]
         minutes = [sum(exercise.minutes for exercise in group) for group in (done, self.exercises)]
         return f"{len(done)} of {len(self.exercises)} exercises passed, {minutes[0]} of {minutes[1]} minutes"
 

@@ -1,8 +1,8 @@
-"""One's own Linformer: what passes as a part is kept in my_linformer.py, and later chapters run it.
+"""The learner's own Linformer: what passes as a part is kept in my_linformer.py, and later chapters run it.
 
-The file lies beside the record of progress. It is plain Python, one part after another in the order of the course,
-and its owner may edit it: what stands between the parts stays. A part that is solved again replaces the one of
-before, which stays below it as a comment.
+The file is beside the record of progress. It is plain Python, one part after another in the order of the course,
+and its owner may edit it: lines between the parts stay. A part that is solved again replaces the earlier answer, which
+stays below it as a comment.
 """
 
 import re
@@ -15,12 +15,11 @@ from linformer_from_scratch.exercises.engine import progress
 from linformer_from_scratch.exercises.engine.checking import (
     RAISED,
     Exercise,
-    first_line,
+    described_error,
     judge,
     observe,
     tensors,
 )
-from linformer_from_scratch.exercises.engine.compare import name_of
 from linformer_from_scratch.exercises.engine.isolation import isolated
 from linformer_from_scratch.exercises.engine.standalone import standalone
 
@@ -37,32 +36,32 @@ BEFORE = "# ---- before ----"
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the file: what it is, the name that it defines, and its lines."""
+    """One part of the file: which one, the name that it defines, and its code."""
 
     part: str
     name: str
     code: str
-    before: str = ""  # older ones, as comments
+    before: str = ""  # earlier answers, as comments
 
     def text(self) -> str:
-        """As it stands in the file."""
+        """What the file has of it."""
         older = f"\n\n\n{BEFORE}\n{self.before.strip()}" if self.before else ""
         return f"# ---- part {self.part}: {self.name} ----\n\n{self.code.strip()}{older}\n"
 
     def replaced_by(self, new: "Part") -> "Part":
-        """The new one, with this one below as a comment."""
+        """The new part, with this one below as a comment."""
         comment = "\n".join(f"# {line}".rstrip() for line in self.code.strip().splitlines())
         older = f"\n\n\n{BEFORE}\n{self.before}" if self.before else ""
         return Part(new.part, new.name, new.code, comment + older)
 
 
 def path() -> Path:
-    """Where one's own parts are kept."""
+    """Where the learner's parts are kept."""
     return progress.path().with_name(NAME)
 
 
 def parsed(text: str) -> tuple[str, list[Part]]:
-    """What stands above the parts, and the parts."""
+    """The lines above the parts, and the parts."""
     head, *rest = MARK.split(text)
     parts = []
     for part, name, body in zip(rest[::3], rest[1::3], rest[2::3], strict=True):
@@ -77,14 +76,14 @@ def written(head: str, parts: list[Part]) -> str:
 
 
 def keep(exercise: Exercise, attempt: Callable, order: list[str]) -> str:
-    """Add what has passed to the file; what became of it, in a few words.
+    """Add an attempt that has passed to the file, and say in a few words whether it is kept.
 
     Args: order: the parts in the order of the course.
     """
     file = path()
     try:
         with locked(file, progress.PATIENCE):
-            head, parts = parsed(sound(file))
+            head, parts = parsed(text_of(file))
             text = with_part(head, parts, exercise, attempt, order)
             if text != written(head, parts):
                 atomic_write(file, text)
@@ -97,9 +96,9 @@ def keep(exercise: Exercise, attempt: Callable, order: list[str]) -> str:
 
 
 def with_part(head: str, parts: list[Part], exercise: Exercise, attempt: Callable, order: list[str]) -> str:
-    """The text of the file with one more part, which has passed as it stands there.
+    """The text of the file with one more part, which passes when it is run from there.
 
-    Raises: ValueError, in one sentence, if it cannot stand there by itself.
+    Raises: ValueError, in one sentence, if it does not run by itself.
     """
     place = order.index(exercise.part)
     earlier = [part for part in parts if part.part in order[:place]]
@@ -119,7 +118,7 @@ def with_part(head: str, parts: list[Part], exercise: Exercise, attempt: Callabl
     except RAISED as error:
         raise ValueError(f"that file cannot be run ({described_error(error)})") from error
     result = judge(exercise, alone)
-    if result.status != "passed" or alone is None:
+    if alone is None or result.status != "passed":
         raise ValueError(f"alone in a file it does not pass; {result.message}")
     if not gives_tensors(exercise, alone):
         raise ValueError(
@@ -132,12 +131,14 @@ def gives_tensors(exercise: Exercise, attempt: Callable) -> bool:
     """Does it return a tensor wherever the reference does?"""
     draw = dict(zip(exercise.arguments, exercise.draw(0), strict=False))
     with isolated():
-        found, right = (observe(exercise, function, draw).value for function in (attempt, exercise.reference))
-    return len(tensors(found)) == len(tensors(right))
+        got, expected = (
+            observe(exercise, function, draw).value for function in (attempt, exercise.reference)
+        )
+    return len(tensors(got)) == len(tensors(expected))
 
 
-def sound(file: Path) -> str:
-    """The text of the file, a new one where there is none; set aside with a word if it is no text.
+def text_of(file: Path) -> str:
+    """The text of the file, or of a new one; a file that is not text is set aside with a word.
 
     Raises: OSError if it can be neither read nor set aside.
     """
@@ -149,7 +150,7 @@ def sound(file: Path) -> str:
 
 
 def loaded(text: str, part: str) -> Callable | None:
-    """What a part defines, given all that stands above it; None where it is not there.
+    """What a part defines, run with all that is above it; None if the file does not have it.
 
     Raises: whatever running it raises.
     """
@@ -163,7 +164,7 @@ def loaded(text: str, part: str) -> Callable | None:
 
 
 def load(exercise: Exercise) -> tuple[Callable, str]:
-    """One's own part, or the package's where it is open; and the line that says which."""
+    """The learner's part, or the package's while it is open; and the line that says which."""
     theirs = f"the package's {exercise.reference.__name__} stands in"
     try:
         own = loaded(path().read_text(encoding="utf-8"), exercise.part) if path().exists() else None
@@ -177,14 +178,8 @@ def load(exercise: Exercise) -> tuple[Callable, str]:
     return own, f"{exercise.part}: yours, {own.__name__} of {NAME}"
 
 
-def described_error(error: BaseException) -> str:
-    """An error in one line."""
-    said = first_line(error)
-    return f"{name_of(type(error))}{': ' * bool(said)}{said}"
-
-
 def kept() -> set[str]:
-    """The parts that one's own file has."""
+    """The parts that the learner's file has."""
     try:
         return {part.part for part in parsed(path().read_text(encoding="utf-8"))[1]}
     except (OSError, UnicodeDecodeError):

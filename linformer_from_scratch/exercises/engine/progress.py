@@ -5,9 +5,9 @@ where the package alone is installed, in the working directory. The environment 
 another.
 """
 
-import contextlib
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +30,10 @@ class State:
         hints = {id: max(self.hints.get(id, 0), other.hints.get(id, 0)) for id in {*self.hints, *other.hints}}
         return State(self.passed | other.passed, hints)
 
+    def without(self, id: str) -> "State":
+        """A state that does not know of one exercise."""
+        return State(self.passed - {id}, {known: count for known, count in self.hints.items() if known != id})
+
 
 _unsaved: dict[Path, State] = {}  # what could not be written, so that hints go on opening
 
@@ -37,22 +41,17 @@ _unsaved: dict[Path, State] = {}  # what could not be written, so that hints go 
 def path() -> Path:
     """Where progress is kept."""
     file = Path(os.environ.get("LINFORMER_PROGRESS") or (CHAPTERS if CHAPTERS.is_dir() else Path()) / NAME)
-    with contextlib.suppress(OSError):  # no such home, or no working directory: writing will say so
+    with suppress(OSError):  # there is no such home, or no working directory: writing will say so
         file = expanded(file).absolute()
     return file
 
 
 def load() -> State:
-    """The state so far; a damaged or foreign file is set aside with a word, and the state is empty."""
+    """The state so far: what is in the file, and what could not be written."""
     file = path()
     unsaved = _unsaved.get(file, State())
     try:
-        for old in files_of_before(file):
-            take_over(old, file)
-        with contextlib.suppress(ValueError):
-            return read(file) | unsaved
-        with locked(file, PATIENCE):  # another kernel may have set it aside meanwhile, and begun a new one
-            return sound(file) | unsaved
+        return read(file) | unsaved
     except OSError as error:
         print(f"Progress cannot be read from {file.name}: {error.strerror or error}.")
     return unsaved
@@ -66,72 +65,59 @@ def remember(news: State) -> None:
     file = path()
     news = _unsaved.get(file, State()) | news
     try:
-        if file.exists() and not file.is_file():
-            raise OSError(None, "not a regular file")
         with locked(file, PATIENCE):
-            write(file, sound(file) | news)
+            write(file, read(file) | news)
         _unsaved.pop(file, None)
     except OSError as error:
         _unsaved[file] = news
         print(f"Progress is kept in memory only; {file.name} cannot be written: {error.strerror or error}.")
 
 
-def files_of_before(file: Path) -> list[Path]:
-    """Where progress was kept when it followed the working directory."""
-    if file.parent != CHAPTERS:
-        return []
-    places = {Path(NAME).absolute(), CHAPTERS.parent / NAME} - {file}
-    return sorted(place for place in places if place.is_file())
+def record_pass(id: str) -> None:
+    """Remember that an exercise was passed."""
+    remember(State({id}))
 
 
-def take_over(old: Path, file: Path) -> None:
-    """Add what an older file says, and set that aside with a word.
+def open_hint(id: str, steps: int) -> int:
+    """Open one more hint, up to all steps, and return how many are open."""
+    opened = min(load().hints.get(id, 0) + 1, steps)
+    remember(State(hints={id: opened}))
+    return opened
 
-    Raises: OSError if something cannot be read or written; then the older file stays as it is.
-    """
-    with locked(file, PATIENCE):
-        if old.is_file():  # still: another kernel may have been first
-            news = sound(old)
-            write(file, sound(file) | news)
-            if old.is_file():
-                set_aside(old, f"{old} was added to {file}")
+
+def forget(id: str) -> bool:
+    """Let an exercise be open again, its hints closed; was anything known of it?"""
+    known = load()
+    if id not in known.passed and id not in known.hints:
+        return False
+    file = path()
+    _unsaved[file] = _unsaved.get(file, State()).without(id)
+    try:
+        with locked(file, PATIENCE):
+            write(file, read(file).without(id))
+    except OSError as error:
+        print(f"{id} stays as it was in {file.name}, which cannot be written: {error.strerror or error}.")
+    return True
 
 
 def read(file: Path) -> State:
-    """The state in a file; an empty one where there is none.
-
-    Raises: ValueError if it is damaged or not ours; OSError if it cannot be read.
-    """
-    return parsed(file.read_text(encoding="utf-8")) if file.is_file() else State()
-
-
-def sound(file: Path) -> State:
-    """The state in a file, set aside with a warning if it is damaged or not ours. The caller holds the lock.
+    """The state in a file; a damaged or foreign one is set aside with a word, and the state is empty.
 
     Raises: OSError if it can be neither read nor set aside.
     """
     try:
-        return read(file)
-    except ValueError:
+        return parsed(file.read_text(encoding="utf-8")) if file.is_file() else State()
+    except (ValueError, RecursionError):
         set_aside(file, f"{file.name} is damaged or not a progress file")
         return State()
-
-
-def write(file: Path, state: State) -> None:
-    """Write the whole file or nothing: a kill in between leaves the old one."""
-    content = {"format": FORMAT, "passed": sorted(state.passed), "hints": state.hints}
-    atomic_write(file, json.dumps(content, indent=1, sort_keys=True))
 
 
 def parsed(text: str) -> State:
     """The state in a file's text.
 
-    Raises: ValueError if the text is not what save wrote.
+    Raises: ValueError, or RecursionError, if the text is not what `write` wrote.
     """
-    try:
-        content = json.loads(text)
-    except RecursionError:
-        raise ValueError("lists within lists within lists") from None
+    content = json.loads(text)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError("not a progress file")
     passed, hints = content.get("passed"), content.get("hints")
@@ -140,6 +126,17 @@ def parsed(text: str) -> State:
     if not isinstance(hints, dict) or not all(type(count) is int and count > 0 for count in hints.values()):
         raise ValueError("hints are not counts")
     return State(set(passed), hints)
+
+
+def write(file: Path, state: State) -> None:
+    """Write the whole file or nothing: a kill in between leaves the old one.
+
+    Raises: OSError if it cannot be written.
+    """
+    if file.exists() and not file.is_file():
+        raise OSError(None, "not a regular file")
+    content = {"format": FORMAT, "passed": sorted(state.passed), "hints": state.hints}
+    atomic_write(file, json.dumps(content, indent=1, sort_keys=True))
 
 
 def set_aside(file: Path, why: str) -> None:
@@ -155,36 +152,3 @@ def set_aside(file: Path, why: str) -> None:
     except OSError as error:
         raise OSError(f"{why}, and cannot be set aside: {error.strerror}") from error
     print(f"{why}; it was set aside as {target.name}.")
-
-
-def record_pass(id: str) -> None:
-    """Remember that an exercise was passed."""
-    remember(State({id}))
-
-
-def forget(id: str) -> bool:
-    """Let an exercise be open again, its hints closed; was anything known of it?"""
-    news = load()
-    if id not in news.passed and id not in news.hints:
-        return False
-    file = path()
-    unsaved = _unsaved.get(file, State())
-    _unsaved[file] = without(unsaved, id)
-    try:
-        with locked(file, PATIENCE):
-            write(file, without(sound(file), id))
-    except OSError as error:
-        print(f"{id} stays as it was in {file.name}, which cannot be written: {error.strerror or error}.")
-    return True
-
-
-def without(state: State, id: str) -> State:
-    """A state that does not know of one exercise."""
-    return State(state.passed - {id}, {known: count for known, count in state.hints.items() if known != id})
-
-
-def open_hint(id: str, steps: int) -> int:
-    """Open one more hint, up to all steps, and return how many are open."""
-    opened = min(load().hints.get(id, 0) + 1, steps)
-    remember(State(hints={id: opened}))
-    return opened

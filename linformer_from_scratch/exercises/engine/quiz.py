@@ -15,7 +15,7 @@ LETTERS = "abcdefgh"
 
 @dataclass(frozen=True)
 class Option:
-    """One answer to choose, and what whoever chose it needs to hear."""
+    """One answer to choose, and an explanation for those who choose it."""
 
     text: str
     explanation: str
@@ -38,7 +38,7 @@ class Question:
             raise ValueError(f"{right} options are right, expected 1: {self.text}")
 
     def shuffled(self) -> list[Option]:
-        """The options in an order that only their words decide, so that authors may write the right one first."""
+        """The options in an order that depends on their words only, so that authors may write the right one first."""
         return sorted(self.options, key=lambda option: sha256((self.text + option.text).encode()).digest())
 
 

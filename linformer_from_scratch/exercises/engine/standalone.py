@@ -1,11 +1,10 @@
-"""A function or class out of a notebook, with what it needs to stand by itself: imports, and helpers of its cell."""
+"""A function or class from a notebook, with what it needs to run by itself: imports, and helpers of its cell."""
 
 import ast
 import builtins
 import inspect
 import linecache
 import math
-import re
 import symtable
 import sys
 import types
@@ -21,8 +20,8 @@ def standalone(attempt: Callable, known: set[str]) -> str:
     """The source of an attempt, its imports in front.
 
     Args:
-        attempt: a function or a class that was written down somewhere, in a cell or in a file.
-        known: names that need no import, since they stand above it where it is going to.
+        attempt: a function or a class whose source is in a cell or in a file.
+        known: names that need no import, because they are defined where the source will go.
 
     Raises: ValueError, in one sentence, if its source cannot be found, or if it uses a name of another cell.
     """
@@ -41,21 +40,11 @@ def standalone(attempt: Callable, known: set[str]) -> str:
         )
     lines = text.splitlines()
     blocks = ["\n".join(lines[first_line(s) - 1 : s.end_lineno]) for s in needed]
-    return "\n\n\n".join(["\n".join(in_order(list(imports.values())))] * bool(imports) + blocks)
-
-
-def in_order(imports: list[str]) -> list[str]:
-    """Lines of imports as they are usually written: modules first, names of one module in one line."""
-    modules = sorted(line for line in imports if line.startswith("import"))
-    names: dict[str, list[str]] = {}
-    for line in sorted({*imports} - {*modules}):
-        home, _, name = line.removeprefix("from ").partition(" import ")
-        names.setdefault(home, []).append(name)
-    return modules + [f"from {home} import {', '.join(group)}" for home, group in names.items()]
+    return "\n\n\n".join(["\n".join(sorted(imports.values()))] * bool(imports) + blocks)
 
 
 def compiled(attempt: Callable) -> tuple[types.CodeType, dict[str, object]]:
-    """Code that was compiled where an attempt is written down, and the names that it sees."""
+    """The code of an attempt, or of a class's first method, and its global names."""
     functions = [*vars(attempt).values()] if isinstance(attempt, type) else [attempt]
     for function in map(inspect.unwrap, functions):
         if type(function) is types.FunctionType:
@@ -77,7 +66,7 @@ def first_line(statement: Statement) -> int:
 
 
 def with_helpers(target: Statement, statements: list[Statement]) -> list[Statement]:
-    """A statement, and all of the same cell that it needs, in their order."""
+    """A statement, and all statements of its cell that it needs, in their order."""
     needed = [target]
     for statement in needed:  # grows meanwhile
         names = used([statement])
@@ -86,7 +75,7 @@ def with_helpers(target: Statement, statements: list[Statement]) -> list[Stateme
 
 
 def bound(statement: Statement) -> set[str]:
-    """The names that a statement gives a meaning to, at the left edge."""
+    """The names that a statement binds."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     names = set()
@@ -102,14 +91,9 @@ def bound(statement: Statement) -> set[str]:
 
 
 def used(statements: list[Statement]) -> set[str]:
-    """The names from outside that statements use, wherever in them."""
-    return {name for table in tables(table_of(statements)) for name in globals_of(table)}
-
-
-def table_of(statements: list[Statement]) -> symtable.SymbolTable:
-    """Their scope; a notebook's cell may await, which newer tables of symbols allow in functions only."""
-    text = re.sub(r"\b(await|async) ", "", "\n".join(map(ast.unparse, statements)))
-    return symtable.symtable(text, "part", "exec")
+    """The names from outside that statements use, at any depth."""
+    table = symtable.symtable("\n".join(map(ast.unparse, statements)), "part", "exec")
+    return {name for scope in tables(table) for name in globals_of(scope)}
 
 
 def tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:

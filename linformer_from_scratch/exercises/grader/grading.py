@@ -1,10 +1,9 @@
 """A folder of learners' notebooks to a table of learner × exercise, each file in a process of its own.
 
 A learner is a file or a folder at the top of it: ada.ipynb, ada/06_linformer.ipynb and ada/my_linformer.py are all
-Ada's, and her best attempt counts. An attempt is what a cell hands to check("6.1", …), however it does so, or a part
-in my_linformer.py.
+Ada's, and her best attempt counts. An attempt is what a cell hands to check("6.1", …), or a part in my_linformer.py.
 
-In the table stand: passed; the name of the mistake whose sentence the learner was told; failed, with the reason in
+The table says: passed; the name of the mistake whose sentence the learner was told; failed, with the reason in
 the column of notes; not looked at, where the file's process ended before; open.
 """
 
@@ -14,7 +13,6 @@ import io
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -46,18 +44,25 @@ SHOWN = 120  # characters of a reason
 
 @dataclass
 class Graded:
-    """What one file, or one learner, has: id -> mark, as in the table; and what went wrong."""
+    """The marks of one file or one learner (id -> mark, as in the table), why some failed, and what else went wrong."""
 
     marks: dict[str, str] = field(default_factory=dict)
-    note: str = ""
+    reasons: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    at: str = ""  # the exercise that is being looked at
+    ended: bool = False
 
-    def add(self, other: "Graded", where: str) -> None:
-        """Take over what is better, and the note."""
-        for id, mark in other.marks.items():
-            if rank(mark) >= rank(self.marks.get(id, "open")):
-                self.marks[id] = mark
-        if other.note:
-            self.note = f"{self.note}; {where}: {other.note}".removeprefix("; ")
+    def improve(self, id: str, mark: str) -> bool:
+        """Take over a mark, unless there is a better one."""
+        better = rank(mark) >= rank(self.marks.get(id, "open")) or self.marks.get(id) == UNSEEN
+        if better:
+            self.marks[id] = mark
+        return better
+
+    def note(self) -> str:
+        """All that went wrong, in one line."""
+        failed = [f"{id} {why}" for id, why in self.reasons.items() if why and self.marks[id] == "failed"]
+        return "; ".join([*failed, *dict.fromkeys(self.notes)])
 
 
 def rank(mark: str) -> int:
@@ -73,8 +78,11 @@ def mark_of(exercise: Exercise, result: Result) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", next(named, "failed")).lower()
 
 
+# The teacher's process
+
+
 def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: int | None = None) -> int:
-    """Write the table, again after every file, so that an interrupt keeps what there is; the number of learners.
+    """Write the table, again after every file, so that an interrupt keeps the rest; return the number of learners.
 
     Args:
         seconds, memory: what one file may take; memory in bytes.
@@ -88,33 +96,36 @@ def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: i
         raise NotADirectoryError(
             f"{folder} is not a folder; expected one with a file or a folder for each learner"
         )
-    learners = {name_of(path): Graded() for path in sorted(folder.iterdir()) if not path.name.startswith(".")}
-    files = [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
-    files = [
-        path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
-    if not files:
+    files: dict[str, list[Path]] = {
+        name_of(path): [] for path in sorted(folder.iterdir()) if path.name[0] != "."
+    }
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).parts
+        if path.suffix in SUFFIXES and path.is_file() and not any(part[0] == "." for part in inside):
+            files[name_of(folder / inside[0])].append(path)
+    if not any(files.values()):
         raise FileNotFoundError(f"{folder} has no notebook and no Python file")
     make_folder(out.parent)
-    empty = {*learners} - {name_of(folder / path.relative_to(folder).parts[0]) for path in files}
-    for name in empty:
-        learners[name].note = "no notebook and no Python file"
+    nothing = ["no notebook and no Python file"]
+    learners = {name: Graded(notes=[] if own else nothing) for name, own in files.items()}
     write(out, learners)
-    for path in tqdm(files, unit="file"):
-        inside = path.relative_to(folder)
-        learner = learners[name_of(folder / inside.parts[0])]
-        learner.add(grade_file(path, seconds, memory, number), str(inside))
+    for name, path in tqdm([(name, path) for name, own in files.items() for path in own], unit="file"):
+        graded = grade_file(path, seconds, memory, number)
+        for id, mark in graded.marks.items():
+            learners[name].improve(id, mark)
+        if note := graded.note():
+            learners[name].notes.append(f"{path.relative_to(folder)}: {note}")
         write(out, learners)
     return len(learners)
 
 
 def name_of(path: Path) -> str:
-    """A learner's name, however the machine that it comes from writes an ö."""
+    """A learner's name, the same from every machine: some write ö as one letter, some as two."""
     return unicodedata.normalize("NFC", path.name if path.is_dir() else path.stem)
 
 
 def write(out: Path, learners: dict[str, Graded]) -> None:
-    """Write the table in such a way that spreadsheets know its letters."""
+    """Write the table with the mark by which spreadsheets recognise UTF-8."""
     atomic_write(out, as_csv(learners).encode("utf-8-sig"))
 
 
@@ -126,127 +137,117 @@ def as_csv(learners: dict[str, Graded]) -> str:
     for name, learner in sorted(learners.items(), key=lambda pair: pair[0].casefold()):
         marks = [learner.marks.get(id, "open") for id in EXERCISES]
         shown = f"'{name}" if name[0] in "=+-@" else name  # else a spreadsheet takes it for a formula
-        table.writerow([shown, marks.count("passed"), *marks, learner.note])
+        table.writerow([shown, marks.count("passed"), *marks, learner.note()])
     return text.getvalue()
 
 
 def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> Graded:
-    """What one file has, found in a process of its own that may not take longer, nor more memory."""
-    words = path.resolve(), seconds, memory, number, os.getpid()
-    command = [sys.executable, "-m", f"{__package__}.examiner", *map(str, words)]
+    """Grade one file in a process of its own, within these limits of time and memory."""
+    command = [
+        sys.executable,
+        "-m",
+        f"{__package__}.examiner",
+        *map(str, (path.resolve(), seconds, memory, number)),
+    ]
     with tempfile.TemporaryDirectory() as elsewhere, tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-        process = subprocess.Popen(
-            command,
-            cwd=elsewhere,
-            env={**os.environ, "LINFORMER_PROGRESS": f"{elsewhere}/progress.json", "OMP_NUM_THREADS": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
         try:
-            process.wait(seconds)
-            ended = ""
+            done = subprocess.run(
+                command,
+                cwd=elsewhere,
+                env={
+                    **os.environ,
+                    "LINFORMER_PROGRESS": f"{elsewhere}/progress.json",
+                    "OMP_NUM_THREADS": "1",
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.DEVNULL,
+                timeout=seconds,
+            )
+            ended = f"its process ended with {done.returncode}"
         except subprocess.TimeoutExpired:
             ended = f"stopped after {seconds:g} seconds"
-        finally:
-            end(process)
         said.seek(0)
-        return graded(said, ended or f"its process ended with {process.returncode}")
+        return last_said(said, ended)
 
 
-def end(process: subprocess.Popen) -> None:
-    """The process and all that it began in its session."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.wait()
+def last_said(lines: Iterable[str], ended: str) -> Graded:
+    """The last report of an examiner.
 
-
-def graded(lines: Iterable[str], ended: str) -> Graded:
-    """What an examiner has said, line by line.
-
-    Args: ended: what became of its process, in case its last line is missing.
+    Args: ended: what became of its process, in case it did not come to the end of the file.
     """
-    found, at = Graded(), ""
-    reasons: dict[str, str] = {}
-    notes: dict[str, None] = {}  # each once
+    graded = Graded()
     for line in lines:
-        try:
-            said = json.loads(line)
-        except ValueError:
-            break  # the line in which it was stopped
-        if "ids" in said:
-            found.marks = dict.fromkeys(said["ids"], UNSEEN)
-        elif "mark" in said:
-            id, before = said["id"], found.marks.get(said["id"], UNSEEN)
-            if rank(said["mark"]) >= rank(before) or before == UNSEEN:
-                found.marks[id], reasons[id] = said["mark"], said["reason"]
-            at = ""
-        elif "note" in said:
-            notes[said["note"]] = None
-        elif "end" in said:
-            notes |= {f"{id}: {UNREAD}": None for id, mark in found.marks.items() if mark == UNSEEN}
-            found.marks = {id: "open" if mark == UNSEEN else mark for id, mark in found.marks.items()}
-            ended = said["end"]
-        else:
-            at = said["id"]
-    if at:
-        found.marks[at] = "failed"
-        ended += f" at {at}"
-    failed = [f"{id} {reason}" for id, reason in reasons.items() if found.marks[id] == "failed" and reason]
-    found.note = "; ".join([*failed, *notes, *filter(None, [ended])])
-    return found
+        with contextlib.suppress(ValueError):  # the line in which it was stopped
+            graded = Graded(**json.loads(line))
+    if not graded.ended:
+        if graded.at:
+            graded.marks[graded.at] = "failed"
+            ended += f" at {graded.at}"
+        graded.notes.append(ended)
+    return graded
 
 
-def examine(path: Path, number: int | None, say: Callable[[dict], None]) -> None:
-    """Run what was handed in, in a process of its own whose check(…) is another from here on, and say what it has.
+# The examiner's process
 
-    Args: say: is told which exercises it names; an id before an attempt is run, its mark after; the end.
+
+def examine(path: Path, number: int | None, say: Callable[[Graded], None]) -> None:
+    """Run what was handed in, in a process of its own whose check(…) is another from here on.
+
+    Args: say: is told what is known, whenever it changes: in case the next attempt does not come back.
     """
-    from linformer_from_scratch.exercises.grader.submissions import (  # runs what was handed in
-        Unread,
-        attempts,
-    )
+    from linformer_from_scratch.exercises.grader.submissions import attempts  # it loads IPython
 
     seeds = SEEDS if number is None else exam_seeds(number)
+    graded = Graded()
     marked: set[str] = set()
+
+    def look_at(id: str) -> None:
+        graded.at = id
+        say(graded)
 
     def check(id: str, attempt: object) -> Result:
         if not exercises._known(id, EXERCISES):
             result = exercises._unknown_exercise(id)
-            say({"note": f"{result.id}: {result.message}"})
+            graded.notes.append(f"{result.id}: {result.message}")
             return result
-        say({"id": id})
-        return told(judge(EXERCISES[id], attempt, seeds))
+        look_at(id)
+        return enter(judge(EXERCISES[id], attempt, seeds))
 
-    def told(result: Result) -> Result:
+    def enter(result: Result) -> Result:
         mark = mark_of(EXERCISES[result.id], result)
         marked.add(result.id)
-        say({"id": result.id, "mark": mark, "reason": result.message[:SHOWN] if mark == "failed" else ""})
+        if graded.improve(result.id, mark):
+            graded.reasons[result.id] = result.message[:SHOWN] if mark == "failed" else ""
+        look_at("")
         return result
 
     exercises.check = check
     try:
         handed_in = list(attempts(path))
     except ValueError as error:
-        say({"end": str(error)})
-        return
-    say({"ids": [id for ids, _ in handed_in for id in ids]})
+        handed_in = []
+        graded.notes.append(str(error))
+    else:
+        if not handed_in:
+            graded.notes.append(f"it has no {'part' if path.suffix == '.py' else 'check(…)'}")
+    graded.marks = {id: UNSEEN for ids, _ in handed_in for id in ids}
     for ids, run in handed_in:
         marked.clear()
-        say({"id": next(iter(ids), "")})
+        look_at(next(iter(ids), ""))
         try:
-            run()
-        except Unread:
-            if not ids:
-                say({"note": UNREAD})
+            if run:
+                run()
+            elif not ids:
+                graded.notes.append(UNREAD)
         except BaseException as error:
             for id in ids:
                 if id not in marked:
-                    told(Result(id, "failed", f"{type(error).__name__} before it was checked"))
+                    enter(Result(id, "failed", f"{type(error).__name__} before it was checked"))
             if not ids and not marked:
-                say({"note": f"{UNREAD}: {type(error).__name__}"})
-    say({"id": ""})
-    say({"end": "" if handed_in else f"it has no {'part' if path.suffix == '.py' else 'check(…)'}"})
+                graded.notes.append(f"{UNREAD}: {type(error).__name__}")
+    for id in [id for id, mark in graded.marks.items() if mark == UNSEEN]:
+        graded.marks[id] = "open"
+        graded.notes.append(f"{id}: {UNREAD}")
+    graded.ended = True
+    look_at("")

@@ -5,15 +5,12 @@ numbers. Trainings, pictures and widgets between them are not.
 """
 
 import ast
-import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from IPython.core.getipython import get_ipython
 from IPython.core.inputtransformer2 import TransformerManager
 from IPython.display import display
 
@@ -22,17 +19,17 @@ from linformer_from_scratch.exercises import EXERCISES, PARTS
 from linformer_from_scratch.exercises.engine import parts
 from linformer_from_scratch.exercises.engine.standalone import bound, used
 
-Run = Callable[[], object]  # asks exercises.check; raises what its cells raise
+Run = (
+    Callable[[], object] | None
+)  # asks exercises.check, raises what its cells raise; None if it cannot be read
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-MAGICS = ("time", "timeit", "prun", "capture")  # those of IPython that run Python where the cell stands
-
-
-class Unread(Exception):
-    """Nobody knows here what runs it."""
+PYTHON_BELOW = re.compile(r"\s*%%(time|timeit|prun|capture)\b.*\n")  # what these magics run
+PYTHON_BEHIND = re.compile(r"^(\s*)%time(?:it)? +(?:-\w+ ?\d* +)*", re.MULTILINE)
+MAGIC = re.compile(r"\A\s*%%[\s\S]*|^\s*%.*", re.MULTILINE)  # all others
 
 
 def attempts(path: Path) -> Iterator[tuple[list[str], Run]]:
-    """What asks for a check, with the ids that it names, as far as they stand there.
+    """What asks for a check, with the ids of exercises that it names.
 
     Raises: ValueError, in one sentence, if the file is neither a notebook nor Python text.
     """
@@ -45,7 +42,7 @@ def attempts(path: Path) -> Iterator[tuple[list[str], Run]]:
     try:
         cells = json.loads(text)["cells"]
         sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError):
         raise ValueError("it is damaged: not a notebook") from None
     return of_cells(sources)
 
@@ -63,105 +60,60 @@ def check_part(text: str, part: str) -> None:
 
 
 def of_cells(sources: list[str]) -> Iterator[tuple[list[str], Run]]:
-    """Those of a notebook's code cells. What cannot be read is there with its ids, and raises why."""
+    """Those of a notebook's code cells. A cell that cannot be read is among them, and raises why."""
     before: list[ast.stmt] = []
     asking = {"check"}  # the names by which a check may be asked for
     for source in sources:
         try:
-            statements, unread = read(source)
-            for statement in statements:
-                asking |= (imported := imports_of_check(statement))
-                at_once = [statement]
-                if isinstance(statement, DEFINITIONS):
-                    at_once = [ast.Expr(decorator) for decorator in statement.decorator_list]
-                if asks(at_once, asking):
+            statements, magics = read(source)
+        except (SyntaxError, ValueError):
+            if calls(source, asking):
+                yield ids_in(source), partial(read, source)
+            continue
+        for statement in statements:
+            if asks(statement, asking):
+                if not isinstance(statement, DEFINITIONS):
                     needed = [*needed_by([statement], before), statement]
                     yield ids_of(reversed(needed)), partial(run, needed)
-                may_ask = bound(statement) if asks([statement], asking) else set()
-                asking = asking - bound(statement) | may_ask | imported
-                before.append(statement)
-        except (SyntaxError, ValueError, RecursionError) as error:
-            if calls(source, asking):
-                yield ids_in(source), partial(raise_again, error)
-            continue
-        for text in unread:
+                asking |= bound(statement)
+            asking |= imported(statement)
+            before.append(statement)
+        for text in magics:
             if calls(text, asking):
-                yield ids_in(text), partial(raise_again, Unread())
+                yield ids_in(text), None
 
 
 def read(source: str) -> tuple[list[ast.stmt], list[str]]:
-    """The statements of a cell, and the texts of the magics that are not read.
+    """The statements of a cell, and the texts of magics that cannot be read.
 
-    Raises: SyntaxError or ValueError where a kernel does, RecursionError.
+    Raises: SyntaxError or ValueError where a kernel does.
     """
+    while magic := PYTHON_BELOW.match(source):
+        source = source[magic.end() :]
+    source = PYTHON_BEHIND.sub(r"\1", source)
     text = TransformerManager().transform_cell(source)
-    compile(text, "<notebook>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    magics = Magics()
-    return ast.fix_missing_locations(magics.visit(ast.parse(text))).body, magics.unread
+    compile(text, "<notebook>", "exec")
+    return ast.parse(text).body, MAGIC.findall(source)
 
 
-class Magics(ast.NodeTransformer):
-    """In the place of magics, the Python that they run; None in the place of those that are not read."""
-
-    def __init__(self):
-        self.unread: list[str] = []
-
-    def visit_Expr(self, statement: ast.Expr) -> ast.AST | list[ast.stmt]:
-        """A magic that stands by itself may run several statements."""
-        code = self.run_by(statement.value)
-        return self.generic_visit(statement) if code is None else code or ast.Pass()
-
-    def visit_Call(self, call: ast.Call) -> ast.AST:
-        """One whose value is used, as in x = %time f()."""
-        code = self.run_by(call)
-        if code is None:
-            return self.generic_visit(call)
-        return code[0].value if len(code) == 1 and isinstance(code[0], ast.Expr) else ast.Constant(None)
-
-    def run_by(self, call: ast.expr) -> list[ast.stmt] | None:
-        """What it runs; None where it is no magic."""
-        match call:
-            case ast.Call(ast.Attribute(ast.Call(ast.Name("get_ipython")), how), args):
-                texts = [str(word.value) for word in args if isinstance(word, ast.Constant)]
-                name, line, cell = (*texts, "", "", "")[:3]
-                if name not in MAGICS:
-                    self.unread += texts
-                    return []
-                code = code_in(line) if how == "run_line_magic" or name == "timeit" else ""
-                statements, unread = read(f"{code}\n{cell}")
-                self.unread += unread
-                return statements
-        return None
-
-
-def code_in(line: str) -> str:
-    """The Python in the line of a magic, after its options."""
-    while line:
-        with suppress(SyntaxError, ValueError):
-            if ast.parse(line) and not line.startswith("-"):
-                return line
-        line = line.partition(" ")[2].lstrip()
-    return ""
-
-
-def asks(statements: list[ast.stmt], asking: set[str]) -> bool:
-    """May they ask for a check, or may what they define?"""
-    nodes = [node for statement in statements for node in ast.walk(statement)]
-    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return not asking.isdisjoint(names) or any(
-        isinstance(node, ast.Attribute) and node.attr == "check" for node in nodes
+def asks(statement: ast.stmt, asking: set[str]) -> bool:
+    """May it ask for a check, or may what it defines?"""
+    return any(
+        (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in asking)
+        or (isinstance(node, ast.Attribute) and node.attr == "check")
+        for node in ast.walk(statement)
     )
 
 
-def imports_of_check(statement: ast.stmt) -> set[str]:
-    """The names that a statement imports the check by."""
-    imports = (node for node in ast.walk(statement) if isinstance(node, ast.ImportFrom))
-    names = (alias for node in imports if node.module == exercises.__name__ for alias in node.names)
-    return {alias.asname or alias.name for alias in names if alias.name == "check"}
+def imported(statement: ast.stmt) -> set[str]:
+    """The names by which a statement imports the check."""
+    if not isinstance(statement, ast.ImportFrom) or statement.module != exercises.__name__:
+        return set()
+    return {alias.asname or alias.name for alias in statement.names if alias.name == "check"}
 
 
 def calls(text: str, asking: set[str]) -> bool:
-    """Does a text that is not read call one of these names, or hand it on?"""
+    """Does a text that cannot be read call one of these names, or pass it on?"""
     return any(re.search(rf"\b{name}\s*[(,]", text) for name in asking)
 
 
@@ -173,7 +125,7 @@ def ids_of(statements: Iterable[ast.stmt]) -> list[str]:
 
 
 def ids_in(text: str) -> list[str]:
-    """Those that a text names that is not read."""
+    """Those that a text names that cannot be read."""
     return [id for id in dict.fromkeys(re.findall(r"""["']([\d.]+)["']""", text)) if id in EXERCISES]
 
 
@@ -215,19 +167,18 @@ def changed(statement: ast.stmt) -> set[str]:
             case ast.Assign(several):
                 targets += [target for target in several if isinstance(target, ast.Subscript | ast.Attribute)]
     names = {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
-    maybe = hasattr(statement, "body")  # what stands in if, for, try or with may not happen
+    maybe = hasattr(statement, "body")  # what is inside if, for, try or with may not happen
     return names | bound(statement) if maybe else names
 
 
+class NoIPython:
+    """Stands in for IPython: shell commands, magics and everything else do nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *args: None
+
+
 def run(statements: list[ast.stmt]) -> None:
-    """Run statements as a kernel does that has run nothing yet."""
-    names = {"__name__": "__main__", "check": exercises.check, "display": display, "get_ipython": get_ipython}
-    module = ast.Module(body=statements, type_ignores=[])
-    awaited = eval(compile(module, "<notebook>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
-    if awaited is not None:
-        asyncio.run(awaited)
-
-
-def raise_again(error: Exception) -> None:
-    """Raise what reading a cell raised."""
-    raise error
+    """Run statements as a new kernel does."""
+    names = {"__name__": "__main__", "check": exercises.check, "display": display, "get_ipython": NoIPython}
+    exec(compile(ast.Module(body=statements, type_ignores=[]), "<notebook>", "exec"), names)

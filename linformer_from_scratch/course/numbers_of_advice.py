@@ -1,0 +1,145 @@
+"""The numbers of chapter 12's advice by name, read off recorded rows, published tables and formulas."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from linformer_from_scratch.benchmark import measured_crossover
+from linformer_from_scratch.benchmark.layers import FUSED
+from linformer_from_scratch.benchmark.published import (
+    FLASH_FORWARD_MS,
+    FLASH_LENGTHS,
+    LRA_TASKS,
+    LRA_XIONG,
+    TABLE_3,
+)
+from linformer_from_scratch.cost import DEVICES, Sizes, compress_tokens, floor_seconds, tiled_attention
+from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes, ulysses_bytes
+from linformer_from_scratch.experiments.benchmark import records
+from linformer_from_scratch.experiments.curves import accuracies
+from linformer_from_scratch.experiments.results import read_rows, select
+from linformer_from_scratch.experiments.writing import SEQ_LEN
+
+K = 256  # slots
+WORTH = 1.5  # times as fast: what chapter 10 calls worth it
+FLASH_TEXTS = 16  # at a time, in what FlashAttention's authors published (benchmark/published.py)
+SEVERAL = 8  # machines of the question "and on several?"
+FITTED = "windows of n, last layer exact, fitted"  # of 12_lengths
+
+
+@cache
+def numbers() -> dict[str, Any]:
+    """Name -> number, as course/decision.yml asks for it."""
+    return {"k": K, "worth": WORTH, "several": SEVERAL} | _devices() | _wire() | _quality() | _encoder()
+
+
+@cache
+def worth_it_on_the_cpu() -> int:
+    """From which n Linformer is worth it by the recorded benchmark: in four rounds of five."""
+    sure = records.table_3(records.recorded_cpu()["rows"], records.surely, FUSED, "forward")
+    return first_worth({n: by_k[K] for n, by_k in sure.items()})
+
+
+def first_worth(speed_ups: Mapping[int, float]) -> int:
+    """The first n at which it is at least WORTH times as fast."""
+    return min(n for n, times in speed_ups.items() if times >= WORTH)
+
+
+def split_n(machines: int) -> int:
+    """From which n Linformer sends less than a ring and Ulysses, a text split over machines."""
+    s = Sizes(2**20, proj_dim=K)
+    exact = min(ring_bytes(s, machines), ulysses_bytes(s, machines))  # both in proportion to n
+    return round(s.n * linformer_bytes(s, machines) / exact) if machines > 1 else 1
+
+
+def over_exact(way: str, n: int) -> float:
+    """Seconds of a sentence encoder of 12_seconds, exact = 1; fitting changes no time."""
+    (row,) = read_rows("12_seconds", n=n)
+    seconds = row["seconds"]
+    return seconds[way if way in seconds else way.removesuffix(", fitted")] / seconds["exact"]
+
+
+def _devices() -> dict[str, Any]:
+    content = records.recorded_cpu()
+    rows, machine = select(content["rows"], part="table 3", **{"pass": "forward"}), content["machine"]
+    lengths, texts = ({row[name] for row in rows} for name in ("n", "texts"))
+    flash, ours = FLASH_FORWARD_MS["FlashAttention"], FLASH_FORWARD_MS["Linformer"]
+    v100_n = min(TABLE_3)
+    published: Any = TABLE_3[v100_n]  # k -> times as fast, times smaller
+    million = Sizes(2**20, 1024, 16, K, bytes_per_number=2)
+    linformer_ms, exact_ms = (
+        1e3 * floor_seconds(steps, DEVICES[-1], million.bytes_per_number)
+        for steps in (compress_tokens(million, fused=True), tiled_attention(million))
+    )
+    return {
+        "cpu_from_n": worth_it_on_the_cpu(),
+        "cpu_shortest": min(lengths),
+        "cpu_longest": max(lengths),
+        "cpu_texts": max(texts),
+        "processor": machine["processor"],
+        "cores": machine["cores"],
+        "v100_n": v100_n,
+        "v100_speed_up": published[128][0],
+        "a100_from_n": first_worth({n: a / b for n, a, b in zip(FLASH_LENGTHS, flash, ours, strict=True)}),
+        "a100_crossover": measured_crossover(FLASH_LENGTHS, ours, flash),
+        "a100_shortest": min(FLASH_LENGTHS),
+        "a100_longest": max(FLASH_LENGTHS),
+        "a100_texts": FLASH_TEXTS,
+        "h200_linformer_ms": linformer_ms,
+        "h200_exact_ms": exact_ms,
+    }
+
+
+def _wire() -> dict[str, Any]:
+    text = Sizes(2**17, 1024, 16, K, bytes_per_number=2)
+    return {
+        "wire_n": text.n,
+        "ring_mb": ring_bytes(text, SEVERAL) / 1e6,
+        "ulysses_mb": ulysses_bytes(text, SEVERAL) / 1e6,
+        "linformer_mb": linformer_bytes(text, SEVERAL) / 1e6,
+        "several_split_n": split_n(SEVERAL),
+    }
+
+
+def _quality() -> dict[str, Any]:
+    recalled = accuracies("recall")
+    shortest, longest = min(recalled["full"]), max(recalled["full"])
+    arena = {name: LRA_XIONG[name][LRA_TASKS.index("Text")] for name in ("Transformer", "Linformer")}
+    return {
+        "recall_shortest": shortest,
+        "recall_longest": longest,
+        "recall_exact": min(recalled["full"][longest]),
+        "recall_linformer": max(recalled["Linformer, learned"][longest]),
+        "written_n": SEQ_LEN,
+        "written_exact": _last_loss("full, causal"),
+        "written_linformer": _last_loss("Linformer"),
+        "arena_transformer": arena["Transformer"],
+        "arena_linformer": arena["Linformer"],
+    }
+
+
+def _encoder() -> dict[str, Any]:
+    (row,) = read_rows("12_costs")
+    passages, costs = row["n"], row["costs"]
+    shares: dict[str, Any] = {}
+    for short, name in (("chunks", "fused exact, chunks of 128"), ("slots", "Linformer, k = 128")):
+        shares |= {f"{short}_{what}": cost / costs["fused exact"][what] for what, cost in costs[name].items()}
+    return shares | {
+        "passages": passages,
+        "fitted_cosine": _lowest_cosine(FITTED),
+        "fitted_seconds": over_exact(FITTED, passages),
+        "int8_cosine": _lowest_cosine("int8"),
+        "int8_seconds": over_exact("int8", passages),
+    }
+
+
+def _last_loss(attention: str) -> float:
+    """Loss of the last look with the beginning only, mean over seeds."""
+    losses = [row["curve"][-1][2] for row in read_rows("12_writing", attention=attention)]
+    return sum(losses) / len(losses)
+
+
+def _lowest_cosine(way: str) -> float:
+    """Of a sentence encoder to the exact one, over all lengths and both corpora."""
+    rows = read_rows("12_lengths", way=way)
+    return min(row[corpus]["cosine"] for row in rows for corpus in ("docstrings", "reference"))

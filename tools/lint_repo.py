@@ -1,0 +1,93 @@
+"""What the repository says about itself is true: python tools/lint_repo.py
+
+Links between its pages lead somewhere, `make` commands in prose are targets of the Makefile, the tree in the
+README exists, and every direct dependency is pinned. Prints what is wrong, a line each.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import course
+from book.links import dead_links
+
+from linformer_from_scratch.course.decision import worth_it_on_the_cpu
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("tools/book/pages/*.md")),
+    *sorted(ROOT.glob("linformer_from_scratch/data/shipped/*.md")),
+]
+LINKED = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(ROOT.glob("chapters/*.md")),
+    *sorted(ROOT.glob("chapters/*.ipynb")),
+    *sorted(ROOT.glob("solutions/*.ipynb")),
+    ROOT / "tools" / "book" / "pages" / "elsewhere.md",
+    *sorted(ROOT.glob("linformer_from_scratch/data/shipped/*.md")),
+]
+
+
+def text_of(name: str) -> str:
+    """A file of the repository."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def unknown_commands(pages: list[Path], targets: set[str]) -> Iterator[str]:
+    """`make` commands in code of these pages that are no targets of the Makefile."""
+    for page in pages:
+        for command in re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            if command not in targets:
+                yield f"{page.name}: `make {command}` is not a target of the Makefile"
+
+
+def missing_in_tree(readme: str) -> Iterator[str]:
+    """Paths in the README's tree that do not exist."""
+    folder = ""
+    for line in readme.split("## Tree")[1].split("```")[1].strip("\n").splitlines():
+        name = line.split()[0]
+        if not line.startswith("  "):
+            folder = ""
+        if not (ROOT / folder / name).exists():
+            yield f"README.md: {folder}{name} stands in the tree and does not exist"
+        if not line.startswith("  ") and name.endswith("/"):
+            folder = name
+
+
+def without_pin(constraints: str) -> Iterator[str]:
+    """Direct dependencies that constraints.txt does not pin; ruff's version where a commit runs another."""
+    pinned = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", constraints, re.MULTILINE))
+    tables = course.project()["project"]
+    extras = tables["optional-dependencies"].values()
+    groups = [course.group(name) for name in course.project()["dependency-groups"]]
+    for requirement in [*tables["dependencies"], *(one for some in (*extras, *groups) for one in some)]:
+        name = re.split(r"[\[<>=]", requirement)[0]
+        if name not in pinned:
+            yield f"constraints.txt: {name} is missing; its first line says how it is made"
+    if f"rev: v{pinned.get('ruff')}" not in text_of(".pre-commit-config.yaml"):
+        yield f".pre-commit-config.yaml: rev is not v{pinned.get('ruff')}, the ruff of constraints.txt"
+
+
+def problems() -> Iterator[str]:
+    """All that is not as it says."""
+    readme = text_of("README.md")
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
+    yield from (f"a link leads nowhere: {link}" for link in dead_links(LINKED))
+    yield from unknown_commands(PAGES, targets)
+    yield from missing_in_tree(readme)
+    yield from without_pin(text_of("constraints.txt"))
+    version = tomllib.loads(text_of("pyproject.toml"))["project"]["version"]
+    if f"version: {version}\n" not in text_of("CITATION.cff"):
+        yield f"CITATION.cff: the version is not {version}, that of pyproject.toml"
+    tokens = f"{worth_it_on_the_cpu():,}"
+    if f"from about {tokens} tokens on" not in readme:
+        yield f"README.md: by the recorded rows Linformer is worth a try from about {tokens} tokens on"
+
+
+if __name__ == "__main__":
+    wrong = list(problems())
+    print(*wrong, sep="\n", end="\n" * bool(wrong))
+    sys.exit(bool(wrong))
