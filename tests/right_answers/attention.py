@@ -111,14 +111,6 @@ def masked_by_exp_and_sum(q, k, v, mask=None):
     return (e / torch.where(total > 0, total, 1.0)) @ v.double()
 
 
-RIGHT = {
-    "1.1": (one_by_pytorch, one_key_at_a_time, one_by_einsum_in_double),
-    "1.2": (all_by_einsum, all_one_by_one, all_by_log_softmax_in_double),
-    "1.3": (entropy_by_categorical, entropy_by_clamping_in_double, entropy_by_loops),
-    "1.4": (causal_by_pytorch, causal_token_by_token, causal_by_einsum_in_double),
-    "1.5": (softmax_by_logsumexp, softmax_by_numpy, softmax_row_by_row),
-    "1.6": (masked_by_pytorch, masked_by_nan_to_num, masked_by_exp_and_sum),
-}
 SAME = {
     "1.1": {
         "0 -> -1": "the only row is also the last",

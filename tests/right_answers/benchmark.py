@@ -89,12 +89,3 @@ def share_of_stacked_times(flops, moved, flops_per_s, bytes_per_s, seconds):
 def share_by_intensity(flops, moved, flops_per_s, bytes_per_s, seconds):
     computes = flops * bytes_per_s > moved * flops_per_s
     return torch.where(computes, flops / flops_per_s, moved / bytes_per_s).sum().reshape(()) / seconds
-
-
-RIGHT = {
-    "10.1": (spread_by_numpy, spread_by_hand, spread_as_a_tuple_with_pythons_median),
-    "10.2": (ratio_by_numpy, ratio_by_sorting, ratio_of_logarithms),
-    "10.3": (crossover_by_loop_from_the_end, crossover_by_numpy, crossover_as_a_tensor_in_double),
-    "10.4": (share_by_loop, share_of_stacked_times, share_by_intensity),
-}
-SAME = {}

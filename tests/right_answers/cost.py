@@ -105,14 +105,6 @@ def bytes_of_real_tensors(n, keys, d_model, num_heads, bytes_per_number):
     return torch.tensor(sum(tensor.numel() for tensor in moved) * bytes_per_number)
 
 
-RIGHT = {
-    "3.1": (chain_by_a_table, chain_as_a_float_by_numpy, chain_by_a_loop),
-    "3.2": (share_by_numpy, share_as_a_fraction, share_by_halving),
-    "3.3": (speedup_by_loops, speedup_by_numpy, speedup_by_where_in_float32),
-    "3.4": (linformer_as_one_formula, linformer_step_by_step_by_numpy, linformer_as_a_float),
-    "3.5": (exponent_by_polyfit, exponent_by_lstsq, exponent_by_covariance),
-    "3.6": (bytes_step_by_step, bytes_as_a_float_by_numpy, bytes_of_real_tensors),
-}
 SAME = {
     "3.5": {"y - y.mean() -> y + y.mean()": "x has the mean zero, so what is added to all of y drops out"},
 }

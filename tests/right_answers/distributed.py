@@ -67,12 +67,3 @@ def bytes_by_the_messages_of_a_ring(batch, n, d_model, proj_dim, bytes_per_numbe
 def bytes_as_a_tensor(batch, n, d_model, proj_dim, bytes_per_number, ranks):
     numbers = torch.tensor([2.0, batch, proj_dim, d_model]).prod()
     return 2 * numbers * bytes_per_number * (1 - 1 / ranks)
-
-
-RIGHT = {
-    "11.1": (mean_by_numpy, mean_by_einsum_in_double, mean_of_repeated_rows),
-    "11.2": (parts_by_loop, parts_by_einsum, parts_of_zeroed_texts_in_double),
-    "11.3": (sum_by_numpy, sum_by_a_matrix_of_ones, sum_by_autograd_in_double),
-    "11.4": (bytes_as_a_fraction, bytes_by_the_messages_of_a_ring, bytes_as_a_tensor),
-}
-SAME = {}

@@ -142,13 +142,6 @@ def tile_as_one_key_more(largest, total, mixed, scores, values):
     return new, all_of_it, all_of_it * (weights[:, :1] * before + weights[:, 1:] @ values)
 
 
-RIGHT = {
-    "9.1": (window_in_loops, window_by_triangles, window_row_by_row),
-    "9.2": (nystrom_by_solve, nystrom_head_by_head, nystrom_by_the_package),
-    "9.3": (kernel_with_a_map, kernel_with_a_column_of_ones, kernel_token_by_token),
-    "9.4": (causal_in_place, causal_in_numpy, causal_by_prefixes),
-    "9.5": (tile_column_by_column, tile_row_by_row, tile_as_one_key_more),
-}
 CANCELS = "a factor common to all features of a query cancels"
 LAST = "a score has two axes, and the last of two is number one"
 SAME = {

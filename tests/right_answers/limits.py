@@ -65,12 +65,3 @@ def bias_by_numpy(output_weight, output_bias, value_bias):
 def bias_by_loop(output_weight, output_bias, value_bias):
     rows = zip(output_weight.tolist(), output_bias.tolist(), strict=True)
     return [bias + sum(w * b for w, b in zip(row, value_bias.tolist(), strict=True)) for row, bias in rows]
-
-
-RIGHT = {
-    "12.1": (copy_error_by_fraction, copy_error_by_numpy, copy_error_of_the_best_map),
-    "12.2": (leak_by_loop, leak_by_infinity_norm, leak_by_a_mask),
-    "12.3": (empty_by_loop, empty_by_counting, empty_by_squares),
-    "12.4": (bias_by_linear, bias_by_numpy, bias_by_loop),
-}
-SAME = {}

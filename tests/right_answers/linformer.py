@@ -179,15 +179,6 @@ class WithZeros(FromTheChapter):
         return self.output(torch.einsum("bhnk,bhkd->bnhd", scores.softmax(-1), values).flatten(2))
 
 
-RIGHT = {
-    "6.1": (fused_kernel, query_by_query, exponentials_by_hand),
-    "6.2": (one_hot, compared, in_loops),
-    "6.3": (from_the_left, length_by_a_convolution, length_in_double),
-    "6.4": (head_after_head, compressed_first, layer_by_einsum),
-    "6.6": (ones_compressed, outer, bias_as_one_more_feature),
-    "6.5": (by_where, sample_by_sample, set_on_a_copy),
-    "6.7": (WithColumns, WithModules, WithZeros),
-}
 SAME = {
     "6.6": {"-1 -> +1": "E has two axes, so its last is axis 1"},
     "6.7": {"-1 -> +1": "the weight of E has two axes, so its last is axis 1"},

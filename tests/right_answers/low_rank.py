@@ -94,13 +94,6 @@ def count_as_floats(sigma, share):
     return 1.0 + (rising < share).double().sum(-1)
 
 
-RIGHT = {
-    "4.1": (piece_by_piece, map_by_map, projected),
-    "4.2": (error_in_loops, error_in_numpy, all_without_the_kept),
-    "4.3": (curve_in_numpy, curve_of_shares, curve_by_a_triangle),
-    "4.4": (stable_in_loops, stable_by_norms, stable_of_ratios),
-    "4.5": (count_in_numpy, count_by_searching, count_as_floats),
-}
 LAST = "sigma is (heads, p), so its last axis is axis 1"
 SAME = {
     "4.2": {"-1 -> +1": LAST, "-1 -> +1 (2)": LAST},

@@ -139,14 +139,6 @@ def fit_as_a_tensor(memory, parameters, num_layers, num_kv_heads, d_head, bytes_
     return free.div(2 * num_layers * num_kv_heads * d_head * bytes_per_number, rounding_mode="floor")
 
 
-RIGHT = {
-    "2.1": (stacked_by_einsum, stacked_part_by_part, stacked_in_one_reshape_in_double),
-    "2.2": (merged_by_cat, merged_by_permute, merged_by_einsum_in_double),
-    "2.3": (ByMultiHeadAttentionForward, HeadByHead, ByEinsumInDouble),
-    "2.4": (readable_by_numpy, readable_by_loops, readable_with_queries_hidden_too),
-    "2.5": (pooled_by_numpy, pooled_by_a_product, pooled_by_chunks_in_double),
-    "2.6": (fit_by_floor, fit_by_fraction, fit_as_a_tensor),
-}
 SAME = {
     "2.2": {"-2 -> +2": "of four axes, the last but one is number 2"},
     "2.3": {

@@ -111,11 +111,4 @@ def in_numpy(sigma, budget):
     return numpy.bincount(chosen // s.shape[1], minlength=len(s)).astype(numpy.float32)
 
 
-RIGHT = {
-    "7.1": (window_by_window, by_pytorch, by_a_product),
-    "7.2": (matrix_in_loops, matrix_of_the_identity, matrix_by_comparing),
-    "7.3": (by_an_optimizer, by_functional_grad, by_hand),
-    "7.4": (product_of_choices, counted_one_by_one, counted_as_tensors),
-    "7.5": (slot_by_slot, by_the_least_kept, in_numpy),
-}
 SAME = {"7.3": {"0 -> -1": "autograd.grad gives a tuple of one, whose last is its first"}}

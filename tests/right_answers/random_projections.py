@@ -93,12 +93,5 @@ def mixed_slot_by_slot(P, R, v):
     return sum(torch.outer(P @ slot, slot @ v) for slot in R)
 
 
-RIGHT = {
-    "5.1": (scaled_matrix, projected_in_numpy, projected_in_loops),
-    "5.2": (distorted_norms, distorted_in_loops, distorted_difference),
-    "5.3": (bound_as_a_tensor, bound_added_up, bound_from_its_logarithm),
-    "5.4": (dim_as_a_tensor, dim_by_floor_division, dim_in_decimals),
-    "5.5": (map_first, mixed_by_einsum, mixed_slot_by_slot),
-}
 DEFAULT = "the default of vectors, which are always given"
 SAME = {"5.3": {"1 -> 2": DEFAULT, "1 -> 0": DEFAULT}}

@@ -15,7 +15,3 @@ def as_a_fraction(n, num_heads):
 
 def by_a_loop(n, num_heads):
     return sum(n * n for _ in range(num_heads))
-
-
-RIGHT = {"0.1": (as_a_tensor, as_a_fraction, by_a_loop)}
-SAME = {}

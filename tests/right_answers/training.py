@@ -243,14 +243,6 @@ def train_with_a_new_optimizer_state(model, loss, batches, validation, rate, ste
     return losses.tolist(), held
 
 
-RIGHT = {
-    "8.1": (hide_in_loops, hide_in_numpy, hide_by_products),
-    "8.2": (BlockByFormula, BlockOfFunctionals, BlockTokenByToken),
-    "8.3": (rate_by_sine, rate_in_numpy, rate_by_torch),
-    "8.6": (curve_as_a_list, curve_in_numpy, curve_up_to_the_last_step),
-    "8.5": (updates_in_tensors, updates_in_numpy, updates_as_a_fraction),
-    "8.4": (train_by_lambda, train_by_hand, train_with_a_new_optimizer_state),
-}
 DEAD = "a branch for post-norm blocks, which this exercise does not build"
 SAME = {
     "8.2": {
