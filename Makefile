@@ -4,7 +4,7 @@ PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(PROGRAMS)
 SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
 	-q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 tests chapters solutions
-LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache && $(BIN)/python tools/javascript/check.py
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache && $(BIN)/python tools/lint_repo.py && $(BIN)/python tools/javascript/check.py
 
 # Nothing leads a Python out of .venv: as in tools/course.py.
 unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE PYTHONSTARTUP PYTHONINSPECT
