@@ -92,7 +92,9 @@ def test_what_a_learner_has_set_changes_no_verdict_and_stays(name):
 
 
 @pytest.mark.parametrize(
-    "around", [torch.inference_mode(), torch.device("meta"), torch.autocast("cpu")], ids=str
+    "around",
+    [torch.inference_mode(), torch.device("meta"), torch.autocast("cpu")],
+    ids=["inference mode", "meta", "autocast"],
 )
 def test_what_holds_around_a_check_changes_no_verdict(around):
     with around:
