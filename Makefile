@@ -1,4 +1,4 @@
-# On Windows, the README names the commands behind these targets; with make and Git Bash they run there too (untested).
+# On Windows, tools/book/pages/elsewhere.md names the commands behind these targets; with make and Git Bash they run there too (untested).
 PYTHON ?= python3
 PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(PROGRAMS)
@@ -11,7 +11,7 @@ unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE 
 unexport PYTHONWARNINGS __PYVENV_LAUNCHER__ VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help course test test-all test-newest test-floor lint slides book scenes experiments curves benchmark benchmark-gpu refresh wheel test-wheel python
+.PHONY: help course test test-all test-newest test-floor lint slides book scenes experiments benchmark benchmark-gpu refresh wheel test-wheel python
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -57,10 +57,6 @@ scenes: python ## render the animations whose source has changed
 experiments: python ## list the recorded experiments; ONLY=12_recall measures what is missing of one
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python -m linformer_from_scratch.experiments $(ONLY)
-
-curves: python ## draw the recorded learning curves of chapter 08 into build/curves
-	@$(PYTHON) tools/course.py install --with test
-	@$(BIN)/python tools/curves.py
 
 benchmark: python ## measure what chapter 10 shows on this CPU, a quarter of an hour; goes on where it stopped
 	@$(PYTHON) tools/course.py install --with test

@@ -22,6 +22,9 @@ from linformer_from_scratch.distributed.ranks import (
 from linformer_from_scratch.distributed.sequence import own_part, shard, sharded_parameters, sum_gradients
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.pretrained.lengthwise import window_encoder
+from linformer_from_scratch.pretrained.network import SentenceEncoder
+from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder, linformer_encoder
 from linformer_from_scratch.projections import LearnedProjection
 from linformer_from_scratch.training import Config, Trainer, mean_over
 
@@ -53,8 +56,8 @@ def everything():
         if world_size() == 2:
             results["batches"] = {
                 "at first": sentence_of(experiments.different_batches, [3, 2]),
-                "later": sentence_of(experiments.different_batches, [3, 2], 2),
-                "later on rank 1 alone": sentence_of(experiments.different_batches, [3, 2], 1, 3),
+                "later": sentence_of(batches_after_one, 2, 3 - rank()),
+                "later on rank 1 alone": sentence_of(batches_after_one, 3, 3 - rank()),
             }
             results["differences"] = differences_between_ranks()
         if world_size() == 4:
@@ -76,6 +79,14 @@ def some_layer(num_heads=None):
     torch.manual_seed(1)
     E, F = (LearnedProjection(11, 3, num_heads) for _ in range(2))
     return LinformerAttention(20, 5, E, F).double(), torch.randn(2, 11, 20, dtype=torch.float64)
+
+
+def batches_after_one(*sizes):
+    """Batches of these sizes, one after another."""
+    whole, _ = some_layer()
+    layer = shard(whole)
+    for size in sizes:
+        layer(torch.randn(size, layer.E.seq_len, 20, dtype=torch.float64))
 
 
 def own_heads():
@@ -135,19 +146,53 @@ def as_torch_sums():
 
 def sentences():
     """The sentence encoder whole and on shards, its last text so short that a rank holds only padding."""
-    some = {"real": (300, 9), "num_blocks": 2, "dtype": torch.float64}
     with process_group("cpu"):
         return {
-            "E and F": experiments.sentence_errors("E and F", **some),
-            "windows": experiments.sentence_errors("windows", **some),
-            "fitted": experiments.sentence_errors("fitted", **some),
+            "E and F": sentence_errors("E and F"),
+            "windows": sentence_errors("windows"),
+            "fitted": sentence_errors("fitted"),
             "refused": sentence_of(longer_than_its_shard),
         }
 
 
 def longer_than_its_shard():
     """A whole text for each rank."""
-    shard(experiments.sentence_encoder(num_blocks=1))(torch.zeros(1, 512, dtype=torch.long))
+    shard(last_blocks("E and F", 1))(torch.zeros(1, 512, dtype=torch.long))
+
+
+def last_blocks(kind, count):
+    """A pretrained encoder with 128 slots and its last blocks alone, the same on every rank."""
+    torch.manual_seed(0)
+    if kind == "E and F":
+        encoder = linformer_encoder(lambda: LearnedProjection(512, 128))
+    else:
+        encoder = window_encoder(128) if kind == "windows" else fitted_encoder(128)
+    for module in list(encoder.modules()):
+        if isinstance(module, SentenceEncoder):
+            module.blocks = module.blocks[-count:]
+    return encoder
+
+
+def sentence_errors(kind):
+    """Relative ones, in float64, of the vectors of two texts that padding fills up, and of all gradients."""
+    whole = last_blocks(kind, 2).double()
+    ids = torch.randint(30_522, (2, 512), generator=torch.Generator().manual_seed(0))
+    mask, upstream = torch.arange(512) < torch.tensor([300, 9])[:, None], torch.randn(2, 384).double()
+    model = shard(whole, gather=kind == "fitted")
+    computed, expected = {}, {}
+    if kind != "fitted":
+        with torch.no_grad():
+            computed["vectors of tokens"] = model(own_part(ids), own_part(mask))
+            expected["vectors of tokens"] = whole(ids, mask)
+    texts, whole_texts = model.embed(own_part(ids), own_part(mask)), whole.embed(ids, mask)
+    computed["vectors of texts"], expected["vectors of texts"] = texts, whole_texts
+    texts.backward(upstream / world_size())  # each rank's share of the loss
+    whole_texts.backward(upstream)
+    sum_gradients(model)
+    names = {name: name for name, _ in whole.named_parameters()}
+    computed |= experiments._gradients(model, names)
+    expected |= experiments._gradients(whole, names)
+    return experiments._differences(computed, expected)
 
 
 def rows_and_columns():
@@ -176,13 +221,18 @@ def differences_between_ranks():
         told["layer gradients"] = sentence_of(layer, x)
     for what in ("proj_dim", "num_heads", "numbers", "frozen"):
         whole = one_whole(what if rank() == 1 else None)
-        told[f"model {what}"] = sentence_of(shard, whole)
+        told[f"model {what}"] = sentence_of(sharded_and_run, whole)
     told["name"] = sentence_of(assert_same_across_ranks, **({} if rank() else {"step": 4}))
     told["nan"] = sentence_of(assert_same_across_ranks, rates={"a": float("nan")})
     told["sum"] = sum_over_ranks(torch.ones(1)).item()
     group = distributed.new_group([0])
     told["other group"] = sentence_of(own_part, torch.ones(1, 4), group)
     return told
+
+
+def sharded_and_run(whole):
+    """Heads are compared in the first sum, all else before a model is cut."""
+    shard(whole)(torch.randn(2, 4 + (rank() == 0), 8))
 
 
 def told_of_shards(what):

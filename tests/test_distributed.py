@@ -22,6 +22,8 @@ from linformer_from_scratch.distributed import (
 )
 from linformer_from_scratch.distributed.__main__ import ROWS
 from linformer_from_scratch.distributed.plan import (
+    NETWORK,
+    NVLINK,
     hops,
     longest_text,
     plan,
@@ -34,7 +36,6 @@ from linformer_from_scratch.distributed.sequence import sharded_parameters
 from linformer_from_scratch.encoder import Classifier, Encoder, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.pretrained import weights
 from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
 
@@ -135,7 +136,7 @@ def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
         "layer shared": "sharing: rank 0 has E and F, rank 1 has E = F",
         "layer gradients": "gradients: rank 0 has True, rank 1 has False",
         "model proj_dim": "E.weight: rank 0 has (3, 9) of torch.float32, learned, rank 1 has (5, 9)",
-        "model num_heads": "the layer: rank 0 has LinformerAttention of 2 heads, rank 1 has Linf",
+        "model num_heads": "num_heads: rank 0 has 2, rank 1 has 4; expected the same",
         "model numbers": "the numbers of query.weight: rank 0 has checksum",
         "model frozen": "F.weight: rank 0 has (3, 9) of torch.float32, learned, rank 1 has (3, 9)",
         "name": "step: rank 0 has 4, rank 1 has nothing",
@@ -327,7 +328,7 @@ def test_a_plan_reads_the_weights_of_a_feed_forward_part_for_few_tokens_as_well(
 
 
 def test_the_wire_of_a_plan_is_nvlink_within_a_machine_of_eight():
-    assert [wire_of(ranks).name for ranks in (1, 8, 9, 64)] == ["NVLink", "NVLink", "network", "network"]
+    assert [wire_of(ranks) for ranks in (1, 8, 9, 64)] == [NVLINK, NVLINK, NETWORK, NETWORK]
 
 
 @pytest.mark.parametrize(
@@ -361,6 +362,7 @@ def test_training_memory_by_hand():
     assert longest_text(MILLION, 24, 141e9, ranks=8, kept=17) == 8 * 141e9 // (24 * (512 * 16 + 17 * 2048))
 
 
+@LINUX
 @pytest.mark.slow
 def test_the_command_compares_the_ranks_of_a_machine():
     """The command as chapter 11 gives it."""
@@ -370,21 +372,17 @@ def test_the_command_compares_the_ranks_of_a_machine():
     )
     assert ran.returncode == 0
     head, names, *lines = ran.stdout.splitlines()
-    assert head == "3 ranks, gloo, cpu: all errors are below 1e-10 (float64) or 1e-04 (float32)"
-    assert names.split("  ")[-1].strip() == "sentence encoder"
-    rows = {line[:18].strip(): line[18:].split() for line in lines[:-3]}
-    assert [*rows] == [*ROWS] and rows["layers"] == ["1", "1", "2", "6"]
-    assert rows["tokens n"] == ["27", "27", "27", "512"] and rows["slots k"] == ["7", "7", "7", "128"]
-    formula = [int(text.replace(",", "")) for text in rows["bytes by formula"]]
+    assert head == "3 ranks, gloo, cpu: all errors are below 1e-10"
+    assert names.startswith("float64, 2 texts of 27 tokens")
+    rows = {line[:18].strip(): line.split("  ") for line in lines}
+    assert [*rows] == [*ROWS]
+    formula, sent = (
+        [int(text.replace(",", "")) for text in rows[name][1:] if text]
+        for name in ("bytes by formula", "bytes sent")
+    )
     assert formula[0] == pytest.approx(linformer_bytes(Sizes(27, 20, 5, 7, 2, 8), 3), abs=1)
     assert formula[2] == pytest.approx(2 * formula[1], abs=1)  # two layers
-    assert formula[3] == 6 * linformer_bytes(Sizes(512, 384, 12, 128, 2), 3)
-    if sys.platform == "linux":
-        sent = [int(text.replace(",", "")) for text in rows["bytes sent"]]
-        assert all(0 < one - expected < 7000 for one, expected in zip(sent, formula, strict=True))
-    assert re.fullmatch(r"a sum of one number over the ranks takes \d+\.\d{3} ms", lines[-3])
-    assert re.fullmatch(r"a rank sends [\d,]+ MB/s during an all-reduce of 8 MB", lines[-2])
-    assert lines[-1].endswith("its texts have 512 and 9 tokens")
+    assert all(0 < one - expected < 7000 for one, expected in zip(sent, formula, strict=True))
 
 
 @pytest.fixture
@@ -406,12 +404,10 @@ def command(monkeypatch, capsys):
     return run
 
 
-def test_the_command_alone_is_one_rank(command, monkeypatch):
-    monkeypatch.setattr(weights, "model_folder", lambda: None)
+def test_the_command_alone_is_one_rank(command):
     code, out, err = command()
     assert (code, err) == (None, "") and out.startswith("one process, cpu, compared with itself; start")
     assert re.search(r"\nbytes sent( +0){3}\n", out)
-    assert out.splitlines()[-1].startswith("the sentence encoder is not installed: pip install")
 
 
 def test_the_command_says_what_it_prints(command):
@@ -435,7 +431,7 @@ def test_the_command_says_in_one_sentence_what_is_wrong(command, monkeypatch):
 
 def test_a_mesh_takes_ranks():
     for sequence, sentence in (
-        (1, "a mesh needs several ranks; start them with torchrun"),
+        (1, "a mesh needs several ranks; start them with torchrun, and enter process_group"),
         (2, "1 ranks were started, expected a multiple of sequence=2"),
         (0, "sequence is 0, expected an integer of at least 1"),
     ):

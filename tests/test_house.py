@@ -1,4 +1,4 @@
-"""The house: no circles, an instant import, every chapter's files under one stem. Its wall: pyproject.toml."""
+"""The house: no circles, an instant import, every chapter under one stem; pyproject.toml has its wall."""
 
 import subprocess
 import sys

@@ -16,7 +16,7 @@ from tokenizers import BertWordPieceTokenizer
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
-from linformer_from_scratch.data import docstrings, documents, read_text
+from linformer_from_scratch.data import docstrings, documents
 from linformer_from_scratch.data.text import SHIPPED
 from linformer_from_scratch.pretrained import (
     INSTALL,
@@ -50,7 +50,7 @@ def without_the_package(monkeypatch):
 @pytest.mark.parametrize("name", REFERENCE)
 def test_tokens_maps_and_output_equal_those_of_transformers(name):
     expected = REFERENCE[name]
-    text = expected["text"] or read_text(SHIPPED)[:4000]
+    text = expected["text"] or SHIPPED.read_text(encoding="utf-8")[:4000]
     ids = tokenize(text)
     assert ids.tolist() == expected["ids"]
     hidden, weights, *_ = encode(ids)
@@ -134,7 +134,7 @@ def test_maps_of_any_text_have_a_row_for_each_token_that_sums_to_one():
     assert tokens == ["[CLS]", "attention", "maps", "of", "any", "sentence", "!", "[SEP]"]
     assert weights.shape == (6, 12, 8, 8) and weights.dtype == torch.float32
     assert_close(weights.sum(-1), torch.ones(6, 12, 8))
-    tokens, weights = attention_maps(read_text(SHIPPED), max_tokens=40)
+    tokens, weights = attention_maps(SHIPPED.read_text(encoding="utf-8"), max_tokens=40)
     assert len(tokens) == weights.size(-1) == 40 and tokens[-1] == "[SEP]"
 
 
@@ -204,8 +204,8 @@ def test_the_package_code_is_never_imported():
     ("call", "sentence"),
     [
         (lambda: attention_maps(" "), "at least one word, got ' '"),
-        (lambda: attention_maps("one", max_tokens=513), "max_tokens is 513, expected 3 … 512"),
-        (lambda: tokenize("one", 1), r"max_tokens is 1, expected at least 2: \[CLS\] and \[SEP\]"),
+        (lambda: attention_maps("one", max_tokens=513), "max_tokens is 513, expected an integer in 3 … 512"),
+        (lambda: tokenize("one", 1), "max_tokens is 1, expected an integer of at least 2"),
         (lambda: tokenize(["one"]), r"expected a text, got \['one'\]"),
         (lambda: encode(torch.zeros(2, 7).long()), r"ids are torch.int64 \(2, 7\), expected .* \(n,\)"),
         (lambda: encode(torch.zeros(513).long()), "input has 513 tokens; the encoder has positions for 512"),

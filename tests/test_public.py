@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from linformer_from_scratch.data import public, public_documents, public_reviews
+from linformer_from_scratch.data import public, public_documents
 
 LINES = [
     "",
@@ -96,20 +96,6 @@ def test_documents_of_imdb_are_its_reviews():
     assert public_documents("imdb", "test") == {"imdb test 0": "other"}
 
 
-def test_reviews_come_with_their_labels():
-    assert public_reviews() == (REVIEWS, LABELS)
-    assert public_reviews("test") == (["other"], [1])
-
-
-@pytest.mark.parametrize("limit", [2, 3, 6, 99])
-def test_a_limit_of_reviews_leaves_both_labels_alike(limit):
-    texts, labels = public_reviews(limit=limit)
-    assert 2 <= len(texts) == len(labels) <= limit
-    assert len(texts) >= min(limit, 11) // 2
-    assert abs(labels.count(0) - labels.count(1)) <= 1
-    assert all(LABELS[REVIEWS.index(text)] == label for text, label in zip(texts, labels, strict=True))
-
-
 def test_an_unknown_name_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="there is no corpus 'wiki'; known are wikitext-103, imdb"):
         public_documents("wiki")
@@ -117,13 +103,10 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
 
 def test_without_the_library_one_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    for call in (lambda: public_documents("imdb"), public_reviews):
-        with pytest.raises(ImportError, match=r"^corpora by name need the library datasets") as caught:
-            call()
-        assert re.findall("`(.+?)`", str(caught.value)) == [
-            "python tools/course.py install --with corpora",
-            "pip install datasets",
-        ]
+    with pytest.raises(ImportError, match=r"^corpora by name need the library datasets") as caught:
+        public_documents("imdb")
+    commands = re.findall("`(.+?)`", str(caught.value))
+    assert commands == ["python tools/course.py install --with corpora", "pip install datasets"]
 
 
 def test_a_repository_that_is_gone_is_one_sentence(tmp_path, monkeypatch):
@@ -139,27 +122,17 @@ def test_a_broken_download_is_one_sentence(monkeypatch):
 
     monkeypatch.setattr(datasets, "load_dataset", broken)
     with pytest.raises(ConnectionError, match=r"from .*imdb: half a file; the shipped text"):
-        public_reviews()
+        public_documents("imdb")
 
 
 def test_a_limit_below_one_is_refused():
-    for call in (lambda: public_documents("imdb", limit=0), lambda: public_reviews(limit=0)):
-        with pytest.raises(ValueError, match="limit is 0, expected an integer of at least 1"):
-            call()
+    with pytest.raises(ValueError, match="limit is 0, expected an integer of at least 1"):
+        public_documents("imdb", limit=0)
 
 
 def test_an_unknown_split_is_refused_with_its_corpus():
-    for call in (lambda: public_documents("imdb", "banana"), lambda: public_reviews("banana")):
-        with pytest.raises(ValueError, match=r"^imdb, split 'banana': Unknown split .*'train', 'test'.*\Z"):
-            call()
-
-
-def test_reviews_without_labels_are_refused(tmp_path, monkeypatch):
-    unlabelled = {"text": ["a", "b"], "label": [-1, -1]}  # as the split "unsupervised" of imdb
-    folder = repository(tmp_path / "other", "plain_text", {"train": unlabelled})
-    monkeypatch.setitem(public.HUB, "imdb", (folder, "plain_text"))
-    with pytest.raises(ValueError, match=r"imdb's split 'train' has the labels \[-1\], expected 0 and 1"):
-        public_reviews()
+    with pytest.raises(ValueError, match=r"^imdb, split 'banana': Unknown split .*'train', 'test'.*\Z"):
+        public_documents("imdb", "banana")
 
 
 def test_a_damaged_file_is_one_sentence_with_its_corpus(tmp_path, monkeypatch):

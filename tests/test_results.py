@@ -210,7 +210,7 @@ def test_an_accepted_file_gets_the_new_command_and_keeps_the_old_one_with_the_re
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("python tools/curves.py all --seeds 1", "tools/curves.py"),
+        ("python tools/refresh.py 08", "tools/refresh.py"),
         (
             "python -m linformer_from_scratch.benchmark --out a",
             "linformer_from_scratch/benchmark/__main__.py",

@@ -155,7 +155,7 @@ def test_no_network_is_one_sentence_and_leaves_a_finished_venv_as_it_was(whole):
     depend_on(whole, ABSENT)
     code, out, err = install(whole)
     assert code == 1 and "Bringing .venv up to date" in out
-    assert err.startswith("pip could not reach the package index: check the network")
+    assert err.startswith("pip could not reach the package index: the network, or a proxy")
     assert "127.0.0.1" in (whole / "build/install.log").read_text(encoding="utf-8")
     depend_on(whole)
     assert install(whole) == (0, "", "")
@@ -246,6 +246,9 @@ def test_a_group_is_installed_with_those_that_it_includes(project, tmp_path):
     assert install(project, options=["--with", "test"], **sources)[0] == 0
     assert installed(project / ".venv") == {"tiny-1", "tool-1"}
     assert install(project, options=["--with", "test"], **sources) == install(project) == (0, "", "")
+    (project / "constraints.txt").write_text("# newer\n", encoding="utf-8")
+    assert install(project, **sources)[0] == 0  # and keeps the group
+    assert install(project, options=["--with", "test"], **sources) == (0, "", "")
 
 
 def test_a_venv_that_somebody_else_made_is_kept(project):

@@ -75,7 +75,7 @@ WRONG = {
     r"the text is '': it has 0 tokens, expected at least 1": ("", {}),
     r"texts\[1\] is None, expected a string": (["a", None], {}),
     r"expected a text or a list of texts, got dict {'a': 1}": ({"a": 1}, {}),
-    r"expected a text or a list of texts, got Tensor tensor\(\[101, 102\]\)": (torch.tensor([101, 102]), {}),
+    r"texts\[0\] is tensor\(101\), expected a string": (torch.tensor([101, 102]), {}),
     r"texts\[1\] has 602 tokens, expected at most 512; pass truncate=True .*, or window=510 .*": (
         ["a", LONG],
         {},

@@ -84,7 +84,7 @@ def test_padding_before_a_text_is_refused(layer):
 
 
 def test_too_few_slots_are_refused():
-    with pytest.raises(ValueError, match="proj_dim is 2, expected at least 3: first, last, and between"):
+    with pytest.raises(ValueError, match="proj_dim is 2, expected an integer of at least 3"):
         WindowAttention(12, 3, proj_dim=2)
 
 

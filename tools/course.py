@@ -48,43 +48,34 @@ EXTRAS = ("book", "corpora", "scenes", "test")  # extras and groups of pyproject
 # Variables that lead Python or pip out of .venv, or make warnings errors.
 ASTRAY = re.compile(r"PYTHON[A-Z]|__PYVENV_LAUNCHER__$|VIRTUAL_ENV$|PIP_(TARGET|PREFIX|ROOT|USER)$")
 NEEDED_GB = 3
-NO_NETWORK = ("NewConnectionError", "ConnectTimeout", "ReadTimeout", "ProxyError", "NameResolutionError")
-NO_NETWORK += ("Connection aborted", "Connection broken", "Max retries exceeded")
+NO_NETWORK = re.compile(
+    "ConnectionError|Timeout|ProxyError|ResolutionError|Connection (aborted|broken)|Max retries"
+)
 
 
 class Failure(Exception):
     """One sentence: what happened, and what to do."""
 
 
-class NoNetwork(Failure):
-    """pip could not download; it installs only after the last download, so nothing has changed."""
-
-
 def install(extras):
-    """Make .venv, or bring it up to date, with these extras besides those it has.
+    """Make .venv, or bring it up to date, with these extras besides those it has. Raises Failure.
 
-    Raises Failure; .venv then has no stamp, and the next call makes it again.
+    A .venv that was whole keeps its stamp meanwhile: pip changes it only after the last download.
     """
     with lock():
         stamp = read_stamp()
-        if is_current(stamp, extras):
+        if stamp and stamp["requirements"] == requirements_hash() and extras.issubset(stamp["extras"]):
             return
-        refuse_link(VENV)
-        if belongs_here(stamp):
+        if stamp:
+            refuse_link(VENV)
             say("Bringing .venv up to date.")
             extras = extras.union(stamp["extras"])
-            STAMP.unlink()
         else:
-            stamp = None
             remove(VENV, ".venv is unfinished, or its Python or folder has changed")
             make_venv(VENV)
-        try:
-            install_packages(VENV, extras, ["-c", str(CONSTRAINTS)])
-        except NoNetwork:
-            if stamp is not None:
-                STAMP.write_text(json.dumps(stamp), encoding="utf-8")  # still whole, only out of date
-            raise
-        STAMP.write_text(json.dumps(wanted_stamp(extras)), encoding="utf-8")
+        install_packages(VENV, extras, ["-c", str(CONSTRAINTS)])
+        stamp = {"root": str(ROOT), "requirements": requirements_hash(), "extras": sorted(extras)}
+        STAMP.write_text(json.dumps(stamp), encoding="utf-8")
     say("The course is set up.")
 
 
@@ -147,11 +138,7 @@ def make_venv(venv):
             "space and run the same command again.".format(NEEDED_GB, free, ROOT)
         )
     name = venv.relative_to(ROOT).as_posix()
-    say(
-        "Setting up the course in {}: about 2 GB (more where torch comes with CUDA), a few minutes.".format(
-            name
-        )
-    )
+    say("Setting up the course in {}: about 2 GB (more with CUDA), a few minutes.".format(name))
     venv.mkdir()
     (venv / BEGUN).touch()
     base = getattr(sys, "_base_executable", None) or sys.executable  # the .venv's own Python may run this
@@ -196,7 +183,7 @@ def oldest_torch():
 
 def open_lab():
     """Run JupyterLab on chapter 00 until Ctrl-C. Raises Failure if the course is not set up."""
-    if not belongs_here(read_stamp()):
+    if not read_stamp():
         raise Failure("The course is not set up: run `python tools/course.py install` first.")
     say("JupyterLab runs until you press Ctrl-C here. If no browser opens, open this address in one:")
     settings = ROOT / "tools" / "jupyter_lab_config.py"
@@ -207,59 +194,25 @@ def open_lab():
     sys.exit(subprocess.call(command))
 
 
-# The stamp
-
-
-def wanted_stamp(extras):
-    """What a .venv made now would be made from."""
-    requirements = hashlib.sha256(PROJECT.read_bytes() + CONSTRAINTS.read_bytes()).hexdigest()
-    return {
-        "root": str(ROOT),
-        "python": venv_python(),
-        "requirements": requirements,
-        "extras": sorted(extras),
-    }
-
-
 def python_of(venv):
     """The Python of a virtual environment."""
     return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def venv_python():
-    """Version of .venv's Python, such as "3.11"; "" if it does not run, or an essential package is gone."""
-    code = (
-        "import sys; from importlib.util import find_spec; "
-        "all(map(find_spec, {})) and print('%d.%d' % sys.version_info[:2])".format(ESSENTIAL)
-    )
-    command = [str(python_of(VENV)), "-I", "-c", code]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip()
+def requirements_hash():
+    """Changes with what pyproject.toml and constraints.txt ask for."""
+    return hashlib.sha256(PROJECT.read_bytes() + CONSTRAINTS.read_bytes()).hexdigest()
 
 
 def read_stamp():
-    """What .venv was made from; None if it is not whole, or its stamp cannot be read."""
+    """What .venv was made from; None if it is not whole, was made in another folder, or does not run."""
+    code = "from importlib.util import find_spec; assert all(map(find_spec, {}))".format(ESSENTIAL)
     try:
         stamp = json.loads(STAMP.read_text(encoding="utf-8"))
-        return stamp if set(stamp) >= {"root", "python", "requirements", "extras"} else None
-    except (OSError, ValueError, TypeError):
+        runs = not subprocess.call([str(python_of(VENV)), "-I", "-c", code], stderr=subprocess.DEVNULL)
+        return stamp if runs and stamp["root"] == str(ROOT) else None
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-
-
-def belongs_here(stamp):
-    """Whether .venv is whole, lies where it was made, and runs the Python it was made with."""
-    return stamp is not None and (stamp["root"], stamp["python"]) == (str(ROOT), venv_python())
-
-
-def is_current(stamp, extras):
-    """Whether .venv is what pyproject.toml and constraints.txt ask for, these extras included."""
-    return stamp is not None and stamp == wanted_stamp(stamp["extras"]) and extras <= set(stamp["extras"])
-
-
-# Commands and their failures
 
 
 def lock():
@@ -310,16 +263,12 @@ def output():
 
 def explain(title, lines):
     """The Failure that a failed command's output tells of."""
-    if any(sign in "\n".join(lines) for sign in NO_NETWORK):
-        return NoNetwork(
-            "pip could not reach the package index: check the network (or the proxy) and run the same "
-            "command again (its full output is in {}).".format(LOG)
-        )
     errors = [line for line in lines if line.lower().startswith("error:") and not line.endswith(":")]
-    return Failure(
-        "Set-up failed while {}: {} (its full output is in {}). Correct that and run the same command "
-        "again.".format(title, (errors or lines)[-1], LOG)
-    )
+    what = "Set-up failed while {}: {}".format(title, (errors or lines)[-1])
+    if NO_NETWORK.search("\n".join(lines)):
+        what = "pip could not reach the package index: the network, or a proxy, is in the way"
+    again = "{} (its full output is in {}). Correct that and run the same command again."
+    return Failure(again.format(what, LOG))
 
 
 def say(text, end="\n"):
@@ -346,10 +295,9 @@ def main():
     try:
         if arguments.command == "open":
             open_lab()
-        elif arguments.newest:
-            install_apart("newest", set(arguments.extras), [])
-        elif arguments.floor:
-            install_apart("floor", set(arguments.extras), [oldest_torch()])
+        elif arguments.newest or arguments.floor:
+            pins = [oldest_torch()] if arguments.floor else []
+            install_apart("floor" if pins else "newest", set(arguments.extras), pins)
         else:
             install(set(arguments.extras))
     except Failure as failure:

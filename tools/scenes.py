@@ -24,24 +24,14 @@ MISSING = "manim is missing: run `make scenes`, or `python tools/course.py insta
 def is_current(path: Path) -> bool:
     """Whether clip, still and JSON exist and come from this scene, with the code that it imports."""
     clip, still, facts = outputs(path)
-    if not (clip.exists() and still.exists() and facts.exists()):
-        return False
-    recorded = json.loads(facts.read_text(encoding="utf-8")).get("sources", {})
-    return not changed(recorded, path, ROOT)
+    whole = clip.exists() and still.exists() and facts.exists()
+    return whole and not changed(json.loads(facts.read_text(encoding="utf-8"))["sources"], path, ROOT)
 
 
 def outputs(path: Path) -> tuple[Path, Path, Path]:
     """Clip, still and JSON of a scene."""
     clip, still, facts = (MEDIA / f"{path.stem}{suffix}" for suffix in (".mp4", ".png", ".json"))
     return clip, still, facts
-
-
-def require_manim() -> None:
-    """Leave with one sentence where manim, or a library that it needs, is missing."""
-    try:
-        import manim  # noqa: F401
-    except ImportError as error:
-        sys.exit(f"{MISSING} ({error})")
 
 
 def load(path: Path) -> type:
@@ -55,9 +45,11 @@ def load(path: Path) -> type:
 
 
 def render(path: Path) -> None:
-    """Write the clip at 720p30, the last frame as a still, and the JSON."""
-    import manim
-
+    """Write the clip at 720p30, the last frame as a still, and the JSON; one sentence without manim."""
+    try:
+        import manim
+    except ImportError as error:  # or a library that it needs
+        sys.exit(f"{MISSING} ({error})")
     settings = {
         "quality": "medium_quality",  # 1280×720 at 30 frames a second
         "media_dir": str(ROOT / "build" / "scenes"),
@@ -104,14 +96,12 @@ def main() -> None:
     paths = [path for path in sorted(SCENES.glob("[0-9][0-9]_*.py")) if not wanted or path.name[:2] in wanted]
     if not paths:
         sys.exit(f"no scene begins with {' or '.join(wanted)}; names look like 01_attention.py")
-    stale = [path for path in paths if not is_current(path)]
-    if stale:
-        require_manim()
     for path in paths:
-        start = time.perf_counter()
-        if path in stale:
+        done = "unchanged"
+        if not is_current(path):
+            start = time.perf_counter()
             render(path)
-        done = f"rendered in {time.perf_counter() - start:.0f} s" if path in stale else "unchanged"
+            done = f"rendered in {time.perf_counter() - start:.0f} s"
         print(f"{path.relative_to(ROOT)}: {done}")
 
 

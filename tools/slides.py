@@ -83,12 +83,11 @@ def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
         deck.cells += [first, *notes, *(cell for cell in rest if cell not in notes)]
     for cell in deck.cells:
         if cell.cell_type == "markdown":
-            cell.source = _prose(cell.source)
+            source = LOCAL_LINK.sub(r"\1", FOLDED.sub(r"**\1**\n\2", cell.source))
+            cell.source = source.replace("<video ", "<video data-autoplay ")
         if cell.cell_type == "code":
             cell.source = cell.source.replace("\n\n\n", "\n\n")  # a slide has no room for two empty lines
-            cell.metadata.output_only = "no-code" in cell.metadata.get("tags", [])
             cell.metadata.marks = cell.metadata.get("slideshow", {}).get("mark", [])
-            cell.metadata.answer = "answer" in cell.metadata.get("tags", [])
             cell.metadata.live = any(WIDGET in output.get("data", {}) for output in cell.outputs)
             for output in cell.outputs:
                 if widget := again(output):
@@ -100,18 +99,10 @@ def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
     return deck
 
 
-def _prose(source: str) -> str:
-    source = FOLDED.sub(r"**\1**\n\2", source)
-    source = LOCAL_LINK.sub(r"\1", source)
-    return source.replace("<video ", "<video data-autoplay ")
-
-
 def printed(text: str, marks: list[str]) -> str:
     """Printed text as HTML; the number that matters, what the regular expressions match, stands out."""
     for mark in marks:
-        text = re.sub(
-            mark, "\ue000\\g<0>\ue001", text, flags=re.MULTILINE
-        )  # private-use characters, which no text has
+        text = re.sub(mark, "\ue000\\g<0>\ue001", text, flags=re.MULTILINE)  # characters that no text has
     return ansi2html(text).replace("\ue000", "<mark>").replace("\ue001", "</mark>")
 
 
@@ -150,19 +141,11 @@ def handouts(deck: Path) -> dict[str, Path]:
 def write_index(chapters: list[Path], out: Path) -> None:
     """Write index.html: the decks that lie in the folder, with minutes, slides and handouts."""
     decks = []
-    for chapter in chapters:
-        deck = out / f"{chapter.stem}.html"
-        if deck.exists():
-            notebook = nbformat.read(chapter, as_version=4)
-            decks.append(
-                {
-                    "page": deck.name,
-                    "title": title(notebook),
-                    "minutes": minutes(notebook)[-1],
-                    "slides": len(slides(notebook)),
-                    "handouts": {who: path.name for who, path in handouts(deck).items() if path.exists()},
-                }
-            )
+    for chapter in (chapter for chapter in chapters if (out / f"{chapter.stem}.html").exists()):
+        notebook, deck = nbformat.read(chapter, as_version=4), out / f"{chapter.stem}.html"
+        facts = {"title": title(notebook), "minutes": minutes(notebook)[-1], "slides": len(slides(notebook))}
+        found = {reader: path.name for reader, path in handouts(deck).items() if path.exists()}
+        decks.append({"page": deck.name, "handouts": found} | facts)
     template = jinja2.Environment(autoescape=True).from_string((DECK / "decks.html.j2").read_text("utf-8"))
     (out / "index.html").write_text(template.render(decks=decks), encoding="utf-8")
 

@@ -3,11 +3,10 @@
     python tools/wheel.py                 builds build/wheel/linformer_from_scratch-VERSION-py3-none-any.whl
     python tools/wheel.py --try [01 …]    installs it in build/wheel-env, made anew, and runs chapters there
 
-The environment is made as that of the course is; the kernels run there, and what drives them runs here.
+The environment is made as that of the course is.
 """
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -18,9 +17,7 @@ from pathlib import Path
 
 import course
 import nbformat
-from jupyter_client.kernelspec import KernelSpecManager
-from nbclient import NotebookClient
-from nbclient.exceptions import CellControlSignal, DeadKernelError
+from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +25,8 @@ WHEELS = ROOT / "build" / "wheel"
 ENV = ROOT / "build" / "wheel-env"
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "linformer_from_scratch")  # what a wheel is made of
 LIMIT_S = 1200  # seconds a cell may take; products in bfloat16 take minutes on an older CPU
-KERNEL = "wheel"
+EXECUTE = "from nbclient.cli import main; main()"  # `jupyter execute`, of whichever Python
+OWN_KERNEL = {"JUPYTER_PREFER_ENV_PATH": "1"}  # the environment's, whatever kernels its user has
 
 
 class WheelError(Exception):
@@ -75,38 +73,19 @@ def run_alone(chapter: Path, python: Path, folder: Path, **variables: str) -> No
     """Run a notebook from top to bottom, copied into a folder where nothing else is.
 
     Args:
-        python: of the environment whose kernel runs it.
-        variables: of that kernel's environment, besides those of this process.
+        python: of the environment that runs it.
+        variables: of its environment, besides those of this process.
 
-    Raises: WheelError with the sentence of the cell that failed.
+    Raises: WheelError with the last words of the cell that failed.
     """
-    notebook = nbformat.read(shutil.copy(chapter, folder), as_version=4)
-    with tempfile.TemporaryDirectory() as kernels:
-        command = [str(python), "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=40"]
-        spec = {"argv": command, "display_name": KERNEL, "language": "python"}
-        Path(kernels, KERNEL).mkdir()
-        Path(kernels, KERNEL, "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
-        client = NotebookClient(
-            notebook,
-            kernel_name=KERNEL,
-            timeout=LIMIT_S,
-            resources={"metadata": {"path": str(folder)}},
-            store_widget_state=False,
-        )
-        manager = client.create_kernel_manager()
-        manager.kernel_spec_manager = KernelSpecManager(kernel_dirs=[kernels])
-        try:
-            client.execute(env=os.environ | variables)
-        except (CellControlSignal, DeadKernelError) as error:
-            raise WheelError(f"{chapter.name}: {said(error)}") from None
-        except AssertionError:  # of nbclient, which tidies up twice after a kernel that has died
-            raise WheelError(f"{chapter.name}: Kernel died") from None
-    return notebook
-
-
-def said(error: Exception) -> str:
-    """The sentence of a cell that failed, without its traceback."""
-    return getattr(error, "evalue", None) or str(error)
+    copy = shutil.copy(chapter, folder)
+    command = [str(python), "-c", EXECUTE, "--inplace", f"--timeout={LIMIT_S}", str(copy)]
+    run = subprocess.run(
+        command, cwd=folder, env=os.environ | OWN_KERNEL | variables, capture_output=True, encoding="utf-8"
+    )
+    if run.returncode:
+        raise WheelError(f"{chapter.name}: {strip_ansi(run.stderr).strip().splitlines()[-1]}")
+    return nbformat.read(copy, as_version=4)
 
 
 def chapters(numbers: list[str]) -> list[Path]:
@@ -114,25 +93,10 @@ def chapters(numbers: list[str]) -> list[Path]:
 
     Raises: WheelError if there is no such chapter.
     """
-    paths = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
-    known = [path.name[:2] for path in paths]
-    for number in numbers:
-        if number not in known:
-            raise WheelError(f"there is no chapter {number}, expected {known[0]} to {known[-1]}")
-    return [path for path in paths if not numbers or path.name[:2] in numbers]
-
-
-def try_chapters(tried: list[Path], python: Path) -> None:
-    """Run chapters, each alone; a line says how long it took.
-
-    Raises: WheelError at the first cell that fails.
-    """
-    os.environ.pop("PYTHONPATH", None)
-    for chapter in tried:
-        with tempfile.TemporaryDirectory() as folder:
-            start = time.perf_counter()
-            run_alone(chapter, python, Path(folder))
-            print(f"{chapter.name}: {time.perf_counter() - start:.0f} s", flush=True)
+    paths = {path.name[:2]: path for path in sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))}
+    if unknown := set(numbers) - set(paths):
+        raise WheelError(f"there is no chapter {min(unknown)}, expected {min(paths)} to {max(paths)}")
+    return [path for number, path in paths.items() if not numbers or number in numbers]
 
 
 def main() -> None:
@@ -146,7 +110,13 @@ def main() -> None:
         wheel = build(WHEELS)
         print(wheel.relative_to(ROOT))
         if arguments.tried is not None:
-            try_chapters(tried, install(wheel))
+            python = install(wheel)
+            os.environ.pop("PYTHONPATH", None)
+            for chapter in tried:
+                start = time.perf_counter()
+                with tempfile.TemporaryDirectory() as folder:
+                    run_alone(chapter, python, Path(folder))
+                print(f"{chapter.name}: {time.perf_counter() - start:.0f} s", flush=True)
     except (WheelError, course.Failure) as failure:
         sys.exit(str(failure))
 

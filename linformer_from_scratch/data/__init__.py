@@ -15,14 +15,8 @@ from linformer_from_scratch.data.batches import (
     split,
     stream,
 )
-from linformer_from_scratch.data.public import public_documents, public_reviews
-from linformer_from_scratch.data.text import (
-    docstrings,
-    documents,
-    read_documents,
-    read_text,
-    shipped_text,
-)
+from linformer_from_scratch.data.public import public_documents
+from linformer_from_scratch.data.text import docstrings, documents, read_documents, shipped_text
 from linformer_from_scratch.data.vocabulary import END, MASK, PAD, ByteVocabulary, SubwordVocabulary
 
 __all__ = [
@@ -41,9 +35,7 @@ __all__ = [
     "mask_tokens",
     "pad",
     "public_documents",
-    "public_reviews",
     "read_documents",
-    "read_text",
     "shipped_text",
     "split",
     "stream",

@@ -14,28 +14,24 @@ from linformer_from_scratch.common.random_state import integers, uniform
 from linformer_from_scratch.data.vocabulary import END, MASK, PAD, SPECIAL, Vocabulary
 
 IGNORE = -100  # a target that the loss leaves out, as PyTorch's cross entropy does
+HELD_OUT = 0.2  # share of documents
 MASKED, REPLACED = 0.15, (0.8, 0.9)  # Devlin et al. 2019, section 3.1: 15 %; below .8 mask, below .9 random
 
 
-def held_out(titles: Iterable[str], share: float = 0.2) -> list[str]:
+def held_out(titles: Iterable[str]) -> list[str]:
     """Titles of the documents to keep for validation: drawn by their names, so the same on every machine.
 
-    Of two or more documents, at least one is held out and at least one is left to learn from.
+    About a fifth; at least one is held out and at least one is left to learn from.
 
-    Raises: ValueError if there are fewer than two, or share is not between 0 and 1.
+    Raises: ValueError if there are fewer than two.
     """
     titles = list(titles)
     places = {title: _place(title) for title in titles}
-    if len(places) > 1 and 0 < share < 1:  # a small corpus has both sides too
-        first, *_, last = sorted(places, key=lambda title: (places[title], title))
-        places[first], places[last] = 0.0, 1.0
-    drawn = [title for title in titles if places[title] < share]
-    if not 0 < len(drawn) < len(titles):
-        raise ValueError(
-            f"{len(drawn)} of {len(titles)} documents are held out at share={share}; "
-            "expected at least one held out and one left"
-        )
-    return drawn
+    if len(places) < 2:
+        raise ValueError(f"{len(places)} documents cannot be split, expected at least 2")
+    first, *_, last = sorted(places, key=lambda title: (places[title], title))
+    places[first], places[last] = 0.0, 1.0  # a small corpus has both sides too
+    return [title for title in titles if places[title] < HELD_OUT]
 
 
 def _place(title: str) -> float:
@@ -66,13 +62,8 @@ def generator_of(seed: int, step: int) -> torch.Generator:
 
     PyTorch's generator reads 32 bits of a seed, so both are mixed into 32 bits. Among 100,000 pairs about one
     coincides with another by chance.
-
-    Raises: ValueError if one of them is not an integer.
     """
-    try:
-        pair = operator.index(seed), operator.index(step)
-    except TypeError:
-        raise ValueError(f"seed and step are {seed!r} and {step!r}, expected two integers") from None
+    pair = operator.index(seed), operator.index(step)
     mixed: int | tuple[int, int] = pair
     if not all(0 <= number < 2**32 for number in pair):  # numpy would join the words of the two
         mixed = int.from_bytes(hashlib.sha256(f"{pair}".encode()).digest())

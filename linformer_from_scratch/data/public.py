@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from types import ModuleType
 
 from linformer_from_scratch.common.checks import check_size
 
@@ -24,34 +23,24 @@ def public_documents(name: str, split: str = "train", limit: int | None = None) 
         not installed, ConnectionError if the corpus cannot be fetched (the library tries for about half a
         minute).
     """
-    texts = (row["text"] for row in islice(_load(name, split), _checked(limit)))
+    rows = _load(name, split)
+    texts = (row["text"] for row in islice(rows, None if limit is None else check_size("limit", limit)))
     if name == "wikitext-103":
         return _articles(texts)
     return {f"{name} {split} {i}": text for i, text in enumerate(texts)}
 
 
-def public_reviews(split: str = "train", limit: int | None = None) -> tuple[list[str], list[int]]:
-    """Film reviews of IMDB and their labels: 0 = negative, 1 = positive (Maas et al. 2011).
-
-    Raises: as public_documents.
-    """
-    most, rows = _checked(limit), list(_load("imdb", split))
-    if most is not None:
-        rows = rows[:: -(-len(rows) // most) or 1]  # they are sorted by label
-    labels = [row["label"] for row in rows]
-    if not set(labels) <= {0, 1}:  # as in the split "unsupervised"
-        raise ValueError(f"imdb's split {split!r} has the labels {sorted(set(labels))}, expected 0 and 1")
-    return [row["text"] for row in rows], labels
-
-
-def _checked(limit: int | None) -> int | None:
-    return None if limit is None else check_size("limit", limit)
-
-
 def _load(name: str, split: str) -> Iterable[Mapping]:
     if name not in HUB:
         raise ValueError(f"there is no corpus {name!r}; known are {', '.join(HUB)}")
-    datasets = _library()
+    try:
+        import datasets
+    except ImportError:
+        raise ImportError(
+            "corpora by name need the library datasets: run `python tools/course.py install --with corpora`, "
+            "or, in an environment of your own, `pip install datasets`"
+        ) from None
+    datasets.disable_progress_bars()
     repository, configuration = HUB[name]
     try:
         return datasets.load_dataset(repository, configuration, split=split)
@@ -62,18 +51,6 @@ def _load(name: str, split: str) -> Iterable[Mapping]:
             f"{name} cannot be fetched from {repository}: {_first_line(error)}; "
             "the shipped text needs no network"
         ) from None
-
-
-def _library() -> ModuleType:
-    try:
-        import datasets
-    except ImportError:
-        raise ImportError(
-            "corpora by name need the library datasets: run `python tools/course.py install --with corpora`, "
-            "or, in an environment of your own, `pip install datasets`"
-        ) from None
-    datasets.disable_progress_bars()
-    return datasets
 
 
 def _first_line(error: Exception) -> str:

@@ -5,6 +5,7 @@ process on GPUs as well, by NCCL, with which it was never run.
 """
 
 import copy
+import math
 import sys
 import time
 import warnings
@@ -30,15 +31,12 @@ from linformer_from_scratch.distributed.sums import Reduce, sum_over_ranks
 from linformer_from_scratch.distributed.wire import sent_bytes
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.linformer import LinformerAttention
-from linformer_from_scratch.pretrained.lengthwise import LengthwiseEncoder, window_encoder
-from linformer_from_scratch.pretrained.network import SentenceEncoder
-from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder, linformer_encoder
-from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS, NUM_LAYERS, VOCAB_SIZE
+from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder
+from linformer_from_scratch.pretrained.weights import MAX_TOKENS, VOCAB_SIZE
 from linformer_from_scratch.projections import LearnedProjection
 
 CPU = torch.device("cpu")
-SLOTS = 128  # of the sentence encoder
-LARGE = 2**23  # bytes of an all-reduce whose speed is measured
+PROJ_DIM = 7  # of the layers that are compared
 PAUSE = 0.05  # seconds, so that what was sent has been counted
 MATRICES = {"E": "E.weight", "F": "F.weight"}  # what the chapter calls a parameter -> its name
 WEIGHTS = {"W_Q": "query.weight", "W_K": "key.weight", "W_V": "value.weight", "W_O": "output.weight"}
@@ -50,11 +48,7 @@ OF_ENCODER = {
 
 
 def errors(
-    seq_len: int,
-    proj_dim: int = 7,
-    shared: bool = False,
-    device: str = "cpu",
-    reduce: Reduce = sum_over_ranks,
+    seq_len: int, shared: bool = False, device: str = "cpu", reduce: Reduce = sum_over_ranks
 ) -> dict[str, float]:
     """How far a layer on shards is from the same layer in one process, in float64, on this rank.
 
@@ -62,7 +56,7 @@ def errors(
     the largest number. Some tokens are padding. reduce: as SequenceParallelAttention.
     """
     with process_group(device):
-        whole, *inputs = _layer_and_texts(seq_len, proj_dim, shared, device_of_rank(device))
+        whole, *inputs = _layer_and_texts(seq_len, shared, device_of_rank(device))
         expected = _run(whole, *inputs) | _gradients(whole, MATRICES | WEIGHTS)
         layer = shard(whole)
         layer.add_up.reduce = reduce
@@ -126,11 +120,15 @@ def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
 
     Returns: the errors, and PyTorch's warnings.
     """
+
+    def in_place(x: Tensor, group: Group) -> Tensor:
+        distributed.all_reduce(x, group=group)
+        return x
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        return errors(seq_len, reduce=_sum_in_place), [
-            str(warning.message).partition(".")[0] for warning in caught
-        ]
+        wrong = errors(seq_len, reduce=in_place)
+    return wrong, [str(warning.message).partition(".")[0] for warning in caught]
 
 
 def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
@@ -138,39 +136,35 @@ def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
 
     "first": forward, once the layer is cut; "forward", "backward": from then on, with batches of one size.
     """
+    from torch.distributed.tensor.debug import CommDebugMode  # slow to load
+
+    def counted(call: Callable[[], object]) -> dict[str, int]:
+        with CommDebugMode() as mode:
+            call()
+        return {str(kind): times for kind, times in mode.get_comm_counts().items()}
+
     with process_group("cpu"):
         counts = {}
         for n in lengths:
             whole, x, upstream, _ = _layer_and_texts(n)
             layer, own = shard(whole), own_part(x).requires_grad_()
-            first, forward = (_exchanges_of(partial(layer, own)) for _ in range(2))
-            backward = _exchanges_of(partial(layer(own).backward, own_part(upstream)))
+            first, forward = (counted(partial(layer, own)) for _ in range(2))
+            backward = counted(partial(layer(own).backward, own_part(upstream)))
             counts[n] = {"first": first, "forward": forward, "backward": backward}
         return counts
 
 
-def _exchanges_of(call: Callable[[], object]) -> dict[str, int]:
-    """Kind of exchange -> how often."""
-    from torch.distributed.tensor.debug import CommDebugMode  # slow to load
-
-    with CommDebugMode() as counted:
-        call()
-    return {str(kind): times for kind, times in counted.get_comm_counts().items()}
-
-
-def different_batches(sizes: Sequence[int], alike: int = 0, size: int = 2) -> Tensor:
-    """A layer whose ranks are given batches of different sizes, after some that are alike, of one size."""
+def different_batches(sizes: Sequence[int]) -> Tensor:
+    """A layer whose ranks are given batches of different sizes."""
     with process_group("cpu"):
         layer = shard(_layer_and_texts(seq_len=11)[0])
-        for batch in [*[size] * alike, sizes[rank()]]:
-            output = layer(torch.randn(batch, layer.E.seq_len, 20, dtype=torch.float64))
-        return output.detach()
+        return layer(torch.randn(sizes[rank()], layer.E.seq_len, 20, dtype=torch.float64)).detach()
 
 
-def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict[str, float]:
+def encoder_errors(seq_len: int, device: str = "cpu") -> dict[str, float]:
     """As `errors`, for a masked language model of two blocks that share one E: loss and some gradients."""
     with process_group(device):
-        whole, ids, targets = _model_and_texts(seq_len, proj_dim, device_of_rank(device))
+        whole, ids, targets = _model_and_texts(seq_len, device_of_rank(device))
         expected = functional.cross_entropy(whole(ids).flatten(0, 1), targets.flatten())
         expected.backward()
         model = shard(whole)
@@ -184,77 +178,27 @@ def encoder_errors(seq_len: int, proj_dim: int = 7, device: str = "cpu") -> dict
         )
 
 
-def _model_and_texts(
-    seq_len: int, proj_dim: int, device: torch.device
-) -> tuple[MaskedLanguageModel, Tensor, Tensor]:
+def _model_and_texts(seq_len: int, device: torch.device) -> tuple[MaskedLanguageModel, Tensor, Tensor]:
     """The same on every rank: a model of two blocks that share one E, ids of two texts, and targets."""
     torch.manual_seed(0)
-    E = LearnedProjection(seq_len, proj_dim)
+    E = LearnedProjection(seq_len, PROJ_DIM)
     encoder = Encoder(30, seq_len, 20, [LinformerAttention(20, 5, E, E) for _ in range(2)])
     ids, targets = torch.randint(30, (2, 2, seq_len)).to(device)
     return MaskedLanguageModel(encoder).double().to(device), ids, targets
 
 
-def sentence_errors(
-    kind: str = "E and F",
-    real: Sequence[int] = (MAX_TOKENS, 200, 9),
-    num_blocks: int = NUM_LAYERS,
-    gradients: bool = True,
-    dtype: torch.dtype = torch.float32,
-    device: str = "cpu",
-) -> dict[str, float]:
-    """As `errors`, of the pretrained sentence encoder on texts of some lengths, which padding fills up.
+def sentence_errors(real: Sequence[int]) -> dict[str, float]:
+    """As `errors`, in float32, of the vectors that chapter 12's encoder gives to texts.
 
-    Of the tokens' vectors, the texts' vectors and the gradients of these; kind: as sentence_encoder.
+    real: tokens of each text, which padding fills up to 512. Short texts, and the last layer, are exact.
     """
-    with process_group(device):
-        whole = sentence_encoder(kind, num_blocks).to(device_of_rank(device), dtype)
-        ids, mask = _texts_of(real, device_of_rank(device))
-        upstream = torch.randn(len(real), D_MODEL).to(ids.device, dtype)
-        model = shard(whole, gather=kind == "fitted")
-        computed, expected = {}, {}
-        if isinstance(whole, SentenceEncoder) and isinstance(model, SentenceEncoder):
-            with torch.no_grad():
-                computed["vectors of tokens"] = model(own_part(ids), own_part(mask))
-                expected["vectors of tokens"] = whole(ids, mask)
-        with torch.set_grad_enabled(gradients):
-            texts, whole_texts = model.embed(own_part(ids), own_part(mask)), whole.embed(ids, mask)
-        computed["vectors of texts"], expected["vectors of texts"] = texts, whole_texts
-        if gradients:
-            texts.backward(upstream / world_size())  # each rank's share of the loss
-            whole_texts.backward(upstream)
-            sum_gradients(model)
-            names = {name: name for name, _ in whole.named_parameters()}
-            computed |= _gradients(model, names)
-            expected |= _gradients(whole, names)
-        return _differences(computed, expected)
-
-
-def sentence_encoder(
-    kind: str = "E and F", num_blocks: int = NUM_LAYERS
-) -> SentenceEncoder | LengthwiseEncoder:
-    """The pretrained encoder with 128 slots and its last blocks alone.
-
-    kind: "E and F" as parameters; "windows" of each text's length; or "fitted", as it comes with the course,
-    whose last layer and whose short texts are exact.
-    """
-    torch.manual_seed(0)
-    encoders: dict[str, Callable[[], SentenceEncoder | LengthwiseEncoder]] = {
-        "E and F": lambda: linformer_encoder(lambda: LearnedProjection(MAX_TOKENS, SLOTS)),
-        "windows": lambda: window_encoder(SLOTS),
-        "fitted": lambda: fitted_encoder(SLOTS),
-    }
-    encoder = encoders[kind]()
-    for module in list(encoder.modules()):
-        if isinstance(module, SentenceEncoder):
-            module.blocks = module.blocks[-num_blocks:]
-    return encoder
-
-
-def _texts_of(real: Sequence[int], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Ids of texts with that many real tokens, padded to 512, and which are real; the same on every rank."""
-    ids = torch.randint(VOCAB_SIZE, (len(real), MAX_TOKENS), generator=torch.Generator().manual_seed(0))
-    return ids.to(device), (torch.arange(MAX_TOKENS) < torch.tensor(real)[:, None]).to(device)
+    with process_group("cpu"), torch.no_grad():
+        whole = fitted_encoder()
+        generator = torch.Generator().manual_seed(0)
+        ids = torch.randint(VOCAB_SIZE, (len(real), MAX_TOKENS), generator=generator)
+        mask = torch.arange(MAX_TOKENS) < torch.tensor(real)[:, None]
+        vectors = shard(whole, gather=True).embed(own_part(ids), own_part(mask))
+        return _differences({"vectors of texts": vectors}, {"vectors of texts": whole.embed(ids, mask)})
 
 
 def layer_forward(seq_len: int, shared: bool, device: str) -> Callable[[], Tensor]:
@@ -265,14 +209,8 @@ def layer_forward(seq_len: int, shared: bool, device: str) -> Callable[[], Tenso
 
 def encoder_forward(seq_len: int, device: str) -> Callable[[], Tensor]:
     """This rank's forward pass of the model of `encoder_errors`."""
-    whole, ids, _ = _model_and_texts(seq_len, 7, device_of_rank(device))
+    whole, ids, _ = _model_and_texts(seq_len, device_of_rank(device))
     return partial(shard(whole), own_part(ids))
-
-
-def sentence_forward(real: Sequence[int], device: str) -> Callable[[], Tensor]:
-    """This rank's forward pass of the encoder of `sentence_errors`, with learned E and F."""
-    ids, mask = _texts_of(real, device_of_rank(device))
-    return partial(shard(sentence_encoder().to(ids.device)), own_part(ids), own_part(mask))
 
 
 @torch.no_grad()
@@ -282,38 +220,20 @@ def measured(forward: Callable[[], object]) -> tuple[float, int | None]:
     None for what cannot be counted: what NCCL sends, or a system other than Linux.
     """
     forward()
-    seconds = min(_seconds_of(forward) for _ in range(5))
+    seconds = math.inf
+    for _ in range(5):
+        if world_size() > 1:
+            distributed.barrier()
+        start = time.perf_counter()
+        forward()
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        seconds = min(seconds, time.perf_counter() - start)
     if world_size() == 1:
         return seconds, 0
     if distributed.get_backend() != "gloo" or sys.platform != "linux":
         return seconds, None
     return seconds, _sent_by(forward)
-
-
-def bytes_per_second(device: str) -> float:
-    """What this rank sends in a second of an all-reduce of LARGE bytes, the best of five."""
-    many = torch.zeros(LARGE // 4, device=device_of_rank(device))
-    sent = 2 * LARGE * (world_size() - 1) / world_size()
-    return sent / min(_seconds_of(lambda: distributed.all_reduce(many)) for _ in range(5))
-
-
-def largest_over_ranks(value: float) -> float:
-    """The largest of the ranks' numbers."""
-    values: list[float] = [value] * world_size()
-    if world_size() > 1:
-        distributed.all_gather_object(values, value)
-    return max(values)
-
-
-def _seconds_of(call: Callable[[], object]) -> float:
-    """Seconds of a call that all ranks begin together."""
-    if world_size() > 1:
-        distributed.barrier()
-    start = time.perf_counter()
-    call()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 def sent(lengths: Sequence[int], proj_dim: int, d_model: int = 64, shared: bool = False) -> dict[int, int]:
@@ -373,14 +293,13 @@ def _sent_by(call: Callable[[], object]) -> int:
 
 def _layer_and_texts(
     seq_len: int,
-    proj_dim: int = 7,
     shared: bool = False,
     device: torch.device = CPU,
     kind: type[LinformerAttention] = LinformerAttention,
 ) -> tuple[LinformerAttention, Tensor, Tensor, Tensor]:
     """The same on every rank: a layer, two texts, what follows them, and which tokens are real."""
     torch.manual_seed(0)
-    E, F = (LearnedProjection(seq_len, proj_dim) for _ in range(2))
+    E, F = (LearnedProjection(seq_len, PROJ_DIM) for _ in range(2))
     layer = kind(20, 5, E, E if shared else F).double().to(device)
     x, upstream = torch.randn(2, 2, seq_len, 20, dtype=torch.float64).to(device)
     real = torch.tensor([seq_len, seq_len - 2], device=device)
@@ -408,13 +327,12 @@ def _gradients(model: nn.Module, names: dict[str, str]) -> dict[str, Tensor]:
 
 def _differences(computed: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, float]:
     """Of each tensor that a rank has computed, from the same tensor, or its part, of one process."""
-    return {name: _difference(tensor, expected[name]) for name, tensor in computed.items()}
-
-
-def _difference(computed: Tensor, whole: Tensor) -> float:
-    part = _part_like(computed, whole)
-    scale = part.abs().max() or whole.abs().max()  # a rank may hold nothing but padding
-    return ((computed - part).abs().max() / scale).item()
+    errors = {}
+    for name, tensor in computed.items():
+        part = _part_like(tensor, expected[name])
+        scale = part.abs().max() or expected[name].abs().max()  # a rank may hold nothing but padding
+        errors[name] = ((tensor - part).abs().max() / scale).item()
+    return errors
 
 
 def _part_like(part: Tensor, whole: Tensor) -> Tensor:
@@ -423,8 +341,3 @@ def _part_like(part: Tensor, whole: Tensor) -> Tensor:
         if part.size(dim) != whole.size(dim):
             return own_part(whole, dim=dim)
     return whole
-
-
-def _sum_in_place(x: Tensor, group: Group = None) -> Tensor:
-    distributed.all_reduce(x, group=group)
-    return x

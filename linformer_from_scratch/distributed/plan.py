@@ -20,7 +20,6 @@ ADAMW = 16  # bytes a trained number: float32 itself, its gradient, AdamW's two 
 class Wire(NamedTuple):
     """What joins the ranks: bytes that one can send in a second, and seconds until a message is there."""
 
-    name: str
     bytes_per_s: float
     latency_s: float
 
@@ -28,7 +27,7 @@ class Wire(NamedTuple):
 # NVLink: 900 GB/s per GPU, both directions together (NVIDIA, H200 Tensor Core GPU data sheet).
 # Network: one card of 400 Gbit/s for each of eight GPUs (NVIDIA DGX H100 User Guide).
 # Latencies: round numbers near NCCL's own model (NVIDIA/nccl, src/graph/tuning.cc).
-NVLINK, NETWORK = Wire("NVLink", 450e9, 2e-6), Wire("network", 50e9, 5e-6)
+NVLINK, NETWORK = Wire(450e9, 2e-6), Wire(50e9, 5e-6)
 GPUS_OF_A_MACHINE = 8  # that NVLink joins
 
 

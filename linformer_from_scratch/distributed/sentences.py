@@ -1,10 +1,11 @@
 """The sentence encoder of chapter 12 on shards of its texts, and the windows it may attend through.
 
-Both are made by `shard`. Texts are padded to the encoder's full length before they are cut.
+Each takes over the parts of a module that `shard` has copied. Texts are padded to the encoder's full length
+before they are cut.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.distributed.ranks import Group, own_part, rank, shares, world_size
@@ -34,10 +35,7 @@ class SequenceParallelWindows(WindowAttention):
     """
 
     def __init__(self, whole: WindowAttention, seq_len: int, add_up: AgreedSum):
-        nn.Module.__init__(self)
-        for name, weights in whole.named_children():
-            setattr(self, name, weights)
-        self.num_heads, self.proj_dim, self.training = whole.num_heads, whole.proj_dim, whole.training
+        vars(self).update(vars(whole))
         self.seq_len, self.add_up = seq_len, add_up
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
@@ -72,11 +70,8 @@ class GatheredAttention(MultiHeadAttention):
     """
 
     def __init__(self, whole: MultiHeadAttention, seq_len: int, add_up: AgreedSum):
-        nn.Module.__init__(self)
-        for name, weights in whole.named_children():
-            setattr(self, name, weights)
-        self.num_heads, self.num_kv_heads, self.causal = whole.num_heads, whole.num_kv_heads, False
-        self.training, self.seq_len, self.add_up = whole.training, seq_len, add_up
+        vars(self).update(vars(whole))
+        self.seq_len, self.add_up = seq_len, add_up
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """As in one process, for texts that fill the shard."""
@@ -106,11 +101,8 @@ class SequenceParallelSentenceEncoder(SentenceEncoder):
     """
 
     def __init__(self, whole: SentenceEncoder, group: Group = None):
-        nn.Module.__init__(self)
-        for name, part in whole.named_children():
-            setattr(self, name, part)
-        self.register_buffer("segment", whole.segment)
-        self.training, self.group = whole.training, group
+        vars(self).update(vars(whole))
+        self.group = group
 
     def hidden(self, ids: Tensor, padding_mask: Tensor | None = None) -> list[Tensor]:
         """This rank's vectors after every block."""
@@ -133,10 +125,9 @@ class SequenceParallelLengthwiseEncoder(LengthwiseEncoder):
     """
 
     def __init__(self, whole: LengthwiseEncoder, group: Group = None):
-        nn.Module.__init__(self)
-        self.layout, self.exact, self.linformer = whole.layout, whole.exact, whole.linformer
+        vars(self).update(vars(whole))
         self.linformer.positions = self.exact.positions  # each was cut; they stay one
-        self.training, self.add_up = whole.training, AgreedSum(group)
+        self.add_up = AgreedSum(group)
 
     def lengths(self, ids: Tensor, padding_mask: Tensor | None) -> Tensor:
         """Of the whole texts, on every rank."""

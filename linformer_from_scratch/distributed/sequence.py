@@ -6,7 +6,8 @@ sum over ranks of these slots is what one process would have: (proj_dim, d_model
 
 import copy
 import zlib
-from typing import TypeVar, overload
+from itertools import count
+from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
@@ -19,7 +20,7 @@ from linformer_from_scratch.distributed.sentences import (
     SequenceParallelWindows,
     check_fills,
 )
-from linformer_from_scratch.distributed.sums import AgreedSum, Reduce, sum_over_ranks
+from linformer_from_scratch.distributed.sums import AgreedSum
 from linformer_from_scratch.encoder import Block, Classifier, Encoder, NoAttention
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.linformer import LinformerAttention
@@ -28,8 +29,6 @@ from linformer_from_scratch.pretrained.lengthwise import LengthwiseEncoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.windows import WindowAttention
 from linformer_from_scratch.projections import LearnedProjection, Projection
-
-Model = TypeVar("Model", bound=nn.Module)
 
 
 class SequenceParallelAttention(LinformerAttention):
@@ -45,7 +44,6 @@ class SequenceParallelAttention(LinformerAttention):
         check: see that the ranks' batches and layers are alike: one number more beside the slots, and two
             small exchanges at first and after a change. Sums of tensors that are not alike end in a crash or
             in wrong numbers, so only layers behind a checked one should do without, and all ranks the same.
-        reduce: (this rank's part, group) -> the sum over the ranks.
 
     Shape: x (batch, seq_len of this rank, d_model), padding_mask (batch, seq_len of this rank) -> as x
     Raises: ValueError as LinformerAttention, if E or F is not learned, if x has not one token for each
@@ -65,10 +63,9 @@ class SequenceParallelAttention(LinformerAttention):
         F: Projection,
         group: Group = None,
         check: bool = True,
-        reduce: Reduce = sum_over_ranks,
     ):
         super().__init__(d_model, num_heads, _learned(E), _learned(F))
-        self.add_up = AgreedSum(group, check, reduce)
+        self.add_up = AgreedSum(group, check)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """As in one process, for texts that fill the shard."""
@@ -100,13 +97,7 @@ class SequenceParallelAttention(LinformerAttention):
         )
 
 
-@overload
-def shard(
-    model: LinformerAttention, group: Group = None, gather: bool = False
-) -> SequenceParallelAttention: ...
-@overload
-def shard(model: Model, group: Group = None, gather: bool = False) -> Model: ...
-def shard(model: nn.Module, group: Group = None, gather: bool = False) -> nn.Module:
+def shard(model: nn.Module, group: Group = None, gather: bool = False) -> Any:
     """This rank's copy of a model: attention with its columns of E and F, encoders with its positions.
 
     The rest is the same on all ranks, and so must the model be before it is cut, to the last number: all
@@ -148,12 +139,8 @@ def _check_can_be_cut(name: str, module: nn.Module, gather: bool) -> None:
 
 
 def _description(model: nn.Module) -> dict[str, str]:
-    """What must be the same on all ranks: the layers and sizes first, then the numbers themselves."""
+    """What must be the same on all ranks: sizes, then numbers. Heads are compared in the first sum."""
     described, numbers = {}, {}
-    for name, layer in model.named_modules():
-        if isinstance(layer, AttentionLayer):
-            slots = f", proj_dim {layer.proj_dim}" if isinstance(layer, WindowAttention) else ""
-            described[name or "the layer"] = f"{type(layer).__name__} of {layer.num_heads} heads{slots}"
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         state = "learned" if tensor.requires_grad else "frozen"
         described[name] = f"{tuple(tensor.shape)} of {tensor.dtype}, {state}"
@@ -168,7 +155,7 @@ class _Cut:
     def __init__(self, group: Group):
         self.group = group
         self.done: dict[nn.Module, nn.Module] = {}
-        self.layers = 0
+        self.number = count()  # of a layer: the first sees for all of them that the ranks are alike
 
     def __call__(self, module: nn.Module, seq_len: int | None = None) -> nn.Module:
         """The part of a module; seq_len: tokens of a whole text, where an encoder around it says so."""
@@ -202,7 +189,7 @@ class _Cut:
         for matrix in (whole.E, whole.F):
             self(_learned(matrix))  # in place
         layer = SequenceParallelAttention(
-            whole.query.in_features, whole.num_heads, whole.E, whole.F, self.group, self._first()
+            whole.query.in_features, whole.num_heads, whole.E, whole.F, self.group, next(self.number) == 0
         )
         for name in ("query", "key", "value", "output"):
             setattr(layer, name, getattr(whole, name))
@@ -214,15 +201,10 @@ class _Cut:
         if seq_len is None:
             kind = type(whole).__name__
             raise ValueError(f"{kind} does not say how long its texts are; cut the encoder around it")
-        add_up = AgreedSum(self.group, self._first())
+        add_up = AgreedSum(self.group, next(self.number) == 0)
         if isinstance(whole, WindowAttention):
             return SequenceParallelWindows(whole, seq_len, add_up)
         return GatheredAttention(whole, seq_len, add_up)
-
-    def _first(self) -> bool:
-        """Whether this layer is the model's first, which sees for all of them that the ranks are alike."""
-        self.layers += 1
-        return self.layers == 1
 
 
 def shard_projection(E: Projection, group: Group = None) -> None:

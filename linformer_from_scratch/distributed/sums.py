@@ -48,11 +48,11 @@ class AgreedSum:
     Args:
         group: the ranks.
         check: whether to compare at all.
-        reduce: (this rank's part, group) -> the sum over the ranks.
     """
 
-    def __init__(self, group: Group = None, check: bool = True, reduce: Reduce = sum_over_ranks):
-        self.group, self.check, self.reduce = group, check, reduce
+    def __init__(self, group: Group = None, check: bool = True):
+        self.group, self.check = group, check
+        self.reduce: Reduce = sum_over_ranks
         self.agreed: dict[str, object] = {}
         self.alike = torch.empty(0)  # numbers of the agreed kind, without storage
 

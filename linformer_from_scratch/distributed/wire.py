@@ -11,7 +11,7 @@ import struct
 
 from linformer_from_scratch.cost import Sizes
 
-COUNTERS_AT, NEEDED = 200, 216  # in Linux' struct tcp_info: tcpi_bytes_sent, tcpi_bytes_retrans, 8 bytes each
+COUNTERS_AT = 200  # in Linux' struct tcp_info: tcpi_bytes_sent, tcpi_bytes_retrans, 8 bytes each
 
 
 def linformer_bytes(s: Sizes, ranks: int, shared: bool = False) -> float:
@@ -55,7 +55,5 @@ def _sent(number: int) -> int:
         ):
             return 0
         counters = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-    if len(counters) < NEEDED:
-        raise OSError(f"the system tells {len(counters)} bytes of a connection's counters, expected {NEEDED}")
     sent, sent_again = struct.unpack_from("QQ", counters, COUNTERS_AT)
     return sent - sent_again

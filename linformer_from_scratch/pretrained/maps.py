@@ -6,6 +6,7 @@ from typing import NamedTuple
 from safetensors.torch import load_file
 from torch import Tensor
 
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.files import DATA
 from linformer_from_scratch.pretrained.encoding import encode
 from linformer_from_scratch.pretrained.tokens import tokenize, vocabulary
@@ -42,8 +43,7 @@ def attention_maps(text: str, max_tokens: int = MAX_TOKENS) -> AttentionMaps:
     """
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"expected a text of at least one word, got {text!r}")
-    if not 3 <= max_tokens <= MAX_TOKENS:
-        raise ValueError(f"max_tokens is {max_tokens}, expected 3 … {MAX_TOKENS}")
+    check_size("max_tokens", max_tokens, 3, MAX_TOKENS)
     try:
         ids = tokenize(text, max_tokens)
         return AttentionMaps([vocabulary()[i] for i in ids.tolist()], encode(ids).weights)

@@ -12,12 +12,11 @@ from torch.nn import functional
 from tqdm import tqdm
 
 from linformer_from_scratch.common.checks import check_size
-from linformer_from_scratch.pretrained.tokens import tokenize, unknown_id
+from linformer_from_scratch.pretrained.tokens import tokenize, tokenizer
 from linformer_from_scratch.pretrained.weights import D_MODEL, MAX_TOKENS
 
 MARKS = 2  # tokens that every text has besides its own: [CLS] and [SEP]
 PATIENCE = 2.0  # seconds before a progress bar is shown
-NOT_TEXT_TYPES = bytes | Mapping | AbstractSet | Tensor  # iterable, but not a list of texts in an order
 
 if hasattr(os, "register_at_fork"):  # PyTorch's threads do not survive a fork: waiting for them never ends
     os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))
@@ -63,9 +62,7 @@ class TextEncoder(nn.Module):
             raise ValueError(f"got truncate=True and window={window}, expected one of the two")
         ids = tokenize_all({"the text": texts} if isinstance(texts, str) else named(texts))
         pieces = [cut(name, text_ids, window, truncate) for name, text_ids in ids.items()]
-        warn_of_unknown(ids)
-        if truncate:
-            warn_of_lost(ids)
+        warn_of_what_is_left_out(ids, truncate)
         vectors = self._embed([piece for own in pieces for piece in own], batch_size, progress)
         sums = [own.sum(dim=0) for own in vectors.split([len(own) for own in pieces])]
         means = functional.normalize(torch.stack(sums), dim=-1) if sums else vectors
@@ -81,7 +78,9 @@ class TextEncoder(nn.Module):
         with tqdm(total=len(pieces), unit="text", delay=delay, disable=hidden) as bar:
             for start in range(0, len(order), batch_size):
                 batch = order[start : start + batch_size]
-                ids, mask = padded([pieces[i] for i in batch])
+                some = [pieces[i] for i in batch]
+                ids = nn.utils.rnn.pad_sequence(some, batch_first=True)
+                mask = nn.utils.rnn.pad_sequence([torch.ones_like(i).bool() for i in some], batch_first=True)
                 vectors[batch] = self.embed(ids.to(device), mask.to(device)).float().cpu()
                 bar.update(len(batch))
         return vectors
@@ -89,7 +88,9 @@ class TextEncoder(nn.Module):
 
 def named(texts: Iterable[str]) -> dict[str, str]:
     """Texts by the names that errors use for them."""
-    if isinstance(texts, NOT_TEXT_TYPES) or hasattr(texts, "columns") or not isinstance(texts, Iterable):
+    if isinstance(texts, Mapping | AbstractSet) or hasattr(
+        texts, "columns"
+    ):  # a table's rows are not iterated
         raise ValueError(f"expected a text or a list of texts, got {type(texts).__name__} {shown(texts)}")
     return {f"texts[{i}]": text for i, text in enumerate(texts)}
 
@@ -128,28 +129,18 @@ def chunks(ids: Tensor, window: int) -> list[Tensor]:
     return [torch.cat([first, part, last], dim=-1) for part in body.tensor_split(count, dim=-1)]
 
 
-def padded(pieces: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Ids side by side, and which of them are real. Shape: (batch, n) each, n that of the longest."""
-    lengths = torch.tensor([len(piece) for piece in pieces], device="cpu")
-    ids = nn.utils.rnn.pad_sequence(pieces, batch_first=True)
-    return ids, torch.arange(ids.size(1), device=ids.device) < lengths[:, None]
-
-
-def warn_of_unknown(ids: dict[str, Tensor]) -> None:
-    """Warn of texts without a known word: all of one length get the same vector."""
-    count = sum(set(of_text[1:-1].tolist()) == {unknown_id()} for of_text in ids.values())
+def warn_of_what_is_left_out(ids: dict[str, Tensor], truncate: bool) -> None:
+    """Warn of texts without a known word, whose vectors are alike, and of tokens that are cut off."""
+    unknown = tokenizer().token_to_id("[UNK]")
+    count = sum(set(of_text[1:-1].tolist()) == {unknown} for of_text in ids.values())
     if count:
         warnings.warn(
             f"{count} of {len(ids)} texts hold no word that the vocabulary knows, only [UNK]; their "
             "vectors say nothing about them",
             stacklevel=4,
         )
-
-
-def warn_of_lost(ids: dict[str, Tensor]) -> None:
-    """Warn of tokens beyond the 512th, which are left out."""
     lost = [len(of_text) - MAX_TOKENS for of_text in ids.values() if len(of_text) > MAX_TOKENS]
-    if lost:
+    if truncate and lost:
         warnings.warn(
             f"{len(lost)} of {len(ids)} texts have more than {MAX_TOKENS} tokens: the last {sum(lost):,} "
             f"of their tokens were left out, at most {max(lost):,} of one text",

@@ -13,6 +13,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from torch import Tensor
 
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS, model_file
 
 
@@ -28,17 +29,12 @@ def tokenize(text: str, max_tokens: int | None = MAX_TOKENS) -> Tensor:
     """
     if not isinstance(text, str):
         raise ValueError(f"expected a text, got {text!r}")
-    if max_tokens is not None and max_tokens < 2:
-        raise ValueError(f"max_tokens is {max_tokens}, expected at least 2: [CLS] and [SEP]")
+    if max_tokens is not None:
+        check_size("max_tokens", max_tokens, least=2)  # [CLS] and [SEP]
     readable = text.encode(errors="ignore").decode()  # half a surrogate pair is not a character
     room = None if max_tokens is None else max_tokens - 2
     first, last = map(tokenizer().token_to_id, ("[CLS]", "[SEP]"))
     return torch.tensor([first, *tokenizer().encode(readable).ids[:room], last], device="cpu")
-
-
-def unknown_id() -> int | None:
-    """The id of [UNK], a word that cannot be cut into pieces of the vocabulary."""
-    return tokenizer().token_to_id("[UNK]")
 
 
 @cache

@@ -9,11 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.common.checks import check_mask, seen
+from linformer_from_scratch.common.checks import check_mask, check_size, seen
 from linformer_from_scratch.heads import AttentionLayer, split_heads
 from linformer_from_scratch.linformer import real_tokens
-
-FEWEST = 3  # slots: the first token, a window, the last token
 
 
 def windows(lengths: Tensor, proj_dim: int, n: int) -> Tensor:
@@ -48,9 +46,7 @@ class WindowAttention(AttentionLayer):
 
     def __init__(self, d_model: int, num_heads: int, proj_dim: int):
         super().__init__(d_model, num_heads)
-        if proj_dim < FEWEST:
-            raise ValueError(f"proj_dim is {proj_dim}, expected at least {FEWEST}: first, last, and between")
-        self.proj_dim = proj_dim
+        self.proj_dim = check_size("proj_dim", proj_dim, least=3)  # the first token, a window, the last
 
     def project(self, x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (batch, num_heads, n, d_head); keys and values (batch, num_heads, proj_dim, d_head)."""

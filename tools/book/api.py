@@ -10,8 +10,6 @@ import nbformat
 from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.exercises import STEMS
 
-# Not code to call: exercises with their mistakes and answers.
-LEFT_OUT = {f"exercises.{stem}" for stem in STEMS}
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Shape|Cost|Yields):(?:\s+(.*))?$")
 ITEM = re.compile(r"^(\*{0,2}\w[\w, *]*): (.*)$")
 WELCOME = """
@@ -28,14 +26,13 @@ sources. Names in the chapters' code lead here.
 
 
 def rooms() -> dict[str, list[str]]:
-    """Room -> the dotted names of its modules, the room itself first."""
+    """Room -> the dotted names of its modules, the room itself first; without exercises and their answers."""
     modules: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = [part for part in path.relative_to(PACKAGE).with_suffix("").parts if part != "__init__"]
-        name = ".".join(parts)
-        left_out = any(name == out or name.startswith(f"{out}.") for out in LEFT_OUT)
-        if name and path.stem != "__main__" and not left_out:
-            modules.setdefault(parts[0], []).append(name)
+        exercises = parts[:1] == ["exercises"] and parts[-1] in STEMS
+        if parts and path.stem != "__main__" and not exercises:
+            modules.setdefault(parts[0], []).append(".".join(parts))
     return {room: sorted(names) for room, names in sorted(modules.items())}
 
 
@@ -53,14 +50,12 @@ def write(folder: Path) -> None:
 
 def _section(name: str, line: str) -> str:
     """A module's heading, its members, and what else one may import from it."""
-    module = f"{PACKAGE.name}.{name}"
-    title = f"``{name}``"
-    text = f"{title}\n{line * len(title)}\n\n.. automodule:: {module}\n\n"
-    offered = [
-        vars(import_module(module)).get(short) for short in getattr(import_module(module), "__all__", ())
-    ]
-    links = [f":py:obj:`~{full_name(one)}`" for one in offered if full_name(one) and one.__module__ != module]
-    return text + (f"To import from ``{module}``: {', '.join(links)}.\n\n" if links else "")
+    full = f"{PACKAGE.name}.{name}"
+    module, title = import_module(full), f"``{name}``"
+    text = f"{title}\n{line * len(title)}\n\n.. automodule:: {full}\n\n"
+    offered = [getattr(module, short, None) for short in getattr(module, "__all__", ())]
+    links = [f":py:obj:`~{full_name(one)}`" for one in offered if full_name(one) and one.__module__ != full]
+    return text + (f"To import from ``{full}``: {', '.join(links)}.\n\n" if links else "")
 
 
 def full_name(thing: object) -> str:

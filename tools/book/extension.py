@@ -1,11 +1,11 @@
 """What Sphinx does not do by itself: names lead to the reference, headings keep JupyterLab's anchors."""
 
 import re
-import struct
 from html import escape
 from pathlib import Path
 
 from docutils import nodes
+from PIL import Image
 from sphinx.application import Sphinx
 
 from book import api
@@ -64,13 +64,13 @@ def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
 def linked(body: str, addresses: dict[str, str]) -> str:
     """A page whose names of ours lead to the reference; those in headings and links stay as they are."""
     parts = HEADINGS.split(body)
-    parts[::2] = [NAME.sub(lambda match: _link(match, addresses), part) for part in parts[::2]]
+
+    def link(match: re.Match) -> str:
+        address = addresses.get(match[1])
+        return f'<a class="api" href="{address}">{match[0]}</a>' if address else match[0]
+
+    parts[::2] = [NAME.sub(link, part) for part in parts[::2]]
     return "".join(parts)
-
-
-def _link(match: re.Match, addresses: dict[str, str]) -> str:
-    address = addresses.get(match[1])
-    return f'<a class="api" href="{address}">{match[0]}</a>' if address else match[0]
 
 
 def addresses(app: Sphinx, notebook: Path) -> dict[str, str]:
@@ -85,11 +85,9 @@ def addresses(app: Sphinx, notebook: Path) -> dict[str, str]:
 
 def _late(found: re.Match, app: Sphinx) -> str:
     """A picture that loads when a reader comes near, with its size, so that nothing moves when it comes."""
-    place = Path(app.outdir, "_images", found[2].rpartition("/")[2])
-    size = ""
-    for path, (_, name) in app.env.images.items():
-        if name == place.name:
-            head = Path(app.srcdir, path).read_bytes()[:24]
-            if head.startswith(b"\x89PNG"):
-                size = 'width="{}" height="{}" '.format(*struct.unpack(">II", head[16:24]))
-    return f'<img loading="lazy" {"" if "width=" in found[1] else size}{found[1]}src="{found[2]}"'
+    sources = {name: path for path, (_, name) in app.env.images.items()}
+    path, size = sources.get(found[2].rpartition("/")[2]), ""
+    if path and "width=" not in found[1]:
+        with Image.open(Path(app.srcdir, path)) as picture:
+            size = f'width="{picture.width}" height="{picture.height}" '
+    return f'<img loading="lazy" {size}{found[1]}src="{found[2]}"'

@@ -5,7 +5,6 @@ their exercise, and what only the teacher sees is left out or, in the teacher's 
 """
 
 import base64
-import json
 import os
 import re
 from html import escape
@@ -67,56 +66,46 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
 def solution_page(path: Path) -> NotebookNode:
     """The worked exercises of a chapter, each behind "Show"."""
     notebook = nbformat.read(path, as_version=4)
-    cells = []
+    cells, end = [], []
     for cell in notebook.cells:
-        heading = cell.cell_type == "markdown" and HEADING.match(cell.source)
-        if heading and any(HEADING.match(earlier.source) for earlier in cells):
-            cells.append(new_markdown_cell("</details>"))
-        cells.append(cell)
-        if heading:
-            cells.append(new_markdown_cell("<details class='solution'><summary>Show</summary>"))
-    notebook.cells = [*cells, new_markdown_cell("</details>")]
+        if cell.cell_type == "markdown" and HEADING.match(cell.source):
+            cells += [*end, cell, new_markdown_cell("<details class='solution'><summary>Show</summary>")]
+            end = [new_markdown_cell("</details>")]
+        else:
+            cells.append(cell)
+    notebook.cells = cells + end
     return notebook
-
-
-def worked_exercises(solution: Path) -> dict[str, str]:
-    """Exercise -> the code that solves it, without its check."""
-    worked: dict[str, str] = {}
-    for cell in nbformat.read(solution, as_version=4).cells:
-        if cell.cell_type == "code":
-            for id in CHECK.findall(cell.source):
-                worked[id] = CHECK.split(cell.source)[0].strip()
-    return worked
 
 
 def help_below(cells: list[NotebookNode], solution: Path) -> dict[str, str]:
     """Exercise -> what stands folded below it: its hints; our version where the chapter does not fold it."""
-    worked, text = worked_exercises(solution), "\n".join(cell.source for cell in cells)
+    _, *parts = CHECK.split("\n".join(cell.source for cell in cells))
+    worked = {
+        id: CHECK.split(cell.source)[0].strip()
+        for cell in nbformat.read(solution, as_version=4).cells
+        for id in CHECK.findall(cell.source)
+    }
+    why = f'<a href="../solutions/{solution.stem}.html">Why it works</a>'
     below = {}
-    for id in CHECK.findall(text):
-        ours = [] if OURS in _until_the_next(text, id) else [_ours(worked[id], solution)]
-        below[id] = "\n\n".join([*_hints(id), *ours])
+    for id, until_the_next in zip(parts[::2], parts[1::2], strict=True):
+        hints = EXERCISES[id].hints
+        folds = [_folded(f"Hint {i} of {len(hints)}", hint) for i, hint in enumerate(hints, start=1)]
+        if OURS not in until_the_next:
+            folds.append(_folded("Our version", f"```python\n{worked[id]}\n```\n\n{why}"))
+        below[id] = "\n\n".join(folds)
     return below
 
 
-def _hints(id: str) -> list[str]:
-    hints = EXERCISES[id].hints
-    return [_folded(f"Hint {i} of {len(hints)}", hint) for i, hint in enumerate(hints, start=1)]
-
-
-def _ours(code: str, solution: Path) -> str:
-    why = f'<a href="../solutions/{solution.stem}.html">Why it works</a>'
-    return _folded("Our version", f"```python\n{code}\n```\n\n{why}")
+def _folded(summary: str, text: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 def ways(stem: str, teacher: bool) -> str:
     """From a chapter's page to its notebook, its deck and its other edition."""
     deck = Path(f"../slides/{stem}.html")
+    lab = "Open in JupyterLab (while <code>make course</code> runs)"
     links = {
-        LIVE.format(stem): (
-            "Open in JupyterLab (while <code>make course</code> runs)",
-            "on this machine, at its usual port",
-        ),
+        LIVE.format(stem): (lab, "on this machine, at its usual port"),
         f"../notebooks/{stem}.ipynb": ("Download the notebook", "without outputs"),
         f"../solutions/{stem}.html": ("Solutions", "each behind Show"),
         deck.as_posix(): ("Slides", "of the lecture"),
@@ -138,9 +127,8 @@ def prose(source: str) -> str:
     """Markdown as the book shows it: the teacher's notes set apart, clips that load when they are played."""
     source = FOLDED.sub(_set_apart, source)
     source = CLIP.sub(r'<video \1preload="none" poster="\2.png" src="\2.mp4"', source)
-    return source.replace('"scenes/media/', '"../slides/scenes/media/').replace(
-        "](glossary.md", "](../chapters/glossary.md"
-    )
+    source = source.replace("](glossary.md", "](../chapters/glossary.md")
+    return source.replace('"scenes/media/', '"../slides/scenes/media/')
 
 
 def stripped(path: Path) -> str:
@@ -157,15 +145,6 @@ def _set_apart(match: re.Match) -> str:
     if not summary.startswith("For the teacher"):
         return match[0]
     return f":::{{admonition}} {summary}\n:class: teacher\n{text.strip()}\n:::"
-
-
-def _folded(summary: str, text: str) -> str:
-    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
-
-
-def _until_the_next(text: str, id: str) -> str:
-    """The text from an exercise's check to the next one's."""
-    return CHECK.split(text.partition(f'check("{id}"')[2])[0]
 
 
 def fold(cell: NotebookNode, what: str, name: str) -> None:
@@ -187,9 +166,3 @@ def show(cell: NotebookNode, shelf: Shelf) -> None:
             output.data = NotebookNode({"text/html": shelf.put(widget, still)})
         elif WIDGET in data:  # a quiz
             output.data = NotebookNode({"text/html": data["text/html"]})
-
-
-def write(notebook: NotebookNode, path: Path) -> None:
-    """Write a page's notebook."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(notebook), encoding="utf-8")

@@ -13,16 +13,18 @@ import nbformat
 import wheel
 from slides import CHAPTERS
 
-from book import api, ledger, teaching
-from book.notebooks import chapter_page, solution_page, stripped, write
+from book import api, teaching
+from book.notebooks import chapter_page, solution_page, stripped
 from book.shelf import Shelf
 from linformer_from_scratch.course.glossary import entries
+from linformer_from_scratch.course.ledger import KINDS, by_kind, kind_of, ledger
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 MEDIA = Path("scenes", "media")  # beside the chapters; in the book beside the decks, which play them too
 WHEELS = "wheel"
 SLIDES = "slides"
+CLIP = re.compile(r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"')
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
 COPIED = (
     "CHANGELOG.md",
@@ -33,7 +35,6 @@ COPIED = (
     "chapters/wall.png",
     CARD,
 )
-PAGES = ("index", "use", "teachers", "elsewhere", "solutions", "decks", "clips")
 
 
 class BookError(Exception):
@@ -53,22 +54,23 @@ def gather(source: Path, out: Path) -> None:
         out: the book's folder; receives what the live pictures need.
     """
     shelf = Shelf(out / "_static" / "live", "../_static/live")
+    for folder in ("chapters", "teacher", "solutions"):
+        (source / folder).mkdir()
     for path in chapters():
         solution = ROOT / "solutions" / path.name
-        write(chapter_page(path, solution, shelf), source / "chapters" / path.name)
-        write(chapter_page(path, solution, shelf, teacher=True), source / "teacher" / path.name)
-        write(solution_page(solution), source / "solutions" / path.name)
+        nbformat.write(chapter_page(path, solution, shelf), source / "chapters" / path.name)
+        nbformat.write(chapter_page(path, solution, shelf, teacher=True), source / "teacher" / path.name)
+        nbformat.write(solution_page(solution), source / "solutions" / path.name)
     shelf.close()
     for name in COPIED:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
-    (source / "ledger.md").write_text(ledger.page(), encoding="utf-8")
     api.write(source / "api")
     told = written()
-    for name in PAGES:
-        text = as_in_the_book((HERE / "pages" / f"{name}.md").read_text(encoding="utf-8"))
+    for path in (HERE / "pages").glob("*.md"):
+        text = as_in_the_book(path.read_text(encoding="utf-8"))
         page = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(text).render(told)
-        (source / f"{name}.md").write_text(page, encoding="utf-8")
+        (source / path.name).write_text(page, encoding="utf-8")
 
 
 def written() -> dict[str, object]:
@@ -80,47 +82,40 @@ def written() -> dict[str, object]:
         "readme": readme,
         "title": title,
         "pitch": f"![{pitch}",
-        "stems": [path.stem for path in chapters()],
+        "stems": [one.stem for one in lessons],
         "lessons": lessons,
-        "lesson_table": teaching.table(lessons),
         "one_day": teaching.one_day(lessons),
         "four_weeks": teaching.four_weeks(lessons),
         "titles": {one.stem: one.title for one in lessons},
         "clips": clips(),
-        "e_and_f": defined("projections E and F"),
+        "claims": ledger(),
+        "kinds": {kind: KINDS[kind] for kind in by_kind(ledger())},
+        "kind_of": kind_of,
+        "e_and_f": next(entry.sentence for entry in entries() if entry.term == "projections E and F"),
     }
-
-
-def defined(term: str) -> str:
-    """The sentence that defines a term, without signs of formulas."""
-    return next(entry.sentence for entry in entries() if entry.term == term).replace("$", "")
 
 
 def as_in_the_book(text: str) -> str:
     """A page of the repository whose links lead to what the book has."""
     here = f' (<a href="{WHEELS}/{wheel.name()}" download>{wheel.name()}</a>)'
-    text = text.replace("(linformer_from_scratch/course/claims.yml)", "(ledger.md)").replace(
-        "<!-- here -->", here
-    )
-    return text.replace("(../../../", "(")
+    text = text.replace("<!-- here -->", here).replace("(../../../", "(")
+    return text.replace("(linformer_from_scratch/course/claims.yml)", "(ledger.md)")
 
 
 def sections(text: str) -> dict[str, str]:
     """Heading -> what stands below it in a page of markdown; the empty heading is the beginning."""
     parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
-    return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
+    return dict(zip(["", *parts[1::2]], parts[::2], strict=True))
 
 
 def clips() -> list[tuple[str, str, str]]:
     """Of every clip its name, its chapter and its alt text, as the chapters show them."""
-    shown = []
-    for path in chapters():
-        for cell in nbformat.read(path, as_version=4).cells:
-            for name, alt in re.findall(
-                r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"', cell.source
-            ):
-                shown.append((name, path.stem, alt))
-    return shown
+    return [
+        (name, path.stem, alt)
+        for path in chapters()
+        for cell in nbformat.read(path, as_version=4).cells
+        for name, alt in CLIP.findall(cell.source)
+    ]
 
 
 @contextmanager
