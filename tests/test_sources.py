@@ -7,7 +7,9 @@ from linformer_from_scratch.experiments.sources import changed, code, sources
 FILES = {
     "tools/run.py": "import torch\n\nimport beside\nfrom linformer_from_scratch.top import go\n",
     "tools/beside.py": "A = 1\n",
-    "linformer_from_scratch/__init__.py": '"""The package."""\n',
+    "linformer_from_scratch/__init__.py": (
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from linformer_from_scratch import other\n"
+    ),
     "linformer_from_scratch/top.py": "def go():\n  from linformer_from_scratch import low\n  return low.B\n",
     "linformer_from_scratch/low.py": "from linformer_from_scratch.room.door import KEY\n\nB = KEY\n",
     "linformer_from_scratch/room/__init__.py": "LIGHT = 1\n",

@@ -52,9 +52,15 @@ def imported(path: Path, root: Path) -> Iterator[Path]:
 
 @cache
 def imported_names(text: str) -> list[str]:
-    """Dotted names that a program imports; `from a import b` may mean the module a.b, so both are named."""
-    names = []
-    for node in ast.walk(ast.parse(text)):
+    """Dotted names that a program imports; `from a import b` may mean the module a.b, so both are named.
+
+    Imports under `if TYPE_CHECKING:` are left out: they never run.
+    """
+    names, tree = [], ast.parse(text)
+    for node in list(ast.walk(tree)):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = [ast.Pass()]
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
