@@ -1,1 +1,1 @@
-"""What every module may use: checks of arguments, files, random numbers, tables of text."""
+"""The ground of the library: checks of arguments, files and locks, random numbers, tables of text."""
