@@ -16,7 +16,8 @@ from test_plots import contrast
 
 from linformer_from_scratch import widgets
 from linformer_from_scratch.widgets import RankSlider
-from linformer_from_scratch.widgets.live import HERE, PALETTE, CannotDraw, LiveWidget, packed
+from linformer_from_scratch.widgets.colours import PALETTE
+from linformer_from_scratch.widgets.live import HERE, CannotDraw, LiveWidget, packed
 from linformer_from_scratch.widgets.page import again, embedded, page
 
 KINDS = [getattr(widgets, name) for name in widgets.__all__]

@@ -1,5 +1,5 @@
 // What all widgets share: controls, maps, charts, what the hand points at, the colours of the page, the bar below.
-// It is put in front of each widget's own file; PALETTE, from live.py, and the libraries stand in front of it.
+// It is put in front of each widget's own file; PALETTE, from colours.py, and the libraries stand in front of it.
 
 const SVG = "http://www.w3.org/2000/svg";
 
