@@ -46,7 +46,7 @@ class LinformerAttention(AttentionLayer):
     Raises: ValueError if num_heads does not divide d_model, if E or F is not a Projection, if they differ in
         their sizes, if x or padding_mask have another shape, or if x has more than seq_len tokens.
     Not causal: every slot mixes the whole sequence, the future included.
-    E and F see padding as zeros: neither what it holds nor how much of it follows changes a real token's output.
+    E and F see padding as zeros: neither its content nor how much of it follows changes a real output.
     """
 
     def __init__(self, d_model: int, num_heads: int, E: Projection, F: Projection):
