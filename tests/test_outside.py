@@ -179,7 +179,7 @@ def test_every_promised_name_imports():
 
 @unix
 def test_every_promised_command_is_a_target():
-    promised = re.findall(r"`make ([a-z-]+)`", CHANGES)
+    promised = re.findall(r"`make ([a-z-]+)`", CHANGES.split("### What 1.0.0 promises")[1])
     assert len(promised) == 8 and [target for target in promised if not is_made(target)] == []
 
 
