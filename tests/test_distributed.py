@@ -19,6 +19,7 @@ from linformer_from_scratch.distributed import (
     ring_bytes,
     shard,
     ulysses_bytes,
+    wire,
 )
 from linformer_from_scratch.distributed.__main__ import ROWS
 from linformer_from_scratch.distributed.plan import (
@@ -404,8 +405,10 @@ def command(monkeypatch, capsys):
     return run
 
 
-def test_the_command_alone_is_one_rank(command):
+def test_the_command_alone_is_one_rank_and_gives_the_encoder_two_layers(command, monkeypatch):
+    monkeypatch.setattr(wire, "linformer_bytes", lambda *_: 8.0)
     code, out, err = command()
+    assert re.search(r"\nbytes by formula +8 +8 +16\n", out)
     assert (code, err) == (None, "") and out.startswith("one process, cpu, compared with itself; start")
     assert re.search(r"\nbytes sent( +0){3}\n", out)
 

@@ -75,7 +75,13 @@ def test_a_seed_that_is_no_integer_and_an_empty_batch_are_refused(task):
         getattr(tasks, task)(8, 0)
 
 
-@pytest.mark.parametrize(("task", "n"), [("needle", 1), ("copy", 7), ("recall", 6), ("copy", 8.0)])
+@every_task
+def test_one_token_is_too_short(task):
+    with pytest.raises(ValueError, match="n is 1, expected an integer of at least 2"):
+        getattr(tasks, task)(1, 4)
+
+
+@pytest.mark.parametrize(("task", "n"), [("copy", 7), ("recall", 6), ("copy", 8.0)])
 def test_impossible_lengths_are_refused(task, n):
     with pytest.raises(ValueError, match=f"n is {n}, expected"):
         getattr(tasks, task)(n, 4)
