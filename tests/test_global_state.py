@@ -275,3 +275,16 @@ def test_pretrained_weights_are_the_same_whatever_is_set():
 @pytest.mark.parametrize("attend", [efficient.linear_attention, partial(efficient.tiled_attention, tile=4)])
 def test_a_relative_says_its_shape_on_a_device_without_autocast(attend):
     assert attend(*(x.to("meta") for x in QKV)).shape == QKV[0].shape
+
+
+@pytest.mark.parametrize("kind", ["cpu", "mps"])
+def test_the_state_of_an_apple_gpu_is_seeded_and_put_back_where_there_is_one(kind, monkeypatch):
+    calls, states = [], iter("abc")  # before, seeded, after
+    monkeypatch.setattr(torch.mps, "get_rng_state", lambda: next(states))
+    monkeypatch.setattr(torch.mps, "set_rng_state", lambda state: calls.append(("set", state)))
+    monkeypatch.setattr(torch.mps, "manual_seed", lambda seed: calls.append(("seed", seed)))
+    state = random_state.seeded(3, torch.device(kind))
+    if kind == "cpu":
+        assert calls == [] and "mps" not in state
+    else:
+        assert calls == [("set", "a"), ("seed", 3), ("set", "b")] and state["mps"] == "c"

@@ -275,6 +275,8 @@ def test_a_bad_number_is_refused_in_one_sentence(name, value, bound):
 def test_a_size_out_of_its_range_is_refused_with_both_numbers():
     with pytest.raises(ValueError, match=r"^d_model is 0, expected at least 1$"):
         Recipe(d_model=0)
+    with pytest.raises(ValueError, match=r"^seq_len is 2147483648, expected at most 2147483647$"):
+        Recipe(seq_len=2**31)
 
 
 def test_autocast_computes_in_bfloat16_and_ends_close_by():
