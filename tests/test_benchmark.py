@@ -772,6 +772,6 @@ def test_a_lack_of_memory_is_known_by_each_of_its_names():
 def test_the_command_is_behind_the_door_of_the_room(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["benchmark", "--help"])
     monkeypatch.delitem(sys.modules, "linformer_from_scratch.benchmark.__main__", raising=False)
-    with pytest.raises(SystemExit, match="^0$"):
+    with pytest.raises(SystemExit, match=r"^0$"):
         runpy.run_module("linformer_from_scratch.benchmark", run_name="__main__")
     assert "--resume" in capsys.readouterr().out
