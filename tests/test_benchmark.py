@@ -44,7 +44,7 @@ from linformer_from_scratch.benchmark.layers import (
     layers,
     packages,
 )
-from linformer_from_scratch.benchmark.memory import is_out_of_memory
+from linformer_from_scratch.benchmark.memory import available_bytes, is_out_of_memory
 from linformer_from_scratch.benchmark.modes import PASSES, compiled
 from linformer_from_scratch.benchmark.published import (
     LRA,
@@ -775,3 +775,9 @@ def test_the_command_is_behind_the_door_of_the_room(monkeypatch, capsys):
     with pytest.raises(SystemExit, match=r"^0$"):
         runpy.run_module("linformer_from_scratch.benchmark", run_name="__main__")
     assert "--resume" in capsys.readouterr().out
+
+
+def test_available_bytes_are_what_the_system_says(monkeypatch):
+    text = "MemTotal:       24000000 kB\nMemFree:         3000000 kB\nMemAvailable:   11000000 kB\n"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
+    assert available_bytes() == 11_000_000 * 1024
