@@ -73,6 +73,27 @@ class NoAttention(nn.Module):
         return torch.zeros_like(x)
 
 
+class TokenMLP(nn.Module):
+    """As many weights as multi-head attention, 4 · d_model², and nothing is read: each token stays alone.
+
+    The control for what attention's weights do besides reading other tokens.
+
+    Args: d_model: features per token.
+    Shape: x (batch, n, d_model), padding_mask (batch, n) -> (batch, n, d_model)
+    """
+
+    def __init__(self, d_model: int):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(d_model, 2 * d_model), nn.GELU(), nn.Linear(2 * d_model, d_model)
+        )
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Two linear layers, token by token."""
+        check_mask("padding_mask", padding_mask, x)
+        return self.layers(x)
+
+
 def sinusoids(n: int, d_model: int) -> Tensor:
     """Position vectors in which a shift is a rotation (Vaswani et al. 2017, section 3.5).
 

@@ -18,10 +18,10 @@ HELD_OUT = 0.2  # share of documents
 MASKED, REPLACED = 0.15, (0.8, 0.9)  # Devlin et al. 2019, section 3.1: 15 %; below .8 mask, below .9 random
 
 
-def held_out(titles: Iterable[str]) -> list[str]:
+def held_out(titles: Iterable[str], share: float = HELD_OUT) -> list[str]:
     """Titles of the documents to keep for validation: drawn by their names, so the same on every machine.
 
-    About a fifth; at least one is held out and at least one is left to learn from.
+    About this share of them; at least one is held out and at least one is left to learn from.
 
     Raises: ValueError if there are fewer than two.
     """
@@ -31,7 +31,7 @@ def held_out(titles: Iterable[str]) -> list[str]:
         raise ValueError(f"{len(places)} documents cannot be split, expected at least 2")
     first, *_, last = sorted(places, key=lambda title: (places[title], title))
     places[first], places[last] = 0.0, 1.0  # a small corpus has both sides too
-    return [title for title in titles if places[title] < HELD_OUT]
+    return [title for title in titles if places[title] < share]
 
 
 def _place(title: str) -> float:

@@ -74,19 +74,42 @@ def recall(n: int, batch: int, seed: int = 0) -> Batches:
     Shape: step -> inputs and targets (batch, n)
     Raises: ValueError if n is not a positive multiple of 4, or the batch is empty.
     """
-    n, batch = check_size("n", n, least=2), check_size("batch", batch)
+    n = check_size("n", n, least=2)
     if n % 4:
         raise ValueError(f"n is {n}, expected a multiple of 4")
+    return scattered_recall(n, n // 4, batch, seed)
+
+
+def scattered_recall(n: int, facts: int, batch: int, seed: int = 0) -> Batches:
+    """As recall, with fewer keys than there is room for: they stand at random places among noise.
+
+    Every key with its value is at an even place before the last 2 · facts tokens, which ask for all the keys;
+    the rest of these places hold marked values, which nobody asks for.
+
+    Shape: step -> inputs and targets (batch, n)
+    Raises: ValueError if n is odd or has no room for so many facts, or the batch is empty.
+    """
+    n, batch = check_size("n", n, least=2), check_size("batch", batch)
+    facts = check_size("facts", facts, most=n // 4)
+    if n % 2:
+        raise ValueError(f"n is {n}, expected an even number")
+    told_in = n // 2 - facts  # pairs of places
 
     def batches(step: int) -> tuple[Tensor, Tensor]:
         draw = generator_of(seed, step)
-        told, asked = (uniform(draw, batch, n // 4).argsort(dim=-1) for _ in range(2))
-        value_of = integers(draw, 0, VALUES, batch, n // 4)  # of key 0, 1, …
+        told, asked = (uniform(draw, batch, facts).argsort(dim=-1) for _ in range(2))
+        value_of = integers(draw, 0, VALUES, batch, facts)  # of key 0, 1, …
         inputs = value_of.new_full((batch, n), BLANK)
-        inputs[:, ::2] = VOCAB_SIZE + torch.cat([told, asked], dim=-1)
-        inputs[:, 1 : n // 2 : 2] = value_of.gather(1, told)
+        if told_in > facts:
+            inputs[:, : 2 * told_in] = integers(draw, VALUES, 2 * VALUES, batch, 2 * told_in)
+            places = 2 * uniform(draw, batch, told_in).argsort(dim=-1)[:, :facts]
+        else:
+            places = 2 * torch.arange(facts).expand(batch, -1)
+        inputs.scatter_(1, places, VOCAB_SIZE + told)
+        inputs.scatter_(1, places + 1, value_of.gather(1, told))
+        inputs[:, 2 * told_in :: 2] = VOCAB_SIZE + asked
         targets = torch.full_like(inputs, IGNORE)
-        targets[:, n // 2 + 1 :: 2] = value_of.gather(1, asked)
+        targets[:, 2 * told_in + 1 :: 2] = value_of.gather(1, asked)
         return inputs, targets
 
     return batches

@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.efficient.blocks import whole_blocks
 from linformer_from_scratch.efficient.hierarchical import hierarchical_attention, hierarchical_flops
 from linformer_from_scratch.efficient.linear import linear_attention, linear_flops
@@ -19,7 +20,6 @@ from linformer_from_scratch.efficient.performer import (
 from linformer_from_scratch.efficient.sliding_window import sliding_window_attention, sliding_window_flops
 from linformer_from_scratch.efficient.sparse import sparse_attention, sparse_flops
 from linformer_from_scratch.efficient.tiled import tiled_attention, tiled_flops
-from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.projections import MeanPooling
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # (q, k, v), each (..., n, d) -> as v
@@ -89,8 +89,13 @@ def linformer_flops(n: int, d: int, k: int) -> int:
     return 8 * n * k * d
 
 
-def _shared(q: Tensor, k: Tensor, v: Tensor, E: Tensor) -> Tensor:
-    return linformer_attention(q, k, v, E.to(k), E.to(v))
+def pooled_flops(n: int, d: int, k: int) -> int:
+    """Operations of one head with k slots of mean pooling: scores and mixing, and one sum over K and V."""
+    return 4 * n * k * d + 2 * n * d
+
+
+def _pooled(q: Tensor, k: Tensor, v: Tensor, pool: MeanPooling) -> Tensor:
+    return scaled_dot_product_attention(q, pool(k), pool(v))
 
 
 def _every(n: int) -> range:
@@ -127,10 +132,8 @@ FAMILY = (
     Relative(
         "Linformer, mean pooling",
         "slots k",
-        lambda n, d, size: WithMatrix(
-            _shared, MeanPooling(n, size)(torch.eye(n, dtype=torch.float32, device="cpu"))
-        ),
-        linformer_flops,
+        lambda n, d, size: partial(_pooled, pool=MeanPooling(n, size)),
+        pooled_flops,
         _every,
         causal=False,
         fixed_length=True,

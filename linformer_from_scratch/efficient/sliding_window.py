@@ -49,6 +49,32 @@ def sliding_window_attention(q: Tensor, k: Tensor, v: Tensor, window: int, causa
     return from_blocks(mixed, n).reshape(*leading, n, v.size(-1))
 
 
+def window_and_global_attention(q: Tensor, k: Tensor, v: Tensor, window: int, num_global: int = 1) -> Tensor:
+    """As above, and besides the first num_global tokens read all and are read by all (Longformer).
+
+    Shape: q and k (batch, heads, n, d), v (batch, heads, n, d_v) -> (batch, heads, n, d_v)
+    Raises: as sliding_window_attention; ValueError unless 1 <= num_global < n.
+    Cost: 4 n (3 window + num_global) d + 4 num_global n d operations.
+    """
+    n = check_same_length(q, k, v)
+    check_features(q, k)
+    window, first = at_most(n, check_size("window", window)), check_size("num_global", num_global, 1, n - 1)
+    queries, keys, values = (in_blocks(x, window) for x in (q, k, v))  # (batch, heads, blocks, window, d)
+    keys, values = (
+        torch.cat([x[..., None, :first, :].expand(*near.shape[:3], -1, -1), _neighbours(near, (-1, 0, 1))], -2)
+        for x, near in ((k, keys), (v, values))
+    )
+    i = torch.arange(window, device=q.device)[:, None]  # places in a block
+    j = torch.arange(-window, 2 * window, device=q.device)
+    tokens = j + window * torch.arange(whole_blocks(n, window), device=q.device)[:, None, None]
+    near_by = may_read(i, j, window, causal=False) & (tokens >= first) & (tokens < n)  # no global one twice
+    mask = functional.pad(near_by, (first, 0), value=True)  # (blocks, window, first + 3 window)
+    flat = (x.flatten(0, 1) for x in (queries, keys, values))
+    mixed = functional.scaled_dot_product_attention(*flat, mask[None]).unflatten(0, q.shape[:2])
+    readers = functional.scaled_dot_product_attention(q[..., :first, :], k, v)
+    return torch.cat([readers, from_blocks(mixed, n)[..., first:, :]], dim=-2)
+
+
 def window_mask(n: int, window: int, causal: bool = False) -> Tensor:
     """Which token may read which, as an n×n mask: what the function above never stores.
 

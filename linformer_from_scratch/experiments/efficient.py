@@ -56,7 +56,7 @@ def size_of(name: str, n: int, keys: int = KEYS) -> int:
     if name == FULL:
         return 0
     if name in STARTS:
-        return size_of(MEAN, n, keys)
+        return keys // 2  # E K and F V cost as much as scores and mixing
     if name == FITTING:
         return keys  # the stride is n / keys
     relative = RELATIVES[name]
@@ -78,8 +78,13 @@ def attention_layer(name: str, n: int, size: int) -> nn.Module:
 
 def model_for(task: str, name: str, n: int, size: int) -> MaskedLanguageModel:
     """An encoder of two layers, positions begun as sinusoids, that names the token at every blank."""
+    return model_of(name, n, size, tasks.vocab_size(task, n), NEIGHBOURS[task])
+
+
+def model_of(name: str, n: int, size: int, vocab_size: int, neighbours: int) -> MaskedLanguageModel:
+    """As above, for any vocabulary."""
     layers = [attention_layer(name, n, size) for _ in range(NUM_LAYERS)]
-    encoder = Encoder(tasks.vocab_size(task, n), n, D_MODEL, layers, NEIGHBOURS[task])
+    encoder = Encoder(vocab_size, n, D_MODEL, layers, neighbours)
     with torch.no_grad():
         encoder.positions.weight.copy_(sinusoids(n, D_MODEL))
     return MaskedLanguageModel(encoder)
@@ -90,16 +95,16 @@ def solve(
 ) -> dict:
     """Train one model; its accuracy ten times on the way, until nothing is wrong any more."""
     torch.manual_seed(seed)
-    curve = train(task, model_for(task, attention, n, size), n, seed, learning_rate, steps)
+    model, batches = model_for(task, attention, n, size), getattr(tasks, task)(n, TEXTS[task](n), seed)
+    curve = train(model, batches, VALIDATION[task], learning_rate, steps)
     return {"accuracy": curve[-1][1], "curve": curve}
 
 
 def train(
-    task: str, model: MaskedLanguageModel, n: int, seed: int, learning_rate: float, steps: int
+    model: MaskedLanguageModel, batches: tasks.Batches, validation: int, learning_rate: float, steps: int
 ) -> list[list[float]]:
     """Train a model; its accuracies on the way: updates, share of right answers."""
-    batches = getattr(tasks, task)(n, TEXTS[task](n), seed)
-    unseen = tasks.validation_batches(batches, VALIDATION[task])
+    unseen = tasks.validation_batches(batches, validation)
     config = Config(steps, learning_rate, WARMUP)
     trainer = Trainer(model, masked_loss, batches, config, device="cpu")
     curve: list[list[float]] = []
@@ -119,10 +124,16 @@ def grid(names: Sequence[str], sizes: Sequence[tuple[int, int]], **rest: float) 
     ]
 
 
+def pooled_alike(sizes: Sequence[tuple[int, int]]) -> list[dict]:
+    """Mean pooling with as many slots as learned E and F have, which is half of what it could afford."""
+    return [some | {"attention": MEAN} for some in grid((LEARNED,), sizes)]
+
+
 def finding(task: str, about: str) -> Experiment:
     """The relatives on one task, and learned E and F at a second rate."""
     names = [name for name in NAMES if name not in ONCE[task]]
     settings = grid(names, [(n, KEYS) for n in LENGTHS])
+    settings += pooled_alike([(n, KEYS) for n in LENGTHS])
     settings += grid((LEARNED,), [(LENGTHS[-1], KEYS)], learning_rate=LOWER)
     return Experiment(f"09_{task}", about, settings, partial(solve, task), __file__, SEEDS)
 

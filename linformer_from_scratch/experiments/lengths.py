@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
+from torch.nn import functional
 
 from linformer_from_scratch.benchmark import median_seconds
 from linformer_from_scratch.common.files import atomic_write
@@ -30,7 +31,7 @@ from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.low_rank_updates import learned, load_updates
 from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.texts import MARKS
-from linformer_from_scratch.projections import MeanPooling
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling, start_at
 from linformer_from_scratch.training import Config
 
 KEPT = BUILD / "lengths"
@@ -51,6 +52,11 @@ TIMED = (  # of WAYS: time does not depend on what was fitted
     "windows of n, last layer exact, fitted, int8",
 )
 TIMED_AT = (10, 32, 64, 128, 160, 192, 224, 256, 320, 384, 448, 512)
+RESTING = {  # how many slots hold nothing
+    "shared": (0, 1, 4, 16, 32, 64, 128, 256),
+    "alone": (0, 4, 16, 32, 64),
+    "alone, fitted": (0, 4, 16, 32),
+}
 BATCH = 4  # texts that are timed
 CONFIG = Config(steps=1000, learning_rate=1e-3, warmup=50, weight_decay=0.0, evaluate_every=100)
 
@@ -133,6 +139,35 @@ def int8(model: SentenceEncoder) -> nn.Module:
 def pooled(n: int, k: int) -> SentenceEncoder:
     """Windows of n tokens in which the first and the last are not alone."""
     return sentence_encoder.linformer_encoder(lambda: MeanPooling(n, min(n, k)))
+
+
+def resting(n: int, empty: int) -> SentenceEncoder:
+    """As pooled, and besides the slots of windows some that hold nothing: rows of E that are zero."""
+    k = min(n, PROJ_DIM)
+    windows = functional.pad(MeanPooling(n, k)(torch.eye(n)), (0, 0, 0, empty))
+    return sentence_encoder.linformer_encoder(lambda: start_at(LearnedProjection(n, k + empty), windows))
+
+
+@torch.no_grad()
+def rest(n: int, empty: int, ends: str) -> dict:
+    """Cosines to the exact vectors, and of them the standard errors, with slots that hold nothing.
+
+    Args: ends: "shared" where [CLS] and [SEP] share their slots with neighbours, "alone" where they do not,
+        "alone, fitted" for the encoder that comes with the course.
+    """
+    if ends == "shared":
+        model = resting(n, empty)
+    elif ends == "alone":
+        model = window_encoder(PROJ_DIM, resting=empty)
+    else:
+        model = sentence_encoder.fitted_encoder(PROJ_DIM).linformer
+        for block in model.blocks[:LAST]:
+            block.attention.resting = empty
+    row = {}
+    for name, (ids, _, expected) in texts(n).items():
+        cosines = (embed_all(model, ids) * expected).sum(dim=-1)
+        row[name] = [round(x.item(), 4) for x in (cosines.mean(), cosines.std() / len(ids) ** 0.5)]
+    return row
 
 
 WAYS: dict[str, Callable[[int], Any]] = {  # name -> the encoder for texts of n tokens
@@ -218,6 +253,18 @@ EXPERIMENTS = [
         "what sentence encoders keep of the exact one, by length",
         [{"way": way, "n": n} for n in LENGTHS for way in WAYS],
         keep,
+        __file__,
+    ),
+    Experiment(
+        "12_rest",
+        "slots that hold nothing, beside those that do",
+        [
+            {"n": n, "empty": empty, "ends": ends}
+            for n in (256, MAX_TOKENS)
+            for ends, counts in RESTING.items()
+            for empty in counts
+        ],
+        rest,
         __file__,
     ),
     Experiment(

@@ -20,17 +20,34 @@ from linformer_from_scratch.experiments.efficient import (
     VALIDATION,
     grid,
     model_for,
+    model_of,
+    pooled_alike,
     solve,
     train,
 )
 from linformer_from_scratch.experiments.experiment import Experiment
 from linformer_from_scratch.training import masked_accuracy
 
-NAMES = (FULL, LEARNED, MEAN)
 LENGTHS = (64, 128, 256, 512)
 LONGEST = LENGTHS[-1]
+READ = [(n, KEYS) for n in LENGTHS]
+RISING = [*grid((FULL, LEARNED), READ), *pooled_alike(READ)]
 WIDTHS = [(256, 64), (256, 128), (LONGEST, 256)]  # n, and 2k
+FEW = 8  # texts in a batch, whatever their length
+FACTS = [  # tokens, facts among them, slots (0: full attention)
+    *({"n": n, "facts": 16, "size": 16} for n in (256, 1024, 2048)),
+    *({"n": n, "facts": 64, "size": size} for n in (256, 1024) for size in (16, 64)),
+    {"n": 1024, "facts": 64, "size": 0},
+]
 WIDEST = [WIDTHS[-1]]  # one slot for every value
+
+
+def facts_among_noise(n: int, facts: int, size: int, seed: int) -> dict:
+    """Train a model on few facts in a long text; its accuracy on the way. A size of 0 is full attention."""
+    torch.manual_seed(seed)
+    model = model_of(MEAN if size else FULL, n, size, tasks.VOCAB_SIZE + facts, neighbours=1)
+    curve = train(model, tasks.scattered_recall(n, facts, FEW, seed), VALIDATION["recall"], RATE, STEPS)
+    return {"accuracy": curve[-1][1], "curve": curve}
 
 
 def transplanted(n: int, size: int, seed: int) -> dict:
@@ -39,9 +56,9 @@ def transplanted(n: int, size: int, seed: int) -> dict:
     Slots that hold the values themselves, and slots that are means of windows; as many of either.
     """
     torch.manual_seed(seed)
-    full = model_for("recall", FULL, n, 0)
-    curve = train("recall", full, n, seed, RATE, STEPS)
-    unseen = tasks.validation_batches(tasks.recall(n, TEXTS["recall"](n), seed), VALIDATION["recall"])
+    full, batches = model_for("recall", FULL, n, 0), tasks.recall(n, TEXTS["recall"](n), seed)
+    curve = train(full, batches, VALIDATION["recall"], RATE, STEPS)
+    unseen = tasks.validation_batches(batches, VALIDATION["recall"])
     accuracies = {FULL: curve[-1][1]}
     for name in (AT_VALUES, LEARNED):
         slots = model_for("recall", name, n, size)
@@ -56,13 +73,21 @@ def recalling(name: str, about: str, settings: list[dict], seeds: tuple[int, ...
 
 
 EXPERIMENTS = [
-    recalling("12_recall", "recall at 32 keys a query, n rising", grid(NAMES, [(n, KEYS) for n in LENGTHS])),
+    recalling("12_recall", "recall at 32 keys a query, n rising", RISING),
     recalling("12_width", "recall by Linformer, learned, at other k", grid((LEARNED,), WIDTHS)),
     Experiment(
         "12_slots",
         "full attention that recalls, read through slots",
         [{"n": LONGEST, "size": LONGEST // 4}],
         transplanted,
+        __file__,
+        SEEDS,
+    ),
+    Experiment(
+        "12_facts",
+        "recall of few facts in long texts: facts and n vary apart",
+        FACTS,
+        facts_among_noise,
         __file__,
         SEEDS,
     ),

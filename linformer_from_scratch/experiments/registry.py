@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from linformer_from_scratch.experiments import capstone, efficient, lengths, recall, training, writing
+from linformer_from_scratch.experiments import capstone, efficient, lengths, long_texts, recall, training, writing
 from linformer_from_scratch.experiments.experiment import Experiment
 
-DECLARED = (training, efficient, recall, writing, capstone, lengths)
+DECLARED = (training, efficient, recall, writing, capstone, lengths, long_texts)
 EXPERIMENTS = {experiment.name: experiment for module in DECLARED for experiment in module.EXPERIMENTS}
 
 

@@ -29,7 +29,7 @@ from linformer_from_scratch.training.recipes import Recipe, encoder, lr_scale, p
 
 RUNS = BUILD / "runs"  # checkpoints and losses of every run
 VOCABULARY, TOKENS = 1000, 2048  # tokens of the vocabulary, and in a batch
-STEPS = 2000  # updates of a run
+STEPS, LONGER = 2000, 6000  # updates of a run
 RATE = 8e-3  # see 08_rate
 RATES = (4e-3, 1.6e-2)  # and RATE
 SEEDS = (0, 1, 2)
@@ -38,6 +38,9 @@ SMALL = 16  # the small text is that part of the training text
 EPOCHS = 8  # of fine-tuning
 
 FULL, LINFORMER, NONE = Recipe("full"), Recipe("linformer"), Recipe("none")
+MLP = Recipe("mlp")  # no attention, as many weights
+ONE_SLOT = replace(LINFORMER, projection="mean", proj_dim=1)  # every query reads the same mean of the text
+SLOW = 0.1  # of E's own rate
 COMMON_RATE = LINFORMER.seq_len**0.5  # this times E's own rate is the rate of all other weights
 WIDTHS = [replace(LINFORMER, proj_dim=k) for k in (32, 128, 16, 64)]
 POOLED = [replace(LINFORMER, projection="mean", proj_dim=k) for k in (32, 16, 64)]
@@ -59,6 +62,18 @@ PLAIN = [
     for neighbours, positions in ((0, "random"), (0, "sinusoids"), (1, "sinusoids"))
 ]
 FINE = [(recipe, True) for recipe in (FULL, NONE, LINFORMER)] + [(FULL, False), (LINFORMER, False)]
+CONTROLS = [MLP, ONE_SLOT, *(replace(recipe, projection_rate=SLOW) for recipe in WIDTHS[:2])]
+
+
+def read_at(n: int) -> list[Recipe]:
+    """What is compared on texts of n tokens: attention of every size, and what reads nothing or one slot."""
+    sizes = [replace(LINFORMER, proj_dim=k, projection_rate=SLOW) for k in (n, n // 2, n // 4, n // 8)]
+    return [replace(recipe, seq_len=n) for recipe in (FULL, ONE_SLOT, MLP, NONE, *sizes)]
+
+
+E_RATES = [
+    replace(LINFORMER, seq_len=512, proj_dim=k, projection_rate=rate) for k in (512, 128) for rate in (1.0, 0.1, 0.01)
+]
 LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
 
 
@@ -186,12 +201,14 @@ def runs(
     about: str,
     recipes: Sequence[Recipe],
     rates: Sequence[float] = (RATE,),
+    steps: int = STEPS,
+    seeds: tuple[int, ...] = SEEDS,
 ) -> Experiment:
     """Every recipe trained at every rate."""
     grid = [
-        asdict(recipe) | {"steps": STEPS, "learning_rate": rate} for recipe, rate in product(recipes, rates)
+        asdict(recipe) | {"steps": steps, "learning_rate": rate} for recipe, rate in product(recipes, rates)
     ]
-    return Experiment(f"08_{word}", about, grid, partial(pretrain, word), __file__, SEEDS)
+    return Experiment(f"08_{word}", about, grid, partial(pretrain, word), __file__, seeds)
 
 
 EXPERIMENTS = [
@@ -201,6 +218,14 @@ EXPERIMENTS = [
     runs("sharing", "E and F for each head, layer and role, down to one for all", SHARED),
     runs("length", "longer texts at the same k, and at k = n/4", LENGTH),
     runs("small", "a sixteenth of the training text", [FULL, LINFORMER]),
+    runs("controls", "no attention with as many weights, one slot, a slower E", CONTROLS),
+    runs("longer_rate", "three times the updates: E at other rates", E_RATES, steps=LONGER, seeds=(0,)),
+    runs(
+        "longer",
+        "three times the updates: full attention, each k, one slot, none; at n 128 and 512",
+        [*read_at(512), *read_at(128)],
+        steps=LONGER,
+    ),
     runs("plain", "with and without the convolution, positions from random numbers or sinusoids", PLAIN),
     Experiment(
         "08_copying",

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from linformer_from_scratch.common.checks import check_ids, check_mask, seen
+from linformer_from_scratch.common.checks import check_ids, check_mask, check_size, seen
 from linformer_from_scratch.encoder import Block
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.pretrained.texts import TextEncoder
@@ -86,9 +86,9 @@ class SentenceEncoder(TextEncoder):
         """The vectors after every block, six of (batch, n, 384)."""
         check_ids(ids, VOCAB_SIZE)
         check_mask("padding_mask", padding_mask, ids)
-        n = ids.size(-1)
-        if n > MAX_TOKENS:
-            raise ValueError(f"input has {n} tokens; the encoder has positions for {MAX_TOKENS}")
+        n, most = ids.size(-1), self.positions.num_embeddings
+        if n > most:
+            raise ValueError(f"input has {n} tokens; the encoder has positions for {most}")
         x = self.norm(self.tokens(ids) + self.positions.weight[:n] + self.segment)
         outputs = []
         for block in self.blocks:
@@ -99,6 +99,28 @@ class SentenceEncoder(TextEncoder):
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """The mean over a text's real tokens, scaled to length one. Shape: (batch, 384)."""
         return pool(self(ids, padding_mask), padding_mask)
+
+
+def extend_positions(encoder: SentenceEncoder, n: int, how: str) -> SentenceEncoder:
+    """Give an encoder positions for n tokens, made from those it was trained with; return it.
+
+    "repeated": after the last position comes the first again (Beltagy et al. 2020, arXiv 2004.05150,
+    section 5). "interpolated": n vectors at equal distances along the trained ones, so each text position
+    moves n / 512 times as slowly (as Chen et al. 2023, arXiv 2306.15595, do it to rotary positions).
+
+    Shape: positions (512, 384) -> (n, 384)
+    Raises: ValueError for another word, or if n is less than the positions that there are.
+    """
+    trained = encoder.positions.weight.detach()
+    check_size("n", n, least=len(trained))
+    if how == "repeated":
+        vectors = trained[torch.arange(n) % len(trained)]
+    elif how == "interpolated":
+        vectors = functional.interpolate(trained.mT[None], size=n, mode="linear", align_corners=True)[0].mT
+    else:
+        raise ValueError(f"how is {how!r}, expected 'repeated' or 'interpolated'")
+    encoder.positions = nn.Embedding.from_pretrained(vectors.contiguous(), freeze=False)
+    return encoder
 
 
 def pool(hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:

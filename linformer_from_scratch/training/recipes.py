@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from linformer_from_scratch.encoder import Encoder, NoAttention, sinusoids
+from linformer_from_scratch.encoder import Encoder, NoAttention, TokenMLP, sinusoids
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import (
@@ -17,7 +17,7 @@ from linformer_from_scratch.projections import (
 )
 from linformer_from_scratch.training.settings import LARGEST, check_ranges, setting
 
-ATTENTIONS = ("linformer", "full", "none")
+ATTENTIONS = ("linformer", "full", "none", "mlp")
 SHARING = ("none", "headwise", "key-value", "layerwise")
 PROJECTIONS = ("windows", "random", "gaussian", "mean")
 POSITIONS = ("random", "sinusoids")
@@ -31,7 +31,7 @@ class Recipe:
         each layer.
     """
 
-    attention: str = setting("linformer", "linformer, full or none, or one for each layer: full+linformer")
+    attention: str = setting("linformer", "linformer, full, none or mlp (as many weights), or one for each layer: full+linformer")
     seq_len: int = setting(128, "longest text, in tokens", least=1, most=LARGEST)
     d_model: int = setting(64, "features per token", least=1, most=LARGEST)
     num_heads: int = setting(4, "heads of each attention; they divide d_model", least=1, most=LARGEST)
@@ -85,6 +85,7 @@ def encoder(recipe: Recipe, vocab_size: int) -> Encoder:
         "linformer": lambda pair: LinformerAttention(*sizes, *pair),
         "full": lambda pair: MultiHeadAttention(*sizes),
         "none": lambda pair: NoAttention(),
+        "mlp": lambda pair: TokenMLP(recipe.d_model),
     }
     pairs = projections(recipe) if "linformer" in recipe.layers else [()] * recipe.num_layers
     layers = [make[word](pair) for word, pair in zip(recipe.layers, pairs, strict=True)]

@@ -1,0 +1,97 @@
+"""Fit an encoder of long pages so that each page lies where its queries do (chapter 12).
+
+Queries are short and read by the pretrained model as it comes; their vectors never change, so every page is
+compared with the queries of all pages at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linformer_from_scratch.common.random_state import integers, seeded, uniform, use_rng_state
+from linformer_from_scratch.data import generator_of
+from linformer_from_scratch.pretrained.low_rank_updates import add_updates
+from linformer_from_scratch.training import Config, Trainer
+
+CPU = torch.device("cpu")
+TEMPERATURE = 0.05  # of the cosines
+TOKENS = 8192  # in an update
+
+
+class Searched(NamedTuple):
+    """Pages of one length, and the unit vectors of what they are looked up by.
+
+    ids: (pages, n). queries: (kinds, pages, d), one of each kind for each page.
+    """
+
+    ids: Tensor
+    queries: Tensor
+
+
+class PageBatches:
+    """Pages of one length, drawn for each update: batches for the Trainer.
+
+    Args:
+        by_length: pages by their number of tokens; every length is as likely.
+        seed: decides which are drawn.
+
+    Shape: step -> ids (pages, n), places (pages,) among those of that length
+    """
+
+    def __init__(self, by_length: Mapping[int, Searched], seed: int):
+        self.pages, self.seed = list(by_length.values()), seed
+
+    def __call__(self, step: int) -> tuple[Tensor, Tensor]:
+        """The batch of one update, the same for the same step."""
+        draw = generator_of(self.seed, step)
+        ids = self.pages[int(integers(draw, 0, len(self.pages)))].ids
+        places = uniform(draw, len(ids)).argsort()[: max(1, TOKENS // ids.size(1))]
+        return ids[places], places
+
+
+class ContrastiveLoss:
+    """Which of all queries are this page's? Cross entropy over cosines, the mean over kinds of query.
+
+    With every other page's query as a negative (van den Oord et al. 2018, arXiv 1807.03748, section 2.3).
+
+    Args: by_length: as PageBatches.
+    Shape: ids (pages, n), places (pages,) -> ()
+    """
+
+    def __init__(self, by_length: Mapping[int, Searched]):
+        self.by_length = by_length
+
+    def __call__(self, model: nn.Module, ids: Tensor, places: Tensor) -> Tensor:
+        """The loss of one batch."""
+        queries = self.by_length[ids.size(1)].queries.to(ids.device)
+        cosines = model.embed(ids).float() @ queries.mT  # (kinds, pages of the batch, all pages)
+        targets = places.expand(len(queries), -1)
+        return functional.cross_entropy((cosines / TEMPERATURE).flatten(0, 1), targets.flatten())
+
+
+def fit_to_queries(
+    model: nn.Module, by_length: Mapping[int, Searched], rank: int, config: Config, folder: str | Path | None = None
+) -> list[float]:
+    """Fit a model by updates of rank `rank`; return the loss of every update.
+
+    It computes in bfloat16 where PyTorch holds that safe; what is learned is float32. With a folder, a run
+    that was stopped continues where it was.
+    """
+    with use_rng_state(seeded(config.seed, CPU), CPU):
+        add_updates(model, rank)
+    batches = PageBatches(by_length, config.seed)
+    trainer = Trainer(model, ContrastiveLoss(by_length), batches, config, folder=folder, autocast=True)
+    return [record["loss"] for record in trainer.train()]
+
+
+def ranks_of(scores: Tensor, wanted: Sequence[int] | Tensor) -> Tensor:
+    """At which place each search finds what it wants, 1 for the best.
+
+    Shape: scores (searches, pages), wanted (searches,) -> (searches,) of integers
+    """
+    wanted = torch.as_tensor(wanted)[:, None]
+    return (scores > scores.gather(1, wanted)).sum(dim=1) + 1
