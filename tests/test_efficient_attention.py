@@ -29,7 +29,7 @@ from linformer_from_scratch.efficient.family import FAMILY, effective_map, large
 from linformer_from_scratch.efficient.linear import CHUNK, elu_plus_one, linear_flops
 from linformer_from_scratch.efficient.nystrom import nystrom_flops, pseudoinverse, segment_means
 from linformer_from_scratch.efficient.performer import log_features, performer_flops
-from linformer_from_scratch.efficient.sliding_window import sliding_window_flops
+from linformer_from_scratch.efficient.sliding_window import sliding_window_flops, window_and_global_attention
 from linformer_from_scratch.efficient.tiled import tiled_flops
 from linformer_from_scratch.multihead import MultiHeadAttention
 
@@ -88,6 +88,20 @@ def test_sliding_window_is_attention_with_its_mask(qkv, window, causal):
         lambda q, k, v: scaled_dot_product_attention(q, k, v, mask),
         qkv,
     )
+
+
+@pytest.mark.parametrize("num_global", [1, 3])
+@pytest.mark.parametrize("window", [1, 7, 40])
+def test_windows_with_global_tokens_are_attention_with_their_mask(qkv, window, num_global):
+    mask = window_by_hand(N, window, causal=False)
+    mask[:num_global], mask[:, :num_global] = True, True
+    assert_same(
+        lambda q, k, v: window_and_global_attention(q, k, v, window, num_global),
+        lambda q, k, v: scaled_dot_product_attention(q, k, v, mask),
+        qkv,
+    )
+    with pytest.raises(ValueError, match=f"num_global is {N}, expected an integer in 1 … {N - 1}"):
+        window_and_global_attention(*qkv, window, N)
 
 
 @both_ways

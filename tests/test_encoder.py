@@ -20,6 +20,7 @@ from linformer_from_scratch.encoder import (
     Encoder,
     MaskedLanguageModel,
     NoAttention,
+    TokenMLP,
     sinusoids,
 )
 from linformer_from_scratch.linformer import LinformerAttention, real_tokens
@@ -54,6 +55,7 @@ ATTENTIONS = {
     "full": lambda: [MultiHeadAttention(D_MODEL, HEADS) for _ in range(LAYERS)],
     "grouped-query": lambda: [MultiHeadAttention(D_MODEL, HEADS, 1) for _ in range(LAYERS)],
     "none": lambda: [NoAttention() for _ in range(LAYERS)],
+    "mlp": lambda: [TokenMLP(D_MODEL) for _ in range(LAYERS)],
     "own": lambda: [RealMean() for _ in range(LAYERS)],
 } | {
     f"linformer, sharing {sharing}": lambda sharing=sharing: [
@@ -287,10 +289,26 @@ def test_learns_one_masked_batch_by_heart(kind):
     assert loss.item() < 0.05
 
 
-@pytest.mark.parametrize("words", ["full+linformer+linformer", "linformer+full+none", "none+none+full"])
+def test_a_token_mlp_has_the_weights_of_attention_and_reads_no_other_token():
+    layer, attention = TokenMLP(D_MODEL), MultiHeadAttention(D_MODEL, HEADS)
+    matrices = [sum(p.numel() for p in one.parameters() if p.dim() == 2) for one in (layer, attention)]
+    assert matrices[0] == matrices[1] == 4 * D_MODEL**2
+    x = torch.randn(BATCH, SEQ_LEN, D_MODEL)
+    assert_close(layer(x)[:, :5], layer(x[:, :5]))
+    assert_close(layer(x.roll(1, dims=1)), layer(x).roll(1, dims=1))
+    with pytest.raises(ValueError, match="padding_mask"):
+        layer(x, torch.ones(BATCH, SEQ_LEN + 1, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("words", ["full+linformer+linformer", "linformer+full+none", "mlp+none+full"])
 def test_a_recipe_names_the_attention_of_each_layer_and_linformers_share_one_projection(words):
     layers = [block.attention for block in encoder(Recipe(words, num_layers=3), VOCAB).blocks]
-    kinds = {"full": MultiHeadAttention, "linformer": LinformerAttention, "none": NoAttention}
+    kinds = {
+        "full": MultiHeadAttention,
+        "linformer": LinformerAttention,
+        "none": NoAttention,
+        "mlp": TokenMLP,
+    }
     assert [type(layer) for layer in layers] == [kinds[word] for word in words.split("+")]
     shared = {id(E) for layer in layers if type(layer) is LinformerAttention for E in (layer.E, layer.F)}
     assert len(shared) == ("linformer" in words)

@@ -127,7 +127,8 @@ def record(path, rows):
     fields = ("attention", "n", "seed", "learning_rate", "accuracy")
     found = Results(path, "a command")
     for row in rows:
-        found.add(dict(zip(fields, row, strict=True)))
+        size = {"size": row[5] if len(row) > 5 else 16}
+        found.add(dict(zip(fields, row, strict=False)) | size)
 
 
 def test_accuracies_are_by_length_and_seed_of_whoever_was_asked_to_recall(tmp_path, monkeypatch):
@@ -144,6 +145,7 @@ def test_accuracies_are_by_length_and_seed_of_whoever_was_asked_to_recall(tmp_pa
         ("full", 128, 0, 0.5, 0.625),
         ("full", 64, 2, 0.5, 0.5),
         ("full", 64, 2, 0.25, 0.0),
+        ("full", 64, 3, 0.5, 0.0, 31),
     ]
     record(tmp_path / "12_recall.json", recalled)
     record(tmp_path / "09_copy.json", copied)

@@ -17,6 +17,7 @@ from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import encode, model_weights, tokenize
 from linformer_from_scratch.pretrained import sentence_encoder as se
 from linformer_from_scratch.pretrained.lengthwise import Layout, window_encoder, write_layout
+from linformer_from_scratch.pretrained.network import extend_positions
 from linformer_from_scratch.projections import MeanPooling
 from tools import model_card
 
@@ -225,3 +226,21 @@ def test_the_card_says_what_was_recorded_in_the_form_of_the_hub():
         docs, other = (f"{row[c]['cosine']:.3f} ± {row[c]['standard error']:.3f}" for c in model_card.CORPORA)
         (line,) = [line for line in body.splitlines() if line.startswith(f"| {n} | {docs} |")]
         assert f"| {other} |" in line
+
+
+@torch.no_grad()
+def test_positions_beyond_the_trained_ones_are_these_again_or_lie_between_them(full):
+    trained = full.positions.weight
+    repeated = extend_positions(se.full_encoder(), 1200, "repeated").positions.weight
+    assert torch.equal(repeated[:512], trained) and torch.equal(repeated[1024:], trained[:176])
+    between = extend_positions(se.full_encoder(), 1023, "interpolated").positions.weight
+    assert_close(between[::2], trained)
+    assert_close(between[1::2], (trained[1:] + trained[:-1]) / 2)
+    with pytest.raises(ValueError, match="n is 511, expected an integer of at least 512"):
+        extend_positions(se.full_encoder(), 511, "repeated")
+    with pytest.raises(ValueError, match="how is 'other', expected 'repeated' or 'interpolated'"):
+        extend_positions(se.full_encoder(), 600, "other")
+    ids = torch.randint(1000, 2000, (1, 600))
+    assert extend_positions(se.full_encoder(), 600, "repeated").embed(ids).shape == (1, 384)
+    with pytest.raises(ValueError, match="input has 600 tokens; the encoder has positions for 512"):
+        full.embed(ids)

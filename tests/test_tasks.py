@@ -114,7 +114,7 @@ def test_accuracy_counts_only_what_is_asked_over_all_batches():
 
 
 @pytest.mark.parametrize(
-    "name", ["09_needle", "09_copy", "09_once", "12_recall", "12_width", "12_start", "12_rate"]
+    "name", ["09_needle", "09_copy", "09_once", "12_recall", "12_width", "12_start", "12_rate", "12_facts"]
 )
 def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(name):
     for row in read_rows(name):
@@ -135,12 +135,38 @@ def test_every_relative_costs_what_its_declaration_says(name, n):
     assert 24 < keys <= dearer or (name == "two levels" and n == 512 and 32 < keys < 48)
 
 
+def test_few_facts_stand_at_random_places_among_noise_that_nobody_asks_for():
+    inputs, targets = tasks.scattered_recall(40, 3, 50)(0)
+    told, asked = inputs[:, :34], inputs[:, 34:]
+    row, place = (told >= VOCAB_SIZE).nonzero(as_tuple=True)
+    assert (row.bincount() == 3).all() and (place % 2 == 0).all() and len(place.unique()) == 17
+    assert (told[row, place].view(50, 3).sort().values == VOCAB_SIZE + torch.arange(3)).all()
+    value_of = told[row, place + 1].new_zeros(50, 3)
+    value_of[row, told[row, place] - VOCAB_SIZE] = told[row, place + 1]
+    assert (value_of < VALUES).all()
+    noise = told.clone().index_put_((row, place), torch.tensor(VALUES))
+    noise = noise.index_put_((row, place + 1), torch.tensor(VALUES))
+    assert (noise >= VALUES).all() and (noise < 2 * VALUES).all()
+    assert (asked[:, ::2].sort().values == VOCAB_SIZE + torch.arange(3)).all()
+    assert (asked[:, 1::2] == tasks.BLANK).all() and (targets[:, :34] == IGNORE).all()
+    assert torch.equal(targets[:, 35::2], value_of.gather(1, asked[:, ::2] - VOCAB_SIZE))
+
+
+def test_with_as_many_facts_as_there_is_room_for_it_is_recall():
+    for own, other in zip(tasks.scattered_recall(64, 16, 4, 7)(3), tasks.recall(64, 4, 7)(3), strict=True):
+        assert torch.equal(own, other)
+    with pytest.raises(ValueError, match="facts is 17, expected an integer in 1 … 16"):
+        tasks.scattered_recall(64, 17, 4)
+    with pytest.raises(ValueError, match="n is 63, expected an even number"):
+        tasks.scattered_recall(63, 3, 4)
+
+
 @pytest.mark.parametrize("n", [64, 512])
 def test_learned_E_and_F_and_mean_pooling_have_the_same_slots_and_the_same_first_numbers(n):
     models = {}
     for name in (declared.LEARNED, declared.MEAN):
         torch.manual_seed(3)
-        models[name] = declared.model_for("recall", name, n, declared.size_of(name, n)).eval()
+        models[name] = declared.model_for("recall", name, n, declared.KEYS // 2).eval()
         models[name].after = torch.rand(1)
     inputs, _ = tasks.recall(n, 4)(0)
     learned, pooled = (model(inputs) for model in models.values())

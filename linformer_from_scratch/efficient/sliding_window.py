@@ -60,17 +60,17 @@ def window_and_global_attention(q: Tensor, k: Tensor, v: Tensor, window: int, nu
     check_features(q, k)
     window, first = at_most(n, check_size("window", window)), check_size("num_global", num_global, 1, n - 1)
     queries, keys, values = (in_blocks(x, window) for x in (q, k, v))  # (batch, heads, blocks, window, d)
-    keys, values = (
-        torch.cat([x[..., None, :first, :].expand(*near.shape[:3], -1, -1), _neighbours(near, (-1, 0, 1))], -2)
-        for x, near in ((k, keys), (v, values))
-    )
+    keys, values = (_neighbours(x, (-1, 0, 1)) for x in (keys, values))
+    shared = (x[..., None, :first, :].expand(*keys.shape[:3], -1, -1) for x in (k, v))
+    keys, values = (torch.cat(both, dim=-2) for both in zip(shared, (keys, values), strict=True))
     i = torch.arange(window, device=q.device)[:, None]  # places in a block
     j = torch.arange(-window, 2 * window, device=q.device)
     tokens = j + window * torch.arange(whole_blocks(n, window), device=q.device)[:, None, None]
     near_by = may_read(i, j, window, causal=False) & (tokens >= first) & (tokens < n)  # no global one twice
     mask = functional.pad(near_by, (first, 0), value=True)  # (blocks, window, first + 3 window)
-    flat = (x.flatten(0, 1) for x in (queries, keys, values))
-    mixed = functional.scaled_dot_product_attention(*flat, mask[None]).unflatten(0, q.shape[:2])
+    queries, keys, values = (x.flatten(0, 1) for x in (queries, keys, values))
+    mixed = functional.scaled_dot_product_attention(queries, keys, values, mask[None])
+    mixed = mixed.unflatten(0, q.shape[:2])
     readers = functional.scaled_dot_product_attention(q[..., :first, :], k, v)
     return torch.cat([readers, from_blocks(mixed, n)[..., first:, :]], dim=-2)
 

@@ -66,14 +66,15 @@ def updates_until(curve: Tensor, loss: float) -> float:
 def accuracies(task: str) -> dict[str, dict[int, list[float]]]:
     """What recorded models of about 32 keys a query reach: name -> n -> share of right answers, by seed.
 
-    Those that were asked to recall, at the rate at which they were.
+    Those that were asked to recall, with as many slots and at the rate at which they were.
 
     Args: task: "recall" or "copy".
     """
     recalled = read_rows(RECALLED["recall"])
     rows = read_rows(RECALLED[task], learning_rate=recalled[0]["learning_rate"])
-    reached: dict[str, dict[int, list[float]]] = {row["attention"]: {} for row in recalled}
+    slots = {row["attention"]: row["size"] for row in recalled}  # the same at every n
+    reached: dict[str, dict[int, list[float]]] = {name: {} for name in slots}
     for row in sorted(rows, key=lambda row: (row["n"], row["seed"])):
-        if row["attention"] in reached:
+        if slots.get(row["attention"]) == row["size"]:
             reached[row["attention"]].setdefault(row["n"], []).append(row["accuracy"])
     return reached

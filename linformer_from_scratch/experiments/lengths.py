@@ -18,6 +18,7 @@ from linformer_from_scratch.common.files import atomic_write
 from linformer_from_scratch.data import docstrings, documents, split
 from linformer_from_scratch.experiments.experiment import BUILD, Experiment
 from linformer_from_scratch.experiments.results import read_rows
+from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.limits.adapting import Crops, VectorLoss, adapt
 from linformer_from_scratch.limits.capstone import (
     ChunkEncoder,
@@ -26,11 +27,15 @@ from linformer_from_scratch.limits.capstone import (
     mean_cosine,
     passages,
 )
-from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_LAYERS, sentence_encoder
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS, sentence_encoder
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.low_rank_updates import learned, load_updates
 from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.texts import MARKS
+from linformer_from_scratch.pretrained.weights import D_MODEL
+from linformer_from_scratch.pretrained.windows import windows
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling, start_at
 from linformer_from_scratch.training import Config
 
@@ -141,29 +146,32 @@ def pooled(n: int, k: int) -> SentenceEncoder:
     return sentence_encoder.linformer_encoder(lambda: MeanPooling(n, min(n, k)))
 
 
-def resting(n: int, empty: int) -> SentenceEncoder:
-    """As pooled, and besides the slots of windows some that hold nothing: rows of E that are zero."""
-    k = min(n, PROJ_DIM)
-    windows = functional.pad(MeanPooling(n, k)(torch.eye(n)), (0, 0, 0, empty))
-    return sentence_encoder.linformer_encoder(lambda: start_at(LearnedProjection(n, k + empty), windows))
-
-
-@torch.no_grad()
-def rest(n: int, empty: int, ends: str) -> dict:
-    """Cosines to the exact vectors, and of them the standard errors, with slots that hold nothing.
+def resting(n: int, empty: int, ends: str) -> SentenceEncoder:
+    """Slots of windows, and besides some that hold nothing: rows of E that are zero.
 
     Args: ends: "shared" where [CLS] and [SEP] share their slots with neighbours, "alone" where they do not,
-        "alone, fitted" for the encoder that comes with the course.
+        "alone, fitted" for what comes with the course, its last layer exact.
     """
-    if ends == "shared":
-        model = resting(n, empty)
-    elif ends == "alone":
-        model = window_encoder(PROJ_DIM, resting=empty)
-    else:
-        model = sentence_encoder.fitted_encoder(PROJ_DIM).linformer
-        for block in model.blocks[:LAST]:
-            block.attention.resting = empty
-    row = {}
+    shared = MeanPooling(n, PROJ_DIM)(torch.eye(n))
+    E = shared if ends == "shared" else windows(torch.tensor([n]), PROJ_DIM, n)[0]
+    E = functional.pad(E, (0, 0, 0, empty))
+
+    def layer() -> AttentionLayer:
+        both = (start_at(LearnedProjection(n, len(E)), E) for _ in range(2))
+        return LinformerAttention(D_MODEL, NUM_HEADS, *both)
+
+    if ends != "alone, fitted":
+        return SentenceEncoder(layer() for _ in range(NUM_LAYERS))
+    last = MultiHeadAttention(D_MODEL, NUM_HEADS)
+    model = SentenceEncoder([*(layer() for _ in range(LAST)), last])
+    fitted = load_file(sentence_encoder.FITTED / f"minilm_linformer_k{PROJ_DIM}.safetensors")
+    load_updates(model, sentence_encoder.RANK, fitted)
+    return model
+
+
+def rest(n: int, empty: int, ends: str) -> dict:
+    """Cosines to the exact vectors with slots that hold nothing: their mean, and its standard error."""
+    model, row = resting(n, empty, ends), {}
     for name, (ids, _, expected) in texts(n).items():
         cosines = (embed_all(model, ids) * expected).sum(dim=-1)
         row[name] = [round(x.item(), 4) for x in (cosines.mean(), cosines.std() / len(ids) ** 0.5)]

@@ -78,7 +78,10 @@ WAYS: dict[str, Callable[[], Any]] = {
     "mean of chunks": lambda: ChunkEncoder(sentence_encoder.full_encoder(), CHUNK),
     "first 512 tokens": lambda: FirstTokens(sentence_encoder.full_encoder()),
 }
-BEST_CHUNK, INT8 = "best of chunks", "exact, int8"  # the fitted chunks, and the fitted exact encoder in 8 bits
+BEST_CHUNK, INT8 = (
+    "best of chunks",
+    "exact, int8",
+)  # the fitted chunks, and the fitted exact encoder in 8 bits
 BASES = {BEST_CHUNK: "mean of chunks", INT8: "exact"}
 
 
@@ -97,7 +100,9 @@ def searched(side: int, n: int) -> Searched:
         rows.append(ids)
         queries.append((tokenize(page.title, QUERY_TOKENS), tokenize(paragraph, QUERY_TOKENS)))
     teacher = sentence_encoder.full_encoder()
-    vectors = [torch.cat([embed_all(teacher, ids[None]) for ids in kind]) for kind in zip(*queries, strict=True)]
+    vectors = [
+        torch.cat([embed_all(teacher, ids[None]) for ids in kind]) for kind in zip(*queries, strict=True)
+    ]
     return Searched(torch.stack(rows), torch.stack(vectors))
 
 
@@ -117,7 +122,7 @@ def tokens_of(paragraph: str) -> Tensor:
 
 
 def without_a_paragraph(page: Page, n: int) -> tuple[str, Tensor]:
-    """A paragraph from among a page's first n tokens, and the first n tokens of the rest; none if it has fewer."""
+    """A paragraph from a page's first n tokens, and the first n of the rest; none if it has fewer."""
     marks, paragraphs = tokenize("", None), [tokens_of(text) for text in page.paragraphs]
     starts, begun = [], 0
     for i, ids in enumerate(paragraphs):
@@ -142,7 +147,12 @@ def fit(way: str, seed: int) -> dict:
     losses = fit_to_queries(model, by_length, RANK, config, path.with_suffix(""))
     atomic_write(path, save(learned(model)))
     first, last = (sum(some) / len(some) for some in (losses[:10], losses[-20:]))
-    return {"updates": len(losses), "rate": CONFIG.learning_rate, "first loss": round(first, 4), "loss": round(last, 4)}
+    return {
+        "updates": len(losses),
+        "rate": CONFIG.learning_rate,
+        "first loss": round(first, 4),
+        "loss": round(last, 4),
+    }
 
 
 def kept(way: str, seed: int) -> Any:
@@ -174,13 +184,18 @@ def ranks_by_kind(way: str, model: Any, n: int) -> dict:
     pages = searched(1, n)
     if way == BEST_CHUNK:
         parts = torch.stack([embed_all(model.encoder, part, 1) for part in chunks(pages.ids, model.chunk)])
-        score = lambda queries: (queries @ parts.mT).amax(dim=0)  # noqa: E731
-        vectors = functional.normalize(parts.mean(dim=0), dim=-1)
     else:
-        vectors = embed_all(int8(model) if way == INT8 else model, pages.ids, 1)
-        score = lambda queries: queries @ vectors.mT  # noqa: E731
-    own = torch.arange(len(pages.ids))
-    ranks = {kind: ranks_of(score(queries), own).tolist() for kind, queries in zip(KINDS, pages.queries, strict=True)}
+        model = int8(model) if way == INT8 else model
+        parts = embed_all(model, pages.ids, 1)[None]
+    vectors, own = functional.normalize(parts.mean(dim=0), dim=-1), torch.arange(len(pages.ids))
+
+    def score(queries: Tensor) -> Tensor:
+        return (queries @ parts.mT).amax(dim=0)
+
+    ranks = {
+        kind: ranks_of(score(queries), own).tolist()
+        for kind, queries in zip(KINDS, pages.queries, strict=True)
+    }
     following = neighbours(n)
     scores = score(vectors).fill_diagonal_(-2.0)[following]
     return ranks | {"next page": ranks_of(scores, following + 1).tolist()}
@@ -198,8 +213,10 @@ def positions(how: str, n: int) -> dict:
     pages = searched(0, n)
     some = torch.arange(0, len(pages.ids), 4)
     vectors = embed_all(model, pages.ids[some], 1)
-    return {kind: ranks_of(queries @ vectors.mT, torch.arange(len(some))).tolist()
-            for kind, queries in zip(KINDS, pages.queries[:, some], strict=True)}
+    return {
+        kind: ranks_of(queries @ vectors.mT, torch.arange(len(some))).tolist()
+        for kind, queries in zip(KINDS, pages.queries[:, some], strict=True)
+    }
 
 
 @torch.no_grad()
@@ -210,8 +227,10 @@ def costs(n: int) -> dict:
     models[INT8] = int8(models["exact"])
     calls = {way: partial(model.embed, ids) for way, model in models.items()}
     seconds = median_seconds(calls, rounds=9)
-    return {"seconds": {way: round(s, 4) for way, s in seconds.items()},
-            "bytes": {way: peak_bytes(call) for way, call in calls.items()}}
+    return {
+        "seconds": {way: round(s, 4) for way, s in seconds.items()},
+        "bytes": {way: peak_bytes(call) for way, call in calls.items()},
+    }
 
 
 GRID = [{"way": way, "n": n} for way in (*WAYS, BEST_CHUNK) for n in LENGTHS]
@@ -223,7 +242,9 @@ EXPERIMENTS = [
         positions,
         __file__,
     ),
-    Experiment("12_long", "long pages looked up, encoders fitted to the queries", GRID, look_up, __file__, SEEDS),
+    Experiment(
+        "12_long", "long pages looked up, encoders fitted to the queries", GRID, look_up, __file__, SEEDS
+    ),
     Experiment("12_long_unfitted", "long pages looked up, encoders as they come", GRID, look_up, __file__),
     Experiment(
         "12_long_int8",

@@ -1,7 +1,7 @@
 """Long real texts: three manuals as Debian packages them, read page by page.
 
-They are not shipped: `apt-get install python3.11-doc postgresql-doc-15 rust-doc` puts them on the machine that
-records. What is parsed is kept in build/pages.json.
+They are not shipped: `apt-get install python3.11-doc postgresql-doc-15 rust-doc` puts them on the machine
+that records. What is parsed is kept in build/pages.json.
 """
 
 import hashlib
@@ -23,13 +23,16 @@ DOCS, PARSED = Path("/usr/share/doc"), BUILD / "pages.json"
 INSTALL = "apt-get install python3.11-doc postgresql-doc-15 rust-doc"
 RUST = "book edition-guide embedded-book nomicon reference rust-by-example rustc rustdoc unstable-book"
 MANUALS = {  # its folder below DOCS, and the folders of its pages
-    "Python": ("python3.11/html", "c-api distributing extending faq howto installing library reference "
-               "tutorial using whatsnew"),
+    "Python": (
+        "python3.11/html",
+        "c-api distributing extending faq howto installing library reference tutorial using whatsnew",
+    ),
     "PostgreSQL": ("postgresql-doc-15/html", "."),
     "Rust": ("rust-doc/html", RUST),
 }
 WHOLE_BOOKS = ("print.html", "toc.html")  # of Rust: every page of a book again
 PARAGRAPHS = ["p", "pre", "h1", "h2", "h3", "h4", "h5", "li", "dt", "dd", "td", "th"]
+NUMBER = re.compile(r"^(?:Chapter |Appendix )?(?:[A-Z]?\d*\.)+\d*\s*")  # of a chapter
 SHINGLE = 8  # words
 COPIED = 0.5  # share of a page's shingles that another page holds too: from there on it is a copy
 SHARE = 0.4  # of the pages, held out
@@ -78,8 +81,8 @@ def parsed(manual: str) -> list[Page]:
     after: dict[Path, Path] = {}
     for file in files:
         soup = BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
-        link = soup.find(["link", "a"], rel="next")
-        if isinstance(link, Tag):
+        link = soup.select_one("link[rel~=next], a[rel~=next]")
+        if link:
             after[file] = (file.parent / str(link["href"]).partition("#")[0]).resolve()
         page = parse(soup, manual, file.relative_to(root.resolve()).as_posix())
         if page:
@@ -101,13 +104,13 @@ def in_order(files: Sequence[Path], after: dict[Path, Path]) -> Iterator[Path]:
 
 def parse(soup: BeautifulSoup, manual: str, name: str) -> Page | None:
     """A page's title and paragraphs; None if it has no title, or hardly a word."""
-    body = soup.find("main") or soup.find(attrs={"role": "main"}) or soup.find("body")
-    if not isinstance(body, Tag):
+    body = soup.select_one("main, [role=main]") or soup.body
+    if body is None:
         return None
     for part in body.select("script, style, nav, .headerlink, .navheader, .navfooter, .toc, .contents"):
         part.decompose()
-    title = body.find(["h1", "h2"])
-    if not isinstance(title, Tag):
+    title = body.select_one("h1, h2")
+    if title is None:
         return None
     words = text_of(title)
     title.decompose()
@@ -119,9 +122,9 @@ def parse(soup: BeautifulSoup, manual: str, name: str) -> Page | None:
 
 
 def text_of(tag: Tag) -> str:
-    """Its words; of a title, without the number of the chapter."""
+    """Its words; of a heading, without the number of the chapter."""
     words = " ".join(tag.get_text(" " if tag.name in ("li", "dd", "td") else "").split())
-    return re.sub(r"^(?:Chapter |Appendix )?(?:[A-Z]?\d*\.)+\d*\s*", "", words) if tag.name in ("h1", "h2") else words
+    return NUMBER.sub("", words) if tag.name in ("h1", "h2") else words
 
 
 def without_copies(found: Sequence[Page]) -> list[Page]:

@@ -2,7 +2,15 @@
 
 from collections.abc import Sequence
 
-from linformer_from_scratch.experiments import capstone, efficient, lengths, long_texts, recall, training, writing
+from linformer_from_scratch.experiments import (
+    capstone,
+    efficient,
+    lengths,
+    long_texts,
+    recall,
+    training,
+    writing,
+)
 from linformer_from_scratch.experiments.experiment import Experiment
 
 DECLARED = (training, efficient, recall, writing, capstone, lengths, long_texts)

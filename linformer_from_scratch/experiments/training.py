@@ -72,7 +72,9 @@ def read_at(n: int) -> list[Recipe]:
 
 
 E_RATES = [
-    replace(LINFORMER, seq_len=512, proj_dim=k, projection_rate=rate) for k in (512, 128) for rate in (1.0, 0.1, 0.01)
+    replace(LINFORMER, seq_len=512, proj_dim=k, projection_rate=rate)
+    for k in (512, 128)
+    for rate in (1.0, 0.1, 0.01)
 ]
 LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
 

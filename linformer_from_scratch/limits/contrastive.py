@@ -6,7 +6,7 @@ compared with the queries of all pages at once.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -65,7 +65,7 @@ class ContrastiveLoss:
     def __init__(self, by_length: Mapping[int, Searched]):
         self.by_length = by_length
 
-    def __call__(self, model: nn.Module, ids: Tensor, places: Tensor) -> Tensor:
+    def __call__(self, model: Any, ids: Tensor, places: Tensor) -> Tensor:
         """The loss of one batch."""
         queries = self.by_length[ids.size(1)].queries.to(ids.device)
         cosines = model.embed(ids).float() @ queries.mT  # (kinds, pages of the batch, all pages)
@@ -74,7 +74,11 @@ class ContrastiveLoss:
 
 
 def fit_to_queries(
-    model: nn.Module, by_length: Mapping[int, Searched], rank: int, config: Config, folder: str | Path | None = None
+    model: nn.Module,
+    by_length: Mapping[int, Searched],
+    rank: int,
+    config: Config,
+    folder: str | Path | None = None,
 ) -> list[float]:
     """Fit a model by updates of rank `rank`; return the loss of every update.
 

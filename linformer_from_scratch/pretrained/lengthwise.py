@@ -34,9 +34,7 @@ class Layout(NamedTuple):
     crossover: int
 
 
-def window_encoder(
-    proj_dim: int, exact_layers: tuple[int, ...] = (), resting: int = 0
-) -> SentenceEncoder:
+def window_encoder(proj_dim: int, exact_layers: tuple[int, ...] = ()) -> SentenceEncoder:
     """Linformer with windows for each text's length, and exact attention in some layers, counted from 0.
 
     Raises: ValueError if there is no such layer; as WindowAttention and SentenceEncoder.
@@ -46,7 +44,7 @@ def window_encoder(
         raise ValueError(f"exact_layers holds {min(unknown)}, expected layers from 0 to {NUM_LAYERS - 1}")
     sizes = D_MODEL, NUM_HEADS
     return SentenceEncoder(
-        MultiHeadAttention(*sizes) if i in exact_layers else WindowAttention(*sizes, proj_dim, resting)
+        MultiHeadAttention(*sizes) if i in exact_layers else WindowAttention(*sizes, proj_dim)
         for i in range(NUM_LAYERS)
     )
 

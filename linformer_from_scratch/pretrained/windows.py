@@ -37,37 +37,30 @@ class WindowAttention(AttentionLayer):
     Args:
         d_model, num_heads: as MultiHeadAttention.
         proj_dim: slots, the paper's k.
-        resting: slots besides, that hold no token. Their keys are zero, so each adds one to the softmax's
-            denominator, and their values are zero: a query that looks for nothing here can rest its weight
-            on them (the "zero sink" of Xiao et al. 2023, arXiv 2309.17453, section 3.3).
 
     Shape: x (batch, n, d_model), padding_mask (batch, n), True = a real token; real tokens come first
         -> (batch, n, d_model)
     Raises: ValueError as AttentionLayer, if proj_dim is below 3, or if padding stands before a real token.
-    Without resting slots a text of at most proj_dim tokens gets exact attention. Padding changes nothing.
+    A text of at most proj_dim tokens gets exact attention. Padding changes nothing.
     """
 
-    def __init__(self, d_model: int, num_heads: int, proj_dim: int, resting: int = 0):
+    def __init__(self, d_model: int, num_heads: int, proj_dim: int):
         super().__init__(d_model, num_heads)
         self.proj_dim = check_size("proj_dim", proj_dim, least=3)  # the first token, a window, the last
-        self.resting = check_size("resting", resting, least=0)
 
     def project(self, x: Tensor, padding_mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (batch, num_heads, n, d_head); keys and values (batch, num_heads, slots, d_head)."""
+        """Queries (batch, num_heads, n, d_head); keys and values (batch, num_heads, proj_dim, d_head)."""
         E = windows(lengths_of(x, padding_mask), self.proj_dim, x.size(1)).to(x.dtype)
         x = real_tokens(x, padding_mask)
         slots = E @ x  # (E X) W = E (X W): one product serves keys and values of all heads
-        if self.resting:
-            slots = functional.pad(slots, (0, 0, self.resting, 0))  # rows of E that are zero, before the others
         q, k, v = self.query(x), self.key(slots), self.value(slots)
         return split_heads(q, self.num_heads), split_heads(k, self.num_heads), split_heads(v, self.num_heads)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """Every query reads every slot that holds a token, and those to rest on."""
+        """Every query reads every slot that holds a token."""
         if padding_mask is None:
             padding_mask = torch.ones(q.size(0), q.size(-2), dtype=torch.bool, device=q.device)
-        slot = torch.arange(-self.resting, self.proj_dim, device=q.device)
-        filled = slot < padding_mask.sum(dim=1, keepdim=True)
+        filled = torch.arange(self.proj_dim, device=q.device) < padding_mask.sum(dim=1, keepdim=True)
         if seen(filled.all()):  # which a graph for every n does not see
             return functional.scaled_dot_product_attention(q, k, v)
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=filled[:, None, None])

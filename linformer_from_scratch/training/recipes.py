@@ -31,7 +31,9 @@ class Recipe:
         each layer.
     """
 
-    attention: str = setting("linformer", "linformer, full, none or mlp (as many weights), or one for each layer: full+linformer")
+    attention: str = setting(
+        "linformer", "linformer, full, none or mlp (as many weights), or one for each layer: full+linformer"
+    )
     seq_len: int = setting(128, "longest text, in tokens", least=1, most=LARGEST)
     d_model: int = setting(64, "features per token", least=1, most=LARGEST)
     num_heads: int = setting(4, "heads of each attention; they divide d_model", least=1, most=LARGEST)
