@@ -8,7 +8,6 @@ from pathlib import Path
 import jinja2
 import torch
 
-from linformer_from_scratch.course.numbers_of_advice import over_exact
 from linformer_from_scratch.experiments import lengths
 from linformer_from_scratch.experiments.results import RESULTS, read, read_rows, select
 from linformer_from_scratch.limits.adapting import TOKENS
@@ -40,7 +39,7 @@ def card() -> str:
             crossover=lengths.crossover(),
             names=NAMES,
             quality=quality,
-            over_exact=over_exact,
+            over_exact=lengths.over_exact,
             kept=[n for n in lengths.LENGTHS if n >= lengths.crossover()],
             timed=sorted(row["n"] for row in read_rows("12_seconds")),
             machine=read(RESULTS / "12_seconds.json")["machine"]["processor"],

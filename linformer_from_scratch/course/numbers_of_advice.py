@@ -17,6 +17,7 @@ from linformer_from_scratch.cost import DEVICES, Sizes, compress_tokens, floor_s
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes, ulysses_bytes
 from linformer_from_scratch.experiments.benchmark import records
 from linformer_from_scratch.experiments.curves import accuracies
+from linformer_from_scratch.experiments.lengths import over_exact
 from linformer_from_scratch.experiments.results import read_rows, select
 from linformer_from_scratch.experiments.writing import SEQ_LEN
 
@@ -50,13 +51,6 @@ def split_n(machines: int) -> int:
     s = Sizes(2**20, proj_dim=K)
     exact = min(ring_bytes(s, machines), ulysses_bytes(s, machines))  # both in proportion to n
     return round(s.n * linformer_bytes(s, machines) / exact) if machines > 1 else 1
-
-
-def over_exact(way: str, n: int) -> float:
-    """Seconds of a sentence encoder of 12_seconds, exact = 1; fitting changes no time."""
-    (row,) = read_rows("12_seconds", n=n)
-    seconds = row["seconds"]
-    return seconds[way if way in seconds else way.removesuffix(", fitted")] / seconds["exact"]
 
 
 def _devices() -> dict[str, Any]:
@@ -127,9 +121,9 @@ def _encoder() -> dict[str, Any]:
     return shares | {
         "passages": passages,
         "fitted_cosine": _lowest_cosine(FITTED),
-        "fitted_seconds": over_exact(FITTED, passages),
+        "fitted_seconds": over_exact(FITTED, passages).middle,
         "int8_cosine": _lowest_cosine("int8"),
-        "int8_seconds": over_exact("int8", passages),
+        "int8_seconds": over_exact("int8", passages).middle,
     }
 
 

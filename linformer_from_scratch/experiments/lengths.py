@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.nn import functional
 
-from linformer_from_scratch.benchmark import median_seconds
+from linformer_from_scratch.benchmark import Interval, ratio_spread, samples
 from linformer_from_scratch.common.files import atomic_write
 from linformer_from_scratch.data import docstrings, documents, split
 from linformer_from_scratch.experiments.experiment import BUILD, Experiment
@@ -46,23 +46,16 @@ THREE = (1, 3, LAST)  # layers of the smaller encoder, counted from 0
 LENGTHS = (64, 128, 256, 384, 512)
 PASSAGES = 200  # of each corpus, at most
 SHIPPED = "windows of n, last layer exact"
-TIMED = (  # of WAYS: time does not depend on what was fitted
-    "exact",
-    "E and F at fixed places",
-    "windows of n",
-    SHIPPED,
-    "chunks of 128",
-    "three layers, fitted",
-    "int8",
-    "windows of n, last layer exact, fitted, int8",
-)
-TIMED_AT = (10, 32, 64, 128, 160, 192, 224, 256, 320, 384, 448, 512)
-RESTING = {  # how many slots hold nothing
-    "shared": (0, 1, 4, 16, 32, 64, 128, 256),
-    "alone": (0, 4, 16, 32, 64),
-    "alone, fitted": (0, 4, 16, 32),
-}
-BATCH = 4  # texts that are timed
+TIMED_AT = (10, 32, 64, 128, 160, 192, 224, 256, 320, 384, 416, 448, 480, 512)
+MORE_AND_MORE = [(count, 1.0) for count in (0, 1, 4, 16, 32, 64, 128, 256)]
+SMALLER = [(0, factor) for factor in (0.9, 0.8, 0.7, 0.6)]
+RESTING = [  # tokens, the slots of [CLS] and [SEP]; how many slots hold nothing, a factor in their place
+    (MAX_TOKENS, "shared", MORE_AND_MORE + SMALLER),
+    (MAX_TOKENS, "alone", MORE_AND_MORE[:6] + SMALLER),
+    (MAX_TOKENS, "alone, fitted", MORE_AND_MORE[:5] + SMALLER[:1]),
+    (256, "shared", [(0, 1.0), (32, 1.0), (0, 0.7)]),
+]
+BATCH, ROUNDS = 4, 21  # texts that are timed, and how often
 CONFIG = Config(steps=1000, learning_rate=1e-3, warmup=50, weight_decay=0.0, evaluate_every=100)
 
 
@@ -169,9 +162,16 @@ def resting(n: int, empty: int, ends: str) -> SentenceEncoder:
     return model
 
 
-def rest(n: int, empty: int, ends: str) -> dict:
-    """Cosines to the exact vectors with slots that hold nothing: their mean, and its standard error."""
+@torch.no_grad()
+def rest(n: int, empty: int, ends: str, factor: float) -> dict:
+    """Cosines to the exact vectors with slots that hold nothing: their mean, and its standard error.
+
+    Args: factor: what attention finds is multiplied by it: a control, since slots that hold nothing make it
+        smaller as well.
+    """
     model, row = resting(n, empty, ends), {}
+    for block in model.blocks:
+        block.get_parameter("attention.output.weight").mul_(factor)
     for name, (ids, _, expected) in texts(n).items():
         cosines = (embed_all(model, ids) * expected).sum(dim=-1)
         row[name] = [round(x.item(), 4) for x in (cosines.mean(), cosines.std() / len(ids) ** 0.5)]
@@ -221,24 +221,42 @@ def keep_layer(layer: int) -> dict:
     }
 
 
+UNFITTED: dict[str, Callable[[], Any]] = {  # time does not depend on what was fitted
+    "three layers, fitted": three_layers,
+    f"{SHIPPED}, fitted, int8": lambda: int8(window_encoder(PROJ_DIM, (LAST,))),
+}
+AS_THEY_ARE = ("exact", "E and F at fixed places", "windows of n", SHIPPED, "chunks of 128", "int8")
+
+
 @torch.no_grad()
 def seconds(n: int) -> dict:
-    """Of a batch of texts of n tokens: median seconds of every encoder, interleaved."""
+    """Of a batch of texts of n tokens: seconds of every encoder in every round, in shuffled turns."""
     (ids,) = Crops(split(docstrings())[1].values(), n, n)(0)
     ids = ids[:1].expand(BATCH, -1).contiguous()
-    encoders = {name: WAYS[name](n).eval() for name in TIMED}
-    medians = median_seconds({name: partial(model.embed, ids) for name, model in encoders.items()}, rounds=15)
-    return {"seconds": {name: round(time, 5) for name, time in medians.items()}}
+    encoders = {name: WAYS[name](n) for name in AS_THEY_ARE}
+    encoders |= {name: make().eval() for name, make in UNFITTED.items()}
+    found = samples({name: partial(model.embed, ids) for name, model in encoders.items()}, ROUNDS)
+    return {"seconds": {name: [round(second, 5) for second in some] for name, some in found.items()}}
+
+
+def over_exact(way: str, n: int) -> Interval:
+    """Time of an encoder as recorded, exact = 1; fitting changes no time.
+
+    The median over rounds, between the 20th and the 80th percentile.
+    """
+    (row,) = read_rows("12_seconds", n=n)
+    name = way if way in row["seconds"] else way.removesuffix(", fitted")
+    return ratio_spread(row["seconds"][name], row["seconds"]["exact"])
 
 
 def crossover() -> int:
     """Tokens from which on the fitted encoder's Linformer took less time than exact attention, as recorded.
 
-    Of the lengths that were timed, the least from which on it was so at every one; proj_dim at least.
+    Of the lengths that were timed, the least from which on the whole interval was below 1 at every one;
+    proj_dim at least.
     """
-    rows = sorted(read_rows("12_seconds"), key=lambda row: row["n"])
-    slower = [row["n"] for row in rows if row["seconds"][SHIPPED] >= row["seconds"]["exact"]]
-    return min(row["n"] for row in rows if row["n"] > max([PROJ_DIM - 1, *slower]))
+    slower = [n for n in TIMED_AT if over_exact(SHIPPED, n).high >= 1]
+    return min(n for n in TIMED_AT if n > max([PROJ_DIM - 1, *slower]))
 
 
 EXPERIMENTS = [
@@ -267,10 +285,9 @@ EXPERIMENTS = [
         "12_rest",
         "slots that hold nothing, beside those that do",
         [
-            {"n": n, "empty": empty, "ends": ends}
-            for n in (256, MAX_TOKENS)
-            for ends, counts in RESTING.items()
-            for empty in counts
+            {"n": n, "ends": ends, "empty": empty, "factor": factor}
+            for n, ends, both in RESTING
+            for empty, factor in both
         ],
         rest,
         __file__,
