@@ -9,7 +9,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.benchmark import median_seconds, peak_bytes
+from linformer_from_scratch.benchmark import peak_bytes, samples
 from linformer_from_scratch.data import LabelledBatches, MaskedBatches, docstrings
 from linformer_from_scratch.data.baselines import baseline_losses
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
@@ -63,6 +63,9 @@ PLAIN = [
 ]
 FINE = [(recipe, True) for recipe in (FULL, NONE, LINFORMER)] + [(FULL, False), (LINFORMER, False)]
 CONTROLS = [MLP, ONE_SLOT, *(replace(recipe, projection_rate=SLOW) for recipe in WIDTHS[:2])]
+
+
+READ = (512, 128)  # tokens of the texts of 08_longer
 
 
 def read_at(n: int) -> list[Recipe]:
@@ -186,16 +189,27 @@ def finetune(seed: int, pretrained: bool, **recipe) -> dict:
 
 
 def speed(seq_len: int) -> dict:
-    """Seconds and peak bytes of a step of both, d_model 64, 2 layers, 2048 tokens, in shuffled turns."""
+    """Seconds of a step in every round, in shuffled turns, and peak bytes: d_model 64, 2 layers, 2048 tokens."""
     ids = torch.randint(3, VOCABULARY, (4 * TOKENS,))
+    recipes = [FULL, LINFORMER, *(read_at(seq_len) if seq_len in READ else ())]
     steps = {}
-    for recipe in (FULL, LINFORMER):
+    for recipe in recipes:
         model = MaskedLanguageModel(encoder(replace(recipe, seq_len=seq_len), VOCABULARY))
         batches = MaskedBatches(ids, seq_len, TOKENS // seq_len, VOCABULARY)
         trainer = Trainer(model, masked_loss, batches, Config(steps=10**6))  # more than are timed
-        steps[recipe.attention] = lambda trainer=trainer: trainer.train(trainer.step + 1)
-    seconds = median_seconds(steps, rounds=21)
-    return {"seconds": seconds, "bytes": {name: peak_bytes(step) for name, step in steps.items()}}
+        steps[kind_of(recipe)] = lambda trainer=trainer: trainer.train(trainer.step + 1)
+    seconds = samples(steps, rounds=21)
+    return {
+        "seconds": {name: [round(second, 5) for second in some] for name, some in seconds.items()},
+        "bytes": {name: peak_bytes(step) for name, step in steps.items()},
+    }
+
+
+def kind_of(recipe: Recipe) -> str:
+    """The name of its attention: "full", "none", "mlp", "one slot" or "k = 32"."""
+    if recipe.attention != "linformer":
+        return recipe.attention
+    return "one slot" if recipe.proj_dim == 1 else f"k = {recipe.proj_dim}"
 
 
 def runs(
@@ -225,7 +239,7 @@ EXPERIMENTS = [
     runs(
         "longer",
         "three times the updates: full attention, each k, one slot, none; at n 128 and 512",
-        [*read_at(512), *read_at(128)],
+        [recipe for n in READ for recipe in read_at(n)],
         steps=LONGER,
     ),
     runs("plain", "with and without the convolution, positions from random numbers or sinusoids", PLAIN),
