@@ -138,15 +138,22 @@ def paths(
     y_label: str,
     title: str,
     level: tuple[str, float] | None = None,
+    bars: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    lowest: float = 0,
 ) -> Figure:
-    """Lines with an x axis of their own each, name -> (x, y); x is logarithmic (base 2), y begins at zero.
+    """Lines with an x axis of their own each, name -> (x, y); x is logarithmic (base 2).
 
-    level: a name and a height, drawn as a grey line across.
+    Args:
+        level: a name and a height, drawn as a grey line across.
+        bars: of some of the lines, from (lowest, highest) at each point.
+        lowest: where the y axis begins.
     """
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=7.6, height=4.2)
         for name, (x, y) in lines.items():
-            axis.plot(x, y, marker="o", label=name)
+            (line,) = axis.plot(x, y, marker="o", label=name)
+            if bars and name in bars:
+                axis.vlines(x, *bars[name], color=line.get_color(), lw=1.2)
         if level:
             axis.axhline(level[1], color=GREY, lw=1, linestyle="-")
             axis.text(
@@ -161,7 +168,7 @@ def paths(
             )
         axis.set_xscale("log", base=2)
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axis.set(xlabel=x_label, ylabel=y_label, title=title, ylim=(0, None))
+        axis.set(xlabel=x_label, ylabel=y_label, title=title, ylim=(lowest, None))
         axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
         return _finish(figure, f"{title}. {y_label} against {x_label}: {', '.join(lines)}.")
 

@@ -74,6 +74,15 @@ def read_at(n: int) -> list[Recipe]:
     return [replace(recipe, seq_len=n) for recipe in (FULL, ONE_SLOT, MLP, NONE, *sizes)]
 
 
+QUARTER = replace(LINFORMER, seq_len=512, proj_dim=128, projection_rate=SLOW)
+AT_LENGTH = [
+    replace(recipe, seq_len=n) for n in (256, 1024) for recipe in (FULL, replace(QUARTER, proj_dim=64))
+]
+LONGER_RUNS = [
+    *(recipe for n in READ for recipe in read_at(n)),
+    *(replace(QUARTER, sharing=sharing) for sharing in ("none", "key-value")),
+    *AT_LENGTH,
+]
 E_RATES = [
     replace(LINFORMER, seq_len=512, proj_dim=k, projection_rate=rate)
     for k in (512, 128)
@@ -189,7 +198,7 @@ def finetune(seed: int, pretrained: bool, **recipe) -> dict:
 
 
 def speed(seq_len: int) -> dict:
-    """Seconds of a step in every round, in shuffled turns, and peak bytes: d_model 64, 2 layers, 2048 tokens."""
+    """Seconds of a step in every round, in shuffled turns, and peak bytes; 2 layers, 2048 tokens."""
     ids = torch.randint(3, VOCABULARY, (4 * TOKENS,))
     recipes = [FULL, LINFORMER, *(read_at(seq_len) if seq_len in READ else ())]
     steps = {}
@@ -238,8 +247,8 @@ EXPERIMENTS = [
     runs("longer_rate", "three times the updates: E at other rates", E_RATES, steps=LONGER, seeds=(0,)),
     runs(
         "longer",
-        "three times the updates: full attention, each k, one slot, none; at n 128 and 512",
-        [recipe for n in READ for recipe in read_at(n)],
+        "three times the updates: full attention, each k, one slot, none; sharing; n from 128 to 1,024",
+        LONGER_RUNS,
         steps=LONGER,
     ),
     runs("plain", "with and without the convolution, positions from random numbers or sinusoids", PLAIN),
