@@ -71,17 +71,15 @@ READ = (512, 128)  # tokens of the texts of 08_longer
 def read_at(n: int) -> list[Recipe]:
     """What is compared on texts of n tokens: attention of every size, and what reads nothing or one slot."""
     sizes = [replace(LINFORMER, proj_dim=k, projection_rate=SLOW) for k in (n, n // 2, n // 4, n // 8)]
-    return [replace(recipe, seq_len=n) for recipe in (FULL, ONE_SLOT, MLP, NONE, *sizes)]
+    fixed = replace(LINFORMER, projection="mean", proj_dim=n // 4)
+    return [replace(recipe, seq_len=n) for recipe in (FULL, ONE_SLOT, MLP, NONE, *sizes, fixed)]
 
 
 QUARTER = replace(LINFORMER, seq_len=512, proj_dim=128, projection_rate=SLOW)
-AT_LENGTH = [
-    replace(recipe, seq_len=n) for n in (256, 1024) for recipe in (FULL, replace(QUARTER, proj_dim=64))
-]
 LONGER_RUNS = [
     *(recipe for n in READ for recipe in read_at(n)),
     *(replace(QUARTER, sharing=sharing) for sharing in ("none", "key-value")),
-    *AT_LENGTH,
+    *(replace(recipe, seq_len=256) for recipe in (FULL, replace(QUARTER, proj_dim=64))),
 ]
 E_RATES = [
     replace(LINFORMER, seq_len=512, proj_dim=k, projection_rate=rate)
@@ -215,10 +213,11 @@ def speed(seq_len: int) -> dict:
 
 
 def kind_of(recipe: Recipe) -> str:
-    """The name of its attention: "full", "none", "mlp", "one slot" or "k = 32"."""
+    """The name of its attention: "full", "none", "mlp", "one slot", "k = 32" or the like."""
     if recipe.attention != "linformer":
         return recipe.attention
-    return "one slot" if recipe.proj_dim == 1 else f"k = {recipe.proj_dim}"
+    fixed = ", fixed windows" if recipe.projection == "mean" else ""
+    return "one slot" if recipe.proj_dim == 1 else f"k = {recipe.proj_dim}{fixed}"
 
 
 def runs(
@@ -247,7 +246,7 @@ EXPERIMENTS = [
     runs("longer_rate", "three times the updates: E at other rates", E_RATES, steps=LONGER, seeds=(0,)),
     runs(
         "longer",
-        "three times the updates: full attention, each k, one slot, none; sharing; n from 128 to 1,024",
+        "three times the updates: full attention, each k, one slot, none; sharing; n from 128 to 512",
         LONGER_RUNS,
         steps=LONGER,
     ),
