@@ -21,7 +21,7 @@ NAMES = {  # of the card, and of the rows
     "this model, int8": "windows of n, last layer exact, fitted, int8",
     "exact, int8": "int8",
     "exact, chunks of 128 averaged": "chunks of 128",
-    "exact, 3 of 6 layers, fitted alike": "three layers, fitted",
+    "exact, 3 of 6 layers, fitted": "three layers, fitted",
 }
 CORPORA = ("docstrings", "reference")
 
@@ -41,7 +41,8 @@ def card() -> str:
             quality=quality,
             over_exact=lengths.over_exact,
             kept=[n for n in lengths.LENGTHS if n >= lengths.crossover()],
-            timed=sorted(row["n"] for row in read_rows("12_seconds")),
+            timed=lengths.TIMED_AT,
+            rounds=lengths.ROUNDS,
             machine=read(RESULTS / "12_seconds.json")["machine"]["processor"],
             rank=RANK,
             numbers=f"{fit['numbers']:,}",
