@@ -29,6 +29,17 @@ def test_nineteen_of_twenty_intervals_hold_the_true_difference():
     assert 180 <= held <= 198
 
 
+def test_runs_are_drawn_as_well_as_queries():
+    scores, zeros = drawn(300, 2)[0].expand(3, -1), torch.zeros(3, 300).double()
+    alone = paired_bootstrap(scores[0], zeros[0])
+    assert paired_bootstrap(scores, zeros).mean == pytest.approx(alone.mean)
+    width = alone.high - alone.low
+    same = paired_bootstrap(scores, zeros)
+    assert same.high - same.low == pytest.approx(width, rel=0.05)  # runs that agree add nothing
+    apart = paired_bootstrap(scores + torch.tensor([[-1.0], [0.0], [1.0]]), zeros)
+    assert apart.mean == pytest.approx(alone.mean) and apart.high - apart.low > 4 * width
+
+
 def test_it_has_a_sign_repeats_itself_and_is_written_with_its_ends():
     scores, others = drawn(50, 1)
     one, other = paired_bootstrap(scores, others), paired_bootstrap(others, scores)
@@ -37,7 +48,7 @@ def test_it_has_a_sign_repeats_itself_and_is_written_with_its_ends():
     assert f"{Difference(-0.25, 0.0, 0.5):+.2f}" == "+0.00 [-0.25, +0.50]"
 
 
-@pytest.mark.parametrize("shapes", [((3,), (4,)), ((0,), (0,)), ((2, 2), (2, 2))])
+@pytest.mark.parametrize("shapes", [((3,), (4,)), ((0,), (0,)), ((2, 2, 2), (2, 2, 2))])
 def test_scores_of_other_queries_are_refused(shapes):
     scores, others = map(torch.zeros, shapes)
     with pytest.raises(ValueError, match=r"^scores are \(.*\) and \(.*\), expected two of one shape"):
