@@ -588,7 +588,8 @@ def test_operations_are_those_that_pytorch_counts(relative, n):
     attend, size = at_some_size(relative, n, size=6)
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
         attend(*torch.randn(3, 1, n, D))
-    assert counter.get_total_flops() == relative.flops(n, D, size)
+    sums = 2 * n * D if relative.name == "Linformer, mean pooling" else 0  # PyTorch counts products only
+    assert counter.get_total_flops() + sums == relative.flops(n, D, size)
 
 
 def test_operations_of_causal_forms():

@@ -15,7 +15,8 @@ from linformer_from_scratch.distributed.small import ShardedLinformer
 from linformer_from_scratch.distributed.sums import AgreedSum
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.family import FAMILY, WithMatrix
-from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel
+from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel, TokenMLP
+from linformer_from_scratch.experiments.long_texts import FirstTokens
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.limits.capstone import ChunkEncoder
 from linformer_from_scratch.linformer import LinformerAttention
@@ -74,6 +75,8 @@ MADE = {
     SentenceEncoder: (lambda kind: window_encoder(SLOTS, (5,)), IDS),
     LengthwiseEncoder: (lambda kind: kind(LAYOUT), IDS),
     ChunkEncoder: (lambda kind: kind(window_encoder(SLOTS), 7), IDS),
+    FirstTokens: (lambda kind: kind(window_encoder(SLOTS)), IDS),
+    TokenMLP: (lambda kind: kind(D_MODEL), X),
     sentences.SequenceParallelWindows: (lambda kind: kind(windows(), N, AgreedSum()), X),
     sentences.GatheredAttention: (lambda kind: kind(MultiHeadAttention(*SIZES), N, AgreedSum()), X),
     sentences.SequenceParallelSentenceEncoder: (lambda kind: sequence.shard(window_encoder(SLOTS)), FULL),
@@ -140,7 +143,7 @@ def test_a_module_computes_the_same_however_it_came_to_its_place(make, given):
     module = make().eval()
 
     def run(one):
-        if isinstance(one, ChunkEncoder):
+        if isinstance(one, ChunkEncoder | FirstTokens):
             return one.embed(given)
         return one(given, given, given) if isinstance(one, WithMatrix) else one(given)
 
