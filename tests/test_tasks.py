@@ -114,7 +114,7 @@ def test_accuracy_counts_only_what_is_asked_over_all_batches():
 
 
 @pytest.mark.parametrize(
-    "name", ["09_needle", "09_copy", "09_once", "12_recall", "12_width", "12_start", "12_rate", "12_facts"]
+    "name", ["09_needle", "09_copy", "09_once", "12_recall", "12_width", "12_start", "12_rate"]
 )
 def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(name):
     for row in read_rows(name):

@@ -242,24 +242,4 @@ EXPERIMENTS = [
         positions,
         __file__,
     ),
-    Experiment(
-        "12_long", "long pages looked up, encoders fitted to the queries", GRID, look_up, __file__, SEEDS
-    ),
-    Experiment("12_long_unfitted", "long pages looked up, encoders as they come", GRID, look_up, __file__),
-    Experiment(
-        "12_long_int8",
-        "long pages looked up, the fitted exact encoder in 8 bits",
-        [{"way": INT8, "n": n} for n in LENGTHS[:3]],
-        look_up,
-        __file__,
-        SEEDS[:1],
-    ),
-    Experiment(
-        "12_long_costs",
-        "seconds and bytes of one long text; let nothing else run",
-        [{"n": n} for n in LENGTHS],
-        costs,
-        __file__,
-        threads=2,
-    ),
 ]

@@ -83,14 +83,6 @@ EXPERIMENTS = [
         __file__,
         SEEDS,
     ),
-    Experiment(
-        "12_facts",
-        "recall of few facts in long texts: facts and n vary apart",
-        FACTS,
-        facts_among_noise,
-        __file__,
-        SEEDS,
-    ),
     recalling("12_start", "recall by Linformer that begins at the values", grid((AT_VALUES,), WIDEST)),
     recalling(
         "12_rate",

@@ -243,13 +243,6 @@ EXPERIMENTS = [
     runs("length", "longer texts at the same k, and at k = n/4", LENGTH),
     runs("small", "a sixteenth of the training text", [FULL, LINFORMER]),
     runs("controls", "no attention with as many weights, one slot, a slower E", CONTROLS),
-    runs("longer_rate", "three times the updates: E at other rates", E_RATES, steps=LONGER, seeds=(0,)),
-    runs(
-        "longer",
-        "three times the updates: full attention, each k, one slot, none; sharing; n from 128 to 512",
-        LONGER_RUNS,
-        steps=LONGER,
-    ),
     runs("plain", "with and without the convolution, positions from random numbers or sinusoids", PLAIN),
     Experiment(
         "08_copying",
