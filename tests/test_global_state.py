@@ -102,6 +102,10 @@ def draw(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
+def few_facts(n, batch):
+    return tasks.scattered_recall(n, 1, batch)
+
+
 def numbers(*sizes):
     return torch.randn(sizes, generator=draw())
 
@@ -165,7 +169,7 @@ IN_FULL_PRECISION = {  # under autocast too
     "masked batches": lambda: MaskedBatches(ROW, SEQ_LEN, 4, VOCAB)(1),
     "labelled batches": lambda: LabelledBatches(IDS, LABELS, 2)(1),
     "ids": lambda: [stream(["ab", "c"], ByteVocabulary()), pad([[3, 4], [5], []], 3)],
-    "tasks": lambda: [task(8, 3)(1) for task in (tasks.needle, tasks.copy, tasks.recall)],
+    "tasks": lambda: [task(8, 3)(1) for task in (tasks.needle, tasks.copy, tasks.recall, few_facts)],
     "baseline_losses": lambda: baselines.baseline_losses(ROW, [mask_tokens(IDS, VOCAB, draw())], VOCAB),
     "paired_bootstrap": lambda: paired_bootstrap(X[0, 0], X[0, 1], draws=100),
     "Trainer": trained,

@@ -104,7 +104,7 @@ def scattered_recall(n: int, facts: int, batch: int, seed: int = 0) -> Batches:
             inputs[:, : 2 * told_in] = integers(draw, VALUES, 2 * VALUES, batch, 2 * told_in)
             places = 2 * uniform(draw, batch, told_in).argsort(dim=-1)[:, :facts]
         else:
-            places = 2 * torch.arange(facts).expand(batch, -1)
+            places = 2 * torch.arange(facts, device=told.device).expand(batch, -1)
         inputs.scatter_(1, places, VOCAB_SIZE + told)
         inputs.scatter_(1, places + 1, value_of.gather(1, told))
         inputs[:, 2 * told_in :: 2] = VOCAB_SIZE + asked
