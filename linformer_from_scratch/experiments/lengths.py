@@ -282,6 +282,17 @@ EXPERIMENTS = [
         __file__,
     ),
     Experiment(
+        "12_rest",
+        "slots that hold nothing, beside those that do",
+        [
+            {"n": n, "ends": ends, "empty": empty, "factor": factor}
+            for n, ends, both in RESTING
+            for empty, factor in both
+        ],
+        rest,
+        __file__,
+    ),
+    Experiment(
         "12_seconds",
         "what they take; let nothing else run",
         [{"n": n} for n in TIMED_AT],
