@@ -8,11 +8,11 @@ from torch import nn
 from torch.nn import functional
 
 from linformer_from_scratch.limits import contrastive
+from linformer_from_scratch.limits.adapting import adapt
 from linformer_from_scratch.limits.contrastive import (
     ContrastiveLoss,
     PageBatches,
     Searched,
-    fit_to_queries,
     ranks_of,
 )
 from linformer_from_scratch.training import Config
@@ -72,7 +72,8 @@ def test_the_loss_is_the_cross_entropy_among_the_queries_of_all_pages(by_length)
 def test_a_fit_brings_pages_to_their_queries_and_leaves_the_callers_random_state(by_length):
     vectors = by_length[3].queries[0]
     model, state = Table(vectors.roll(1, dims=0)), torch.get_rng_state()
-    losses = fit_to_queries(model, by_length, 2, Config(60, 0.05, warmup=1, weight_decay=0.0))
+    loss, batches = ContrastiveLoss(by_length), PageBatches(by_length, seed=0)
+    losses = adapt(model, loss, batches, 2, Config(60, 0.05, warmup=1, weight_decay=0.0))
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
     assert torch.equal(torch.get_rng_state(), state)
 

@@ -337,6 +337,8 @@ def test_what_is_held_out_depends_on_the_title_alone():
     assert drawn == held_out(iter(titles)) and set(drawn) < set(titles)
     assert set(held_out(titles[::-1])) == set(drawn)
     assert held_out(titles[:501]) == [title for title in drawn if title in titles[:501]]
+    more = held_out(titles, share=0.4)
+    assert set(drawn) < set(more) and len(more) == pytest.approx(0.4 * len(titles), rel=0.2)
     assert drawn[:3] == ["title 21", "title 22", "title 23"]  # on every machine
 
 

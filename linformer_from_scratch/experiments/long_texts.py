@@ -21,8 +21,9 @@ from linformer_from_scratch.efficient.sliding_window import window_and_global_at
 from linformer_from_scratch.experiments.experiment import BUILD, Experiment
 from linformer_from_scratch.experiments.lengths import int8
 from linformer_from_scratch.experiments.pages import Page, split_pages
+from linformer_from_scratch.limits.adapting import adapt
 from linformer_from_scratch.limits.capstone import ChunkEncoder, embed_all
-from linformer_from_scratch.limits.contrastive import Searched, fit_to_queries, ranks_of
+from linformer_from_scratch.limits.contrastive import ContrastiveLoss, PageBatches, Searched, ranks_of
 from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS, sentence_encoder, tokenize
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.low_rank_updates import learned, load_updates
@@ -144,7 +145,8 @@ def fit(way: str, seed: int) -> dict:
     by_length = {n: searched(0, n) for n in FITTED_ON}
     model, path = WAYS[way](), kept(way, seed)
     config = Config(**CONFIG.__dict__ | {"seed": seed})
-    losses = fit_to_queries(model, by_length, RANK, config, path.with_suffix(""))
+    loss, batches = ContrastiveLoss(by_length), PageBatches(by_length, seed)
+    losses = adapt(model, loss, batches, RANK, config, path.with_suffix(""))
     atomic_write(path, save(learned(model)))
     first, last = (sum(some) / len(some) for some in (losses[:10], losses[-20:]))
     return {

@@ -3,11 +3,11 @@
 What is learned are low-rank updates of all weights (low_rank_updates.py), on pieces of real text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from linformer_from_scratch.common.random_state import integers, seeded, uniform, use_rng_state
 from linformer_from_scratch.limits.capstone import DistillationLoss
@@ -77,20 +77,21 @@ class VectorLoss(DistillationLoss):
 
 
 def adapt(
-    model: SentenceEncoder,
-    loss: VectorLoss,
-    crops: Crops,
+    model: nn.Module,
+    loss: Callable[..., Tensor],
+    batches: Callable[[int], tuple[Tensor, ...]],
     rank: int,
     config: Config,
     folder: str | Path | None = None,
 ) -> list[float]:
-    """Fit a model to its teacher by updates of rank `rank`; return the loss of every update.
+    """Fit a model by updates of rank `rank`; return the loss of every update.
 
     It computes in bfloat16 where PyTorch holds that safe; what is learned is float32. With a folder, a run
     that was stopped continues where it was.
+
+    Args: loss, batches: as the Trainer takes them, such as VectorLoss and Crops.
     """
     with use_rng_state(seeded(config.seed, CPU), CPU):
         add_updates(model, rank)
-    trainer = Trainer(model, loss, crops, config, folder=folder, autocast=True)
-    loss.teacher.to(trainer.device)
+    trainer = Trainer(model, loss, batches, config, folder=folder, autocast=True)
     return [record["loss"] for record in trainer.train()]

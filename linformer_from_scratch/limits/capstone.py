@@ -122,7 +122,7 @@ class DistillationLoss:
     def __call__(self, model: SentenceEncoder, ids: Tensor) -> Tensor:
         """The loss of one batch."""
         with torch.no_grad():
-            wanted = self.teacher.hidden(ids)
+            wanted = self.teacher.to(ids.device).hidden(ids)
         return self.compare(model.hidden(ids), wanted)
 
     def compare(self, hidden: list[Tensor], wanted: list[Tensor]) -> Tensor:
@@ -158,5 +158,4 @@ def fit(
     config = Config(updates, rate, warmup=updates // 10, weight_decay=0.0)
     scale = {E.weight: 1 / E.unit for E in model.modules() if isinstance(E, LearnedProjection)}
     trainer = Trainer(model, DistillationLoss(teacher), batches, config, lr_scale=scale)
-    teacher.to(trainer.device)
     return [record["loss"] for record in trainer.train()]

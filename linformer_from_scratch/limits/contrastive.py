@@ -5,19 +5,15 @@ compared with the queries of all pages at once.
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.common.random_state import integers, seeded, uniform, use_rng_state
+from linformer_from_scratch.common.random_state import integers, uniform
 from linformer_from_scratch.data import generator_of
-from linformer_from_scratch.pretrained.low_rank_updates import add_updates
-from linformer_from_scratch.training import Config, Trainer
 
-CPU = torch.device("cpu")
 TEMPERATURE = 0.05  # of the cosines
 TOKENS = 8192  # in an update
 
@@ -71,25 +67,6 @@ class ContrastiveLoss:
         cosines = model.embed(ids).float() @ queries.mT  # (kinds, pages of the batch, all pages)
         targets = places.expand(len(queries), -1)
         return functional.cross_entropy((cosines / TEMPERATURE).flatten(0, 1), targets.flatten())
-
-
-def fit_to_queries(
-    model: nn.Module,
-    by_length: Mapping[int, Searched],
-    rank: int,
-    config: Config,
-    folder: str | Path | None = None,
-) -> list[float]:
-    """Fit a model by updates of rank `rank`; return the loss of every update.
-
-    It computes in bfloat16 where PyTorch holds that safe; what is learned is float32. With a folder, a run
-    that was stopped continues where it was.
-    """
-    with use_rng_state(seeded(config.seed, CPU), CPU):
-        add_updates(model, rank)
-    batches = PageBatches(by_length, config.seed)
-    trainer = Trainer(model, ContrastiveLoss(by_length), batches, config, folder=folder, autocast=True)
-    return [record["loss"] for record in trainer.train()]
 
 
 def ranks_of(scores: Tensor, wanted: Sequence[int] | Tensor) -> Tensor:
