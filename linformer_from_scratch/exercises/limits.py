@@ -56,6 +56,11 @@ def share_of_the_norm_left_out(n, rank):
     return 1 - math.sqrt(rank / n)
 
 
+def in_per_cent(n, rank):
+    """That is the error in per cent. Return it as a share: leave out the factor of 100."""
+    return 100 * copy_error(n, rank)
+
+
 def divided_by_n(n, rank):
     """You divide by n, but the Frobenius norm of a permutation is √n."""
     return math.sqrt(n - rank) / n
@@ -65,12 +70,15 @@ def divided_by_n(n, rank):
 
 
 def draw_outputs(seed: int) -> tuple[Tensor, Tensor, int]:
-    """Outputs before and after an edit in the middle, at the end, at the first token, at the second."""
+    """Outputs before and after an edit in the middle, at the end, at the first token, at the second.
+
+    The largest change of an earlier token is a fall; at the end, a rise.
+    """
     n, d, place, scale = row(seed, ((7, 4, 3, 5.0), (5, 3, 4, 5.0), (6, 4, 0, 5.0), (9, 2, 1, 0.1)))
     place = 0 if seed % 4 == 2 else min(place, n - 1)
     before, change = normal(seed, (n, d), (n, d))
     change[place:] *= scale  # later tokens may change, mostly more
-    change[:place] -= 1.5  # the largest change is a fall
+    change[:place] += 1.5 if seed % 4 == 1 else -1.5
     return before, before + change, place
 
 
@@ -102,6 +110,11 @@ def all_tokens(before, after, place):
 def signed(before, after, place):
     """A fall is a change as well: take absolute values before the maximum."""
     return (after - before)[:place].max().item() if place else 0.0
+
+
+def signed_the_other_way(before, after, place):
+    """A rise is a change as well: take absolute values before the maximum."""
+    return (before - after)[:place].max().item() if place else 0.0
 
 
 def average(before, after, place):
@@ -277,6 +290,7 @@ EXERCISES = (
             singular_values_fall,
             absolute_error,
             share_of_the_norm_left_out,
+            in_per_cent,
             divided_by_n,
         ),
         hints=(
@@ -300,6 +314,7 @@ EXERCISES = (
             later_tokens,
             all_tokens,
             signed,
+            signed_the_other_way,
             average,
             sums_of_changes,
             only_the_neighbour,

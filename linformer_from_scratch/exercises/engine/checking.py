@@ -358,7 +358,8 @@ def alike(seen: Observation, other: Observation, exact: Observation, gradients_t
     """Did both calls do the same?"""
     if seen.error or other.error:
         return described_error(seen.error) == described_error(other.error)
-    if value_difference(seen.value, other.value) or seen.changed != other.changed:
+    changed_otherwise = other.changed and seen.changed != other.changed  # what a mistake changes, it is about
+    if value_difference(seen.value, other.value) or changed_otherwise:
         return False
     return not (gradients_too and complaint_about_gradients(seen, other, exact))
 
