@@ -1,0 +1,1 @@
+"""Chapter 13: what became of E, an idea a file."""

@@ -1,0 +1,147 @@
+"""A layer that reads a window, and a slot for every block before it: at once, or token by token (chapter 13).
+
+DeepSeek-AI 2026 (DeepSeek-V4), section 2.3, with the parts that came from Linformer and none of the others.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.descendants.blocks import NO_WINDOW, block_attention, compress_blocks, ended
+from linformer_from_scratch.descendants.choice import best_slots, index_scores
+from linformer_from_scratch.heads import AttentionLayer, check_inputs, merge_heads, split_heads
+
+
+class Cache(NamedTuple):
+    """What a layer keeps of a text that it writes.
+
+    Attributes:
+        keys, values: of the last `window` tokens, (batch, kv heads, at most window, d_head).
+        slots_k, slots_v: of all blocks that have ended, (batch, kv heads, blocks, d_head).
+        opened: inputs since then, and with overlap those of the block before, (batch, tokens, d_model).
+        tokens: read so far.
+    """
+
+    keys: Tensor
+    values: Tensor
+    slots_k: Tensor
+    slots_v: Tensor
+    opened: Tensor
+    tokens: int
+
+    @property
+    def nbytes(self) -> int:
+        """Of all tensors."""
+        return sum(x.nbytes for x in self if isinstance(x, Tensor))
+
+
+class CompressedAttention(AttentionLayer):
+    """Causal self-attention to the last `window` tokens, and to one slot for each earlier block.
+
+    Args:
+        d_model: features per token, a multiple of num_heads.
+        num_heads: query heads of d_model // num_heads features each.
+        block: tokens in a slot. window: tokens, its own among them, that each query reads; 0 for none.
+        content: what a token is decides its weight in its slot, feature by feature. Otherwise only its place
+            in the block does.
+        overlap: a slot mixes the block before as well, by projections of its own.
+        top: how many slots a query reads, those that score best over all heads; all by default.
+        one_tensor: one head of keys for all queries, and the values are the keys.
+
+    Shape: x (batch, n, d_model), padding_mask (batch, n) with True = a real token -> (batch, n, d_model)
+    Raises: ValueError if sizes are no such integers or heads do not divide evenly, or as AttentionLayer.
+    Padded tokens enter no block and are in no window, wherever they stand.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        block: int,
+        window: int,
+        content: bool = True,
+        overlap: bool = False,
+        top: int | None = None,
+        one_tensor: bool = False,
+    ):
+        super().__init__(d_model, num_heads, 1 if one_tensor else None)
+        self.block, self.window = check_size("block", block), check_size("window", window, NO_WINDOW)
+        self.top = None if top is None else check_size("top", top)
+        self.overlap = overlap
+        if one_tensor:
+            self.value = self.key
+        width = self.key.out_features * (2 if overlap else 1)
+        self.gate = nn.Linear(d_model, width, bias=False) if content else None
+        self.bias = nn.Parameter(torch.zeros(self.block, *([width] if content or overlap else [])))
+        if overlap:
+            d_kv = self.key.out_features
+            self.key_of_next = nn.Linear(d_model, d_kv, bias=False)
+            self.value_of_next = self.key_of_next if one_tensor else nn.Linear(d_model, d_kv, bias=False)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """All tokens at once."""
+        check_inputs(x, padding_mask, self.query.in_features)
+        if padding_mask is None:
+            return self._read(x)
+        order = (~padding_mask).long().argsort(dim=1, stable=True)  # real tokens first
+        order = order[..., None].expand_as(x)
+        return torch.empty_like(x).scatter(1, order, self._read(x.gather(1, order)))
+
+    def _read(self, x: Tensor) -> Tensor:
+        q, k, v = self.project(x)
+        slots = self.slots(x)
+        chosen = self.choose(q, slots[0], ended(x.size(1), self.block, x.device))
+        return self.output(merge_heads(block_attention(q, k, v, *slots, self.block, self.window, chosen)))
+
+    def write(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
+        """One more token of every text: its output, and the cache with it.
+
+        Shape: x (batch, 1, d_model) -> (batch, 1, d_model)
+        """
+        check_inputs(x, None, self.query.in_features)
+        q, k, v = self.project(x)
+        cache = self._with(cache or self._empty(x), x, k, v)
+        keys = torch.cat([cache.slots_k, cache.keys], dim=-2)
+        values = torch.cat([cache.slots_v, cache.values], dim=-2)
+        chosen = self.choose(q, cache.slots_k, q.new_ones(1, cache.slots_k.size(-2), dtype=torch.bool))
+        if chosen is not None:
+            chosen = functional.pad(chosen, (0, cache.keys.size(-2)), value=True)
+        return self.output(merge_heads(scaled_dot_product_attention(q, keys, values, chosen))), cache
+
+    def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of all whole blocks, (batch, kv heads, n // block, d_head) each."""
+        k, v = self.key(x), self.value(x)
+        if self.overlap:
+            k, v = torch.cat([self.key_of_next(x), k], -1), torch.cat([self.value_of_next(x), v], -1)
+        logits = None if self.gate is None else self.gate(x)
+        k, v = (compress_blocks(some, self.bias, logits, self.overlap) for some in (k, v))
+        return split_heads(k, self.num_kv_heads), split_heads(v, self.num_kv_heads)
+
+    def choose(self, q: Tensor, slots_k: Tensor, seen: Tensor) -> Tensor | None:
+        """Which slots each query reads, (batch, 1, n, slots); None: all."""
+        if self.top is None:
+            return None
+        scores = index_scores(q, slots_k, q.new_ones(q.size(0), q.size(2), q.size(1)))
+        return best_slots(scores, self.top, seen)[:, None]
+
+    def _empty(self, x: Tensor) -> Cache:
+        nothing = x[:, :0]
+        _, k, v = self.project(nothing)
+        return Cache(k, v, *self.slots(nothing), nothing, 0)
+
+    def _with(self, cache: Cache, x: Tensor, k: Tensor, v: Tensor) -> Cache:
+        """The cache with one more token; if that ends its block, with one more slot."""
+        tokens, opened = cache.tokens + 1, torch.cat([cache.opened, x], dim=1)
+        keys, values = torch.cat([cache.keys, k], dim=-2), torch.cat([cache.values, v], dim=-2)
+        out = max(0, keys.size(-2) - self.window)  # of the window
+        slots_k, slots_v = cache.slots_k, cache.slots_v
+        if tokens % self.block == 0:
+            k, v = self.slots(opened)
+            slots_k = torch.cat([slots_k, k[..., -1:, :]], dim=-2)
+            slots_v = torch.cat([slots_v, v[..., -1:, :]], dim=-2)
+            opened = opened[:, -self.block :] if self.overlap else opened[:, :0]
+        return Cache(keys[..., out:, :], values[..., out:, :], slots_k, slots_v, opened, tokens)

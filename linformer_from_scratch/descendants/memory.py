@@ -1,0 +1,77 @@
+"""A Linformer that may write: k slots that are running means of all tokens so far (chapter 13).
+
+slot_j(t) = Σ_{s ≤ t} exp(l_{s,j}) x_s / Σ_{s ≤ t} exp(l_{s,j})
+                                       Peng et al. 2022 (ABC, arXiv 2110.02488), section 3
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.attention import check_features
+from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.efficient.blocks import check_same_length, self_attention_in_float32
+
+CHUNK = 64  # tokens that are computed at once
+
+
+@self_attention_in_float32
+def bounded_memory_attention(q: Tensor, k: Tensor, v: Tensor, logits: Tensor, chunk: int = CHUNK) -> Tensor:
+    """Causal attention to slots, each of which averages the tokens so far, by the softmax of its logits.
+
+    With logits that depend on the position alone, the last token reads what Linformer reads whose E and F
+    have the softmaxed columns of the logits as rows. The state has k slots, however long the text.
+
+    Args:
+        logits: how much of a token goes into each slot.
+        chunk: tokens that are computed at once; the result is the same.
+
+    Shape: q and k (..., n, d), v (..., n, d_v), logits (n, slots) or (..., n, slots) -> (..., n, d_v)
+    Raises: ValueError if sizes do not agree, or chunk < 1.
+    Cost: O(n · slots · (d + d_v + chunk)) operations; memory O(chunk² · slots) besides.
+    """
+    n = check_same_length(q, k, v)
+    check_features(q, k)
+    if logits.size(-2) != n:
+        raise ValueError(f"logits are for {logits.size(-2)} tokens, expected {n}")
+    chunk = check_size("chunk", chunk)
+    logits = logits.to(q.dtype)
+    state = empty_memory(q, v, logits)
+    outputs = []
+    for start in range(0, n, chunk):
+        part = slice(start, start + chunk)
+        state, output = read_on(state, *(x[..., part, :] for x in (q, k, v, logits)))
+        outputs.append(output)
+    return torch.cat(outputs, dim=-2)
+
+
+Memory = tuple[Tensor, Tensor, Tensor]  # slots of keys and of values, and the log of what they sum to
+
+
+def empty_memory(q: Tensor, v: Tensor, logits: Tensor) -> Memory:
+    """Before the first token. Shape: as below -> (..., slots, d), (..., slots, d_v), (..., slots)"""
+    leading = torch.broadcast_shapes(*(x.shape[:-2] for x in (q, v, logits)))
+    slots = logits.size(-1)
+    keys, values = (q.new_zeros(*leading, slots, x.size(-1)) for x in (q, v))
+    return keys, values, q.new_full((*leading, slots), -math.inf)
+
+
+def read_on(memory: Memory, q: Tensor, k: Tensor, v: Tensor, logits: Tensor) -> tuple[Memory, Tensor]:
+    """Some more tokens: the memory after them, and their outputs.
+
+    Shape: q and k (..., tokens, d), v (..., tokens, d_v), logits (..., tokens, slots) -> (..., tokens, d_v)
+    """
+    keys, values, total = memory
+    tokens = q.size(-2)
+    sums = torch.logaddexp(total[..., None, :], logits.logcumsumexp(dim=-2))  # (..., tokens, slots)
+    old = (total[..., None, :] - sums).exp()  # share that the memory keeps in each slot
+    past = torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).tril()
+    new = logits[..., None, :, :] - sums[..., :, None, :]  # (..., tokens, of token, slots)
+    new = new.masked_fill(~past[..., None], -math.inf).exp()
+    scores = old * (q @ keys.mT) + torch.einsum("...ts,...tsj->...tj", q @ k.mT, new)
+    weights = (scores / math.sqrt(q.size(-1))).softmax(dim=-1)
+    mixed = (weights * old) @ values + torch.einsum("...tj,...tsj->...ts", weights, new) @ v
+    last_old, last_new = old[..., -1, :, None], new[..., -1, :, :].mT  # (..., slots, 1), (..., slots, tokens)
+    memory = last_old * keys + last_new @ k, last_old * values + last_new @ v, sums[..., -1, :]
+    return memory, mixed

@@ -1,0 +1,274 @@
+"""descendants/: what became of E, against its definition."""
+
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from linformer_from_scratch.attention import causal_mask, scaled_dot_product_attention
+from linformer_from_scratch.descendants.blocks import block_attention, compress_blocks, ended
+from linformer_from_scratch.descendants.choice import best_slots, index_scores
+from linformer_from_scratch.descendants.layer import CompressedAttention
+from linformer_from_scratch.descendants.memory import bounded_memory_attention
+from linformer_from_scratch.linformer import linformer_attention
+
+BATCH, HEADS, D, D_V = 2, 3, 5, 7
+DOUBLE = torch.float64
+
+
+def draw(*shapes, seed=0, dtype=DOUBLE):
+    random = torch.Generator().manual_seed(seed)
+    return [torch.randn(*shape, generator=random, dtype=dtype) for shape in shapes]
+
+
+def drawn(n, block, dtype=DOUBLE):
+    of = [(BATCH, HEADS, tokens, features) for tokens in (n, n // block) for features in (D, D, D_V)]
+    q, k, v, _, slots_k, slots_v = draw(*of, dtype=dtype)
+    return q, k, v, slots_k, slots_v
+
+
+def test_a_slot_is_the_mean_of_its_block_if_nothing_is_learned():
+    (x,) = draw((BATCH, 17, D))
+    assert_close(compress_blocks(x, torch.zeros(5)), x[:, :15].unflatten(1, (3, 5)).mean(2))
+    assert compress_blocks(x[:, :4], torch.zeros(5)).shape == (BATCH, 0, D)
+
+
+def test_a_gate_and_a_bias_of_each_feature_weigh_the_tokens_of_a_block():
+    x, gate, bias = draw((BATCH, 17, D), (BATCH, 17, D), (5, D))
+    for i, slot in enumerate(compress_blocks(x, bias, gate).unbind(1)):
+        part = slice(5 * i, 5 * i + 5)
+        assert_close(slot, ((gate[:, part] + bias).softmax(1) * x[:, part]).sum(1))
+
+
+def test_without_a_gate_blocks_are_linformer_with_a_block_diagonal_projection():
+    x, bias = draw((15, D), (5,))
+    E = torch.block_diag(*3 * [bias.softmax(0)[None]])
+    assert_close(compress_blocks(x, bias), E @ x)
+
+
+def test_overlapping_slots_mix_the_block_before_as_well():
+    x, gate, bias = draw((BATCH, 14, 2 * D), (BATCH, 14, 2 * D), (4, 2 * D))
+    logits = gate[:, :12] + bias.repeat(3, 1)
+    slots = compress_blocks(x, bias, gate, overlap=True)
+    for i, slot in enumerate(slots.unbind(1)):
+        own, before = slice(4 * i, 4 * i + 4), slice(4 * max(i - 1, 0), 4 * i)
+        mixed = torch.cat([x[:, before, :D], x[:, own, D:]], dim=1)
+        weights = torch.cat([logits[:, before, :D], logits[:, own, D:]], dim=1).softmax(1)
+        assert_close(slot, (weights * mixed).sum(1))
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_gradients_reach_everything_that_is_compressed(overlap):
+    x, gate, bias = (some.requires_grad_() for some in draw((1, 9, 4), (1, 9, 4), (4, 4)))
+    assert torch.autograd.gradcheck(lambda *some: compress_blocks(*some, overlap), (x, bias, gate))
+
+
+def by_definition(q, k, v, slots_k, slots_v, block, window):
+    """One query after another."""
+    rows = []
+    for t in range(q.size(-2)):
+        first, blocks = max(0, t + 1 - window), (t + 1) // block
+        keys = torch.cat([slots_k[..., :blocks, :], k[..., first : t + 1, :]], dim=-2)
+        values = torch.cat([slots_v[..., :blocks, :], v[..., first : t + 1, :]], dim=-2)
+        rows.append(scaled_dot_product_attention(q[..., [t], :], keys, values))
+    return torch.cat(rows, dim=-2)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 7, 13])
+@pytest.mark.parametrize("block", [1, 3, 4, 20])
+@pytest.mark.parametrize("window", [0, 1, 3, 5, 30])
+def test_every_query_reads_the_blocks_that_ended_and_its_window(n, block, window):
+    some = drawn(n, block)
+    assert_close(block_attention(*some, block, window), by_definition(*some, block, window))
+
+
+@pytest.mark.parametrize("n", range(9, 13))  # every remainder by 4
+@pytest.mark.parametrize("window", [0, 3])
+def test_no_output_knows_a_later_token(n, window):
+    x, bias, gate = draw((1, n, D), (4,), (1, n, D))
+
+    def outputs(x, gate):
+        slots = compress_blocks(x, bias[:, None].expand(4, D), gate)
+        return block_attention(x, x, x, slots, slots, 4, window)
+
+    for place in range(n):
+        edited = [some.index_fill(1, torch.tensor([place]), 9.0) for some in (x, gate)]
+        before, after = outputs(x, gate), outputs(*edited)
+        assert torch.equal(before[:, :place], after[:, :place])
+        assert (place + 1 == n and window == 0 and n % 4) or not torch.equal(before, after)
+
+
+def test_a_window_over_the_whole_text_and_no_slot_is_causal_attention():
+    q, k, v, *slots = drawn(13, 20)
+    assert_close(
+        block_attention(q, k, v, *slots, 20, 13), scaled_dot_product_attention(q, k, v, causal_mask(13))
+    )
+
+
+def test_one_head_of_keys_and_values_serves_all_queries():
+    q, k, v, slots_k, slots_v = drawn(13, 4)
+    one = [some[:, :1] for some in (k, v, slots_k, slots_v)]
+    all_alike = [some.expand(-1, HEADS, -1, -1) for some in one]
+    assert_close(block_attention(q, *one, 4, 3), block_attention(q, *all_alike, 4, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_sixteen_bits_hold_out_against_extremes(dtype):
+    q, k, v, slots_k, slots_v = (some.to(dtype) for some in drawn(13, 4))
+    outputs = block_attention(300 * q, 300 * k, v, 300 * slots_k, slots_v, 4, 3)
+    assert outputs.dtype == dtype and outputs.isfinite().all()
+    slots = compress_blocks(v, torch.zeros(4), 1e4 * v)
+    assert slots.dtype == dtype and slots.isfinite().all()
+
+
+def test_the_best_slots_are_those_that_ended_and_score_highest():
+    (scores,) = draw((BATCH, 13, 4))
+    chosen = best_slots(scores, 2, ended(13, 3))
+    for t in range(13):
+        blocks = (t + 1) // 3
+        best = scores[:, t, :blocks].argsort(descending=True)[:, :2].sort().values
+        for text in range(BATCH):
+            assert chosen[text, t].nonzero().flatten().tolist() == best[text].tolist()
+    assert torch.equal(best_slots(scores, 9, ended(13, 3)), ended(13, 3).expand(BATCH, -1, -1))
+
+
+def test_a_score_of_the_index_is_a_weighed_sum_over_heads():
+    q, k, weights = draw((BATCH, HEADS, 6, D), (BATCH, 1, 4, D), (BATCH, 6, HEADS))
+    by_hand = sum(
+        weights[:, :, h, None] * (q[:, h] @ k[:, 0].mT).clamp(min=0) / math.sqrt(D) for h in range(HEADS)
+    ) / math.sqrt(HEADS)
+    assert_close(index_scores(q, k, weights), by_hand)
+
+
+def test_only_chosen_slots_are_read():
+    some = drawn(13, 4)
+    nothing = torch.zeros(13, 3, dtype=torch.bool)
+    without = [x[..., :0, :] for x in some[3:]]
+    assert_close(block_attention(*some, 4, 3, nothing), block_attention(*some[:3], *without, 14, 3))
+    only = torch.tensor([False, True, False]).expand(13, -1)
+    q, k, v, slots_k, slots_v = some
+    far = torch.cat([slots_k[..., :1, :] + 9, slots_k[..., 1:2, :], slots_k[..., 2:, :] - 9], dim=-2)
+    assert_close(block_attention(*some, 4, 3, only), block_attention(q, k, v, far, slots_v, 4, 3, only))
+
+
+def memory_by_definition(q, k, v, logits):
+    rows = []
+    for t in range(q.size(-2)):
+        shares = logits[..., : t + 1, :].softmax(-2).mT  # (..., slots, tokens)
+        slots = shares @ k[..., : t + 1, :], shares @ v[..., : t + 1, :]
+        rows.append(scaled_dot_product_attention(q[..., [t], :], *slots))
+    return torch.cat(rows, dim=-2)
+
+
+@pytest.mark.parametrize("n", [1, 4, 11])
+@pytest.mark.parametrize("chunk", [1, 3, 11, 64])
+@pytest.mark.parametrize("own", [False, True])  # logits of every text, or of the position alone
+def test_bounded_memory_holds_means_of_the_tokens_so_far(n, chunk, own):
+    q, k, v, logits = draw(*((BATCH, HEADS, n, d) for d in (D, D, D_V, 4)))
+    logits = logits if own else logits[0, 0]
+    assert_close(bounded_memory_attention(q, k, v, logits, chunk), memory_by_definition(q, k, v, logits))
+
+
+def test_the_last_token_of_bounded_memory_reads_what_linformer_reads():
+    q, k, v, logits = draw((11, D), (11, D), (11, D_V), (11, 4))
+    E = logits.softmax(0).T
+    assert_close(bounded_memory_attention(q, k, v, logits)[-1], linformer_attention(q, k, v, E, E)[-1])
+
+
+def test_bounded_memory_stands_logits_of_any_size():
+    q, k, v, logits = draw((1, 130, D), (1, 130, D), (1, 130, D_V), (1, 130, 4))
+    outputs = bounded_memory_attention(q, k, v, 500 * logits)
+    assert_close(outputs, memory_by_definition(q, k, v, 500 * logits))
+    small = [some[:, :7].requires_grad_() for some in (q, k, v, logits)]
+    assert torch.autograd.gradcheck(lambda *some: bounded_memory_attention(*some, 3), small)
+
+
+STATES = {
+    "means of blocks": {"content": False, "window": 0},
+    "a window": {"content": False},
+    "content": {},
+    "overlap": {"overlap": True},
+    "overlap without content": {"overlap": True, "content": False},
+    "choice": {"overlap": True, "top": 2},
+    "one tensor": {"overlap": True, "top": 2, "one_tensor": True},
+}
+
+
+def layer_of(state, block=4, dtype=torch.float32):
+    torch.manual_seed(0)
+    layer = CompressedAttention(12, 3, **{"block": block, "window": 3} | STATES[state])
+    torch.nn.init.normal_(layer.bias)
+    return layer.to(dtype)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("block", [1, 4, 30])
+def test_written_token_by_token_it_is_what_it_is_at_once(state, block):
+    layer, (x,) = layer_of(state, block), draw((BATCH, 14, 12), dtype=torch.float32)
+    outputs, cache = [], None
+    for token in x.split(1, dim=1):
+        output, cache = layer.write(token, cache)
+        outputs.append(output)
+    assert_close(torch.cat(outputs, dim=1), layer(x), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_padding_enters_no_block_wherever_it_stands(state):
+    layer, (x,) = layer_of(state), draw((2, 13, 12), dtype=torch.float32)
+    real = torch.ones(2, 13, dtype=torch.bool)
+    real[0, :3], real[1, [2, 9, 12]] = False, False
+    outputs = layer(x.masked_fill(~real[..., None], 99.0), real)
+    for text in range(2):
+        assert_close(outputs[text, real[text]], layer(x[text : text + 1, real[text]])[0])
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("n", range(9, 13))
+def test_a_layer_is_causal_for_every_remainder(state, n):
+    layer, (x,) = layer_of(state, dtype=DOUBLE), draw((1, n, 12))
+    for place in range(n):
+        edited = layer(x.index_fill(1, torch.tensor([place]), 2.0))
+        assert torch.equal(layer(x)[:, :place], edited[:, :place])
+
+
+def test_a_layer_learns_all_it_has():
+    for state in STATES:
+        layer, (x,) = layer_of(state), draw((1, 14, 12), dtype=torch.float32)
+        layer(x).square().sum().backward()
+        assert [name for name, weight in layer.named_parameters() if not weight.grad.any()] == []
+
+
+def test_a_cache_holds_the_window_the_slots_and_the_open_block():
+    layer, (x,) = layer_of("one tensor"), draw((1, 14, 12), dtype=torch.float32)
+    cache = None
+    for token in x.split(1, dim=1):
+        _, cache = layer.write(token, cache)
+    window, slots, opened = 3, 3, 4 + 2  # the block before stays for the next slot
+    assert cache.nbytes == 4 * (2 * (window + slots) * 4 + opened * 12)
+    assert cache.tokens == 14
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: compress_blocks(torch.ones(8, 3), torch.ones(4, 2)), "bias has shape (4, 2), expected (m,)"),
+        (lambda: compress_blocks(torch.ones(8, 3), torch.ones(4), torch.ones(8, 2)), "gate has shape (8, 2)"),
+        (
+            lambda: compress_blocks(torch.ones(8, 3), torch.ones(4), None, True),
+            "x has 3 features, expected an even",
+        ),
+        (lambda: block_attention(*drawn(8, 4), 5, 2), "got 2 and 2 slots, expected 8 // 5"),
+        (lambda: block_attention(*drawn(8, 4), 4, -1), "window is -1, expected an integer of at least 0"),
+        (lambda: block_attention(*drawn(8, 4), 0, 2), "block is 0, expected an integer of at least 1"),
+        (lambda: best_slots(torch.ones(8, 2), 0, ended(8, 4)), "top is 0, expected an integer of at least 1"),
+        (
+            lambda: bounded_memory_attention(*drawn(8, 4)[:3], torch.ones(7, 2)),
+            "logits are for 7 tokens, expected 8",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_a_sentence(call, sentence):
+    with pytest.raises(ValueError) as refused:
+        call()
+    assert sentence in str(refused.value)
