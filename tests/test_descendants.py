@@ -10,7 +10,7 @@ from linformer_from_scratch.attention import causal_mask, scaled_dot_product_att
 from linformer_from_scratch.descendants.blocks import block_attention, compress_blocks, ended
 from linformer_from_scratch.descendants.choice import best_slots, index_scores
 from linformer_from_scratch.descendants.layer import CompressedAttention
-from linformer_from_scratch.descendants.memory import bounded_memory_attention
+from linformer_from_scratch.descendants.memory import BoundedMemoryAttention, bounded_memory_attention
 from linformer_from_scratch.linformer import linformer_attention
 
 BATCH, HEADS, D, D_V = 2, 3, 5, 7
@@ -247,6 +247,22 @@ def test_a_cache_holds_the_window_the_slots_and_the_open_block():
     window, slots, opened = 3, 3, 4 + 2  # the block before stays for the next slot
     assert cache.nbytes == 4 * (2 * (window + slots) * 4 + opened * 12)
     assert cache.tokens == 14
+
+
+def test_a_layer_of_bounded_memory_is_causal_skips_padding_and_writes_what_it_reads():
+    torch.manual_seed(0)
+    layer, (x,) = BoundedMemoryAttention(12, 3, 5), draw((BATCH, 21, 12), dtype=torch.float32)
+    outputs, memory = [], None
+    for tokens in x.split([1, 1, 7, 12], dim=1):
+        output, memory = layer.write(tokens, memory)
+        outputs.append(output)
+    assert_close(torch.cat(outputs, dim=1), layer(x), atol=1e-5, rtol=1e-5)
+    for place in range(21):
+        edited = layer(x.index_fill(1, torch.tensor([place]), 2.0))
+        assert_close(layer(x)[:, :place], edited[:, :place])
+    real = torch.ones(BATCH, 21, dtype=torch.bool)
+    real[:, [0, 3, 20]] = False
+    assert_close(layer(x.masked_fill(~real[..., None], 9.0), real)[real], layer(x[:, real[0]]).flatten(0, 1))
 
 
 @pytest.mark.parametrize(

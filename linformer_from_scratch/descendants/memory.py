@@ -7,13 +7,14 @@ slot_j(t) = Σ_{s ≤ t} exp(l_{s,j}) x_s / Σ_{s ≤ t} exp(l_{s,j})
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from linformer_from_scratch.attention import check_features
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.efficient.blocks import check_same_length, self_attention_in_float32
+from linformer_from_scratch.heads import AttentionLayer, check_inputs, merge_heads, split_heads
 
-CHUNK = 64  # tokens that are computed at once
+CHUNK = 16  # tokens that are computed at once
 
 
 @self_attention_in_float32
@@ -75,3 +76,40 @@ def read_on(memory: Memory, q: Tensor, k: Tensor, v: Tensor, logits: Tensor) -> 
     last_old, last_new = old[..., -1, :, None], new[..., -1, :, :].mT  # (..., slots, 1), (..., slots, tokens)
     memory = last_old * keys + last_new @ k, last_old * values + last_new @ v, sums[..., -1, :]
     return memory, mixed
+
+
+class BoundedMemoryAttention(AttentionLayer):
+    """Causal self-attention to slots of all tokens so far; what a token is says how much of it each gets.
+
+    Args:
+        d_model: features per token, a multiple of num_heads.
+        num_heads: heads of d_model // num_heads features each.
+        slots: of every head.
+
+    Shape: x (batch, n, d_model), padding_mask (batch, n) with True = a real token -> (batch, n, d_model)
+    Raises: ValueError if slots < 1, or as AttentionLayer. Padded tokens enter no slot.
+    """
+
+    def __init__(self, d_model: int, num_heads: int, slots: int):
+        super().__init__(d_model, num_heads)
+        self.logits = nn.Linear(d_model, num_heads * check_size("slots", slots))
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """All tokens at once."""
+        check_inputs(x, padding_mask, self.query.in_features)
+        q, k, v = self.project(x)
+        logits = split_heads(self.logits(x), self.num_heads)
+        if padding_mask is not None:
+            logits = logits.masked_fill(~padding_mask[:, None, :, None], torch.finfo(logits.dtype).min)
+        return self.output(merge_heads(bounded_memory_attention(q, k, v, logits)))
+
+    def write(self, x: Tensor, memory: Memory | None = None) -> tuple[Tensor, Memory]:
+        """One more token of every text, or several: their outputs, and the memory with them.
+
+        Shape: x (batch, tokens, d_model) -> the same
+        """
+        check_inputs(x, None, self.query.in_features)
+        q, k, v = self.project(x)
+        logits = split_heads(self.logits(x), self.num_heads)
+        memory, mixed = read_on(memory or empty_memory(q, v, logits), q, k, v, logits)
+        return self.output(merge_heads(mixed)), memory
