@@ -1,20 +1,19 @@
 """Chapter 13's compression is that of transformers' DeepSeek-V4, up to a norm and rotary positions.
 
-What its modules compute is in data/deepseek_v4.safetensors; where transformers is installed (extra `peers`),
-they compute it again.
+What its modules compute is shipped as deepseek_v4.safetensors; with transformers (extra `peers`) they compute
+it again.
 """
-
-from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
+from linformer_from_scratch.common.files import DATA
 from linformer_from_scratch.descendants.blocks import compress_blocks, ended
 from linformer_from_scratch.descendants.choice import best_slots, index_scores
 
-FILE = Path(__file__).parent / "data" / "deepseek_v4.safetensors"
+FILE = DATA / "deepseek_v4.safetensors"
 BATCH, N, HEADS, D, TOP = 2, 23, 3, 16, 2
 HEAVY, SPARSE = 5, 4  # tokens in a block of either kind
 

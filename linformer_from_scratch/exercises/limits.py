@@ -409,7 +409,7 @@ QUIZ = (
         (
             Option(
                 "repeating an earlier part of the text exactly, token by token",
-                "This happened with every Linformer that we ran. The map that copies has rank n.",
+                "This happened with every Linformer that we ran: a copy of the first half needs a map of rank n/2.",
                 True,
             ),
             Option(
@@ -428,7 +428,7 @@ QUIZ = (
         (
             Option(
                 "Most slots are empty, and still get weight",
-                "Their scores are 0, and exp 0 is 1, so they take weight in every row and give nothing back.",
+                "Their scores are 0, and exp 0 is 1, so they take weight in every row; their values are zero, so the output shrinks.",
                 True,
             ),
             Option(
