@@ -7,6 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import causal_mask, scaled_dot_product_attention
+from linformer_from_scratch.benchmark import peak_bytes
 from linformer_from_scratch.descendants.blocks import block_attention, compress_blocks, ended
 from linformer_from_scratch.descendants.choice import best_slots, index_scores
 from linformer_from_scratch.descendants.layer import CompressedAttention
@@ -237,6 +238,15 @@ def test_a_layer_learns_all_it_has():
         layer, (x,) = layer_of(state), draw((1, 14, 12), dtype=torch.float32)
         layer(x).square().sum().backward()
         assert [name for name, weight in layer.named_parameters() if not weight.grad.any()] == []
+
+
+def test_a_long_text_takes_the_memory_that_is_promised_and_no_map():
+    n, block, window, heads = 16384, 128, 128, 4
+    layer, (x,) = CompressedAttention(16, heads, block, window), draw((1, n, 16), dtype=torch.float32)
+    with torch.no_grad():
+        peak = peak_bytes(lambda: layer(x))
+    scores = 4 * heads * n * (n // block + 2 * window)
+    assert scores < peak < 6 * scores < 4 * heads * n * n / 6
 
 
 def test_a_cache_holds_the_window_the_slots_and_the_open_block():

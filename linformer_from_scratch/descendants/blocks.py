@@ -85,7 +85,8 @@ def block_attention(
     Shape: q, k (..., n, d), v (..., n, d_v), slots_k (..., n // block, d), slots_v (..., n // block, d_v),
         chosen (..., n, n // block) -> (..., n, d_v); leading sizes are broadcast
     Raises: ValueError if sizes do not agree, block < 1, or window < 0.
-    Cost: 2 n (n // block + 2 window)(d + d_v) operations, n (n // block + 2 window) scores a head.
+    Cost: 2 n (n // block + 2 window)(d + d_v) operations; memory at most six times the n (n // block +
+        2 window) scores.
     """
     n = check_same_length(q, k, v)
     check_features(q, k)
