@@ -226,6 +226,23 @@ def test_a_trained_model_is_read_through_slots_with_nothing_else_changed(monkeyp
     )
 
 
+def test_facts_are_recalled_by_a_model_that_knows_shorter_texts(monkeypatch):
+    begun, train = [], recall.train
+    monkeypatch.setattr(recall, "GROWN", {64: (2, 10), 128: (2, 10), 1024: (1, 10)})
+    monkeypatch.setattr(recall, "LONGEST", 128)
+    monkeypatch.setattr(recall, "FACTS", {"16": (lambda n: 16, 128), "n / 4": (lambda n: n // 4, 64)})
+
+    def trained(model, batches, *settings):
+        begun.append((model.encoder.tokens.weight.detach().clone(), model, (batches(0)[1] >= 0).sum()))
+        return train(model, batches, *settings)
+
+    monkeypatch.setattr(recall, "train", trained)
+    assert [*recall.facts_among_noise("n / 4", seed=0)["curves"]] == [64]
+    assert [*recall.facts_among_noise("16", seed=0)["curves"]] == [64, 128]
+    _, (_, shorter, _), (tokens, _, asked) = begun
+    assert torch.equal(tokens, shorter.encoder.tokens.weight) and asked == 2 * 16
+
+
 @every_task
 def test_a_run_is_judged_by_batches_that_none_trains_on(task):
     batches = getattr(tasks, task)(24, 3, seed=1)
