@@ -13,6 +13,7 @@ from linformer_from_scratch.experiments.efficient import (
     LEARNED,
     LOWER,
     MEAN,
+    NEIGHBOURS,
     RATE,
     SEEDS,
     STEPS,
@@ -33,21 +34,31 @@ LONGEST = LENGTHS[-1]
 READ = [(n, KEYS) for n in LENGTHS]
 RISING = [*grid((FULL, LEARNED), READ), *pooled_alike(READ)]
 WIDTHS = [(256, 64), (256, 128), (LONGEST, 256)]  # n, and 2k
-FEW = 8  # texts in a batch, whatever their length
-FACTS = [  # tokens, facts among them, slots (0: full attention)
-    *({"n": n, "facts": 16, "size": 16} for n in (256, 1024, 2048)),
-    *({"n": n, "facts": 64, "size": size} for n in (256, 1024) for size in (16, 64)),
-    {"n": 1024, "facts": 64, "size": 0},
-]
+GROWN = {64: (64, 1200), 128: (32, 400), 256: (32, 400), 512: (32, 400), 1024: (32, 400), 2048: (16, 400)}
+FACTS = {"16": (lambda n: 16, 2048), "n / 4": (lambda n: n // 4, LONGEST)}  # of a text, and the longest n
+SLOTS = 16
 WIDEST = [WIDTHS[-1]]  # one slot for every value
 
 
-def facts_among_noise(n: int, facts: int, size: int, seed: int) -> dict:
-    """Train a model on few facts in a long text; its accuracy on the way. A size of 0 is full attention."""
-    torch.manual_seed(seed)
-    model = model_of(MEAN if size else FULL, n, size, tasks.VOCAB_SIZE + facts, neighbours=1)
-    curve = train(model, tasks.scattered_recall(n, facts, FEW, seed), VALIDATION["recall"], RATE, STEPS)
-    return {"accuracy": curve[-1][1], "curve": curve}
+def facts_among_noise(facts: str, seed: int) -> dict:
+    """Recall through SLOTS means of windows while texts double in length: accuracies on the way, at each n.
+
+    A model begins with the weights of the next shorter texts, so that it need not find again what it knows.
+
+    Args: facts: of FACTS; so many keys with their values stand among noise.
+    """
+    count, longest = FACTS[facts]
+    weights: dict[str, torch.Tensor] = {}
+    curves: dict[int, list[list[float]]] = {}
+    for n in (n for n in GROWN if n <= longest):
+        texts, steps = GROWN[n]
+        torch.manual_seed(seed)
+        model = model_of(MEAN, n, SLOTS, tasks.vocab_size("recall", LONGEST), NEIGHBOURS["recall"])
+        model.load_state_dict(weights, strict=False)
+        batches = tasks.scattered_recall(n, count(n), texts, seed)
+        curves[n] = train(model, batches, VALIDATION["recall"], RATE, steps)
+        weights = {key: w for key, w in model.state_dict().items() if "positions" not in key}
+    return {"curves": curves}
 
 
 def transplanted(n: int, size: int, seed: int) -> dict:
@@ -80,6 +91,14 @@ EXPERIMENTS = [
         "full attention that recalls, read through slots",
         [{"n": LONGEST, "size": LONGEST // 4}],
         transplanted,
+        __file__,
+        SEEDS,
+    ),
+    Experiment(
+        "12_facts",
+        "recall through 16 slots, n rising: 16 facts among more and more noise, and n / 4 facts",
+        [{"facts": facts} for facts in FACTS],
+        facts_among_noise,
         __file__,
         SEEDS,
     ),
