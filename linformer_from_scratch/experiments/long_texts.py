@@ -45,9 +45,6 @@ RANK = sentence_encoder.RANK
 CONFIG = Config(steps=100, learning_rate=5e-4, warmup=10, weight_decay=0.0, evaluate_every=10)
 SEEDS = (0, 1, 2)
 POSITIONS = "repeated"  # see 12_positions
-MEAN_CHUNK, BEST_CHUNK, INT8 = "mean of chunks", "best of chunks", "exact, int8"
-CHUNKED = (MEAN_CHUNK, BEST_CHUNK)
-BASES = {BEST_CHUNK: MEAN_CHUNK, INT8: "exact"}  # fitted as that one is
 
 
 class FirstTokens(nn.Module):
@@ -79,9 +76,14 @@ WAYS: dict[str, Callable[[], Any]] = {
     "256 slots": lambda: long(window_encoder(256)),
     "512 slots": lambda: long(window_encoder(512)),
     "sliding window": lambda: long(sliding_encoder()),
-    MEAN_CHUNK: lambda: ChunkEncoder(sentence_encoder.full_encoder(), CHUNK),
+    "mean of chunks": lambda: ChunkEncoder(sentence_encoder.full_encoder(), CHUNK),
     "first 512 tokens": lambda: FirstTokens(sentence_encoder.full_encoder()),
 }
+BEST_CHUNK, INT8 = (
+    "best of chunks",
+    "exact, int8",
+)  # the fitted chunks, and the fitted exact encoder in 8 bits
+BASES = {BEST_CHUNK: "mean of chunks", INT8: "exact"}
 
 
 @cache
@@ -233,10 +235,7 @@ def costs(n: int) -> dict:
     }
 
 
-COMPARED = [{"way": way, "n": n} for way in ("exact", "128 slots", *CHUNKED) for n in LENGTHS[:3]]
-OTHERS = [{"way": way, "n": n} for way in (*WAYS, BEST_CHUNK) for n in LENGTHS]
-OTHERS = [settings for settings in OTHERS if settings not in COMPARED]
-UNFITTED = [{"way": way, "n": n} for way in ("exact", INT8, "128 slots", *CHUNKED) for n in FITTED_ON]
+GRID = [{"way": way, "n": n} for way in (*WAYS, BEST_CHUNK) for n in LENGTHS]
 EXPERIMENTS = [
     Experiment(
         "12_positions",
@@ -244,26 +243,5 @@ EXPERIMENTS = [
         [{"how": how, "n": n} for n in FITTED_ON for how in ("repeated", "interpolated")],
         positions,
         __file__,
-    ),
-    Experiment(
-        "12_long", "long pages looked up, encoders fitted to the queries", COMPARED, look_up, __file__, SEEDS
-    ),
-    Experiment(
-        "12_long_others", "the same, other encoders and lengths", OTHERS, look_up, __file__, SEEDS[:1]
-    ),
-    Experiment(
-        "12_long_unfitted",
-        "long pages looked up, encoders as they come",
-        UNFITTED,
-        look_up,
-        __file__,
-    ),
-    Experiment(
-        "12_long_costs",
-        "seconds and bytes of one long text; let nothing else run",
-        [{"n": n} for n in LENGTHS],
-        costs,
-        __file__,
-        threads=2,
     ),
 ]

@@ -1,7 +1,6 @@
 """Widgets: controls → arrays → picture, one a file."""
 
 from linformer_from_scratch.widgets.attention_explorer import AttentionExplorer
-from linformer_from_scratch.widgets.block_explorer import BlockExplorer
 from linformer_from_scratch.widgets.cost_model import CostModel
 from linformer_from_scratch.widgets.decision_explorer import DecisionExplorer
 from linformer_from_scratch.widgets.family_explorer import FamilyExplorer
@@ -17,7 +16,6 @@ from linformer_from_scratch.widgets.wire_explorer import WireExplorer
 
 __all__ = [
     "AttentionExplorer",
-    "BlockExplorer",
     "CostModel",
     "DecisionExplorer",
     "FamilyExplorer",
