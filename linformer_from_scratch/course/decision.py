@@ -16,7 +16,7 @@ import yaml
 from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.cost import DEVICES
 from linformer_from_scratch.course.ledger import CHAPTERS, LEFT, heading_above, link
-from linformer_from_scratch.course.numbers_of_advice import SEVERAL, K, numbers, split_n, worth_it_on_the_cpu
+from linformer_from_scratch.course.numbers_of_advice import SEVERAL, numbers, worth_it_on_the_cpu
 
 CPU = "CPU of the course"
 V100, A100, H200 = (device.name for device in DEVICES)
@@ -179,7 +179,7 @@ def _ends(entry: Mapping[str, Any], name: str) -> tuple[int, int] | None:
 def decide(case: Case) -> Advice:
     """The first rule that fits, in the words of this case."""
     rule, known, words = rule_of(case), devices()[case.device], values(case)
-    from_n = {"any": 1, "below": 1, "time": known.from_n, "bytes": split_n(case.machines), "unknown": None}
+    from_n = {"any": 1, "below": 1, "time": known.from_n, "unknown": None}
     return Advice(
         rule.take,
         from_n[rule.since],
@@ -234,8 +234,6 @@ def values(case: Case) -> dict[str, str]:
         "texts": "one text" if case.batch == 1 else f"{case.batch:,} texts",
         "machines": "one machine" if case.machines == 1 else f"{case.machines:,} machines",
         "time": devices()[case.device].since,
-        "split_n": f"{split_n(case.machines):,}",
-        "k": f"{K}",
     }
 
 

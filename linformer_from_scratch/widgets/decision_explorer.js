@@ -3,7 +3,7 @@
 const ROW = 40; // units from one row of the chart to the next
 
 export default widget(({ model, stage }) => {
-  const { lengths, rules, devices, since, split, k, several, flags, kinds } = model.get("facts");
+  const { lengths, rules, devices, since, several, flags, kinds } = model.get("facts");
   const margin = { top: 4, right: 24, bottom: 24, left: 14 };
   const picture = chart(stage, { title: "What to take, by tokens n", note: "drag to set n", width: 40, height: (3 * ROW + margin.top + margin.bottom) / 16, margin });
   const beside = html("dl", { class: "lw-text lw-advice" }), under = html("dl", { class: "lw-text lw-advice" }), numbersNow = {}, x = d3.scaleLog().domain([lengths[0], 2 * lengths.at(-1)]);
@@ -85,9 +85,9 @@ export default widget(({ model, stage }) => {
     ],
     draw(theme) {
       const one = state(), rule = ruleOf(one), known = devices[one.device];
-      const said = { n: thousands(one.n), machines: on(one.machines), time: known.since, split_n: thousands(split[one.machines]), k };
+      const said = { n: thousands(one.n), machines: on(one.machines), time: known.since };
       const filled = (text) => text.replace(/\{(\w+)\}/g, (_, name) => said[name]);
-      const fromN = { any: 1, below: 1, time: known.from_n, bytes: split[one.machines], unknown: null }[rule.since];
+      const fromN = { any: 1, below: 1, time: known.from_n, unknown: null }[rule.since];
       Object.assign(numbersNow, { from_n: fromN ?? NaN });
       const evidence = rule.timed ? [...rule.evidence, ...known.evidence] : rule.evidence;
       const part = (name, ...said) => html("div", {}, html("dt", {}, name), ...said);

@@ -116,8 +116,6 @@ def facts() -> dict[str, Any]:
         "rules": rules,
         "devices": devices,
         "since": decision.since(),
-        "split": {2**i: decision.split_n(2**i) for i in range(7)},
-        "k": decision.K,
         "several": decision.SEVERAL,
         "flags": FLAGS,
         "kinds": SHORT,
