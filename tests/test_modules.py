@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 import linformer_from_scratch
+from linformer_from_scratch.descendants.layer import CompressedAttention
+from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
 from linformer_from_scratch.distributed import sentences, sequence
 from linformer_from_scratch.distributed.small import ShardedLinformer
 from linformer_from_scratch.distributed.sums import AgreedSum
@@ -77,6 +79,8 @@ MADE = {
     ChunkEncoder: (lambda kind: kind(window_encoder(SLOTS), 7), IDS),
     FirstTokens: (lambda kind: kind(window_encoder(SLOTS)), IDS),
     TokenMLP: (lambda kind: kind(D_MODEL), X),
+    CompressedAttention: (lambda kind: kind(*SIZES, 4, 3, overlap=True, top=2), X),
+    BoundedMemoryAttention: (lambda kind: kind(*SIZES, SLOTS), X),
     sentences.SequenceParallelWindows: (lambda kind: kind(windows(), N, AgreedSum()), X),
     sentences.GatheredAttention: (lambda kind: kind(MultiHeadAttention(*SIZES), N, AgreedSum()), X),
     sentences.SequenceParallelSentenceEncoder: (lambda kind: sequence.shard(window_encoder(SLOTS)), FULL),
