@@ -256,28 +256,28 @@ def learning_curves(
     title: str,
     levels: Mapping[str, float] | None = None,
     between: tuple[float, float] | None = None,
+    x_label: str = "updates",
 ) -> Figure:
     """Loss against updates: for each name the mean over its runs and a band from the lowest to the highest.
 
     Args:
-        runs: name -> updates (points,) and losses (points,) or (runs, points).
+        runs: name -> updates, or what else x_label names, (points,) and losses (points,) or (runs, points).
         levels: name -> a loss drawn as a line across, as of a baseline.
         between: lowest and highest loss to show; all by default.
     """
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=6.8, height=4.0)
-        for name, (updates, losses) in runs.items():
+        for name, (x, losses) in runs.items():
             losses = np.atleast_2d(np.asarray(losses, dtype=float))
-            (line,) = axis.plot(updates, losses.mean(axis=0), lw=2, label=name, **_look(name, [*runs]))
-            axis.fill_between(
-                updates, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, lw=0
-            )
+            (line,) = axis.plot(x, losses.mean(axis=0), lw=2, label=name, **_look(name, [*runs]))
+            lowest, highest = losses.min(axis=0), losses.max(axis=0)
+            axis.fill_between(x, lowest, highest, color=line.get_color(), alpha=0.2, lw=0)
         low, high = between or (-np.inf, np.inf)
         for name, level in (levels or {}).items():
             if low < level < high:
                 axis.axhline(level, color=GREY, lw=1, linestyle="-")
                 axis.text(1.02, level, name, va="center", transform=axis.get_yaxis_transform(), fontsize=10)
-        axis.set(xlabel="updates", ylabel=y_label, title=title, xlim=(0, None), ylim=between)
+        axis.set(xlabel=x_label, ylabel=y_label, title=title, xlim=(0, None), ylim=between)
         axis.legend(
             loc="upper center",  # off the curves
             bbox_to_anchor=(0.5, -0.15),
@@ -287,7 +287,7 @@ def learning_curves(
             handlelength=1.6,
         )
         drawn = ", ".join([*runs, *(levels or {})])
-        return _finish(figure, f"{title}. {y_label} against updates: {drawn}.")
+        return _finish(figure, f"{title}. {y_label} against {x_label}: {drawn}.")
 
 
 def _look(name: str, names: Sequence[str]) -> dict[str, Any]:

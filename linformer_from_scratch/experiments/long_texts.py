@@ -5,7 +5,7 @@ pages.py.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -45,6 +45,9 @@ RANK = sentence_encoder.RANK
 CONFIG = Config(steps=100, learning_rate=5e-4, warmup=10, weight_decay=0.0, evaluate_every=10)
 SEEDS = (0, 1, 2)
 POSITIONS = "repeated"  # see 12_positions
+MEAN_CHUNK, BEST_CHUNK, INT8, WORDS = "mean of chunks", "best of chunks", "exact, int8", "counting words"
+CHUNKED = (MEAN_CHUNK, BEST_CHUNK)
+BASES = {BEST_CHUNK: MEAN_CHUNK, INT8: "exact"}  # fitted as that one is
 
 
 class FirstTokens(nn.Module):
@@ -74,16 +77,11 @@ WAYS: dict[str, Callable[[], Any]] = {
     "exact": lambda: long(sentence_encoder.full_encoder()),
     "128 slots": lambda: long(window_encoder(128)),
     "256 slots": lambda: long(window_encoder(256)),
-    "512 slots": lambda: long(window_encoder(512)),
+    "one window": lambda: long(window_encoder(3)),  # its mean, and [CLS] and [SEP]
     "sliding window": lambda: long(sliding_encoder()),
-    "mean of chunks": lambda: ChunkEncoder(sentence_encoder.full_encoder(), CHUNK),
+    MEAN_CHUNK: lambda: ChunkEncoder(sentence_encoder.full_encoder(), CHUNK),
     "first 512 tokens": lambda: FirstTokens(sentence_encoder.full_encoder()),
 }
-BEST_CHUNK, INT8 = (
-    "best of chunks",
-    "exact, int8",
-)  # the fitted chunks, and the fitted exact encoder in 8 bits
-BASES = {BEST_CHUNK: "mean of chunks", INT8: "exact"}
 
 
 @cache
@@ -177,7 +175,7 @@ def look_up(way: str, n: int, seed: int | None = None) -> dict:
 
     Args: seed: of the fit; without one, the encoder as it comes.
     """
-    return ranks_by_kind(way, encoder(BASES.get(way, way), seed), n)
+    return counted(n) if way == WORDS else ranks_by_kind(way, encoder(BASES.get(way, way), seed), n)
 
 
 @torch.no_grad()
@@ -198,9 +196,38 @@ def ranks_by_kind(way: str, model: Any, n: int) -> dict:
         kind: ranks_of(score(queries), own).tolist()
         for kind, queries in zip(KINDS, pages.queries, strict=True)
     }
+    return ranks | {"next page": following_ranks(score(vectors), n)}
+
+
+def counted(n: int) -> dict:
+    """At which place each page is found by counting words: BM25, on the tokens of the encoders.
+
+    Robertson and Zaragoza 2009, equation 3.15, with k1 = 1.2; all pages are n tokens long, so b has no say.
+    Each token of a query counts once.
+    """
+    pages = searched(1, n).ids
+    queries = [(page.title, without_a_paragraph(page, n)[0]) for page in long_pages(1, n)]
+    vocabulary = int(pages.max()) + 1
+    counts = torch.stack([torch.bincount(ids, minlength=vocabulary) for ids in pages]).double()
+    holding = (counts > 0).sum(dim=0)  # pages that hold a token
+    rarity = (1 + (len(counts) - holding + 0.5) / (holding + 0.5)).log()
+    weights = rarity * counts * 2.2 / (counts + 1.2)
+
+    def scores(asked: Sequence[Tensor]) -> Tensor:
+        return torch.stack([weights[:, ids[ids < vocabulary].unique()].sum(dim=1) for ids in asked])
+
+    ranks = {}
+    for kind, texts in zip(KINDS, zip(*queries, strict=True), strict=True):
+        asked = [tokenize(text, QUERY_TOKENS)[1:-1] for text in texts]
+        ranks[kind] = ranks_of(scores(asked), range(len(asked))).tolist()
+    return ranks | {"next page": following_ranks(scores(list(pages)), n)}
+
+
+def following_ranks(scores: Tensor, n: int) -> list[int]:
+    """At which place each page finds the page after it; it does not look for itself."""
     following = neighbours(n)
-    scores = score(vectors).fill_diagonal_(-2.0)[following]
-    return ranks | {"next page": ranks_of(scores, following + 1).tolist()}
+    others = scores.fill_diagonal_(-2.0)[following]
+    return ranks_of(others, following + 1).tolist()
 
 
 def neighbours(n: int) -> Tensor:
@@ -235,7 +262,13 @@ def costs(n: int) -> dict:
     }
 
 
-GRID = [{"way": way, "n": n} for way in (*WAYS, BEST_CHUNK) for n in LENGTHS]
+MAIN = ("exact", "128 slots", *CHUNKED)
+COMPARED = [{"way": way, "n": n} for way in MAIN for n in FITTED_ON]
+OTHERS = [{"way": way, "n": n} for way in MAIN for n in LENGTHS[2:]]
+OTHERS += [{"way": way, "n": n} for way in ("256 slots", "one window") for n in LENGTHS]
+AS_THEY_COME = (*MAIN, INT8, "sliding window", "first 512 tokens")
+UNFITTED = [{"way": way, "n": n} for way in AS_THEY_COME for n in FITTED_ON]
+UNFITTED += [{"way": WORDS, "n": n} for n in LENGTHS]
 EXPERIMENTS = [
     Experiment(
         "12_positions",
@@ -243,5 +276,26 @@ EXPERIMENTS = [
         [{"how": how, "n": n} for n in FITTED_ON for how in ("repeated", "interpolated")],
         positions,
         __file__,
+    ),
+    Experiment(
+        "12_long", "long pages looked up, encoders fitted to the queries", COMPARED, look_up, __file__, SEEDS
+    ),
+    Experiment(
+        "12_long_others", "the same, other encoders and lengths", OTHERS, look_up, __file__, SEEDS[:1]
+    ),
+    Experiment(
+        "12_long_unfitted",
+        "long pages looked up, encoders as they come",
+        UNFITTED,
+        look_up,
+        __file__,
+    ),
+    Experiment(
+        "12_long_costs",
+        "seconds and bytes of one long text; let nothing else run",
+        [{"n": n} for n in LENGTHS],
+        costs,
+        __file__,
+        threads=2,
     ),
 ]

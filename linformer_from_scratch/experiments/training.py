@@ -45,17 +45,12 @@ COMMON_RATE = LINFORMER.seq_len**0.5  # this times E's own rate is the rate of a
 WIDTHS = [replace(LINFORMER, proj_dim=k) for k in (32, 128, 16, 64)]
 POOLED = [replace(LINFORMER, projection="mean", proj_dim=k) for k in (32, 16, 64)]
 SIZE = [FULL, NONE, *WIDTHS, *POOLED]
-SHARED = [replace(LINFORMER, sharing=sharing) for sharing in ("none", "headwise", "key-value")]
 RANDOM = replace(LINFORMER, projection="random")
 START = [
     *(replace(recipe, projection_rate=COMMON_RATE) for recipe in (*WIDTHS[:2], RANDOM)),
     RANDOM,
     replace(WIDTHS[1], projection_rate=0.1 * COMMON_RATE),
     replace(LINFORMER, projection="gaussian"),
-]
-LENGTH = [
-    *(replace(recipe, seq_len=512) for recipe in (LINFORMER, FULL, NONE)),
-    replace(LINFORMER, seq_len=512, proj_dim=128),
 ]
 PLAIN = [
     replace(FULL, neighbours=neighbours, positions=positions)
@@ -69,22 +64,28 @@ READ = (512, 128)  # tokens of the texts of 08_longer
 
 
 def read_at(n: int) -> list[Recipe]:
-    """What is compared on texts of n tokens: attention of every size, and what reads nothing or one slot."""
-    sizes = [replace(LINFORMER, proj_dim=k, projection_rate=SLOW) for k in (n, n // 2, n // 4, n // 8)]
+    """What is compared on texts of n tokens: attention, n / 4 slots, one, and what reads nothing."""
+    quarter = replace(LINFORMER, proj_dim=n // 4, projection_rate=SLOW)
+    return [replace(recipe, seq_len=n) for recipe in (FULL, quarter, ONE_SLOT, MLP, NONE)]
+
+
+def other_sizes(n: int) -> list[Recipe]:
+    """Linformer with more slots and with fewer, and with fixed windows."""
+    sizes = [replace(LINFORMER, proj_dim=k, projection_rate=SLOW) for k in (n, n // 2, n // 8)]
     fixed = replace(LINFORMER, projection="mean", proj_dim=n // 4)
-    return [replace(recipe, seq_len=n) for recipe in (FULL, ONE_SLOT, MLP, NONE, *sizes, fixed)]
+    return [replace(recipe, seq_len=n) for recipe in (*sizes, fixed)]
 
 
-QUARTER = replace(LINFORMER, seq_len=512, proj_dim=128, projection_rate=SLOW)
-LONGER_RUNS = [
-    *(recipe for n in READ for recipe in read_at(n)),
-    *(replace(QUARTER, sharing=sharing) for sharing in ("none", "key-value")),
-    *(replace(recipe, seq_len=256) for recipe in (FULL, replace(QUARTER, proj_dim=64))),
+LONGER_RUNS = [recipe for n in READ for recipe in read_at(n)]
+OTHER_RUNS = [
+    *other_sizes(READ[0]),
+    other_sizes(READ[1])[0],
+    *(replace(read_at(READ[0])[1], sharing=sharing) for sharing in ("none", "key-value")),
 ]
-E_RATES = [
+E_RATES = [  # and SLOW
     replace(LINFORMER, seq_len=512, proj_dim=k, projection_rate=rate)
     for k in (512, 128)
-    for rate in (1.0, 0.1, 0.01)
+    for rate in (1.0, 0.01)
 ]
 LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
 
@@ -198,7 +199,8 @@ def finetune(seed: int, pretrained: bool, **recipe) -> dict:
 def speed(seq_len: int) -> dict:
     """Seconds of a step in every round, in shuffled turns, and peak bytes; 2 layers, 2048 tokens."""
     ids = torch.randint(3, VOCABULARY, (4 * TOKENS,))
-    recipes = [FULL, LINFORMER, *(read_at(seq_len) if seq_len in READ else ())]
+    recipes = [FULL, LINFORMER]
+    recipes += [*read_at(seq_len), *other_sizes(seq_len)] if seq_len in READ else []
     steps = {}
     for recipe in recipes:
         model = MaskedLanguageModel(encoder(replace(recipe, seq_len=seq_len), VOCABULARY))
@@ -239,10 +241,16 @@ EXPERIMENTS = [
     runs("size", "Transformer, Linformer at each k, learned and mean pooling, no attention", SIZE),
     runs("rate", "at half and twice the learning rate", [FULL, LINFORMER, NONE], rates=RATES),
     runs("start", "E from random numbers on, and at other rates; or fixed at random numbers", START),
-    runs("sharing", "E and F for each head, layer and role, down to one for all", SHARED),
-    runs("length", "longer texts at the same k, and at k = n/4", LENGTH),
     runs("small", "a sixteenth of the training text", [FULL, LINFORMER]),
     runs("controls", "no attention with as many weights, one slot, a slower E", CONTROLS),
+    runs("longer_rate", "three times the updates: E at other rates", E_RATES, steps=LONGER, seeds=(0,)),
+    runs(
+        "longer",
+        "three times the updates: full attention, k = n/4, one slot, none; n 128 and 512",
+        LONGER_RUNS,
+        steps=LONGER,
+    ),
+    runs("longer_sizes", "the same: other k, fixed windows, sharing", OTHER_RUNS, steps=LONGER, seeds=(0,)),
     runs("plain", "with and without the convolution, positions from random numbers or sinusoids", PLAIN),
     Experiment(
         "08_copying",

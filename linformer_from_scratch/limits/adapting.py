@@ -86,12 +86,12 @@ def adapt(
 ) -> list[float]:
     """Fit a model by updates of rank `rank`; return the loss of every update.
 
-    It computes in bfloat16 where PyTorch holds that safe; what is learned is float32. With a folder, a run
-    that was stopped continues where it was.
+    On a GPU made for bfloat16 it computes in that, as the Trainer does; what is learned is float32. With a
+    folder, a run that was stopped continues where it was.
 
     Args: loss, batches: as the Trainer takes them, such as VectorLoss and Crops.
     """
     with use_rng_state(seeded(config.seed, CPU), CPU):
         add_updates(model, rank)
-    trainer = Trainer(model, loss, batches, config, folder=folder, autocast=True)
+    trainer = Trainer(model, loss, batches, config, folder=folder)
     return [record["loss"] for record in trainer.train()]
