@@ -13,8 +13,6 @@ from pathlib import Path
 import course
 from book.links import dead_links
 
-from linformer_from_scratch.course.decision import worth_it_on_the_cpu
-
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("*.md", "linformer_from_scratch/data/shipped/*.md", "tools/book/pages/*.md")
 LINKED = (
@@ -81,9 +79,6 @@ def problems() -> Iterator[str]:
     version = tomllib.loads(text_of("pyproject.toml"))["project"]["version"]
     if f"version: {version}\n" not in text_of("CITATION.cff"):
         yield f"CITATION.cff: the version is not {version}, that of pyproject.toml"
-    tokens = f"{worth_it_on_the_cpu():,}"
-    if f"from about {tokens} tokens on" not in readme:
-        yield f"README.md: by the recorded rows Linformer is worth a try from about {tokens} tokens on"
 
 
 if __name__ == "__main__":

@@ -16,12 +16,12 @@ import yaml
 from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.cost import DEVICES
 from linformer_from_scratch.course.ledger import CHAPTERS, LEFT, heading_above, link
-from linformer_from_scratch.course.numbers_of_advice import SEVERAL, numbers, worth_it_on_the_cpu
+from linformer_from_scratch.course.numbers_of_advice import SEVERAL, numbers
 
 CPU = "CPU of the course"
 V100, A100, H200 = (device.name for device in DEVICES)
-FLAGS = {"causal": "causal", "exact_recall": "exact look-up", "lengths_vary": "lengths vary"}
-KINDS = ("exact", "Linformer", "chunks", "ring")  # of what is taken
+FLAGS = {"causal": "causal", "exact_recall": "exact look-up"}
+KINDS = ("exact", "chunks", "ring")  # of what is taken
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Case:
     Attributes:
         n: tokens of the longest text. batch: texts at a time.
         causal: it writes, token by token. exact_recall: single tokens are looked up or copied, not the gist.
-        lengths_vary: texts have many lengths. device: one of `devices`. machines: how many share the work.
+        device: one of `devices`. machines: how many share the work.
 
     Raises: ValueError with what is wrong, in one sentence.
     """
@@ -40,7 +40,6 @@ class Case:
     batch: int = 1
     causal: bool = False
     exact_recall: bool = False
-    lengths_vary: bool = False
     device: str = CPU
     machines: int = 1
 
@@ -85,7 +84,6 @@ def _where(cell: str) -> tuple[str, str]:
 class Known(NamedTuple):
     """What is known of a device; decision.yml describes the fields."""
 
-    from_n: int | None
     since: str
     evidence: tuple[Evidence, ...]
     timed: tuple[int, int] | None
@@ -93,7 +91,7 @@ class Known(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One line of the table; decision.yml describes the fields. `why` still has its words in braces."""
+    """One line of the table; decision.yml describes the fields. `why` still has its {n}."""
 
     need: str
     when: Mapping[str, bool]
@@ -101,7 +99,6 @@ class Rule(NamedTuple):
     kind: str
     take: str
     why: str
-    since: str
     reach: str
     runner_up: str
     evidence: tuple[Evidence, ...]
@@ -112,12 +109,14 @@ class Rule(NamedTuple):
 class Advice(NamedTuple):
     """What to take for a case, and what says so.
 
-    from_n: from which n on, None if not known. since: the same in a sentence. reach: of the evidence.
+    from_n: the first n of the rule. span: its n in words. time: where Linformer would save time.
+    reach: of the evidence.
     """
 
     take: str
-    from_n: int | None
-    since: str
+    from_n: int
+    span: str
+    time: str
     why: str
     evidence: tuple[Evidence, ...]
     reach: str
@@ -143,7 +142,6 @@ def devices() -> dict[str, Known]:
     """Device -> what is known of it."""
     return {
         name: Known(
-            numbers()[entry["from_n"]] if "from_n" in entry else None,
             entry["since"].format(**numbers()),
             tuple(evidence()[piece] for piece in entry["evidence"]),
             _ends(entry, "timed"),
@@ -160,6 +158,7 @@ def rules() -> tuple[Rule, ...]:
         Rule(
             **entry
             | {
+                "need": entry["need"].format(**numbers()),
                 "reach": entry["reach"].format(**numbers()),
                 "evidence": tuple(evidence()[piece] for piece in entry["evidence"]),
                 "tested": _ends(entry, "tested"),
@@ -178,14 +177,14 @@ def _ends(entry: Mapping[str, Any], name: str) -> tuple[int, int] | None:
 
 def decide(case: Case) -> Advice:
     """The first rule that fits, in the words of this case."""
-    rule, known, words = rule_of(case), devices()[case.device], values(case)
-    from_n = {"any": 1, "below": 1, "time": known.from_n, "unknown": None}
+    rule, known = rule_of(case), devices()[case.device]
     return Advice(
         rule.take,
-        from_n[rule.since],
-        since()[rule.since].format(**words),
-        rule.why.format(**words),
-        (*rule.evidence, *known.evidence) if rule.timed else rule.evidence,
+        turn() if rule.span == "from" else 1,
+        spans()[rule.span],
+        known.since,
+        rule.why.format(n=f"{case.n:,}"),
+        (*rule.evidence, *known.evidence),
         reach(case),
         rule.runner_up,
     )
@@ -193,16 +192,16 @@ def decide(case: Case) -> Advice:
 
 def changes(case: Case) -> dict[str, list[str]]:
     """What one would take instead -> each single change that leads there, in words."""
-    turn, machines = turn_of(case.device), 1 if case.machines > 1 else SEVERAL
+    machines = 1 if case.machines > 1 else SEVERAL
     others: dict[str, dict[str, Any]] = {
         f"with {shown} {'off' if getattr(case, name) else 'on'}": {name: not getattr(case, name)}
         for name, shown in FLAGS.items()
     }
     others["on one machine" if machines == 1 else f"on {machines} machines"] = {"machines": machines}
-    if case.n >= turn:
-        others[f"below n = {turn:,}"] = {"n": turn - 1}
+    if case.n >= turn():
+        others[f"below n = {turn():,}"] = {"n": turn() - 1}
     else:
-        others[f"from n = {turn:,} on"] = {"n": turn}
+        others[f"from n = {turn():,} on"] = {"n": turn()}
     ways: dict[str, list[str]] = {}
     for words, change in others.items():
         ways.setdefault(rule_of(replace(case, **change)).take, []).append(words)
@@ -213,28 +212,18 @@ def changes(case: Case) -> dict[str, list[str]]:
 def rule_of(case: Case) -> Rule:
     """The first of `rules` that fits."""
     facts = {name: getattr(case, name) for name in FLAGS} | {"split": case.machines > 1}
-    spans = "any", "from" if case.n >= turn_of(case.device) else "below"
-    return next(rule for rule in rules() if rule.span in spans and rule.when.items() <= facts.items())
+    fitting = "any", "from" if case.n >= turn() else "below"
+    return next(rule for rule in rules() if rule.span in fitting and rule.when.items() <= facts.items())
 
 
-def turn_of(device: str) -> int:
-    """The n at which advice turns: where Linformer is worth it; where that is not known, the n of the CPU."""
-    return devices()[device].from_n or worth_it_on_the_cpu()
+def turn() -> int:
+    """The n at which advice on the gist turns: the first for which the encoder has no positions."""
+    return numbers()["passages"] + 1
 
 
-def since() -> dict[str, str]:
-    """How a rule says from which n it holds -> that sentence, with its words in braces."""
-    return _written()["since"]
-
-
-def values(case: Case) -> dict[str, str]:
-    """What the words in braces stand for."""
-    return {
-        "n": f"{case.n:,}",
-        "texts": "one text" if case.batch == 1 else f"{case.batch:,} texts",
-        "machines": "one machine" if case.machines == 1 else f"{case.machines:,} machines",
-        "time": devices()[case.device].since,
-    }
+def spans() -> dict[str, str]:
+    """A rule's span -> its n, in words."""
+    return {"any": "any n", "below": f"up to {turn() - 1:,} tokens", "from": f"from {turn():,} tokens on"}
 
 
 def reach(case: Case) -> str:
@@ -252,33 +241,26 @@ def reach(case: Case) -> str:
 
 
 class DecisionTable:
-    """The table of advice for a device: HTML with links in a notebook, lines of text elsewhere."""
+    """The table of advice: HTML with links in a notebook, lines of text elsewhere."""
 
-    columns = ("your case", "n", *FLAGS.values(), "take", "how far", "from which n", "what says so")
-
-    def __init__(self, device: str = CPU):
-        self.device = device
+    columns = ("your case", "n", *FLAGS.values(), "take", "how far", "what says so")
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Need, span, yes, no or either for each flag, what to take, how far that was tried, from which n."""
-        turn, rows = turn_of(self.device), []
-        spans = {"any": "any", "below": f"below {turn:,}", "from": f"from {turn:,}"}
+        """Need, n, yes, no or either for each flag, what to take, how far that was tried."""
+        words = {True: "yes", False: "no", None: "either"}
+        rows = []
         for rule in rules():
-            case = Case(device=self.device, machines=SEVERAL if rule.when.get("split") else 1)
-            flags = [{True: "yes", False: "no", None: "either"}[rule.when.get(name)] for name in FLAGS]
-            from_n = since()[rule.since].format(**values(case))
-            rows.append((rule.need, spans[rule.span], *flags, rule.take, rule.reach, from_n))
+            flags = (words[rule.when.get(name)] for name in FLAGS)
+            rows.append((rule.need, spans()[rule.span], *flags, rule.take, rule.reach))
         return rows
 
     def __repr__(self) -> str:
-        return "\n".join(f"{need}, n {span}: {take}" for need, span, *_, take, _, _ in self.rows())
+        return "\n".join(f"{need}, {span}: {take}" for need, span, *_, take, _ in self.rows())
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th {LEFT}>{name}</th>" for name in self.columns)
-        known, lines = "; ".join(map(_place, devices()[self.device].evidence)), []
+        head, lines = "".join(f"<th {LEFT}>{name}</th>" for name in self.columns), []
         for row, rule in zip(self.rows(), rules(), strict=True):
             cells = [html.escape(cell) for cell in row]
-            cells[-1] += f" <small>({known})</small>" if rule.since in ("below", "time") else ""
             cells.append("<br>".join(f"{html.escape(one.shows)} ({_place(one)})" for one in rule.evidence))
             lines.append("".join(f"<td {LEFT}>{cell}</td>" for cell in cells))
         body = "".join(f"<tr>{line}</tr>" for line in lines)

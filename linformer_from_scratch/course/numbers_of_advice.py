@@ -31,7 +31,8 @@ FITTED = "windows of n, last layer exact, fitted"  # of 12_lengths
 @cache
 def numbers() -> dict[str, Any]:
     """Name -> number, as course/decision.yml asks for it."""
-    return {"k": K, "worth": WORTH, "several": SEVERAL} | _devices() | _wire() | _quality() | _encoder()
+    chosen = {"k": K, "worth": WORTH, "several": SEVERAL}
+    return chosen | _devices() | _wire() | _quality() | _encoder() | _long()
 
 
 @cache
@@ -114,10 +115,21 @@ def _encoder() -> dict[str, Any]:
         shares |= {f"{short}_{what}": cost / costs["fused exact"][what] for what, cost in costs[name].items()}
     return shares | {
         "passages": passages,
-        "fitted_cosine": _lowest_cosine(FITTED),
         "fitted_seconds": over_exact(FITTED, passages).middle,
         "int8_cosine": _lowest_cosine("int8"),
         "int8_seconds": over_exact("int8", passages).middle,
+    }
+
+
+def _long() -> dict[str, Any]:
+    rows = read_rows("12_long_costs")
+    lengths = [row["n"] for row in rows]
+    seconds = rows[lengths.index(max(lengths))]["seconds"]
+    return {
+        "long_shortest": min(lengths),
+        "long_longest": max(lengths),
+        "long_chunks": seconds["mean of chunks"] / seconds["exact"],
+        "long_slots": seconds["128 slots"] / seconds["exact"],
     }
 
 

@@ -14,7 +14,7 @@ from linformer_from_scratch.widgets.wire_explorer import power
 
 LENGTHS = [2**i for i in range(6, 21)]
 DEVICES = {name: name for name in decision.devices()}
-SHORT = dict(zip(KINDS, ("exact", "Linformer", "chunks", "ring or Ulysses"), strict=True))
+SHORT = dict(zip(KINDS, ("exact", "chunks", "ring or Ulysses"), strict=True))
 
 
 class DecisionExplorer(LiveWidget):
@@ -29,7 +29,6 @@ class DecisionExplorer(LiveWidget):
     device = menu(DEVICES)
     causal = traitlets.Bool(False).tag(sync=True)
     exact_recall = traitlets.Bool(False).tag(sync=True)
-    lengths_vary = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, **start):
         super().__init__(**start)
@@ -47,16 +46,16 @@ class DecisionExplorer(LiveWidget):
 
     @property
     def from_n(self) -> float:
-        """From which n on the advice holds; nan where that is not known."""
-        from_n = self.advice.from_n
-        return float("nan") if from_n is None else from_n
+        """From which n on the advice holds."""
+        return self.advice.from_n
 
     @property
     def details(self) -> dict[str, list[str]]:
         """Heading -> what is said beside the recommendation, in lines."""
         advice = self.advice
         return {
-            "From which n": [advice.since],
+            "For which n": [advice.span],
+            "Where Linformer would save time": [advice.time],
             "What says so": [f"{one.shows} ({one.place})" for one in advice.evidence],
             "How far that reaches": [advice.reach],
             "Runner-up": [advice.runner_up],
@@ -80,9 +79,10 @@ class DecisionExplorer(LiveWidget):
     @property
     def words(self) -> str:
         """See `LiveWidget.words`."""
-        said, advice = decision.values(self.case), self.advice
-        chosen = [shown for name, shown in FLAGS.items() if getattr(self, name)]
-        case = [f"{said['n']} tokens", f"{said['texts']} at a time", *chosen, self.device, said["machines"]]
+        advice, chosen = self.advice, [shown for name, shown in FLAGS.items() if getattr(self, name)]
+        texts = "one text" if self.batch == 1 else f"{self.batch:,} texts"
+        machines = "one machine" if self.machines == 1 else f"{self.machines:,} machines"
+        case = [f"{self.n:,} tokens", f"{texts} at a time", *chosen, self.device, machines]
         return f"{', '.join(case)}: take {advice.take}. {advice.why}"
 
     def figure(self) -> Figure:
@@ -107,7 +107,7 @@ class DecisionExplorer(LiveWidget):
 def facts() -> dict[str, Any]:
     """What the browser needs to know."""
     devices = {
-        name: known._asdict() | {"turn": decision.turn_of(name), "evidence": [*map(cited, known.evidence)]}
+        name: known._asdict() | {"evidence": [*map(cited, known.evidence)]}
         for name, known in decision.devices().items()
     }
     rules = [rule._asdict() | {"evidence": [*map(cited, rule.evidence)]} for rule in decision.rules()]
@@ -115,7 +115,8 @@ def facts() -> dict[str, Any]:
         "lengths": LENGTHS,
         "rules": rules,
         "devices": devices,
-        "since": decision.since(),
+        "spans": decision.spans(),
+        "turn": decision.turn(),
         "several": decision.SEVERAL,
         "flags": FLAGS,
         "kinds": SHORT,
