@@ -25,7 +25,7 @@ EDGE = "#C9CED6"  # around maps, and lines behind curves
 WEIGHTS = "Blues"  # colour map of attention weights; white is zero
 SIGNED = "RdBu"  # of signed numbers: blue above zero, as weights are, red below
 LINES = (QUERY, KEY, VALUE, "#7B4FA3", GREY, "#C2417C", "#8F6A00", INK)
-MODELS = {"Transformer": QUERY, "Linformer": KEY, "no attention": VALUE}  # in learning curves
+MODELS = {"Transformer": QUERY, "Linformer": KEY, "no attention": VALUE, "one slot": LINES[3]}
 DASHES = ("-", "--", "-.", ":")
 
 STYLE: dict[Any, Any] = {

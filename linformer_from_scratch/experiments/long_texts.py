@@ -265,10 +265,8 @@ def costs(n: int) -> dict:
 MAIN = ("exact", "128 slots", *CHUNKED)
 COMPARED = [{"way": way, "n": n} for way in MAIN for n in FITTED_ON]
 OTHERS = [{"way": way, "n": n} for way in MAIN for n in LENGTHS[2:]]
-OTHERS += [{"way": way, "n": n} for way in ("256 slots", "one window") for n in LENGTHS]
-AS_THEY_COME = (*MAIN, INT8, "sliding window", "first 512 tokens")
-UNFITTED = [{"way": way, "n": n} for way in AS_THEY_COME for n in FITTED_ON]
-UNFITTED += [{"way": WORDS, "n": n} for n in LENGTHS]
+OTHERS += [{"way": "256 slots", "n": n} for n in LENGTHS]
+UNFITTED = [{"way": WORDS, "n": n} for n in LENGTHS]
 EXPERIMENTS = [
     Experiment(
         "12_positions",
@@ -278,14 +276,19 @@ EXPERIMENTS = [
         __file__,
     ),
     Experiment(
-        "12_long", "long pages looked up, encoders fitted to the queries", COMPARED, look_up, __file__, SEEDS
+        "12_long",
+        "long pages looked up, encoders fitted to the queries",
+        COMPARED,
+        look_up,
+        __file__,
+        SEEDS[:1],
     ),
     Experiment(
         "12_long_others", "the same, other encoders and lengths", OTHERS, look_up, __file__, SEEDS[:1]
     ),
     Experiment(
         "12_long_unfitted",
-        "long pages looked up, encoders as they come",
+        "long pages looked up by what needs no fitting",
         UNFITTED,
         look_up,
         __file__,
