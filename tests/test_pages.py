@@ -1,5 +1,6 @@
 """pages.py and long_texts.py: pages of manuals, parsed, without copies, and as they are looked up."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,19 @@ def test_every_way_reads_a_long_text_and_what_it_learned_can_be_kept(way):
     assert vector.shape == (1, 384) and vector.norm().item() == pytest.approx(1, abs=1e-5)
     moved = model.embed(torch.cat([ids[:, :600], ids[:, 600:-1].roll(7, dims=1), ids[:, -1:]], dim=1))
     assert torch.equal(vector, moved) == (way == "first 512 tokens")  # only it does not read the end
+
+
+def test_counting_words_adds_up_the_rarity_of_those_that_query_and_page_share():
+    pages = torch.tensor([[3, 3, 5, 7], [3, 4, 4, 4], [3, 6, 8, 8]])
+    scores = long_texts.bm25([torch.tensor([4, 4, 3]), torch.tensor([5, 8]), torch.tensor([99])], pages)
+    everywhere, once = math.log(1 + 0.5 / 3.5), math.log(1 + 2.5 / 1.5)  # held by three pages, and by one
+    by_hand = [everywhere * 2 * 2.2 / 3.2, everywhere + once * 3 * 2.2 / 4.2, everywhere]
+    assert scores[0].tolist() == pytest.approx(by_hand)
+    assert scores[1].tolist() == pytest.approx([once, 0, once * 2 * 2.2 / 3.2])
+    assert scores[2].tolist() == [0, 0, 0]  # no page holds it
+
+
+def test_a_page_that_looks_for_the_next_does_not_find_itself(monkeypatch):
+    monkeypatch.setattr(long_texts, "neighbours", lambda n: torch.tensor([0, 1]))
+    scores = torch.tensor([[9.0, 2.0, 1.0], [5.0, 9.0, 4.0], [0.0, 0.0, 9.0]])
+    assert long_texts.following_ranks(scores, 1024) == [1, 2]

@@ -200,27 +200,29 @@ def ranks_by_kind(way: str, model: Any, n: int) -> dict:
 
 
 def counted(n: int) -> dict:
-    """At which place each page is found by counting words: BM25, on the tokens of the encoders.
-
-    Robertson and Zaragoza 2009, equation 3.15, with k1 = 1.2; all pages are n tokens long, so b has no say.
-    Each token of a query counts once.
-    """
-    pages = searched(1, n).ids
+    """At which place each page is found by counting words, as look_up."""
+    pages, ranks = searched(1, n).ids, {}
     queries = [(page.title, without_a_paragraph(page, n)[0]) for page in long_pages(1, n)]
+    for kind, texts in zip(KINDS, zip(*queries, strict=True), strict=True):
+        asked = [tokenize(text, QUERY_TOKENS)[1:-1] for text in texts]
+        ranks[kind] = ranks_of(bm25(asked, pages), range(len(asked))).tolist()
+    return ranks | {"next page": following_ranks(bm25(list(pages), pages), n)}
+
+
+def bm25(asked: Sequence[Tensor], pages: Tensor) -> Tensor:
+    """How well pages of one length fit each query, by the rarity of the tokens that they share.
+
+    Robertson and Zaragoza 2009, equation 3.15, with k1 = 1.2; pages are equally long, so b has no say. Each
+    token of a query counts once.
+
+    Shape: asked: tokens of each query, pages (pages, n) -> (queries, pages)
+    """
     vocabulary = int(pages.max()) + 1
     counts = torch.stack([torch.bincount(ids, minlength=vocabulary) for ids in pages]).double()
     holding = (counts > 0).sum(dim=0)  # pages that hold a token
-    rarity = (1 + (len(counts) - holding + 0.5) / (holding + 0.5)).log()
+    rarity = (1 + (len(pages) - holding + 0.5) / (holding + 0.5)).log()
     weights = rarity * counts * 2.2 / (counts + 1.2)
-
-    def scores(asked: Sequence[Tensor]) -> Tensor:
-        return torch.stack([weights[:, ids[ids < vocabulary].unique()].sum(dim=1) for ids in asked])
-
-    ranks = {}
-    for kind, texts in zip(KINDS, zip(*queries, strict=True), strict=True):
-        asked = [tokenize(text, QUERY_TOKENS)[1:-1] for text in texts]
-        ranks[kind] = ranks_of(scores(asked), range(len(asked))).tolist()
-    return ranks | {"next page": following_ranks(scores(list(pages)), n)}
+    return torch.stack([weights[:, ids[ids < vocabulary].unique()].sum(dim=1) for ids in asked])
 
 
 def following_ranks(scores: Tensor, n: int) -> list[int]:
