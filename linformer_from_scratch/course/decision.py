@@ -158,7 +158,6 @@ def rules() -> tuple[Rule, ...]:
         Rule(
             **entry
             | {
-                "need": entry["need"].format(**numbers()),
                 "reach": entry["reach"].format(**numbers()),
                 "evidence": tuple(evidence()[piece] for piece in entry["evidence"]),
                 "tested": _ends(entry, "tested"),
