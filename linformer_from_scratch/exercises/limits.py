@@ -387,7 +387,7 @@ QUIZ = (
         (
             Option(
                 "Its slots hold the token that it should predict",
-                "Every slot mixes the whole text, the next token included.",
+                "A slot that every token reads holds the next token, among others.",
                 True,
             ),
             Option(
@@ -409,7 +409,7 @@ QUIZ = (
         (
             Option(
                 "repeating an earlier part of the text exactly, token by token",
-                "This happened with every Linformer that we ran: a copy of the first half needs a map of rank n/2.",
+                "Through 16 slots, copies that had no mistake at 64 tokens were 0.24 to 0.97 right at 256.",
                 True,
             ),
             Option(
