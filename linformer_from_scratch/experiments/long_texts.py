@@ -77,6 +77,7 @@ WAYS: dict[str, Callable[[], Any]] = {
     "exact": lambda: long(sentence_encoder.full_encoder()),
     "128 slots": lambda: long(window_encoder(128)),
     "256 slots": lambda: long(window_encoder(256)),
+    "128 slots, last exact": lambda: long(window_encoder(128, (NUM_LAYERS - 1,))),
     "one window": lambda: long(window_encoder(3)),  # its mean, and [CLS] and [SEP]
     "sliding window": lambda: long(sliding_encoder()),
     MEAN_CHUNK: lambda: ChunkEncoder(sentence_encoder.full_encoder(), CHUNK),
@@ -267,8 +268,11 @@ def costs(n: int) -> dict:
 MAIN = ("exact", "128 slots", *CHUNKED)
 COMPARED = [{"way": way, "n": n} for way in MAIN for n in FITTED_ON]
 OTHERS = [{"way": way, "n": n} for way in MAIN for n in LENGTHS[2:]]
-OTHERS += [{"way": "256 slots", "n": n} for n in LENGTHS]
-UNFITTED = [{"way": WORDS, "n": n} for n in LENGTHS]
+OTHERS += [{"way": way, "n": n} for way in ("256 slots", "128 slots, last exact") for n in LENGTHS]
+OTHERS += [{"way": "one window", "n": n} for n in FITTED_ON]
+AS_THEY_COME = (*MAIN, INT8, "sliding window", "first 512 tokens")
+UNFITTED = [{"way": way, "n": n} for way in AS_THEY_COME for n in FITTED_ON]
+UNFITTED += [{"way": WORDS, "n": n} for n in LENGTHS]
 EXPERIMENTS = [
     Experiment(
         "12_positions",
@@ -283,7 +287,7 @@ EXPERIMENTS = [
         COMPARED,
         look_up,
         __file__,
-        SEEDS[:1],
+        SEEDS,
     ),
     Experiment(
         "12_long_others", "the same, other encoders and lengths", OTHERS, look_up, __file__, SEEDS[:1]
