@@ -16,7 +16,7 @@ import torch
 from linformer_from_scratch.common.files import locked
 from linformer_from_scratch.experiments import __main__ as command
 from linformer_from_scratch.experiments import runner, training
-from linformer_from_scratch.experiments.efficient import FULL, LEARNED, LOWER, RATE
+from linformer_from_scratch.experiments.efficient import FULL, LEARNED, LOWER, MEAN, RATE
 from linformer_from_scratch.experiments.experiment import Experiment
 from linformer_from_scratch.experiments.registry import EXPERIMENTS
 from linformer_from_scratch.experiments.results import RESULTS, read, read_rows
@@ -151,7 +151,7 @@ def test_the_command_in_a_file_measures_it_and_keeps_rows_of_other_code_until_a_
     content = read(path)
     assert content["command"] == EXPERIMENTS["09_needle"].command and os.listdir(path.parent) == [path.name]
     settings = [(row["attention"], row["n"], row["learning_rate"]) for row in content["rows"]]
-    assert settings == [(FULL, 64, RATE), (LEARNED, 64, LOWER)]
+    assert settings == [(FULL, 64, RATE), (MEAN, 64, RATE), (LEARNED, 64, LOWER)]
     assert [point[0] for point in content["rows"][0]["curve"]] == [*range(2, 21, 2)]
     before = path.read_bytes()
     rewrite(declared, "KEYS = 32", "KEYS = 33")

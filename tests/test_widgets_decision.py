@@ -50,7 +50,7 @@ def test_it_opens_on_512_tokens_on_the_cpu():
     assert explorer.state() == dict(zip(explorer.controls, (512, 1, 1, CPU, False, False), strict=True))
     assert explorer.words == (
         "512 tokens, one text at a time, CPU of the course, one machine: take fused exact attention, "
-        "as it is. With 512 tokens slots save little time, and they change every vector."
+        "as it is. With 512 tokens slots save little time or none, and they may change the vectors."
     )
 
 
