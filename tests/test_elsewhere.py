@@ -48,7 +48,7 @@ def shown(shell, widget):
 
 
 def test_all_chapters_begin_with_the_same_cell_which_no_deck_shows():
-    assert len(CHAPTERS) == 13
+    assert len(CHAPTERS) == 14
     for path in CHAPTERS:
         cell = first_cell(path)
         assert "".join(cell["source"]) == CELL, path.stem

@@ -252,6 +252,8 @@ def test_a_changed_file_matters_to_the_experiments_that_use_it():
     def users(file):
         return {name for name, files in used.items() if f"{PACKAGE}/{file}" in files}
 
-    assert users("experiments/efficient.py") == users("data/tasks.py") == {"efficient", "recall"}
+    assert (
+        users("experiments/efficient.py") == users("data/tasks.py") == {"descendants", "efficient", "recall"}
+    )
     assert users("training/trainer.py") == {*used}
     assert users("experiments/runner.py") == set()

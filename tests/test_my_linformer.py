@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 from linformer_from_scratch.exercises import PARTS, STEMS
 from linformer_from_scratch.exercises.grader.submissions import needed_by
 
-pytestmark = pytest.mark.slow  # eight chapters, each in a kernel of its own
+pytestmark = pytest.mark.slow  # nine chapters, each in a kernel of its own
 
 ROOT = Path(__file__).parents[1]
 USES = {  # where later cells run what the learner has built
@@ -28,6 +28,7 @@ USES = {  # where later cells run what the learner has built
     "10": ["10-114", "10-115"],
     "11": ["11-101"],
     "12": ["12-118"],
+    "13": ["13-101"],
 }
 SOLVING = {f"{int(exercise.id.split('.')[0]):02}" for exercise in PARTS.values()}
 
@@ -126,3 +127,7 @@ def test_chapter_11_cuts_it(said):
 def test_chapter_12_puts_it_into_the_pretrained_encoder(said):
     said_of = re.findall(r"n = (\d+): the vectors (\w+) with those of the package", said["12"])
     assert said_of == [("512", "agree"), ("128", "agree")]
+
+
+def test_chapter_13_looks_for_a_leak_in_it(said):
+    assert said["13"].splitlines()[-1] == "worst leak for n = 29 … 32: [0.0, 0.0, 0.0, 0.0]"

@@ -284,4 +284,6 @@ def test_the_parts_are_these_in_this_order():
         "block": "8.2",
         "training_loop": "8.4",
         "online_softmax": "9.5",
+        "block_slots": "13.1",
+        "block_attention": "13.3",
     }

@@ -165,8 +165,8 @@ def test_the_command_runs_the_chapters_that_it_is_given():
         "01_attention.ipynb",
         "06_linformer.ipynb",
     ]
-    assert len(wheel.chapters([])) == 13
-    with pytest.raises(wheel.WheelError, match=r"^there is no chapter 44, expected 00 to 12$"):
+    assert len(wheel.chapters([])) == 14
+    with pytest.raises(wheel.WheelError, match=r"^there is no chapter 44, expected 00 to 13$"):
         wheel.chapters(["01", "44"])
 
 

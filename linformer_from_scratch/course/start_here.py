@@ -59,6 +59,7 @@ ACTS = {  # of the course -> colour, and its chapters: number and name, and what
         {
             "11 Distributed": "what if one machine\nis not enough?",
             "12 Limits": "when should you\nnot use it?",
+            "13 Descendants": "what became\nof E?",
         },
     ),
 }

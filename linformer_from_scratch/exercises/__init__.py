@@ -34,6 +34,7 @@ STEMS = (
     "benchmark",
     "distributed",
     "limits",
+    "descendants",
 )  # in the order of the chapters
 CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
 EXERCISES: dict[str, Exercise] = {

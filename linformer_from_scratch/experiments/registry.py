@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from linformer_from_scratch.experiments import (
     capstone,
+    descendants,
     efficient,
     lengths,
     long_texts,
@@ -13,7 +14,7 @@ from linformer_from_scratch.experiments import (
 )
 from linformer_from_scratch.experiments.experiment import Experiment
 
-DECLARED = (training, efficient, recall, writing, capstone, lengths, long_texts)
+DECLARED = (training, efficient, recall, writing, capstone, lengths, long_texts, descendants)
 EXPERIMENTS = {experiment.name: experiment for module in DECLARED for experiment in module.EXPERIMENTS}
 
 

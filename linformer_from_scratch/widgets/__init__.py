@@ -1,6 +1,7 @@
 """Widgets: controls → arrays → picture, one a file."""
 
 from linformer_from_scratch.widgets.attention_explorer import AttentionExplorer
+from linformer_from_scratch.widgets.block_explorer import BlockExplorer
 from linformer_from_scratch.widgets.cost_model import CostModel
 from linformer_from_scratch.widgets.decision_explorer import DecisionExplorer
 from linformer_from_scratch.widgets.family_explorer import FamilyExplorer
@@ -16,6 +17,7 @@ from linformer_from_scratch.widgets.wire_explorer import WireExplorer
 
 __all__ = [
     "AttentionExplorer",
+    "BlockExplorer",
     "CostModel",
     "DecisionExplorer",
     "FamilyExplorer",

@@ -10,6 +10,7 @@ from right_answers import (
     attention,
     benchmark,
     cost,
+    descendants,
     distributed,
     efficient_attention,
     limits,
@@ -167,6 +168,36 @@ RIGHT = {
     "12.2": (limits.leak_by_loop, limits.leak_by_infinity_norm, limits.leak_by_a_mask),
     "12.3": (limits.empty_by_loop, limits.empty_by_counting, limits.empty_by_squares),
     "12.4": (limits.bias_by_linear, limits.bias_by_numpy, limits.bias_by_loop),
+    "13.1": (
+        descendants.slots_by_loop,
+        descendants.slots_by_a_block_diagonal,
+        descendants.slots_by_convolution_in_double,
+    ),
+    "13.2": (
+        descendants.may_read_by_lists,
+        descendants.may_read_by_last_tokens,
+        descendants.may_read_by_numpy,
+    ),
+    "13.3": (
+        descendants.attend_query_by_query,
+        descendants.attend_by_pytorch,
+        descendants.attend_by_exponentials_in_double,
+    ),
+    "13.4": (
+        descendants.gated_by_loop,
+        descendants.gated_by_exponentials,
+        descendants.gated_by_einsum_in_double,
+    ),
+    "13.5": (
+        descendants.remember_by_logaddexp,
+        descendants.remember_by_softmax,
+        descendants.remember_by_maxima_in_double,
+    ),
+    "13.6": (
+        descendants.real_by_loop,
+        descendants.real_by_nonzero,
+        descendants.real_by_sorting_in_double,
+    ),
 }
 MODULES = (
     start_here,
@@ -182,5 +213,6 @@ MODULES = (
     benchmark,
     distributed,
     limits,
+    descendants,
 )
 SAME = {id: mutations for module in MODULES for id, mutations in getattr(module, "SAME", {}).items()}

@@ -1,0 +1,615 @@
+"""Chapter 13: exercises and quiz."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.descendants.blocks import block_attention, compress_blocks, masked_softmax
+from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.draws import normal, row
+from linformer_from_scratch.exercises.engine.quiz import Option, Question
+
+BATCH = 2
+
+# 13.1: a slot for every block
+
+
+def block_slots(x: Tensor, bias: Tensor) -> Tensor:
+    """Means of blocks, weighed by place. Shape: x (batch, n, d), bias (m,) -> (batch, n // m, d)"""
+    return compress_blocks(x, bias)
+
+
+def draw_text(seed: int) -> tuple[Tensor, ...]:
+    """A text that fills its blocks, one with a remainder, one shorter than a block, one of several blocks."""
+    n, m, d = row(seed, ((12, 4, 5), (17, 5, 3), (3, 4, 2), (22, 3, 4)))
+    return normal(seed, (BATCH, n, d), (m,))
+
+
+def means(x, bias):
+    """Your slots are plain means. The softmax of bias says how much each place of a block counts."""
+    return compress_blocks(x, torch.zeros_like(bias))
+
+
+def bias_as_weights(x, bias):
+    """You take bias itself for the weights. They are its softmax, so that a slot stays a mean."""
+    n = x.size(1) // len(bias) * len(bias)
+    return (bias[:, None] * x[:, :n].unflatten(1, (-1, len(bias)))).sum(2)
+
+
+def every_mth_token(x, bias):
+    """A slot of yours holds every so many tokens of the whole text. A block is m tokens that stand side by side: unflatten the tokens to (n // m, m), not to (m, n // m)."""
+    m, blocks = len(bias), x.size(1) // len(bias)
+    return (bias.softmax(0)[:, None, None] * x[:, : blocks * m].unflatten(1, (m, blocks))).sum(1)
+
+
+def with_the_rest(x, bias):
+    """You make a slot of the tokens after the last whole block, too. They get theirs when their block is full."""
+    m = len(bias)
+    parts = x.split(m, dim=1)
+    return torch.stack([(bias[: p.size(1)].softmax(0)[:, None] * p).sum(1) for p in parts], dim=1)
+
+
+def last_tokens(x, bias):
+    """You leave out the tokens at the beginning. Blocks are counted from the first token, and the rest at the end waits."""
+    m = len(bias)
+    return compress_blocks(x[:, x.size(1) % m :], bias)
+
+
+def divided_by_m(x, bias):
+    """You divide by m once more. The softmax already sums to one."""
+    return compress_blocks(x, bias) / len(bias)
+
+
+# 13.2: which slots are in the past
+
+
+def may_read(start: int, n: int, block: int) -> Tensor:
+    """Shape: (n, (start + n) // block)"""
+    tokens = torch.arange(start, start + n)[:, None]
+    return torch.arange((start + n) // block) < (tokens + 1) // block
+
+
+def draw_piece(seed: int) -> tuple[int, int, int]:
+    """A text from its beginning, a piece of one, a single token, a piece that ends with the first block."""
+    return row(seed, ((0, 13, 4), (6, 11, 4), (23, 1, 3), (3, 2, 5)))
+
+
+def own_open_block(start, n, block):
+    """Your queries read the block in which they stand, and it holds tokens after them. They may read it from its last token on: (t + 1) // block slots."""
+    tokens = torch.arange(start, start + n)[:, None]
+    return torch.arange((start + n) // block) <= tokens // block
+
+
+def one_late(start, n, block):
+    """The last token of a block may already read its slot: it holds nothing that comes later. (t + 1) // block, and not t // block, have ended."""
+    tokens = torch.arange(start, start + n)[:, None]
+    return torch.arange((start + n) // block) < tokens // block
+
+
+def from_the_piece(start, n, block):
+    """You count blocks from where the piece starts. They are counted from the beginning of the text: token i of the piece is token start + i."""
+    return (
+        may_read(0, n, block)[:, :0]
+        .new_zeros(n, (start + n) // block)
+        .logical_or(torch.arange((start + n) // block) < (torch.arange(n)[:, None] + 1) // block)
+    )
+
+
+def all_slots(start, n, block):
+    """You let every query read every slot, so the first token reads the end of the text. That is Linformer again."""
+    return torch.ones(n, (start + n) // block, dtype=torch.bool)
+
+
+def only_the_latest(start, n, block):
+    """You let a query read only the slot that ended last. It may read all that have ended."""
+    tokens = torch.arange(start, start + n)[:, None]
+    return torch.arange((start + n) // block) == (tokens + 1) // block - 1
+
+
+def slots_first(start, n, block):
+    """Your axes are swapped. A row is a query, a column is a slot: (n, slots)."""
+    return may_read(start, n, block).T
+
+
+# 13.4: weights by content
+
+
+def gated_slots(x: Tensor, gate: Tensor, bias: Tensor) -> Tensor:
+    """Shape: x and gate (batch, n, d), bias (m, d) -> (batch, n // m, d)"""
+    return compress_blocks(x, bias, gate)
+
+
+def draw_gated(seed: int) -> tuple[Tensor, ...]:
+    """As draw_text, with logits for every token and feature."""
+    n, m, d = row(seed, ((12, 4, 5), (17, 5, 3), (3, 4, 2), (22, 3, 4)))
+    return normal(seed, (BATCH, n, d), (BATCH, n, d), (m, d))
+
+
+def in_blocks_of(m, *tensors):
+    """Each tensor without what follows its last whole block. Shape: (batch, n, d) -> (batch, n // m, m, d)"""
+    return [x[:, : x.size(1) // m * m].unflatten(1, (-1, m)) for x in tensors]
+
+
+def gate_without_bias(x, gate, bias):
+    """You forgot the bias: the logits are gate + bias, place by place in a block."""
+    return compress_blocks(x, torch.zeros_like(bias), gate)
+
+
+def bias_without_gate(x, gate, bias):
+    """You forgot the gate, so a slot weighs its tokens by their place alone, as in 13.1."""
+    return compress_blocks(x, bias)
+
+
+def over_the_text(x, gate, bias):
+    """Your softmax goes over the whole text. The weights of each block sum to one: cut into blocks first."""
+    x, gate = in_blocks_of(len(bias), x, gate)
+    weights = (gate + bias).flatten(1, 2).softmax(1).view_as(gate)
+    return (weights * x).sum(2)
+
+
+def over_features(x, gate, bias):
+    """Your softmax goes over the features. It goes over the tokens of a block, for each feature on its own."""
+    x, gate = in_blocks_of(len(bias), x, gate)
+    return ((gate + bias).softmax(-1) * x).sum(2)
+
+
+def over_blocks(x, gate, bias):
+    """Your softmax goes over the blocks. It goes over the m tokens of each block."""
+    x, gate = in_blocks_of(len(bias), x, gate)
+    return ((gate + bias).softmax(1) * x).sum(2)
+
+
+def one_weight_for_all_features(x, gate, bias):
+    """You average the logits over the features, so that a token has one weight. Each feature has a weight of its own."""
+    x, gate = in_blocks_of(len(bias), x, gate)
+    return ((gate + bias).mean(-1, keepdim=True).softmax(2) * x).sum(2)
+
+
+def sigmoid_gate(x, gate, bias):
+    """You take a sigmoid of each logit. Then the weights of a block need not sum to one; take a softmax over its tokens."""
+    x, gate = in_blocks_of(len(bias), x, gate)
+    return ((gate + bias).sigmoid() * x).sum(2)
+
+
+# 13.3: one softmax over slots and window
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, slots_k: Tensor, slots_v: Tensor, block: int, window: int
+) -> Tensor:
+    """Shape: q, k, v (batch, n, d), slots (batch, n // block, d) -> (batch, n, d)"""
+    return block_attention(q, k, v, slots_k, slots_v, block, window)
+
+
+def draw_attention(seed: int) -> tuple:
+    """A text of several blocks, one with a remainder, a single token, and one without a window."""
+    n, block, window, d = row(seed, ((12, 3, 4, 5), (17, 5, 2, 3), (1, 4, 3, 2), (7, 3, 0, 4)))
+    q, k, v, slots_k, slots_v = normal(seed, *3 * [(BATCH, n, d)], *2 * [(BATCH, n // block, d)])
+    return q, k, v, slots_k, slots_v, block, window
+
+
+def seen_by(n, block, window):
+    """Which slots and which tokens each query may read. Shape: (n, n // block), (n, n)"""
+    t = torch.arange(n)
+    back = t[:, None] - t
+    return may_read(0, n, block), (back >= 0) & (back < window)
+
+
+def read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen, scale=None):
+    """One softmax over the slots and tokens that are seen."""
+    scale = math.sqrt(q.size(-1)) if scale is None else scale
+    scores = q @ torch.cat([slots_k, k], 1).mT / scale
+    return masked_softmax(scores, torch.cat([slots_seen, tokens_seen], 1)) @ torch.cat([slots_v, v], 1)
+
+
+def two_softmaxes(q, k, v, slots_k, slots_v, block, window):
+    """You take two softmaxes, one over the slots and one over the window, and add what they mix. Put all scores of a query side by side and take one."""
+    slots_seen, tokens_seen = seen_by(q.size(1), block, window)
+    scale = math.sqrt(q.size(-1))
+    far = masked_softmax(q @ slots_k.mT / scale, slots_seen) @ slots_v
+    return far + masked_softmax(q @ k.mT / scale, tokens_seen) @ v
+
+
+def window_without_itself(q, k, v, slots_k, slots_v, block, window):
+    """Your window ends before the query's own token. It holds the last `window` tokens, and the query's own is one of them."""
+    t = torch.arange(q.size(1))
+    back = t[:, None] - t
+    return read(
+        q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], (back > 0) & (back <= window)
+    )
+
+
+def window_one_too_long(q, k, v, slots_k, slots_v, block, window):
+    """Your window is one token too long: with the query's own it holds `window` tokens, so t - s < window, and not <=."""
+    slots_seen, tokens_seen = seen_by(q.size(1), block, window + 1)
+    return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen)
+
+
+def window_ahead(q, k, v, slots_k, slots_v, block, window):
+    """Your window reaches forward as well, so a query reads what comes after it."""
+    t = torch.arange(q.size(1))
+    near = (t[:, None] - t).abs() < window
+    return read(q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], near)
+
+
+def future_in_the_window(q, k, v, slots_k, slots_v, block, window):
+    """Your window has no end: t - s < window is also true of every token s after t. Ask for t - s >= 0 as well."""
+    t = torch.arange(q.size(1))
+    near = t[:, None] - t < window
+    return read(q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], near)
+
+
+def nothing_divided_by_nothing(q, k, v, slots_k, slots_v, block, window):
+    """A query that may read nothing gets 0/0. It should get zeros: PyTorch's own function returns them, a softmax over -inf does not."""
+    mask = torch.cat(seen_by(q.size(1), block, window), 1)
+    scores = q @ torch.cat([slots_k, k], 1).mT / math.sqrt(q.size(-1))
+    return scores.masked_fill(~mask, -math.inf).softmax(-1) @ torch.cat([slots_v, v], 1)
+
+
+def open_block_read(q, k, v, slots_k, slots_v, block, window):
+    """Your queries read the slot of the block in which they stand. Only blocks that have ended are in the past: (t + 1) // block of them."""
+    n = q.size(1)
+    return read(q, k, v, slots_k, slots_v, own_open_block(0, n, block), seen_by(n, block, window)[1])
+
+
+def slots_not_in_the_window(q, k, v, slots_k, slots_v, block, window):
+    """You leave out slots whose tokens are in the window. They may be read twice; only blocks that have not ended are left out."""
+    n = q.size(1)
+    slots_seen, tokens_seen = seen_by(n, block, window)
+    first = torch.arange(n)[:, None] - window + 1
+    return read(
+        q, k, v, slots_k, slots_v, slots_seen & ((torch.arange(n // block) + 1) * block <= first), tokens_seen
+    )
+
+
+def slots_alone(q, k, v, slots_k, slots_v, block, window):
+    """Your queries read slots only, and so nothing of the last few tokens. The window goes into the same softmax."""
+    slots_seen, tokens_seen = seen_by(q.size(1), block, window)
+    return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen & False)
+
+
+def scores_not_scaled(q, k, v, slots_k, slots_v, block, window):
+    """You forgot to divide the scores by √d, for slots and window alike."""
+    slots_seen, tokens_seen = seen_by(q.size(1), block, window)
+    return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen, scale=1.0)
+
+
+# 13.6: padding stays outside
+
+
+def slots_of_real(x: Tensor, mask: Tensor, bias: Tensor) -> Tensor:
+    """Shape: x (n, d), mask (n,), bias (m,) -> (real tokens // m, d)"""
+    return compress_blocks(x[mask], bias)
+
+
+def draw_padded(seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Padding at the beginning, at the end, inside, and every third token."""
+    n, m, d = row(seed, ((13, 4, 3), (15, 3, 5), (12, 2, 4), (10, 3, 2)))
+    x, bias = normal(seed, (n, d), (m,))
+    mask = torch.ones(n, dtype=torch.bool)
+    mask[(slice(3), slice(-4, None), slice(2, 7, 2), slice(None, None, 3))[seed % 4]] = False
+    return x, mask, bias
+
+
+def zeroed(x, mask, bias):
+    """Zeros still take weight in their block, and still move the real tokens to other blocks: so it was in the wild. Take the padding out first, x[mask], and cut what is left into blocks."""
+    return compress_blocks(x * mask[:, None], bias)
+
+
+def zeroed_to_length(x, mask, bias):
+    """You return as many slots as the real tokens fill, but the padding is still inside them as zeros. Take it out before you cut: x[mask]."""
+    return compress_blocks(x * mask[:, None], bias)[: int(mask.sum()) // len(bias)]
+
+
+def weightless(x, mask, bias):
+    """Your padding has no weight, but the real tokens still stand in the blocks of their padded places. Without padding they would stand in others: cut after x[mask]."""
+    m, n = len(bias), len(x) // len(bias) * len(bias)
+    blocks, real = x[:n].unflatten(0, (-1, m)), mask[:n].unflatten(0, (-1, m))
+    return (masked_softmax(bias.expand_as(real), real)[..., None] * blocks).sum(1)
+
+
+def mask_not_used(x, mask, bias):
+    """You never look at mask, so padding is mixed in like any token."""
+    return compress_blocks(x, bias)
+
+
+def mask_inverted(x, mask, bias):
+    """You keep the padding and drop the text: True means a real token."""
+    return compress_blocks(x[~mask], bias)
+
+
+def from_the_first_real(x, mask, bias):
+    """You cut off the padding at the beginning only. It may stand at the end or inside as well: x[mask]."""
+    return compress_blocks(x[int(mask.int().argmax()) :] if mask.any() else x[:0], bias)
+
+
+def rest_kept(x, mask, bias):
+    """You make a slot of the tokens after the last whole block, too; it waits until its block is full."""
+    parts = x[mask].split(len(bias)) if mask.any() else ()
+    slots = [(bias[: len(part)].softmax(0)[:, None] * part).sum(0) for part in parts]
+    return torch.stack(slots) if slots else x[:0]
+
+
+# 13.5: a memory that may write
+
+
+def remember(slots: Tensor, total: Tensor, x: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Shape: slots (k, d), total (k,), x (d,), logits (k,) -> (k, d), (k,)"""
+    after = torch.logaddexp(total, logits)
+    kept, new = (total - after).exp(), (logits - after).exp()
+    return kept[:, None] * slots + new[:, None] * x, after
+
+
+def draw_memory(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A memory of some tokens, an empty one, and logits whose exponentials a float32 cannot hold."""
+    k, d, size = row(seed, ((3, 5, 1.0), (4, 2, 1.0), (2, 7, 200.0), (9, 4, 60.0)))
+    slots, x, total, logits = normal(seed, (k, d), (d,), (k,), (k,))
+    if seed % 4 == 1:
+        slots, total = torch.zeros_like(slots), torch.full_like(total, -math.inf)
+    return slots, size * total, x, size * logits
+
+
+def by_exponentials(slots, total, x, logits):
+    """Right for small logits, but exp(200) is infinite in float32. Subtract before you exponentiate: exp(total - after), with after = logaddexp(total, logits)."""
+    old, new = total.exp(), logits.exp()
+    return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], (old + new).log()
+
+
+def moving_average(slots, total, x, logits):
+    """You mix by the new token's logit alone. How much it moves a slot depends on what the slot holds already, and that is total."""
+    new = logits.sigmoid()[:, None]
+    return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
+
+
+def over_slots(slots, total, x, logits):
+    """You share the token out among the slots by a softmax over them. The softmax is over time: each slot weighs this token against all before it."""
+    new = logits.softmax(0)[:, None]
+    return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
+
+
+def total_not_updated(slots, total, x, logits):
+    """The slots are right, but you return the old total. Then the next token weighs as if this one had never come."""
+    return remember(slots, total, x, logits)[0], total
+
+
+def not_divided(slots, total, x, logits):
+    """You add the token without making room: the shares of what was there and of what is new sum to one."""
+    after = torch.logaddexp(total, logits)
+    return slots + (logits - after).exp()[:, None] * x, after
+
+
+def logits_added(slots, total, x, logits):
+    """total is the logarithm of a sum of exponentials, so logits are not added to it: torch.logaddexp(total, logits)."""
+    return remember(slots, total, x, logits)[0], total + logits
+
+
+def total_as_a_sum(slots, total, x, logits):
+    """You treat total as the sum itself. It is the logarithm of the sum, which is exp(total)."""
+    after = total + logits.exp()
+    return (total / after)[:, None] * slots + (logits.exp() / after)[:, None] * x, after
+
+
+def shares_swapped(slots, total, x, logits):
+    """You swapped the shares: what was there has exp(total - after), the new token exp(logits - after)."""
+    after = torch.logaddexp(total, logits)
+    return (logits - after).exp()[:, None] * slots + (total - after).exp()[:, None] * x, after
+
+
+EXERCISES = (
+    Exercise(
+        id="13.1",
+        question="One slot for each whole block of m tokens: their mean, weighed by the softmax of bias (m,). x (batch, n, d) -> (batch, n // m, d).",
+        difficulty=1,
+        minutes=6,
+        trains="E, cut into blocks",
+        reference=block_slots,
+        draw=draw_text,
+        gradients=("x", "bias"),
+        mistakes=(means, bias_as_weights, every_mth_token, with_the_rest, last_tokens, divided_by_m),
+        hints=(
+            "How many whole blocks are there, and how many tokens do they hold? Leave the others out.",
+            "x[:, : blocks * m] can be seen as (batch, blocks, m, d); bias.softmax(0) as (m, 1).",
+            "(bias.softmax(0)[:, None] * x[:, : blocks * m].unflatten(1, (blocks, m))).sum(…)",
+        ),
+        part="block_slots",
+    ),
+    Exercise(
+        id="13.2",
+        question="A piece of a text: tokens start … start + n - 1. Which slots may each query read without seeing the future? Return booleans (n, (start + n) // block).",
+        difficulty=2,
+        minutes=6,
+        trains="causality at the edge of a block",
+        reference=may_read,
+        draw=draw_piece,
+        mistakes=(own_open_block, one_late, from_the_piece, all_slots, only_the_latest, slots_first),
+        hints=(
+            "Slot i holds the tokens i · block … (i + 1) · block - 1. From which token on is all of it in the past or present?",
+            "Query t may read the first (t + 1) // block slots.",
+            "torch.arange(slots) < (torch.arange(start, start + n)[:, None] + 1) // …",
+        ),
+    ),
+    Exercise(
+        id="13.3",
+        question="Causal attention over the slots of all blocks that have ended and the last `window` tokens, in one softmax. q, k, v (batch, n, d), slots (batch, n // block, d).",
+        difficulty=3,
+        minutes=12,
+        trains="slots and neighbours in one softmax",
+        reference=attend,
+        draw=draw_attention,
+        gradients=("q", "k", "v", "slots_k", "slots_v"),
+        mistakes=(
+            two_softmaxes,
+            window_without_itself,
+            window_one_too_long,
+            window_ahead,
+            future_in_the_window,
+            nothing_divided_by_nothing,
+            open_block_read,
+            slots_not_in_the_window,
+            slots_alone,
+            scores_not_scaled,
+        ),
+        hints=(
+            "Put the slots' keys before the tokens' keys, and the values likewise. It is chapter 01's attention with a mask.",
+            "The mask is (n, n // block + n): on the left exercise 13.2 with start 0, on the right t - s from 0 to window - 1.",
+            "mask = torch.cat([slots_seen, tokens_seen], dim=1); scaled_dot_product_attention(q, keys, values, …)",
+        ),
+        part="block_attention",
+    ),
+    Exercise(
+        id="13.4",
+        question="Slots whose weights depend on content: in each block, and for each feature, the softmax of gate + bias over the tokens. x and gate (batch, n, d), bias (m, d).",
+        difficulty=2,
+        minutes=6,
+        trains="from places to contents",
+        reference=gated_slots,
+        draw=draw_gated,
+        gradients=("x", "gate", "bias"),
+        mistakes=(
+            gate_without_bias,
+            bias_without_gate,
+            over_the_text,
+            over_features,
+            over_blocks,
+            one_weight_for_all_features,
+            sigmoid_gate,
+        ),
+        hints=(
+            "Cut x and gate into blocks alike. Over which axis do the weights sum to one?",
+            "Blocks are (batch, blocks, m, d), and bias (m, d) is added to those of gate. The softmax is over axis 2.",
+            "((gate + bias).softmax(2) * x).sum(…), with both cut into blocks",
+        ),
+    ),
+    Exercise(
+        id="13.5",
+        question="One step of a memory: slots (k, d) are means so far, total (k,) the log of the sum of their weights. A token x (d,) comes with logits (k,). Return both as they are after it.",
+        difficulty=3,
+        minutes=8,
+        trains="a softmax over time, kept up token by token",
+        reference=remember,
+        draw=draw_memory,
+        gradients=("slots", "x"),
+        mistakes=(
+            by_exponentials,
+            moving_average,
+            over_slots,
+            total_not_updated,
+            not_divided,
+            logits_added,
+            total_as_a_sum,
+            shares_swapped,
+        ),
+        hints=(
+            "A slot is Σ exp(l) x / Σ exp(l) over the tokens so far. What happens to the sum below, and so to the share of what was there?",
+            "after = torch.logaddexp(total, logits), (k,). What was there keeps the share exp(total - after).",
+            "(total - after).exp()[:, None] * slots + … * x, after",
+        ),
+    ),
+    Exercise(
+        id="13.6",
+        question="Mend the module: padded tokens must enter no block. x (n, d), mask (n,) with True = a real token, bias (m,) -> (real tokens // m, d).",
+        difficulty=2,
+        minutes=5,
+        trains="what padding does to blocks",
+        reference=slots_of_real,
+        draw=draw_padded,
+        mistakes=(
+            zeroed,
+            zeroed_to_length,
+            weightless,
+            mask_not_used,
+            mask_inverted,
+            from_the_first_real,
+            rest_kept,
+        ),
+        hints=(
+            "What would the slots be if this text stood alone, without padding?",
+            "x[mask] has the shape (real tokens, d).",
+            "block_slots(x[mask][None], …)[0]",
+        ),
+    ),
+)
+
+QUIZ = (
+    Question(
+        "A Linformer whose E is cut into blocks of 128 tokens can write. What had to change besides E?",
+        (
+            Option(
+                "A query reads only slots of blocks that have ended",
+                "Each slot mixes its whole block, so before the block has ended it holds the future.",
+                True,
+            ),
+            Option(
+                "Nothing: blocks are causal by themselves",
+                "Token 3 would read a slot that mixes token 100 in.",
+            ),
+            Option(
+                "The scores need a triangular mask over the tokens",
+                "There are no scores over tokens, only over slots. The mask is a staircase, 128 tokens a step.",
+            ),
+            Option(
+                "E must be learned anew for each length",
+                "Cut into blocks it has one weight for each place in a block.",
+            ),
+        ),
+    ),
+    Question(
+        "With one slot for every m tokens and a window of w, how many scores does a text of n tokens need, about?",
+        (
+            Option(
+                "n (n / m + w)", "So it is quadratic again in n, m times smaller, until m grows with n.", True
+            ),
+            Option("n (m + w)", "There are n / m slots, not m."),
+            Option("n w", "That is the window alone."),
+            Option("n²", "Each query reads one slot in place of m tokens."),
+        ),
+    ),
+    Question(
+        "Which failure of Linformer does the window repair?",
+        (
+            Option(
+                "A query cannot see the tokens since the last whole block",
+                "Their slot does not exist yet, and the next token depends on them most.",
+                True,
+            ),
+            Option("The slots read the future", "Reading only ended blocks repairs that."),
+            Option("Exact look-up far back in the text", "What is far back is read through slots still."),
+            Option("The cost of long texts", "It adds to the cost, w scores for each query."),
+        ),
+    ),
+    Question(
+        "A gate that is zero for every token turns content-weighted slots into …",
+        (
+            Option(
+                "slots weighed by place: E in blocks again",
+                "Softmax of the bias alone is left, the same for every text.",
+                True,
+            ),
+            Option("empty slots", "The softmax of zeros is an even share, not nothing."),
+            Option(
+                "the last token of each block", "No logit is larger than another unless the bias says so."
+            ),
+            Option("exact attention", "A block still has one slot."),
+        ),
+    ),
+    Question(
+        "A batch is padded on the left, and padded inputs are set to zero before they are compressed. What goes wrong?",
+        (
+            Option(
+                "Zeros take weight, and real tokens fall into other blocks",
+                "So a text's output depends on how much padding stands before it. This happened in a real library.",
+                True,
+            ),
+            Option(
+                "Nothing, zeros add nothing to a sum",
+                "They add nothing to the sum, but they take a share of the softmax.",
+            ),
+            Option("The softmax becomes NaN", "Zeros are ordinary inputs; nothing is masked."),
+            Option(
+                "Only the padded rows change",
+                "Their neighbours in a block change as well, and all blocks after them.",
+            ),
+        ),
+    ),
+)

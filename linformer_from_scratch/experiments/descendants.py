@@ -1,0 +1,159 @@
+"""The runs of chapter 13: language models whose attention is, edit by edit, what became of Linformer.
+
+Every query reads as many keys, tokens or slots, in every kind but two: full attention reads all, and "window,
+half" has no slots beside its tokens.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linformer_from_scratch.data import docstrings, generator_of, tasks
+from linformer_from_scratch.descendants.layer import CompressedAttention
+from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
+from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, sinusoids
+from linformer_from_scratch.experiments.efficient import train
+from linformer_from_scratch.experiments.experiment import BUILD, Experiment
+from linformer_from_scratch.limits.writing import next_token_loss
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.training import Config, Trainer
+from linformer_from_scratch.training.corpora import streams, vocabulary_for
+
+RUNS = BUILD / "descendants"
+D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 4, 2
+VOCABULARY, TOKENS = 1000, 2048  # of the vocabulary; in an update
+READ, RECALLED = 64, 32  # keys that a query reads: of a text, of one to be recalled
+SMALL = 4  # tokens in a block of those that are chosen
+LENGTHS, SEEDS = (512, 2048), (0, 1, 2)
+STEPS, RATE, RATES = 2000, 4e-3, (2e-3, 8e-3)
+PLACES = 8  # parts of a text, in which its loss is told
+
+
+def slots(n: int, read: int, **how) -> nn.Module:
+    """Half of what it reads are tokens, half are slots, so many at the end of a text of n tokens."""
+    return CompressedAttention(D_MODEL, NUM_HEADS, 2 * n // read, read // 2, **how)
+
+
+def window(read: int) -> nn.Module:
+    """The last `read` tokens."""
+    return EfficientAttention(
+        D_MODEL, NUM_HEADS, lambda q, k, v: sliding_window_attention(q, k, v, read - 1, causal=True)
+    )
+
+
+def means(n: int, read: int) -> nn.Module:
+    """Slots that are means of blocks, whatever is learned."""
+    layer = slots(n, read, content=False)
+    layer.bias.requires_grad_(False)
+    return layer
+
+
+def chosen(n: int, read: int) -> nn.Module:
+    """Slots of small blocks that overlap; half of what it reads are the best of them."""
+    return CompressedAttention(D_MODEL, NUM_HEADS, SMALL, read // 2, overlap=True, top=read // 2)
+
+
+KINDS: dict[str, Callable[[int, int], nn.Module]] = {  # (n, keys that a query reads) -> a layer
+    "full": lambda n, read: MultiHeadAttention(D_MODEL, NUM_HEADS, causal=True),
+    "window": lambda n, read: window(read),
+    "window, half": lambda n, read: window(read // 2),
+    "means of blocks": means,
+    "learned bias": lambda n, read: slots(n, read, content=False),
+    "content": slots,
+    "overlap and choice": chosen,
+    "bounded memory": lambda n, read: BoundedMemoryAttention(D_MODEL, NUM_HEADS, read),
+}
+
+
+def layers(kind: str, n: int, read: int) -> list[nn.Module]:
+    """Of one model."""
+    return [KINDS[kind](n, read) for _ in range(NUM_LAYERS)]
+
+
+@cache
+def text() -> tuple[Tensor, Tensor]:
+    """Tokens of the training documents, and of those held out."""
+    return streams(docstrings(), vocabulary_for(docstrings(), VOCABULARY))
+
+
+def write(kind: str, n: int, learning_rate: float, seed: int, steps: int = STEPS) -> dict:
+    """Train one language model; its held-out loss on the way, and in the end by the place in a text."""
+    torch.manual_seed(seed)
+    train, held = text()
+    texts, unseen = train.unfold(0, n + 1, 1), held.unfold(0, n + 1, n + 1)
+    model = MaskedLanguageModel(Encoder(VOCABULARY, n, D_MODEL, layers(kind, n, READ)))
+
+    def batches(step: int) -> tuple[Tensor]:
+        return (texts[torch.randint(len(texts), (TOKENS // n,), generator=generator_of(seed, step))],)
+
+    config = Config(steps, learning_rate, warmup=100, evaluate_every=steps // 10, seed=seed)
+    validation = [(some,) for some in unseen.split(TOKENS // n)]
+    folder = RUNS / f"{kind} {n} {learning_rate} {steps} {seed}"
+    start = time.perf_counter()
+    history = Trainer(model, next_token_loss, batches, config, validation, folder, device="cpu").train()
+    curve = [[r["step"], round(r["validation_loss"], 4)] for r in history if "validation_loss" in r]
+    return {
+        "curve": curve,
+        "by place": [round(loss, 4) for loss in losses_by_place(model, unseen)],
+        "seconds": round(time.perf_counter() - start, 1),
+    }
+
+
+@torch.no_grad()
+def losses_by_place(model: nn.Module, texts: Tensor) -> list[float]:
+    """The mean loss of the next token in each of PLACES parts of a text, from its beginning on."""
+    model.eval()
+    losses = []
+    for some in texts.split(1):
+        scores = model(some[:, :-1])
+        losses.append(functional.cross_entropy(scores.mT, some[:, 1:], reduction="none"))
+    return [part.mean().item() for part in torch.cat(losses).tensor_split(PLACES, dim=1)]
+
+
+def recall(kind: str, n: int, facts: int, seed: int) -> dict:
+    """Train one model to recall facts; its accuracy ten times on the way, until nothing is wrong."""
+    torch.manual_seed(seed)
+    encoder = Encoder(tasks.VOCAB_SIZE + facts, n, D_MODEL, layers(kind, n, RECALLED), neighbours=1)
+    with torch.no_grad():
+        encoder.positions.weight.copy_(sinusoids(n, D_MODEL))
+    batches = tasks.scattered_recall(n, facts, 4096 // n, seed)
+    return {"curve": train(MaskedLanguageModel(encoder), batches, 8, 3e-3, 4000)}
+
+
+def written(kinds: Iterable[str], n: int, rates: Sequence[float] = (RATE,)) -> list[dict]:
+    """Settings of runs."""
+    return [{"kind": kind, "n": n, "learning_rate": rate} for kind in kinds for rate in rates]
+
+
+LONG = [kind for kind in KINDS if kind != "bounded memory"]
+RECALLING = ("full", "means of blocks", "content", "overlap and choice", "bounded memory")
+FACTS = [(256, 64), (256, 16), (1024, 64)]  # tokens, and facts among them
+EXPERIMENTS = [
+    Experiment(
+        "13_rate",
+        "language models of the docstrings at other rates",
+        written(("full", "content"), LENGTHS[0], RATES),
+        write,
+        __file__,
+        SEEDS[:1],
+    ),
+    Experiment(
+        "13_writing", "language models by their attention", written(KINDS, LENGTHS[0]), write, __file__, SEEDS
+    ),
+    Experiment(
+        "13_longer", "the same, on longer texts", written(LONG, LENGTHS[1]), write, __file__, SEEDS[:1]
+    ),
+    Experiment(
+        "13_recall",
+        "facts recalled by their attention; facts and n vary apart",
+        [{"kind": kind, "n": n, "facts": facts} for n, facts in FACTS for kind in RECALLING],
+        recall,
+        __file__,
+        SEEDS,
+    ),
+]

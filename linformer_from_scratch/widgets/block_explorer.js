@@ -1,0 +1,81 @@
+// One sentence, and what a query reads of it: slots above, the window's tokens below. The numbers are in block_explorer.py.
+
+export default widget(({ model, stage }) => {
+  const { tokens, kept } = model.get("facts"), n = tokens.length, square = n * n;
+  const [states, heads] = ["edit", "head"].map((name) => Object.keys(model.get("choices")[name]));
+  const [slots, near, mixes, exacts, errors, counts] = ["slots", "tokens", "mixes", "exact", "errors", "counts"].map((name) => numbers(model, name));
+  const most = model.get("data").mixes.shape[1], hover = pointing(), numbersNow = {};
+  const pick = (i) => choose(model, "query", i), names = () => tokens;
+  const row = board(stage, { tokens, pick });
+  const maps = ["exact, causal", "what it amounts to"].map((title) => heatMap(stage, { title, abreast: 2, rows: names, hover, pick }));
+
+  return {
+    numbers: numbersNow,
+    controls: [
+      menu(model, "edit", { label: "State", wide: true }),
+      menu(model, "head", { label: "Head", wide: true }),
+      slider(model, "query", { label: "Query", values: range(0, n - 1), say: (i) => `“${tokens[i]}”` }),
+    ],
+    draw(theme) {
+      const state = states.indexOf(model.get("edit")), head = heads.indexOf(model.get("head")), t = model.get("query");
+      const place = head * states.length + state, count = counts[state];
+      const onSlots = firstColumns(slots.subarray(place * n * most, (place + 1) * n * most), most, count);
+      const onTokens = near.subarray(place * square, (place + 1) * square);
+      const mix = mixes.subarray(place * most * n, place * most * n + count * n);
+      const effective = product(onSlots, mix, count).map((weight, i) => weight + onTokens[i]);
+      const ofSlots = onSlots.subarray(t * count, (t + 1) * count), ofTokens = onTokens.subarray(t * n, (t + 1) * n);
+      row.show({ t, mix, ofSlots, ofTokens, effective: effective.subarray(t * n, (t + 1) * n) });
+      [exacts.subarray(head * square, (head + 1) * square), effective].forEach((map, i) => maps[i].show(map, n, n, { limit: 1, theme, query: t }));
+      numbersNow.weights = { slots: onSlots, tokens: onTokens, mix, effective };
+      const sum = (weights) => weights.reduce((all, weight) => all + weight, 0), read = (weights) => weights.filter((w) => w > 0).length;
+      return (
+        `“${tokens[t]}” reads ${read(ofSlots)} slots and ${read(ofTokens)} tokens: ${percent(sum(ofSlots))} of its attention goes ` +
+        `to slots, ${percent(sum(ofTokens))} to tokens; ${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} is spent on the future. ` +
+        `The head's output is off by ${percent(errors[head * states.length + state])} from exact causal attention. After ${n} tokens ` +
+        `the layer keeps ${thousands(kept[state])} numbers, exact attention ${thousands(kept[0])}.`
+      );
+    },
+  };
+});
+
+/** The sentence from left to right: a box for each slot over the tokens that it mixes, and under each token what the query takes of it. */
+function board(stage, { tokens, pick }) {
+  const { element } = figure(stage, "What the query reads", "above: slots; below: the window; bars: what it takes of each token");
+  const box = html("div"), picture = d3.select(box).append("svg").attr("role", "img");
+  const [HIGH, BAR, SLANT] = [20, 48, 40]; // of a cell and of a whole bar; what the last word needs to the right of its cell
+  element.style.flex = "1 1 100%";
+  element.append(box);
+  return {
+    show({ t, mix, ofSlots, ofTokens, effective }) {
+      const n = tokens.length, count = ofSlots.length;
+      const spans = range(0, count - 1).map((i) => {
+        const filled = range(0, n - 1).filter((j) => mix[i * n + j] > 1e-6);
+        return { i, from: filled[0], to: filled.at(-1), weight: ofSlots[i] };
+      });
+      const overlap = spans.some(({ i, from }) => i && from <= spans[i - 1].to), top = overlap ? 40 : 27;
+      const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1, wide = (element.clientWidth || 640) / em;
+      const step = (wide - SLANT) / n, size = clamp(0.7 * step, 12, 15), high = top + HIGH + 5.4 * size + BAR;
+      picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
+      picture.attr("aria-label", `What “${tokens[t]}” reads`).selectAll("*").remove();
+      const cell = (x, y, width, colour, share) =>
+        picture.append("rect").attr("x", x + 1).attr("y", y).attr("width", width - 2).attr("height", HIGH).attr("rx", 3)
+          .style("fill", `var(--${colour})`).style("fill-opacity", share ? 0.15 + 0.85 * Math.sqrt(share) : 0)
+          .style("stroke", `var(--${colour})`).style("stroke-opacity", share ? 1 : 0.35);
+      spans.forEach(({ i, from, to, weight }) => {
+        const own = overlap && i ? (from + to + 1) / 2 : from; // the box of a slot stands over its own block, a line over what it overlaps
+        cell(own * step, overlap ? 15 : 2, (to - own + 1) * step, "key", weight);
+        if (own > from) picture.append("path").attr("d", `M${from * step + 4},${i % 2 ? 10 : 5}H${(to + 1) * step - 4}`).attr("fill", "none").style("stroke", "var(--key)").style("opacity", weight ? 1 : 0.3);
+      });
+      tokens.forEach((token, j) => {
+        cell(j * step, top, step, "value", ofTokens[j]);
+        const label = picture.append("text").text(shorten(token, 12)).attr("transform", `translate(${(j + 0.35) * step},${top + HIGH + 0.9 * size}) rotate(60)`).style("font-size", `${size}px`).style("cursor", "pointer");
+        if (j === t) label.style("font-weight", "bold").style("fill", "var(--query)");
+        label.on("click", () => pick(j));
+        const length = BAR * effective[j];
+        picture.append("rect").attr("x", (j + 0.25) * step).attr("width", step / 2).attr("y", high - length).attr("height", length)
+          .style("fill", "var(--query)").style("stroke", "var(--query)").style("fill-opacity", j > t ? 0 : 1); // the future is hollow
+      });
+      picture.append("path").attr("d", `M0,${high - 0.5}H${wide}`).style("stroke", "currentColor").style("opacity", 0.4);
+    },
+  };
+}

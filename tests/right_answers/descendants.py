@@ -1,0 +1,143 @@
+"""Right answers: descendants."""
+
+import numpy
+import torch
+from torch.nn import functional
+
+
+def slots_by_loop(x, bias):
+    m, weights = len(bias), bias.softmax(0)
+    slots = [torch.einsum("m,bmd->bd", weights, x[:, i : i + m]) for i in range(0, x.size(1) - m + 1, m)]
+    return torch.stack(slots, dim=1) if slots else x[:, :0]
+
+
+def slots_by_a_block_diagonal(x, bias):
+    blocks = x.size(1) // len(bias)
+    if not blocks:
+        return x[:, :0]
+    E = torch.block_diag(*blocks * [bias.softmax(0)[None]])
+    return E @ x[:, : E.size(1)]
+
+
+def slots_by_convolution_in_double(x, bias):
+    if x.size(1) < len(bias):
+        return x[:, :0]
+    kernel = bias.double().softmax(0)[None, None].expand(x.size(2), -1, -1)
+    return functional.conv1d(x.double().mT, kernel, stride=len(bias), groups=x.size(2)).mT
+
+
+def may_read_by_lists(start, n, block):
+    slots = (start + n) // block
+    rows = [[(i + 1) * block - 1 <= t for i in range(slots)] for t in range(start, start + n)]
+    return torch.tensor(rows, dtype=torch.bool).view(n, slots)
+
+
+def may_read_by_last_tokens(start, n, block):
+    last = torch.arange((start + n) // block) * block + block - 1
+    return last <= torch.arange(start, start + n)[:, None]
+
+
+def may_read_by_numpy(start, n, block):
+    ended = (numpy.arange(start, start + n) + 1) // block
+    return ended[:, None] > numpy.arange((start + n) // block)
+
+
+def gated_by_loop(x, gate, bias):
+    m = len(bias)
+    slots = [
+        (functional.softmax(gate[:, i : i + m] + bias, dim=1) * x[:, i : i + m]).sum(1)
+        for i in range(0, x.size(1) - m + 1, m)
+    ]
+    return torch.stack(slots, dim=1) if slots else x[:, :0]
+
+
+def gated_by_exponentials(x, gate, bias):
+    batch, n, d = x.shape
+    m, blocks = len(bias), n // len(bias)
+    weights = (gate[:, : blocks * m].reshape(batch, blocks, m, d) + bias).exp()
+    return (weights * x[:, : blocks * m].reshape(batch, blocks, m, d)).sum(2) / weights.sum(2)
+
+
+def gated_by_einsum_in_double(x, gate, bias):
+    m, blocks = len(bias), x.size(1) // len(bias)
+    some, logits = (each[:, : blocks * m].double().unflatten(1, (blocks, m)) for each in (x, gate))
+    return torch.einsum("bimd,bimd->bid", (logits + bias).softmax(2), some)
+
+
+def attend_query_by_query(q, k, v, slots_k, slots_v, block, window):
+    rows = []
+    for t in range(q.size(1)):
+        ended, first = (t + 1) // block, max(0, t + 1 - window)
+        keys = torch.cat([slots_k[:, :ended], k[:, first : t + 1]], dim=1)
+        values = torch.cat([slots_v[:, :ended], v[:, first : t + 1]], dim=1)
+        scores = q[:, t : t + 1] @ keys.mT / q.size(-1) ** 0.5
+        rows.append(scores.softmax(-1) @ values)
+    return torch.cat(rows, dim=1)
+
+
+def attend_by_pytorch(q, k, v, slots_k, slots_v, block, window):
+    t = torch.arange(q.size(1))
+    back = t[:, None] - t
+    slots = torch.arange(slots_k.size(1)) < (t[:, None] + 1) // block
+    mask = torch.cat([slots, (back >= 0) & (back < window)], dim=1)
+    keys, values = torch.cat([slots_k, k], dim=1), torch.cat([slots_v, v], dim=1)
+    return functional.scaled_dot_product_attention(q, keys, values, mask)
+
+
+def attend_by_exponentials_in_double(q, k, v, slots_k, slots_v, block, window):
+    n, q = q.size(1), q.double()
+    last = torch.arange(block, n + 1, block) if block <= n else torch.empty(0)
+    far = (last <= torch.arange(1, n + 1)[:, None]).double()
+    near = torch.ones(n, n).tril().triu(1 - window)
+    keys, values = torch.cat([slots_k, k], dim=1).double(), torch.cat([slots_v, v], dim=1).double()
+    weights = torch.cat([far, near], dim=1) * (q @ keys.mT / q.size(-1) ** 0.5).exp()
+    return weights @ values / weights.sum(-1, keepdim=True).clamp(min=1e-300)
+
+
+def real_by_loop(x, mask, bias):
+    real = [token for token, is_real in zip(x, mask, strict=True) if is_real]
+    m, weights = len(bias), bias.softmax(0)
+    slots = [
+        sum(w * t for w, t in zip(weights, real[i : i + m], strict=True))
+        for i in range(0, len(real) - m + 1, m)
+    ]
+    return torch.stack(slots) if slots else x[:0]
+
+
+def real_by_nonzero(x, mask, bias):
+    real = x[mask.nonzero().flatten()]
+    blocks = len(real) // len(bias)
+    return torch.einsum(
+        "m,imd->id", bias.softmax(0), real[: blocks * len(bias)].view(blocks, len(bias), x.size(1))
+    )
+
+
+def real_by_sorting_in_double(x, mask, bias):
+    order = torch.argsort((~mask).int(), stable=True)
+    blocks, m = int(mask.sum()) // len(bias), len(bias)
+    return bias.double().softmax(0) @ x[order][: blocks * m].double().view(blocks, m, x.size(1))
+
+
+def remember_by_logaddexp(slots, total, x, logits):
+    after = torch.logaddexp(total, logits)
+    share = (logits - after).exp()[:, None]
+    return (total - after).exp()[:, None] * slots + share * x, after
+
+
+def remember_by_softmax(slots, total, x, logits):
+    share = torch.stack([total, logits]).softmax(0)
+    both = torch.stack([slots, x.expand_as(slots)])
+    return (share[..., None] * both).sum(0), torch.stack([total, logits]).logsumexp(0)
+
+
+def remember_by_maxima_in_double(slots, total, x, logits):
+    total, logits = total.double(), logits.double()
+    largest = torch.maximum(total, logits)
+    old, new = (total - largest).exp(), (logits - largest).exp()
+    return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], largest + (old + new).log()
+
+
+SAME = {
+    "13.1": {"0 -> -1": "a vector's last axis is its first"},
+    "13.6": {"0 -> -1": "a vector's last axis is its first"},
+}
