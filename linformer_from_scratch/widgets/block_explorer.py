@@ -1,4 +1,4 @@
-"""From E to the models of 2026: one text, read in five states. Drawn by block_explorer.js."""
+"""From E to the models of 2026: one text, read by Linformer and after each of five edits. Drawn by block_explorer.js."""
 
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -27,12 +27,8 @@ EDITS = {
     "5": "edit 5: one tensor for keys, values, heads",
 }
 SHOWN = slice(24, 48)  # of the stored text: one sentence
-BLOCK, SMALL, WINDOW, TOP = (
-    4,
-    2,
-    4,
-    3,
-)  # tokens of a block, of a small one, of the window; slots that are chosen
+BLOCK, SMALL, WINDOW = 4, 2, 4  # tokens of a block, of a small one, of the window
+TOP = 3  # slots that are chosen
 ALL_HEADS, D_HEAD = 12, 32  # of MiniLM's layers
 
 
