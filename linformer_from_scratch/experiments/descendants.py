@@ -6,12 +6,15 @@ half" has no slots beside its tokens.
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.benchmark import median_seconds
 from linformer_from_scratch.data import docstrings, generator_of, tasks
 from linformer_from_scratch.descendants.layer import CompressedAttention
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
@@ -19,6 +22,7 @@ from linformer_from_scratch.efficient import EfficientAttention, sliding_window_
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, sinusoids
 from linformer_from_scratch.experiments.efficient import train
 from linformer_from_scratch.experiments.experiment import BUILD, Experiment
+from linformer_from_scratch.heads import merge_heads
 from linformer_from_scratch.limits.writing import next_token_loss
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.training import Config, Trainer
@@ -30,6 +34,7 @@ VOCABULARY, TOKENS = 1000, 2048  # of the vocabulary; in an update
 READ, RECALLED = 64, 32  # keys that a query reads: of a text, of one to be recalled
 SMALL = 4  # tokens in a block of those that are chosen
 LENGTHS, SEEDS = (512, 2048), (0, 1, 2)
+COSTED, WRITTEN, ROUNDS = (512, 2048, 8192), 64, 9  # lengths; tokens that are timed; times
 STEPS, RATE, RATES = 2000, 4e-3, (2e-3, 8e-3)
 PLACES = 8  # parts of a text, in which its loss is told
 
@@ -81,12 +86,17 @@ def text() -> tuple[Tensor, Tensor]:
     return streams(docstrings(), vocabulary_for(docstrings(), VOCABULARY))
 
 
+def model_of(kind: str, n: int) -> nn.Module:
+    """A language model of texts of n tokens."""
+    return MaskedLanguageModel(Encoder(VOCABULARY, n, D_MODEL, layers(kind, n, READ)))
+
+
 def write(kind: str, n: int, learning_rate: float, seed: int, steps: int = STEPS) -> dict:
     """Train one language model; its held-out loss on the way, and in the end by the place in a text."""
     torch.manual_seed(seed)
     train, held = text()
     texts, unseen = train.unfold(0, n + 1, 1), held.unfold(0, n + 1, n + 1)
-    model = MaskedLanguageModel(Encoder(VOCABULARY, n, D_MODEL, layers(kind, n, READ)))
+    model = model_of(kind, n)
 
     def batches(step: int) -> tuple[Tensor]:
         return (texts[torch.randint(len(texts), (TOKENS // n,), generator=generator_of(seed, step))],)
@@ -125,6 +135,58 @@ def recall(kind: str, n: int, facts: int, seed: int) -> dict:
     return {"curve": train(MaskedLanguageModel(encoder), batches, 8, 3e-3, 4000)}
 
 
+def cost(n: int) -> dict:
+    """Seconds of an update of every model, and of one layer that writes the last tokens of a text.
+
+    It writes from a cache, whose bytes at the end of the text are told, too. Processor seconds on one
+    thread, medians.
+    """
+    torch.manual_seed(0)
+    x, made = torch.randn(1, n, D_MODEL), {kind: make(n, READ).eval() for kind, make in KINDS.items()}
+    writers = {kind: writer(kind, layer) for kind, layer in made.items()}
+    texts = torch.randint(VOCABULARY, (max(1, TOKENS // n), n + 1))
+    updates = {kind: partial(forward_and_back, model_of(kind, n), texts) for kind in KINDS}
+    kept = {kind: write_on(write, x[:, :-WRITTEN], None) for kind, write in writers.items()}
+    calls = {kind: partial(write_on, writers[kind], x[:, -WRITTEN:], kept[kind]) for kind in KINDS}
+    return {
+        "training": median_seconds(updates, ROUNDS, busy=True),
+        "writing": median_seconds(calls, ROUNDS, busy=True),
+        "bytes": {
+            kind: sum(some.nbytes for some in call() if isinstance(some, Tensor))
+            for kind, call in calls.items()
+        },
+    }
+
+
+def forward_and_back(model: nn.Module, texts: Tensor) -> None:
+    """As in training; the gradients are thrown away."""
+    model.zero_grad()
+    next_token_loss(model, texts).backward()
+
+
+@torch.no_grad()
+def write_on(write: Callable, x: Tensor, cache: Any) -> Any:
+    """The cache after some more tokens, one by one."""
+    for token in x.split(1, dim=1):
+        _, cache = write(token, cache)
+    return cache
+
+
+def writer(kind: str, layer: Any) -> Callable:
+    """One more token of every text: (x, cache) -> its output, and the cache with it."""
+    if hasattr(layer, "write"):
+        return layer.write
+    last = {"window": READ, "window, half": READ // 2}.get(kind)
+
+    def write(x: Tensor, cache: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
+        q, *new = layer.project(x)
+        k, v = (torch.cat(both, dim=-2) for both in zip(cache or (new[0][..., :0, :],) * 2, new, strict=True))
+        k, v = (some[..., -last:, :] if last else some for some in (k, v))
+        return layer.output(merge_heads(scaled_dot_product_attention(q, k, v))), (k, v)
+
+    return write
+
+
 def written(kinds: Iterable[str], n: int, rates: Sequence[float] = (RATE,)) -> list[dict]:
     """Settings of runs."""
     return [{"kind": kind, "n": n, "learning_rate": rate} for kind in kinds for rate in rates]
@@ -147,6 +209,13 @@ EXPERIMENTS = [
     ),
     Experiment(
         "13_longer", "the same, on longer texts", written(LONG, LENGTHS[1]), write, __file__, SEEDS[:1]
+    ),
+    Experiment(
+        "13_cost",
+        "processor seconds and bytes of one layer, in training and in writing",
+        [{"n": n} for n in COSTED],
+        cost,
+        __file__,
     ),
     Experiment(
         "13_recall",
