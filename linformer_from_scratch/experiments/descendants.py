@@ -131,8 +131,8 @@ def recall(kind: str, n: int, facts: int, seed: int) -> dict:
     encoder = Encoder(tasks.VOCAB_SIZE + facts, n, D_MODEL, layers(kind, n, RECALLED), neighbours=1)
     with torch.no_grad():
         encoder.positions.weight.copy_(sinusoids(n, D_MODEL))
-    batches = tasks.scattered_recall(n, facts, 4096 // n, seed)
-    return {"curve": train(MaskedLanguageModel(encoder), batches, 8, 3e-3, 4000)}
+    batches = tasks.scattered_recall(n, facts, TOKENS // n, seed)
+    return {"curve": train(MaskedLanguageModel(encoder), batches, 8, 3e-3, STEPS)}
 
 
 def cost(n: int) -> dict:
