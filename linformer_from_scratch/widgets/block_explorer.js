@@ -29,10 +29,10 @@ export default widget(({ model, stage }) => {
       numbersNow.weights = { slots: onSlots, tokens: onTokens, mix, effective };
       const sum = (weights) => weights.reduce((all, weight) => all + weight, 0), read = (weights) => weights.filter((w) => w > 0).length;
       return (
-        `“${tokens[t]}” reads ${read(ofSlots)} slots and ${read(ofTokens)} tokens: ${percent(sum(ofSlots))} of its attention goes ` +
-        `to slots, ${percent(sum(ofTokens))} to tokens; ${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} is spent on the future. ` +
-        `The head's output is off by ${percent(errors[head * states.length + state])} from exact causal attention. After ${n} tokens ` +
-        `the layer keeps ${thousands(kept[state])} numbers, exact attention ${thousands(kept[0])}.`
+        `“${tokens[t]}” reads ${read(ofSlots)} slots (${percent(sum(ofSlots))} of its attention) and ${read(ofTokens)} tokens ` +
+        `(${percent(sum(ofTokens))}); ${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} goes to the future. ` +
+        `The head is off by ${percent(errors[head * states.length + state])} from exact causal attention, and its layer keeps ` +
+        `${thousands(kept[state])} numbers for ${thousands(kept[0])}.`
       );
     },
   };
@@ -40,21 +40,23 @@ export default widget(({ model, stage }) => {
 
 /** The sentence from left to right: a box for each slot over the tokens that it mixes, and under each token what the query takes of it. */
 function board(stage, { tokens, pick }) {
-  const { element } = figure(stage, "What the query reads", "above: slots; below: the window; bars: what it takes of each token");
+  const { element, small } = figure(stage, "What the query reads", "");
   const box = html("div"), picture = d3.select(box).append("svg").attr("role", "img");
   const [HIGH, BAR, SLANT] = [20, 48, 40]; // of a cell and of a whole bar; what the last word needs to the right of its cell
+  element.classList.add("lw-board");
   element.style.flex = "1 1 100%";
   element.append(box);
   return {
     show({ t, mix, ofSlots, ofTokens, effective }) {
-      const n = tokens.length, count = ofSlots.length;
+      const n = tokens.length, count = ofSlots.length, largest = Math.max(1e-9, ...effective);
+      small.textContent = `above: slots; below: the window; bars: what it takes of each token, at most ${percent(Math.max(...effective))}`;
       const spans = range(0, count - 1).map((i) => {
         const filled = range(0, n - 1).filter((j) => mix[i * n + j] > 1e-6);
         return { i, from: filled[0], to: filled.at(-1), weight: ofSlots[i] };
       });
       const overlap = spans.some(({ i, from }) => i && from <= spans[i - 1].to), top = overlap ? 40 : 27;
       const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1, wide = (element.clientWidth || 640) / em;
-      const step = (wide - SLANT) / n, size = clamp(0.7 * step, 12, 15), high = top + HIGH + 5.4 * size + BAR;
+      const step = (wide - SLANT) / n, size = clamp(0.7 * step, 12, 15), high = top + HIGH + 4.6 * size + BAR;
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.attr("aria-label", `What “${tokens[t]}” reads`).selectAll("*").remove();
       const cell = (x, y, width, colour, share) =>
@@ -68,10 +70,10 @@ function board(stage, { tokens, pick }) {
       });
       tokens.forEach((token, j) => {
         cell(j * step, top, step, "value", ofTokens[j]);
-        const label = picture.append("text").text(shorten(token, 12)).attr("transform", `translate(${(j + 0.35) * step},${top + HIGH + 0.9 * size}) rotate(60)`).style("font-size", `${size}px`).style("cursor", "pointer");
+        const label = picture.append("text").text(shorten(token, 10)).attr("transform", `translate(${(j + 0.35) * step},${top + HIGH + 0.9 * size}) rotate(60)`).style("font-size", `${size}px`).style("cursor", "pointer");
         if (j === t) label.style("font-weight", "bold").style("fill", "var(--query)");
         label.on("click", () => pick(j));
-        const length = BAR * effective[j];
+        const length = (BAR * effective[j]) / largest;
         picture.append("rect").attr("x", (j + 0.25) * step).attr("width", step / 2).attr("y", high - length).attr("height", length)
           .style("fill", "var(--query)").style("stroke", "var(--query)").style("fill-opacity", j > t ? 0 : 1); // the future is hollow
       });

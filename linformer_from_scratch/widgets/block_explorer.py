@@ -19,12 +19,12 @@ from linformer_from_scratch.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.widgets.projection_explorer import HEADS
 
 EDITS = {
-    "0": "Linformer: slots of the whole text",
-    "1": "edit 1: slots of blocks that have ended",
-    "2": "edit 2: and a window",
-    "3": "edit 3: the content weighs",
-    "4": "edit 4: small blocks, the best of them",
-    "5": "edit 5: one tensor for keys, values, heads",
+    "0": "Linformer",
+    "1": "1 blocks",
+    "2": "2 a window",
+    "3": "3 content",
+    "4": "4 overlap, choice",
+    "5": "5 one tensor",
 }
 SHOWN = slice(24, 48)  # of the stored text: one sentence
 BLOCK, SMALL, WINDOW = 4, 2, 4  # tokens of a block, of a small one, of the window
@@ -87,10 +87,9 @@ class BlockExplorer(LiveWidget):
         read = int((slots > 0).sum()), int((near > 0).sum())
         ahead = now.effective[t, t + 1 :].sum()
         return (
-            f"“{tokens()[t]}” reads {read[0]} slots and {read[1]} tokens: {slots.sum():.0%} of its attention "
-            f"goes to slots, {near.sum():.0%} to tokens; {ahead:.0%} is spent on the future. The head's "
-            f"output is off by {self.error:.0%} from exact causal attention. After {len(near)} tokens the "
-            f"layer keeps {kept(self.edit):,} numbers, exact attention {kept('exact'):,}."
+            f"“{tokens()[t]}” reads {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} tokens "
+            f"({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%} from exact "
+            f"causal attention, and its layer keeps {kept(self.edit):,} numbers for {kept('exact'):,}."
         )
 
     def figure(self) -> Figure:
