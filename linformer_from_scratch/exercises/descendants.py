@@ -247,6 +247,13 @@ def nothing_divided_by_nothing(q, k, v, slots_k, slots_v, block, window):
     return scores.masked_fill(~mask, -math.inf).softmax(-1) @ torch.cat([slots_v, v], 1)
 
 
+def mean_of_everything(q, k, v, slots_k, slots_v, block, window):
+    """A query that may read nothing should get zeros, but your mask is a large negative number: after the softmax all shares are alike, and such a query reads the mean of everything, future included."""
+    mask = torch.cat(seen_by(q.size(1), block, window), 1)
+    scores = q @ torch.cat([slots_k, k], 1).mT / math.sqrt(q.size(-1))
+    return scores.masked_fill(~mask, -1e9).softmax(-1) @ torch.cat([slots_v, v], 1)
+
+
 def open_block_read(q, k, v, slots_k, slots_v, block, window):
     """Your queries read the slot of the block in which they stand. Only blocks that have ended are in the past: (t + 1) // block of them."""
     n = q.size(1)
@@ -324,6 +331,11 @@ def from_the_first_real(x, mask, bias):
     return compress_blocks(x[int(mask.int().argmax()) :] if mask.any() else x[:0], bias)
 
 
+def as_many_from_the_front(x, mask, bias):
+    """You cut off as many tokens at the beginning as are padded anywhere. Padding may stand at the end or inside as well, so take out those that it masks: x[mask]."""
+    return compress_blocks(x[int((~mask).sum()) :], bias)
+
+
 def rest_kept(x, mask, bias):
     """You make a slot of the tokens after the last whole block, too; it waits until its block is full."""
     parts = x[mask].split(len(bias)) if mask.any() else ()
@@ -354,6 +366,12 @@ def by_exponentials(slots, total, x, logits):
     """Right for small logits, but exp(200) is infinite in float32. Subtract before you exponentiate: exp(total - after), with after = logaddexp(total, logits)."""
     old, new = total.exp(), logits.exp()
     return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], (old + new).log()
+
+
+def shares_by_exponentials(slots, total, x, logits):
+    """Your total is right, but not your shares: exp(200) is infinite in float32, and infinity over infinity is NaN. Subtract before you exponentiate: exp(total - after)."""
+    old, new = total.exp(), logits.exp()
+    return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], torch.logaddexp(total, logits)
 
 
 def moving_average(slots, total, x, logits):
@@ -445,6 +463,7 @@ EXERCISES = (
             window_ahead,
             future_in_the_window,
             nothing_divided_by_nothing,
+            mean_of_everything,
             open_block_read,
             slots_not_in_the_window,
             slots_alone,
@@ -492,6 +511,7 @@ EXERCISES = (
         gradients=("slots", "x"),
         mistakes=(
             by_exponentials,
+            shares_by_exponentials,
             moving_average,
             over_slots,
             total_not_updated,
@@ -521,6 +541,7 @@ EXERCISES = (
             mask_not_used,
             mask_inverted,
             from_the_first_real,
+            as_many_from_the_front,
             rest_kept,
         ),
         hints=(

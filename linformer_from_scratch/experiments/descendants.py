@@ -76,7 +76,7 @@ KINDS: dict[str, Callable[[int, int], nn.Module]] = {  # (n, keys that a query r
 
 
 class WithTheTokenBefore(nn.Module):
-    """Attention in which each token knows the one before it: without that, two layers learn no look-up so soon.
+    """Attention in which each token knows the one before it: so two layers learn sooner to look things up.
 
     Shape: as the attention's.
     """
@@ -233,7 +233,12 @@ EXPERIMENTS = [
         SEEDS[:1],
     ),
     Experiment(
-        "13_writing", "language models of long pages by their attention", written(KINDS, LENGTHS[0]), write, __file__, SEEDS
+        "13_writing",
+        "language models of long pages by their attention",
+        written(KINDS, LENGTHS[0]),
+        write,
+        __file__,
+        SEEDS,
     ),
     Experiment(
         "13_longer", "the same, on longer texts", written(LONG, LENGTHS[1]), write, __file__, SEEDS[:1]
