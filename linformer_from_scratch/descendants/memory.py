@@ -14,7 +14,8 @@ from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.efficient.blocks import check_same_length, self_attention_in_float32
 from linformer_from_scratch.heads import AttentionLayer, check_inputs, merge_heads, split_heads
 
-CHUNK = 16  # tokens that are computed at once
+CHUNK = 64  # tokens that are computed at once
+FURTHEST = 60.0  # that the logarithm of a sum may rise among them: exp(60) fits a float32
 
 
 @self_attention_in_float32
@@ -30,7 +31,7 @@ def bounded_memory_attention(q: Tensor, k: Tensor, v: Tensor, logits: Tensor, ch
 
     Shape: q and k (..., n, d), v (..., n, d_v), logits (n, slots) or (..., n, slots) -> (..., n, d_v)
     Raises: ValueError if sizes do not agree, or chunk < 1.
-    Cost: O(n · slots · (d + d_v + chunk)) operations; memory O(chunk² · slots) besides.
+    Cost: O(n · (slots + chunk) · (d + d_v) + n · chunk · slots) operations.
     """
     n = check_same_length(q, k, v)
     check_features(q, k)
@@ -64,18 +65,28 @@ def read_on(memory: Memory, q: Tensor, k: Tensor, v: Tensor, logits: Tensor) -> 
     Shape: q and k (..., tokens, d), v (..., tokens, d_v), logits (..., tokens, slots) -> (..., tokens, d_v)
     """
     keys, values, total = memory
-    tokens = q.size(-2)
     sums = torch.logaddexp(total[..., None, :], logits.logcumsumexp(dim=-2))  # (..., tokens, slots)
-    old = (total[..., None, :] - sums).exp()  # share that the memory keeps in each slot
-    past = torch.ones(tokens, tokens, dtype=torch.bool, device=q.device).tril()
-    new = logits[..., None, :, :] - sums[..., :, None, :]  # (..., tokens, of token, slots)
-    new = new.masked_fill(~past[..., None], -math.inf).exp()
-    scores = old * (q @ keys.mT) + torch.einsum("...ts,...tsj->...tj", q @ k.mT, new)
+    first, last = sums[..., :1, :], sums[..., -1:, :]
+    if q.size(-2) > 1 and (last - first).max() > FURTHEST:
+        return _read_halves(memory, q, k, v, logits)
+    old = (total[..., None, :] - sums).exp()  # share of each slot that the memory keeps
+    # A token's share of a slot, when a later one reads it, is up of the one times down of the other.
+    up, down = (logits - first).exp(), (first - sums).exp()
+    scores = old * (q @ keys.mT) + down * ((q @ k.mT).tril() @ up)
     weights = (scores / math.sqrt(q.size(-1))).softmax(dim=-1)
-    mixed = (weights * old) @ values + torch.einsum("...tj,...tsj->...ts", weights, new) @ v
-    last_old, last_new = old[..., -1, :, None], new[..., -1, :, :].mT  # (..., slots, 1), (..., slots, tokens)
-    memory = last_old * keys + last_new @ k, last_old * values + last_new @ v, sums[..., -1, :]
+    mixed = (weights * old) @ values + ((weights * down) @ up.mT).tril() @ v
+    kept, new = old[..., -1, :, None], (logits - last).exp().mT  # (..., slots, 1), (..., slots, tokens)
+    memory = kept * keys + new @ k, kept * values + new @ v, sums[..., -1, :]
     return memory, mixed
+
+
+def _read_halves(memory: Memory, *tokens: Tensor) -> tuple[Memory, Tensor]:
+    """One half after the other; a single token has no exponential that is too large."""
+    outputs = []
+    for part in zip(*(x.tensor_split(2, dim=-2) for x in tokens), strict=True):
+        memory, output = read_on(memory, *part)
+        outputs.append(output)
+    return memory, torch.cat(outputs, dim=-2)
 
 
 class BoundedMemoryAttention(AttentionLayer):

@@ -220,8 +220,13 @@ def written(kinds: Iterable[str], n: int, rates: Sequence[float] = (RATE,)) -> l
     return [{"kind": kind, "n": n, "learning_rate": rate} for kind in kinds for rate in rates]
 
 
+def asked(kinds: Iterable[str]) -> list[dict]:
+    """Settings of runs that recall facts."""
+    return [{"kind": kind, "n": n, "facts": facts} for n, facts in FACTS for kind in kinds]
+
+
 LONG = [kind for kind in KINDS if kind != "bounded memory"]
-RECALLING = ("full", "means of blocks", "content", "overlap and choice", "bounded memory")
+RECALLING = ("full", "means of blocks", "content", "overlap and choice")
 FACTS = [(256, 64), (256, 16), (1024, 64)]  # tokens, and facts among them
 EXPERIMENTS = [
     Experiment(
@@ -253,9 +258,12 @@ EXPERIMENTS = [
     Experiment(
         "13_recall",
         "facts recalled by their attention; facts and n vary apart",
-        [{"kind": kind, "n": n, "facts": facts} for n, facts in FACTS for kind in RECALLING],
+        asked(RECALLING),
         recall,
         __file__,
         SEEDS,
+    ),
+    Experiment(
+        "13_memory", "facts recalled by bounded memory", asked(["bounded memory"]), recall, __file__, SEEDS[:1]
     ),
 ]
