@@ -264,6 +264,11 @@ EXPERIMENTS = [
         SEEDS,
     ),
     Experiment(
-        "13_memory", "facts recalled by bounded memory", asked(["bounded memory"]), recall, __file__, SEEDS[:1]
+        "13_memory",
+        "facts recalled by bounded memory",
+        asked(["bounded memory"]),
+        recall,
+        __file__,
+        SEEDS[:1],
     ),
 ]

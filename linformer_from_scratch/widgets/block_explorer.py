@@ -1,4 +1,4 @@
-"""From E to the models of 2026: one text, read by Linformer and after each of five edits. Drawn by block_explorer.js."""
+"""From E to DeepSeek-V4: one text, read by Linformer and after each edit. Drawn by block_explorer.js."""
 
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -87,9 +87,10 @@ class BlockExplorer(LiveWidget):
         read = int((slots > 0).sum()), int((near > 0).sum())
         ahead = now.effective[t, t + 1 :].sum()
         return (
-            f"“{tokens()[t]}” reads {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} tokens "
-            f"({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%} from exact "
-            f"causal attention, and its layer keeps {kept(self.edit):,} numbers for {kept('exact'):,}."
+            f"“{tokens()[t]}” reads {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} "
+            f"tokens ({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%} "
+            f"from exact causal attention, and its layer keeps {kept(self.edit):,} numbers for "
+            f"{kept('exact'):,}."
         )
 
     def figure(self) -> Figure:
