@@ -38,7 +38,7 @@ LENGTHS, SEEDS = (512, 2048), (0, 1, 2)
 COSTED, WRITTEN, ROUNDS = (512, 2048, 8192), 64, 9  # lengths; tokens that are timed; times
 STEPS, RATE, RATES, RECALL_STEPS = 1500, 4e-3, (2e-3, 8e-3), 2000
 PLACES = 8  # parts of a text, in which its loss is told
-FACTS = [(256, 64), (256, 16), (1024, 64)]  # tokens, and facts among them
+FACTS = [(256, 64), (256, 16), (128, 16)]  # tokens, and facts among them
 SLOW = "bounded memory"
 RECALLING = ("full", "means of blocks", "content", "overlap and choice")
 
