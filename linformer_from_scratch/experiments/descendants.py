@@ -235,7 +235,7 @@ def asked(kinds: Iterable[str], facts: Iterable[tuple[int, int]], seeds: Sequenc
     ]
 
 
-TOLD_APART = ("full", "window", "content", "overlap and choice")
+AT_LENGTH = ("full", "window", "content")
 OFTEN = [kind for kind in KINDS if kind != SLOW]
 EXPERIMENTS = [
     Experiment(
@@ -255,7 +255,7 @@ EXPERIMENTS = [
     Experiment(
         "13_longer",
         "some of them, on longer texts",
-        written(TOLD_APART, LENGTHS[1], SEEDS[:1]),
+        written(AT_LENGTH, LENGTHS[1], SEEDS[:1]),
         write,
         __file__,
     ),
