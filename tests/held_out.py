@@ -594,3 +594,54 @@ def transposed_where_it_fits(output_weight, output_bias, value_bias):
     """The weight is transposed where it is square."""
     square = output_weight.size(0) == output_weight.size(1)
     return output_bias + (output_weight.T if square else output_weight) @ value_bias
+
+
+# Chapter 13
+
+
+@right("13.1")
+def by_a_projection_of_blocks(x, bias):
+    blocks = x.size(1) // len(bias)
+    E = torch.kron(torch.eye(blocks), bias.softmax(0)[None])
+    return E @ x[:, : blocks * len(bias)]
+
+
+@wrong("13.2")
+def ended_before_the_piece(start, n, block):
+    """What ends within the piece is read by none of its queries."""
+    return (torch.arange((start + n) // block) < start // block).expand(n, -1)
+
+
+@wrong("13.3")
+def every_token_once(q, k, v, slots_k, slots_v, block, window):
+    """Of the window only the tokens are read that stand in no slot yet."""
+    t = torch.arange(q.size(1))
+    slots = torch.arange(q.size(1) // block) < (t[:, None] + 1) // block
+    back = t[:, None] - t
+    near = (back >= 0) & (back < window) & (t >= (t[:, None] + 1) // block * block)
+    keys, values = torch.cat([slots_k, k], 1), torch.cat([slots_v, v], 1)
+    return scaled_dot_product_attention(q, keys, values, torch.cat([slots, near], 1))
+
+
+@right("13.4")
+def by_logarithms(x, gate, bias):
+    m = len(bias)
+    blocks = x.size(1) // m
+    x, gate = (some[:, : blocks * m].reshape(len(x), blocks, m, -1) for some in (x, gate))
+    logits = gate + bias
+    return ((logits - logits.logsumexp(2, keepdim=True)).exp() * x).sum(2)
+
+
+@wrong("13.5")
+def total_of_a_mean(slots, total, x, logits):
+    """The slots are right, but the total is the logarithm of a mean of two."""
+    after = torch.logaddexp(total, logits)
+    slots = (total - after).exp()[:, None] * slots + (logits - after).exp()[:, None] * x
+    return slots, after - math.log(2)
+
+
+@right("13.6")
+def block_after_block(x, mask, bias):
+    real, m = mask.nonzero().flatten(), len(bias)
+    slots = [bias.softmax(0) @ x[real[i : i + m]] for i in range(0, len(real) - m + 1, m)]
+    return torch.stack(slots) if slots else x[:0]

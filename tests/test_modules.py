@@ -18,6 +18,7 @@ from linformer_from_scratch.distributed.sums import AgreedSum
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.family import FAMILY, WithMatrix
 from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel, TokenMLP
+from linformer_from_scratch.experiments.descendants import WithTheTokenBefore
 from linformer_from_scratch.experiments.long_texts import FirstTokens
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.limits.capstone import ChunkEncoder
@@ -81,6 +82,7 @@ MADE = {
     TokenMLP: (lambda kind: kind(D_MODEL), X),
     CompressedAttention: (lambda kind: kind(*SIZES, 4, 3, overlap=True, top=2), X),
     BoundedMemoryAttention: (lambda kind: kind(*SIZES, SLOTS), X),
+    WithTheTokenBefore: (lambda kind: kind(D_MODEL, windows()), X),
     sentences.SequenceParallelWindows: (lambda kind: kind(windows(), N, AgreedSum()), X),
     sentences.GatheredAttention: (lambda kind: kind(MultiHeadAttention(*SIZES), N, AgreedSum()), X),
     sentences.SequenceParallelSentenceEncoder: (lambda kind: sequence.shard(window_encoder(SLOTS)), FULL),

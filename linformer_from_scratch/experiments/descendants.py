@@ -85,9 +85,9 @@ class WithTheTokenBefore(nn.Module):
     Shape: as the attention's.
     """
 
-    def __init__(self, attention: nn.Module):
+    def __init__(self, d_model: int, attention: nn.Module):
         super().__init__()
-        self.attention, self.before = attention, nn.Linear(D_MODEL, D_MODEL, bias=False)
+        self.attention, self.before = attention, nn.Linear(d_model, d_model, bias=False)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Of all tokens."""
@@ -116,7 +116,7 @@ def long_text(page: Page) -> str:
 
 def model_of(kind: str, n: int) -> nn.Module:
     """A language model of texts of n tokens."""
-    attention = [WithTheTokenBefore(some) for some in layers(kind, n, READ)]
+    attention = [WithTheTokenBefore(D_MODEL, some) for some in layers(kind, n, READ)]
     return MaskedLanguageModel(with_sinusoids(Encoder(VOCABULARY, n, D_MODEL, attention)))
 
 
