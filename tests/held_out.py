@@ -627,7 +627,7 @@ def every_token_once(q, k, v, slots_k, slots_v, block, window):
 def by_logarithms(x, gate, bias):
     m = len(bias)
     blocks = x.size(1) // m
-    x, gate = (some[:, : blocks * m].reshape(len(x), blocks, m, -1) for some in (x, gate))
+    x, gate = (some[:, : blocks * m].unflatten(1, (blocks, m)) for some in (x, gate))
     logits = gate + bias
     return ((logits - logits.logsumexp(2, keepdim=True)).exp() * x).sum(2)
 
