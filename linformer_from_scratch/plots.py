@@ -33,7 +33,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 13,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": plt.cycler(color=LINES, linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"]),
+    "axes.prop_cycle": plt.cycler(color=LINES * 2, linestyle=DASHES * 2 + DASHES[1:] + DASHES + DASHES[:1]),
     "figure.constrained_layout.use": True,
     "figure.dpi": 110,
 }
