@@ -13,8 +13,7 @@ from pathlib import Path
 import course
 import torch
 from book.links import dead_links
-from book.site import MODEL, SLIDES, BookError, chapters, furnish, gather, pages
-from page_scripts import lend
+from book.site import SLIDES, BookError, chapters, furnish, gather, pages
 from slides import SlidesError, build_all
 from wheel import WheelError
 
@@ -34,11 +33,10 @@ def main() -> None:
     try:
         course.clear(OUT)
         with tempfile.TemporaryDirectory() as folder:
-            model = lend(OUT / MODEL)
-            gather(Path(folder), OUT, model)
+            gather(Path(folder), OUT)
             with pages(Path(folder), OUT):
                 furnish(OUT)
-                build_all(chapters(), OUT / SLIDES, model | {"folder": f"../{MODEL}"})
+                build_all(chapters(), OUT / SLIDES)
         if dead := dead_links([path for path in OUT.rglob("*.html") if path.parent.name != SLIDES]):
             raise BookError(f"a link leads nowhere: {dead[0]}")
     except course.Failure as failure:

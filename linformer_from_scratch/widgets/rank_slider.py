@@ -13,9 +13,12 @@ from linformer_from_scratch import plots
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.low_rank import (
     decompose,
+    entropy_rank,
+    frobenius_error,
     rebuild,
     singular_values,
     softmax_map,
+    spectral_error,
     stable_rank,
 )
 from linformer_from_scratch.pretrained import (
@@ -27,8 +30,7 @@ from linformer_from_scratch.pretrained import (
     tokenize,
 )
 from linformer_from_scratch.pretrained.tokens import vocabulary
-from linformer_from_scratch.widgets.live import CannotDraw, Number, menu, packed
-from linformer_from_scratch.widgets.reading import TextWidget
+from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, Number, menu, packed
 
 N = 128  # tokens
 PERIOD = 32  # after how many tokens the text of the induction map repeats itself
@@ -42,46 +44,32 @@ PRESETS = {
 }
 
 
-OF_A_TEXT = "head", "shuffled"  # maps that the reader's own text has, too
-
-
-class RankSlider(TextWidget):
+class RankSlider(LiveWidget):
     """P, its best approximation of rank r, their difference, and all singular values."""
 
     title = "A map rebuilt from its first r singular values"
-    controls = ("preset", "text", "rank", "temperature", "layer", "head")
+    controls = ("preset", "rank", "temperature", "layer", "head")
     libraries = ("d3", "ml_matrix")
 
     preset = menu(PRESETS)
-    text = traitlets.Unicode("").tag(sync=True, choices={"": "the start of the Python reference"})
     rank = traitlets.Int(8, min=1, max=N).tag(sync=True)
     temperature = Number(1.0, min=0.1, max=10.0).tag(sync=True)
     layer = traitlets.Int(1, min=1, max=NUM_LAYERS).tag(sync=True)
     head = traitlets.Int(5, min=1, max=NUM_HEADS).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(facts(), data(), **start)
+        super().__init__(**start)
+        self.facts, self.data = facts(), data()
 
     @property
     def P(self) -> Tensor:
         """The map, (n, n)."""
-        return (self._scores() / self.temperature).softmax(dim=-1)
-
-    def _scores(self) -> Tensor:
-        if self.own is None or self.preset not in OF_A_TEXT:
-            return scores(self.preset, self.layer, self.head)
-        q, k, _ = self.own.heads[:, self.layer - 1, self.head - 1]
-        return of_head(q, k, shuffled=self.preset == "shuffled")
-
-    @property
-    def kept(self) -> int:
-        """How many singular values are kept: the chosen rank, or all of a smaller map."""
-        return min(self.rank, len(self.P))
+        return (scores(self.preset, self.layer, self.head) / self.temperature).softmax(dim=-1)
 
     @property
     def rebuilt(self) -> Tensor:
         """Its best approximation of the chosen rank, (n, n)."""
-        return rebuild(*decompose(self.P), self.kept)
+        return rebuild(*decompose(self.P), self.rank)
 
     @property
     def sigma(self) -> Tensor:
@@ -97,24 +85,26 @@ class RankSlider(TextWidget):
     @property
     def words(self) -> str:
         """See `LiveWidget.words`."""
-        if self.refused:
-            return self.refused
-        frobenius, _ = self.error
+        rank, (frobenius, spectral), sigma = self.rank, self.error, self.sigma
+        bound, first_lost = frobenius_error(sigma, rank).item(), spectral_error(sigma, rank).item()
+        lost = "σ" + "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(rank + 1))
         return (
-            f"Rank {self.kept} of {len(self.P)} loses {frobenius / self.P.norm():.0%} of the map (Frobenius "
-            f"error {frobenius:.4f}), and no map of that rank loses less."
+            f"Rank {rank} of {N}: Frobenius error {frobenius:.4f}, root of the lost σ² {bound:.4f}; "
+            f"spectral error {spectral:.4f}, {lost if rank < N else 'nothing lost'} {first_lost:.4f}. "
+            f"In the Frobenius norm {frobenius / self.P.norm():.0%} of the map is lost. "
+            f"Stable rank {stable_rank(sigma):.1f}, entropy rank {entropy_rank(sigma):.1f}."
         )
 
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
         limit = max(0.05, self.P.quantile(0.999).item())
         draw = partial(plots.draw_map, limit=limit)
-        n, best, title = len(self.P), self.rebuilt, f"its best map of rank {self.kept}"
+        best, title = self.rebuilt, f"its best map of rank {self.rank}"
         shown = {
-            "P": partial(draw, values=self.P, title=f"P: {n} × {n} tokens"),
+            "P": partial(draw, values=self.P, title=f"P: {N} × {N} tokens"),
             "rebuilt": partial(draw, values=best, title=title, signed=True),
             "difference": partial(draw, values=self.P - best, title="the difference", signed=True),
-            "spectrum": partial(plots.draw_spectrum, sigma=self.sigma, kept=self.kept),
+            "spectrum": partial(plots.draw_spectrum, sigma=self.sigma, kept=self.rank),
         }
         return plots.board([["P", "rebuilt", "difference"], ["spectrum"] * 3], shown, (10, 5.6), (3, 1.3))
 
@@ -137,16 +127,8 @@ def scores(preset: str, layer: int, head: int) -> Tensor:
         if preset == "untrained"
         else real_heads().trained[:, layer - 1, head - 1]
     )
-    return of_head(q, k, shuffled=preset == "shuffled")
-
-
-def of_head(q: Tensor, k: Tensor, shuffled: bool) -> Tensor:
-    """Scores of a head, or those with each row's in the order drawn for it: (n, d) twice -> (n, n)."""
     real = q.double() @ k.double().mT / math.sqrt(q.size(-1))
-    if not shuffled:
-        return real
-    order = fixed_numbers()["order"].long()[: len(q)]
-    return real.gather(-1, order[order < len(q)].view(len(q), -1))
+    return real.gather(-1, fixed_numbers()["order"].long()) if preset == "shuffled" else real
 
 
 class RealHeads(NamedTuple):
@@ -192,9 +174,9 @@ def fixed_numbers() -> dict[str, Tensor]:
 def facts() -> dict[str, Any]:
     """Tokens and period, or why the real heads are missing."""
     try:
-        return {"period": PERIOD, "tokens": {"": real_heads().tokens}}
+        return {"period": PERIOD, "tokens": real_heads().tokens}
     except CannotDraw as reason:
-        return {"period": PERIOD, "tokens": {"": []}, "missing": str(reason)}
+        return {"period": PERIOD, "missing": str(reason)}
 
 
 @cache

@@ -29,12 +29,10 @@ const near = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "300px" });
 
-window.encoder = encoder; // for the front page
-
 document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
-const acted = new AbortController();
+const begun = new AbortController();
 function begin() {
-  acted.abort(); // one deed is enough
+  begun.abort(); // one deed is enough
   document.querySelectorAll(".live-widget").forEach((one) => near.observe(one));
 }
-for (const deed of ["keydown", "pointerdown", "pointermove", "scroll"]) addEventListener(deed, begin, { signal: acted.signal, passive: true });
+for (const deed of ["keydown", "pointerdown", "pointermove", "scroll"]) addEventListener(deed, begin, { signal: begun.signal, passive: true });
