@@ -33,7 +33,9 @@ STYLE: dict[Any, Any] = {
     "axes.titlesize": 13,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": plt.cycler(color=LINES * 2, linestyle=DASHES * 2 + DASHES[1:] + DASHES + DASHES[:1]),
+    "axes.prop_cycle": plt.cycler(  # a second round of colours has other dashes
+        color=LINES * 2, linestyle=DASHES * 2 + (DASHES[1:] + DASHES[:1]) * 2
+    ),
     "figure.constrained_layout.use": True,
     "figure.dpi": 110,
 }

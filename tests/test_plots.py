@@ -123,6 +123,13 @@ def test_learning_curves_show_means_bands_and_the_levels_within_the_picture():
     assert texts(axis) == ["middle"] and axis.get_ylim() == (2, 5)
 
 
+def test_no_two_of_many_learning_curves_look_alike():
+    names = [f"run {i}" for i in range(16)]
+    axis = plots.learning_curves({name: ([1, 2], [3, 4]) for name in names}, "loss", "Many").axes[0]
+    looks = {(to_hex(line.get_color()), line.get_linestyle()) for line in axis.lines}
+    assert len(looks) == len(names)
+
+
 def test_a_model_has_its_colour_in_every_picture_of_learning_curves():
     curve = [1, 2], [2.0, 1.0]
     three = dict.fromkeys(["no attention", "Linformer", "other"], curve)

@@ -1,7 +1,7 @@
 """The runs of chapter 13: language models whose attention is, edit by edit, what became of Linformer.
 
-Every query reads at most as many keys, tokens or slots, as every other, but for full attention, which reads
-all. Half a window has no slots beside its tokens; slots and tokens come to three quarters on average.
+Only full attention reads every key; in all others a query reads at most READ of them, tokens or slots. Two
+windows are controls: half of one is what slots stand beside, and three quarters what both are on average.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -67,11 +67,10 @@ def chosen(n: int, read: int) -> nn.Module:
     return CompressedAttention(D_MODEL, NUM_HEADS, SMALL, read // 2, overlap=True, top=read // 2)
 
 
+WINDOWS = {"window": 4, "window, 3/4": 3, "window, half": 2}  # quarters of the keys that a query reads
 KINDS: dict[str, Callable[[int, int], nn.Module]] = {  # (n, keys that a query reads) -> a layer
     "full": lambda n, read: MultiHeadAttention(D_MODEL, NUM_HEADS, causal=True),
-    "window": lambda n, read: window(read),
-    "window, 3/4": lambda n, read: window(3 * read // 4),
-    "window, half": lambda n, read: window(read // 2),
+    **{kind: lambda n, read, part=part: window(part * read // 4) for kind, part in WINDOWS.items()},
     "means of blocks": means,
     "learned bias": lambda n, read: slots(n, read, content=False),
     "content": slots,
@@ -209,7 +208,7 @@ def writer(kind: str, layer: Any) -> Callable:
     """One more token of every text: (x, cache) -> its output, and the cache with it."""
     if hasattr(layer, "write"):
         return layer.write
-    last = {"window": READ, "window, 3/4": 3 * READ // 4, "window, half": READ // 2}.get(kind)
+    last = WINDOWS[kind] * READ // 4 if kind in WINDOWS else None
 
     def write(x: Tensor, cache: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
         q, *new = layer.project(x)
