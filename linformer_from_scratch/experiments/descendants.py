@@ -48,10 +48,11 @@ def slots(n: int, read: int, **how) -> nn.Module:
     return CompressedAttention(D_MODEL, NUM_HEADS, 2 * n // read, read // 2, **how)
 
 
-def window(read: int) -> nn.Module:
-    """The last `read` tokens."""
+def window(quarters: int, n: int, read: int) -> nn.Module:
+    """The last tokens, so many quarters of `read`."""
+    before = quarters * read // 4 - 1
     return EfficientAttention(
-        D_MODEL, NUM_HEADS, lambda q, k, v: sliding_window_attention(q, k, v, read - 1, causal=True)
+        D_MODEL, NUM_HEADS, lambda q, k, v: sliding_window_attention(q, k, v, before, causal=True)
     )
 
 
@@ -70,7 +71,7 @@ def chosen(n: int, read: int) -> nn.Module:
 WINDOWS = {"window": 4, "window, 3/4": 3, "window, half": 2}  # quarters of the keys that a query reads
 KINDS: dict[str, Callable[[int, int], nn.Module]] = {  # (n, keys that a query reads) -> a layer
     "full": lambda n, read: MultiHeadAttention(D_MODEL, NUM_HEADS, causal=True),
-    **{kind: lambda n, read, part=part: window(part * read // 4) for kind, part in WINDOWS.items()},
+    **{kind: partial(window, quarters) for kind, quarters in WINDOWS.items()},
     "means of blocks": means,
     "learned bias": lambda n, read: slots(n, read, content=False),
     "content": slots,
