@@ -3,6 +3,7 @@
 Every Figure shows itself as one PNG with alternative text, made of its title and its axes' names.
 """
 
+import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
@@ -762,30 +763,49 @@ def draw_shares(
     axis.margins(x=0.25)
 
 
-def draw_ranges(
+def draw_advice(
     axis: Axes,
-    rows: Mapping[str, Sequence[tuple[float, float, str, str]]],
+    rows: Mapping[str, tuple[Sequence[int], Sequence[bool]]],
     lengths: Sequence[int],
-    n: int,
-    title: str,
+    names: Sequence[str],
+    chosen: tuple[int, int],
+    pays: int | None,
+    timed: tuple[int, int] | None,
 ) -> None:
-    """Bars along n on a log axis, a row a name, and a line at the chosen n.
+    """A map of what to take by task and n, on a log axis; hatched where it was not tried.
 
-    Args: rows: name -> (first n, last n, colour, what is written above it) of each bar.
+    Args: rows: task -> which of names to take at each length, and whether that was tried there.
+        chosen: row and n of the dot. pays: n from which Linformer saves time. timed: first and last n.
     """
-    for i, bars_ in enumerate(rows.values()):
-        for low, high, colour, words in bars_:
-            axis.barh(i, high - low, left=low, height=0.4, color=colour, edgecolor=colour, linewidth=3)
-            axis.text(low, i - 0.28, words, va="bottom")
-    axis.axvline(n, color=INK, linewidth=2)
-    axis.set(
-        xscale="log", xlim=(lengths[0], 2 * lengths[-1]), ylim=(len(rows) - 0.6, -0.8), xlabel="tokens n"
+    half = math.sqrt(2)  # a cell reaches half an octave to each side
+    for i, (task, (taken, tried)) in enumerate(rows.items()):
+        axis.text(lengths[0] / half, i - 0.34, task, va="bottom")
+        for n, kind, known in zip(lengths, taken, tried, strict=True):
+            colour = LINES[kind]
+            style = (
+                {"color": colour} if known else {"facecolor": "white", "hatch": "///", "edgecolor": colour}
+            )
+            axis.barh(i, n * half - n / half, left=n / half, height=0.62, linewidth=0, **style)
+        for j, kind in enumerate(taken):
+            if j == 0 or kind != taken[j - 1]:
+                label = axis.text(lengths[j] / half * 1.1, i, names[kind], va="center", weight="bold")
+                label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
+    if timed:
+        axis.barh(len(rows) - 0.45, timed[1] - timed[0], left=timed[0], height=0.1, color=GREY)
+        axis.text(timed[0], len(rows) - 0.35, "timed on this device", color=GREY, va="top")
+    if pays:
+        axis.axvline(pays, color=KEY, linewidth=1.5, linestyle="--")
+        axis.text(pays, -0.75, " Linformer saves time →", color=KEY, va="top")
+    row, n = chosen
+    axis.plot([n], [row], "o", color=INK, markeredgecolor="white", markersize=14)
+    axis.set(xscale="log", xlim=(lengths[0] / half, lengths[-1] * half), ylim=(len(rows), -0.8))
+    axis.set_title(
+        "What to use, by task and tokens n; hatched: not tried at that n", loc="left", weight="bold"
     )
-    axis.set_title(title, loc="left", weight="bold")
     axis.set_xticks(lengths[::2], [f"{length:,}" for length in lengths[::2]])
-    axis.set_yticks(range(len(rows)), list(rows))
-    axis.tick_params(left=False)
+    axis.set_yticks([])
     axis.minorticks_off()
+    axis.set_xlabel("tokens n")
     axis.spines["left"].set_visible(False)
 
 
@@ -976,12 +996,15 @@ def draw_error_bars(axis: Axes, errors: Mapping[str, float | None], chosen: str)
     axis.set(title="Error of the output at this budget", xlim=(0, 2.5), ylim=(len(errors) - 0.5, -0.5))
 
 
-def draw_moved(axis: Axes, moved: ArrayLike, first: int, title: str) -> None:
-    """How far each output moves, as bars: orange those before the first that may, blue the others."""
+def draw_moved(axis: Axes, moved: ArrayLike, first: int, highest: float, title: str) -> None:
+    """How far each output moves, as bars: orange those before the first that may, blue the others.
+
+    highest: where the axis ends, so that several have the same.
+    """
     heights = np.asarray(moved, dtype=float)
     colours = [KEY if i < first else QUERY for i in range(len(heights))]
     axis.bar(np.arange(1, len(heights) + 1), heights, color=colours)
-    axis.set(title=title, xlabel="output", xlim=(0.5, len(heights) + 0.5))
+    axis.set(title=title, xlabel="output", xlim=(0.5, len(heights) + 0.5), ylim=(0, 1.05 * highest))
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 

@@ -28,19 +28,18 @@ OVERFLOW = """([width, height, foot]) => {
     const all = [element.getBoundingClientRect(), ...texts.flatMap(rows)];
     return all.filter((box) => box.width && box.height);
   };
-  const scrolls = (element) =>  // what a live widget shows below its controls and its line of numbers
-    element.matches(".lw") || (element.closest(".lw") && !element.closest(".lw-controls, .lw-words"));
   const leaves = (element) => {
     const bottom = height - (element.matches(".live") ? 0 : foot);
     return boxes(element).some(
       (box) => box.left < -1 || box.top < -1 || box.right > width + 1 || box.bottom > bottom + 1);
   };
   const isCut = (element) => getComputedStyle(element).overflow !== "visible"
-    && !element.matches("img, video, svg, .lw-hidden")
+    && !element.matches("img, video, svg")
     && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1);
   const name = (element) => `<${element.tagName.toLowerCase()}> ${element.textContent.trim().slice(0, 40)}`;
   const shown = [...Reveal.getCurrentSlide().querySelectorAll(".frame *")];
-  return shown.filter((element) => isDrawn(element) && !scrolls(element)).flatMap((element) => [
+  const isSaid = (element) => element.matches(".lw-hidden, .lw-handle > :is(label, output)");  // not seen
+  return shown.filter((element) => isDrawn(element) && !isSaid(element)).flatMap((element) => [
     ...(leaves(element) ? [`${name(element)} leaves the slide`] : []),
     ...(isCut(element) ? [`${name(element)} is cut off`] : []),
   ]);
@@ -78,6 +77,28 @@ SMALL = """(least) => {
     .map((element) => `${element.textContent.trim().slice(0, 40)}: ${size(element).toFixed(1)}`);
 }"""
 
+# What the current slide shows more of than a room takes in: lines, pictures, printed rows.
+DENSE = """([lines, rows]) => {
+  const slide = Reveal.getCurrentSlide(), scale = Reveal.getScale();
+  const shown = (names) => [...slide.querySelectorAll(names)].filter(isDrawn);
+  const linesOf = (element) => {
+    const {height} = element.getBoundingClientRect();
+    return Math.round(height / scale / parseFloat(getComputedStyle(element).lineHeight));
+  };
+  const share = (element) => element.getBoundingClientRect().width / scale / 1180;  // of a whole line
+  const prose = shown(".frame .prose :is(p, li):not(:has(p, li)):not(.argument *)");
+  const read = Math.round(prose.reduce((sum, element) => sum + linesOf(element) * share(element), 0));
+  const pictures = shown(".frame :is(img, video, .live-widget)").length;
+  const printed = shown(".frame pre:not(.code pre)").map((it) => it.textContent.trim().split("\\n").length);
+  const titles = shown(".frame :is(h2, h3)").map(linesOf);
+  return [
+    ...(read > lines ? [`${read} lines of prose`] : []),
+    ...(pictures > 1 ? [`${pictures} pictures`] : []),
+    ...printed.filter((row) => row > rows).map((row) => `${row} printed rows`),
+    ...(titles.some((row) => row > 1) ? ["a title of two lines"] : []),
+  ];
+}"""
+
 # Formulas that stand in prose as dollars, outside code.
 UNTYPESET = """() => {
   const texts = document.createTreeWalker(document.querySelector(".slides"), NodeFilter.SHOW_TEXT);
@@ -88,6 +109,9 @@ UNTYPESET = """() => {
   }
   return found;
 }"""
+
+DRESSED = """(theme) =>
+  [...document.querySelectorAll("section.present .lw")].every((it) => it.style.colorScheme === theme)"""
 
 
 @contextmanager
@@ -123,7 +147,7 @@ def pale(page: Page, least: float = 4.5) -> list[str]:
     return _looked(page, PALE, least)
 
 
-def small(page: Page, least: float = 22) -> list[str]:
+def small(page: Page, least: float = 18) -> list[str]:
     """The texts of the current slide's live widgets that the last row cannot read."""
     return _looked(page, SMALL, least)
 
@@ -131,6 +155,17 @@ def small(page: Page, least: float = 22) -> list[str]:
 def overflow(page: Page) -> list[str]:
     """What the current slide shows beyond its edges, in words."""
     return _looked(page, OVERFLOW, [WIDTH, HEIGHT, FOOT])
+
+
+def dense(page: Page, lines: int = 6, rows: int = 4) -> list[str]:
+    """What the current slide shows more of than a room takes in."""
+    return _looked(page, DENSE, [lines, rows])
+
+
+def dress(page: Page, theme: str) -> None:
+    """Make the deck "dark" or "light", and wait until the widgets of the current slide are."""
+    page.evaluate("(theme) => dress(theme === 'dark')", theme)
+    page.wait_for_function(DRESSED, arg=theme)
 
 
 def _looked(page: Page, script: str, argument: object) -> list[str]:

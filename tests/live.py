@@ -14,6 +14,7 @@ PICTURE = """root => {
     const parts = [...root.querySelectorAll(".lw-stage canvas")].map((canvas) => canvas.toDataURL());
     parts.push(...[...root.querySelectorAll(".lw-stage svg")].map((svg) => svg.innerHTML));
     parts.push(...[...root.querySelectorAll(".lw-stage .lw-text")].map((text) => text.innerHTML));
+    parts.push(...[...root.querySelectorAll(".lw-stage input")].map((handle) => handle.value));
     return parts.join();
 }"""
 # Name -> its numbers as the bytes of float64, in base64; an object's numbers under "name.key".
@@ -78,6 +79,7 @@ class Live:
     def __init__(self, page, root):
         self.page, self.root = page, root
         wait_until(lambda: self.root.count() and self.words(), "a widget")
+        self.root.locator(".lw-more").evaluate("it => { it.open = true }")
 
     def words(self):
         """The line of numbers."""
@@ -105,7 +107,7 @@ class Live:
     def controls(self):
         """Name in the page -> locator of every slider, menu and box, and of the chosen head."""
         controls = {}
-        for control in self.root.locator(".lw-controls :is(input:not([type=text]), select)").all():
+        for control in self.root.locator(":is(input:not([type=text]), select):visible").all():
             controls[control.evaluate("it => it.labels[0].textContent")] = control
         if self.root.locator(".lw-heads").count():
             controls["Layer and head"] = self.root.locator(".lw-heads button[aria-checked=true]")

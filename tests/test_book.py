@@ -2,6 +2,8 @@
 
 import json
 import re
+import statistics
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -10,6 +12,7 @@ import pytest
 from book import api, links, site
 from lab import barriers, open_browser, open_page
 from live import Live, wait_until
+from page_scripts import lend
 
 from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import by_kind, ledger
@@ -24,7 +27,16 @@ STEMS = [path.stem for path in site.chapters()]
 PHONE = (390, 844)  # CSS pixels
 AT_FIRST_MB = 2  # what a page may load before anybody touches it
 IMG = re.compile(r"<img\b[^>]*>")
+NEXT = re.compile(r'class="next-page" href="([^"]+)".*?class="question">(.*?)<', re.DOTALL)
 ALT = re.compile(r'\balt="[^"]+"')
+# Of paragraphs that are text alone: characters in a line that is not the last.
+CHARACTERS_A_LINE = """all => all.filter((p) => !p.children.length).flatMap((p) => {
+    const range = document.createRange();
+    range.selectNodeContents(p);
+    const widths = [...range.getClientRects()].map((line) => line.width);
+    const sum = (some) => some.reduce((one, other) => one + other, 0), n = widths.length;
+    return n > 2 ? [p.textContent.length * sum(widths.slice(0, -1)) / (n - 1) / sum(widths)] : [];
+})"""
 
 every_chapter = pytest.mark.parametrize("stem", STEMS)
 
@@ -33,7 +45,7 @@ every_chapter = pytest.mark.parametrize("stem", STEMS)
 def book(tmp_path_factory):
     """The book without its decks, which have tests of their own."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("book")
-    site.gather(source, out)
+    site.gather(source, out, lend(out / site.MODEL))
     with site.pages(source, out):
         site.furnish(out)
     (out / "slides" / "vendor").symlink_to(ROOT / "tools" / "deck" / "vendor", target_is_directory=True)
@@ -107,6 +119,28 @@ def test_exercises_have_their_hints_and_our_version_folded(book, stem):
     assert text_of(book, f"solutions/{stem}.html").count(
         "<details class='solution'><summary>Show</summary>"
     ) == len(ours)
+
+
+@every_chapter
+def test_figures_are_numbered_in_their_order_and_have_words_below(book, stem):
+    cells = notebook(stem).cells
+    shown = sum("image/png" in one.get("data", {}) for cell in cells for one in cell.get("outputs", []))
+    clips = sum(cell.source.count("<video ") for cell in cells)
+    page = text_of(book, f"chapters/{stem}.html")
+    captions = re.findall(rf"<strong>Figure {int(stem[:2])}\.(\d+)</strong> (\S)", page)
+    assert [int(number) for number, _ in captions] == list(range(1, shown + clips + 1))
+
+
+@every_chapter
+def test_the_next_page_is_the_next_chapter_with_its_question(book, stem):
+    following = STEMS[STEMS.index(stem) + 1 :]
+    page = text_of(book, f"chapters/{stem}.html")
+    href, question = NEXT.search(page).groups()
+    if following:
+        asked = re.search(r"\*\*(.+?)\*\*", notebook(following[0]).cells[0].source)[1]
+        assert (href, unescape(question)) == (f"{following[0]}.html", asked)
+    else:
+        assert href == "../use.html"
 
 
 @every_chapter
@@ -265,23 +299,109 @@ def test_a_link_lands_where_it_leads_though_the_page_grows(book, browser):
 
 
 @pytest.mark.browser
-def test_the_search_finds_words_of_chapters_and_not_the_teachers_edition(book, browser):
+def test_the_search_answers_while_one_types_and_leads_to_a_section_of_a_chapter(book, browser):
     with open_page(browser) as page:
-        page.goto((book / "search.html").as_uri() + "?q=effective+map")
-        found = page.locator("#search-results li a")
-        wait_until(lambda: page.locator("#search-results li a[href*='06_linformer']").count(), "a result")
-        listed = found.evaluate_all("all => all.map((one) => one.href)")
-        assert len(listed) > 2 and not any("/teacher/" in link for link in listed)
+        page.goto((book / "chapters" / "00_start_here.html").as_uri())
+        page.keyboard.press("/")
+        page.keyboard.type("one row of E")
+        found = page.locator(".found a:visible")
+        wait_until(found.count, "a result")
+        said = found.first.inner_text()
+        assert "One row of E makes one slot" in said and "mixes the keys" in said
+        folders = [link.get_attribute("href").split("/")[-2] for link in found.all()]
+        assert "solutions" in folders and "teacher" not in folders
+        assert "chapters" not in folders[folders.index("solutions") :]
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/chapters/06_linformer.html#*")
+        assert page.locator(":target h2").inner_text().startswith("One row of E")
+        assert (page.outside, page.complaints) == ([], [])
+
+
+@pytest.mark.browser
+def test_the_page_of_the_search_shows_what_its_address_asks_for(book, browser):
+    with open_page(browser) as page:
+        page.goto(f"{book.as_uri()}/search.html?q=xyzzy")
+        wait_until(page.get_by_text("Sections found: 0").count, "an answer")
+        page.locator("article input").fill("mean pooling")
+        wait_until(page.locator("article .found a").count, "a result")
+        assert page.get_by_role("heading", name="Find it in a minute").count() == 1
         assert page.complaints == []
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("name", ["index.html", "chapters/06_linformer.html", "ledger.html"])
+def test_j_and_k_move_by_section_and_are_letters_where_one_writes(book, browser):
+    with open_page(browser) as page:
+        page.goto((book / "chapters" / "06_linformer.html").as_uri())
+        headings, seen = page.locator("article h2"), []
+        for key in "jjjk":
+            page.keyboard.press(key)
+            tops = headings.evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+            seen.append(next(i for i, top in enumerate(tops) if top > -2))
+        assert seen == [0, 1, 2, 1]
+        before = page.evaluate("scrollY")
+        page.keyboard.press("/")
+        page.keyboard.type("jk")
+        assert page.evaluate("[scrollY, document.activeElement.value]") == [before, "jk"]
+
+
+@pytest.mark.browser
+def test_a_line_of_text_has_65_to_75_characters(book, browser):
+    with open_page(browser) as page:
+        page.goto((book / "chapters" / "06_linformer.html").as_uri())
+        page.evaluate("document.fonts.ready")
+        lengths = page.locator("article section > p").evaluate_all(CHARACTERS_A_LINE)
+        assert len(lengths) > 20 and 65 <= statistics.median(lengths) <= 75
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("size", [(1280, 800), PHONE])
+def test_the_first_screen_has_the_question_its_picture_and_where_to_start(book, browser, size):
+    with open_page(browser, *size) as page:
+        page.goto((book / "chapters" / "06_linformer.html").as_uri())
+        for first in ("article h1 + p", ".opening img", ".ways", "article h2"):
+            box = page.locator(first).first.bounding_box()
+            assert box["y"] + box["height"] <= size[1], first
+        assert page.get_by_text("Show the imports").bounding_box()["y"] > 10 * size[1]
+
+
+@pytest.mark.browser
+def test_the_list_of_pages_has_decks_use_and_teaching_without_scrolling(book, browser):
+    with open_page(browser) as page:
+        page.goto((book / "chapters" / "06_linformer.html").as_uri())
+        for name in ("13 · Descendants", "Decks and handouts", "Use it", "Teach from it", "Glossary"):
+            box = page.locator(".sidebar-tree").get_by_role("link", name=name, exact=True).bounding_box()
+            assert box["y"] + box["height"] <= 800, name
+
+
+@pytest.mark.browser
+@every_chapter
+def test_nothing_of_a_chapter_is_cut_on_a_phone(book, browser, stem):
+    with open_page(browser, *PHONE) as page:
+        page.goto((book / "chapters" / f"{stem}.html").as_uri())
+        formulas = page.locator(".math")
+        if formulas.count():
+            formulas.first.scroll_into_view_if_needed()
+            wait_until(lambda: page.locator("mjx-container").count() >= formulas.count(), "typeset formulas")
+        parts = page.locator("article :is(h1, h2, h3, p, .math svg, div.cell_input pre):visible")
+        cut = parts.evaluate_all(
+            "(all, width) => all.filter(one => one.getBoundingClientRect().right > width)"
+            ".filter(one => !one.closest('table, .lw')).map(one => one.textContent.slice(0, 80))",
+            PHONE[0],
+        )
+        assert cut == []
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "name", ["index.html", "chapters/06_linformer.html", "ledger.html", "search.html?q=slot"]
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_barrier(book, browser, name, scheme):
     with open_page(browser) as page:
         page.emulate_media(color_scheme=scheme)
-        page.goto((book / name).as_uri())
+        page.goto(f"{book.as_uri()}/{name}")
+        wait_until(lambda: "search" not in name or page.locator("article .found a").count(), "a result")
         assert barriers(page, scheme) == []
 
 
@@ -292,4 +412,4 @@ def test_print_shows_stills_and_hides_what_only_a_screen_can_do(book, browser, n
         page.goto((book / name).as_uri())
         page.emulate_media(media="print")
         assert not page.locator(".ways").is_visible() and not page.locator("article video").first.is_visible()
-        assert page.locator("article p > video + img").first.is_visible()
+        assert page.locator("figure.clip > img").first.is_visible()

@@ -71,9 +71,9 @@ def test_this_machine_is_measured_by_the_kernel(lab):
     model = lab.widget(1)
     devices = model.root.get_by_label("Device")
     others = devices.locator("option").all_inner_texts()
-    assert others[0] != "this machine, measured now"
-    devices.select_option(label="this machine, measured now")
-    wait_until(lambda: "on this machine, measured now" in model.words(), "the two ceilings")
+    assert others[0] != "the machine that ran this notebook"
+    devices.select_option(label="the machine that ran this notebook")
+    wait_until(lambda: "on the machine that ran this notebook" in model.words(), "the two ceilings")
     assert lab.run(2) == model.words()
 
 

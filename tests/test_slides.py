@@ -8,9 +8,10 @@ from pathlib import Path
 import nbformat
 import pytest
 import slides
-from deck_browser import UNTYPESET, open_deck, overflow, pale, small, steps
+from deck_browser import UNTYPESET, dense, dress, open_deck, overflow, pale, small, steps
 from deck_fixture import EVERYTHING, QUIZ, code, live, png, prose, result, write
 from lab import open_browser
+from nbformat.v4 import new_output
 from pdf_text import pdf_pages, squeezed
 
 from linformer_from_scratch.widgets import CostModel
@@ -57,6 +58,7 @@ def out(tmp_path_factory):
 def test_slides_begin_where_the_notebook_says_and_skipped_cells_are_gone(page):
     assert re.findall(r"<section><div class=\"frame\">\s*<div class=\"prose\"><h\d>(.*?)</h\d>", page) == [
         "09 · Everything",
+        "Does it show?",
         "Queries meet keys: $QK^\\top$",
         "Code is read with what it prints",
         "A picture takes the room that is left",
@@ -65,7 +67,7 @@ def test_slides_begin_where_the_notebook_says_and_skipped_cells_are_gone(page):
         "A question waits for its answer",
         "Quiz",
     ]
-    assert page.count("<section") == page.count("</section>") == 8
+    assert page.count("<section") == page.count("</section>") == 9
     assert "secret_module" not in page
 
 
@@ -169,7 +171,7 @@ def test_students_and_teacher_get_a_handout_each(command):
     with ThreadPoolExecutor(1) as other:  # a thread can drive one browser, and this one's may be at work
         out = other.submit(command).result()
     pages = [pdf_pages(path) for path in slides.handouts(out / "09_everything.html").values()]
-    assert [len(found) for found in pages] == [8, 8]
+    assert [len(found) for found in pages] == [9, 9]
     students, teacher = map("".join, pages)
     for text in ("Predict. How much is 6 · 7?", "5. How much of it?", "a part of it", "$5"):
         assert squeezed(text) in students and squeezed(text) in teacher, text
@@ -219,8 +221,9 @@ def browser(chromium):
 
 
 CLIPS_PLAY = (
-    """() => [...document.querySelectorAll("section.present video")].every((it) => it.currentTime > 0.2)"""
+    """() => [...document.querySelectorAll("section.present video")].every((it) => it.currentTime > 1.7)"""
 )
+FORMULAS = ":is(.prose, aside) mjx-container:not(.argument *)"
 LOST_PICTURES = """() => [...document.images].filter((it) => !it.naturalWidth).map((it) => it.alt)"""
 # The lowest edge of what a page of the handout shows above its notes.
 LOWEST = """() => Math.max(...[...document.querySelectorAll(".frame :is(p, li, pre, img, table)")].map(
@@ -243,16 +246,18 @@ def assert_presentable(browser, chapter, deck):
             walked.append(where)
             if found := overflow(page):
                 too_much[where] = found
-            if found := pale(page):
-                too_pale[where] = found
+            for theme in ("dark", "light"):
+                dress(page, theme)
+                if found := pale(page):
+                    too_pale[where, theme] = found
             if found := small(page):
                 too_small[where] = found
             page.wait_for_function(CLIPS_PLAY)
         assert too_much == {}
         assert too_pale == {}
         assert too_small == {}
-        assert sum(where.isdigit() for where in walked) == len(slides.slides(read(chapter)))
-        assert page.locator(".prose mjx-container, aside mjx-container").count() == formulas(chapter)
+        assert sum(where.isdigit() for where in walked) == 1 + len(slides.slides(read(chapter)))
+        assert page.locator(FORMULAS).count() == formulas(chapter)
         assert page.locator("mjx-merror").count() == 0
         assert page.evaluate(UNTYPESET) == []
         assert page.evaluate(LOST_PICTURES) == []
@@ -272,7 +277,7 @@ def assert_printable(browser, deck):
 @pytest.mark.browser
 def test_the_deck_that_shows_everything_is_presentable(browser, everything, deck):
     walked = assert_presentable(browser, everything, deck)
-    assert {"1", "2", "2.1", "2.2", "7.1", "8", "8, question 5", "8, answer 5"} <= set(walked)
+    assert {"1", "3", "3.1", "3.2", "8.1", "9", "9, question 5", "9, answer 5"} <= set(walked)
 
 
 @pytest.mark.browser
@@ -329,12 +334,57 @@ def test_what_does_not_fit_is_found(leaving, what):
 
 
 @pytest.mark.browser
+def test_every_slide_says_where_in_the_argument_one_is(browser, deck):
+    with open_deck(browser, deck) as page:
+        page.keyboard.press("m")
+        assert page.evaluate(WHERE) == 1
+        claims = page.locator(".argument a").all_inner_texts()
+        assert [claim.strip() for claim in claims][1:3] == [
+            "Code is read with what it prints",
+            "A picture takes the room that is left",
+        ]
+        page.get_by_role("link", name="A picture takes the room that is left").first.click()
+        assert page.evaluate(WHERE) == 4
+        strip = page.get_by_role("navigation", name="Steps")
+        here = strip.locator("[aria-current=step]")
+        assert here.get_attribute("title") == "A picture takes the room that is left"
+        strip.get_by_role("link", name="Quiz").click()
+        assert page.evaluate(WHERE) == 8
+
+
+@pytest.mark.browser
+def test_d_turns_the_deck_dark_and_back(browser, deck):
+    with open_deck(browser, deck) as page:
+        paper = "getComputedStyle(document.body).backgroundColor"
+        light = page.evaluate(paper)
+        page.keyboard.press("d")
+        assert page.evaluate(paper) != light
+        page.keyboard.press("d")
+        assert page.evaluate(paper) == light
+
+
+@pytest.mark.browser
+def test_what_a_room_does_not_take_in_is_listed(browser, tmp_path):
+    rows = new_output("stream", name="stdout", text="n 1\n" * 5)
+    much = [
+        prose("## A " + "very " * 20 + "long title\n\n" + "- one more line\n" * 8, "slide"),
+        code("n", rows),
+    ]
+    with open_deck(browser, slides.build(write(tmp_path, [FITS, *much]), tmp_path / "out")) as page:
+        assert [dense(page) for _ in steps(page)] == [
+            [],
+            ["8 lines of prose", "5 printed rows", "a title of two lines"],
+        ]
+
+
+@pytest.mark.browser
 def test_the_speaker_sees_the_notes(browser, deck):
     with open_deck(browser, deck) as page:
         with page.expect_popup() as popup:
             page.keyboard.press("s")
         notes = popup.value.locator(".speaker-controls-notes .value")
         notes.get_by_text("minute 0").wait_for()
+        page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
         notes.get_by_text("Ask first.").wait_for()
 
@@ -377,7 +427,7 @@ def live_deck(tmp_path_factory):
 
 @pytest.mark.browser
 def test_a_widget_lives_in_its_deck_as_the_cell_left_it(browser, live_deck):
-    with open_deck(browser, live_deck, "#/1") as page:
+    with open_deck(browser, live_deck, "#/2") as page:
         words = page.locator(".lw-words")
         words.get_by_text("At n = 8,192").wait_for()
         assert page.locator(".live-widget img").count() == 0
@@ -387,11 +437,11 @@ def test_a_widget_lives_in_its_deck_as_the_cell_left_it(browser, live_deck):
         words.get_by_text("At n = 10,240").wait_for()
         tokens.click(position={"x": 2, "y": 10})
         words.get_by_text("At n = 10,240").wait_for(state="detached")
-        assert page.evaluate(WHERE) == 1
+        assert page.evaluate(WHERE) == 2
         assert (overflow(page), pale(page), small(page)) == ([], [], [])
         page.keyboard.press("Escape")
         page.keyboard.press("PageDown")
-        assert page.evaluate(WHERE) == 2
+        assert page.evaluate(WHERE) == 3
         assert page.outside == [] and page.complaints == []
 
 

@@ -34,7 +34,7 @@ def pixels(png):
 
 
 def test_an_unknown_control_is_named_with_those_there_are():
-    with pytest.raises(TypeError, match="RankSlider has no control 'rnk'; it has preset, rank, temperature"):
+    with pytest.raises(TypeError, match="RankSlider has no control 'rnk'; it has preset, text, rank"):
         RankSlider(rnk=3)
 
 

@@ -1,10 +1,11 @@
-"""Widget 12: it says what decide says, in Python and in the page; links lead where a page is a notebook."""
+"""Widget 12: it says what decide says, in Python and in the page; a map to drag on; links to the evidence."""
 
 import pytest
 from lab import open_browser, open_page
 from live import Live
 
-from linformer_from_scratch.course.decision import A100, CPU, H200, V100, Case, decide
+from linformer_from_scratch.course import decision
+from linformer_from_scratch.course.decision import A100, CPU, H200, KINDS, V100, Case, decide
 from linformer_from_scratch.widgets import DecisionExplorer
 from linformer_from_scratch.widgets.page import page as page_of
 
@@ -66,6 +67,17 @@ def test_it_says_what_decide_says(state):
     assert explorer.from_n == advice.from_n
 
 
+@pytest.mark.parametrize("state", STATES, ids=str)
+def test_the_map_shows_for_each_task_and_n_what_is_advised_and_where_it_was_tried(state):
+    explorer = DecisionExplorer(**state)
+    for row, taken, tried in zip(explorer.cells, explorer.taken, explorer.tried, strict=True):
+        for case, kind, known in zip(row, taken, tried, strict=True):
+            rule = decision.rule_of(case)
+            assert KINDS[kind] == rule.kind
+            assert known == bool(rule.tested and rule.tested[0] <= case.n <= rule.tested[1])
+    assert explorer.case in {case for row in explorer.cells for case in row}
+
+
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_page_says_what_python_says(browser, file):
@@ -76,24 +88,57 @@ def test_the_page_says_what_python_says(browser, file):
         seen = page.evaluate(DETAILS)
         assert seen == [DecisionExplorer(**state).details for state in STATES]
         takes = [f"Take {decide(Case(**state)).take}." for state in STATES]
-        assert page.locator(".lw-take").all_text_contents() == takes
+        assert page.locator(".lw-advised figcaption b").all_text_contents() == takes
         assert page.locator(".lw a").count() == 0
         assert page.complaints == []
 
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_a_drag_along_n_sets_it(browser, file):
+def test_a_drag_on_the_map_sets_n_and_task(browser, file):
     with open_page(browser, 1280, 900) as page:
         page.goto(file.as_uri())
         live = Live(page, page.locator(".lw").first)
         box = live.root.locator(".lw-stage svg").bounding_box()
-        page.mouse.move(box["x"] + 20, box["y"] + 30)
+        page.mouse.move(box["x"] + 20, box["y"] + 60)
         page.mouse.down()
-        page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 30, steps=5)
+        page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 60, steps=5)
+        assert "1,048,576 tokens" in live.words() and "take chunks" in live.words()
+        page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 180, steps=5)
         page.mouse.up()
-        assert live.as_python().n == 2**20
-        assert "take chunks" in live.words()
+        assert live.as_python().state() == DecisionExplorer(n=2**20, causal=True).state()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_arrow_keys_move_the_dot_from_task_to_task(browser, file):
+    with open_page(browser, 1280, 900) as page:
+        page.goto(file.as_uri())
+        live = Live(page, page.locator(".lw").first)
+        live.root.get_by_role("slider", name="Tokens n").focus()
+        for key, state in {
+            "ArrowDown": {"exact_recall": True},
+            "ArrowRight": {"n": 1024, "exact_recall": True},
+            "ArrowUp": {"n": 1024},
+        }.items():
+            page.keyboard.press(key)
+            assert live.as_python().state() == DecisionExplorer(**state).state()
+            live.root.get_by_role("slider", name="Tokens n").focus()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_pointing_at_a_place_shows_its_evidence_and_leaves_the_dot(browser, file):
+    with open_page(browser, 1280, 900) as page:
+        page.goto(file.as_uri())
+        live = Live(page, page.locator(".lw").first)
+        box, before = live.root.locator(".lw-stage svg").bounding_box(), live.words()
+        live.after(lambda: page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 60))
+        seen = page.evaluate(DETAILS)[0]
+        assert seen == DecisionExplorer(n=2**20).details and live.words() == before
+        assert live.root.locator("figcaption .lw-tip").inner_text() == (
+            f"the gist: search, classify, n = 1,048,576: take {decide(Case(n=2**20)).take}"
+        )
 
 
 @pytest.mark.slow

@@ -154,18 +154,37 @@ def test_the_picture_follows_a_drag(opened, kind, record_property):
 
 
 @every_kind
-def test_what_is_pointed_at_is_named(opened):
-    maps = opened.root.locator(".lw-frame")
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])
+def test_the_first_view_holds_the_picture_and_a_handle(browser, files, kind, width, height):
+    with open_page(browser, width, height) as page:
+        page.goto(files[kind].as_uri())
+        page.locator("h1").evaluate("it => it.remove()")
+        page.locator(".lw-words").wait_for()
+        assert page.locator(".lw-stage").bounding_box()["y"] < 20
+        handles = page.locator(".lw :is(input, select, .lw-heads > button):not(.lw-more *):not([disabled])")
+        assert min(it.bounding_box()["y"] + it.bounding_box()["height"] for it in handles.all()) <= height
+        assert page.locator(".lw > .lw-controls > *").count() <= 2
+
+
+@every_kind
+def test_what_is_pointed_at_is_named_and_not_covered(opened):
+    maps = opened.root.locator(".lw-frame:visible")
     for i in range(maps.count()):
         maps.nth(i).hover(position={"x": 20, "y": 20})
-        tip = opened.root.locator(".lw-tip:not([hidden])").first
-        assert tip.inner_text()
+        tips = opened.root.locator(".lw-tip:not([hidden])")
+        assert tips.first.inner_text()
+        for tip in tips.all():
+            below = tip.bounding_box()["y"] + tip.bounding_box()["height"]
+            assert all(
+                below <= one.bounding_box()["y"] + 1
+                for one in tip.locator("xpath=../..").locator(".lw-frame").all()
+            )
 
 
 @every_kind
 def test_play_pin_reset_and_copy(opened):
     opening = opened.state()
-    sliders = opened.root.locator(".lw-controls input[type=range]")
+    sliders = opened.root.locator("input[type=range]")
     if sliders.count():
         sliders.first.focus()
         opened.page.keyboard.press("Space")
@@ -211,8 +230,10 @@ def test_a_state_that_cannot_be_drawn_leaves_the_last_picture_grey(opened, kind)
 def test_a_tip_stays_within_its_widget(opened, kind):
     last = opened.root.locator(".lw-frame").last
     last.hover(position={"x": last.bounding_box()["width"] - 5, "y": 40})
-    tip, root = opened.root.locator(".lw-tip:not([hidden])").bounding_box(), opened.root.bounding_box()
-    assert tip["x"] + tip["width"] <= root["x"] + root["width"] + 1
+    tips, root = opened.root.locator(".lw-tip:not([hidden])"), opened.root.bounding_box()
+    assert tips.count()
+    for tip in (one.bounding_box() for one in tips.all()):
+        assert tip["x"] + tip["width"] <= root["x"] + root["width"] + 1
 
 
 def test_an_exported_notebook_lives(browser, tmp_path):

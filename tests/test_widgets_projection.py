@@ -10,7 +10,7 @@ from linformer_from_scratch.cost import fit_exponent
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.pretrained import STORED_DIMS, stored_heads, stored_tokens
-from linformer_from_scratch.widgets import LengthExplorer, ProjectionExplorer, ProjectionRace
+from linformer_from_scratch.widgets import LengthExplorer, ProjectionExplorer, ProjectionRace, StripExplorer
 from linformer_from_scratch.widgets.length_explorer import CAUSAL, LINFORMER, SEQ_LEN, numbers
 from linformer_from_scratch.widgets.live import CannotDraw
 from linformer_from_scratch.widgets.projection_explorer import (
@@ -69,16 +69,25 @@ def test_learned_projections_beat_random_and_pooled_ones_on_the_head_they_open_w
     assert errors[BEST] < errors[LEARNED] < errors[MEAN] < 1 < errors[GAUSSIAN]
 
 
-def test_the_slot_in_words_is_a_row_of_E_and_the_last_one_where_k_is_smaller():
-    explorer = ProjectionExplorer(kind=STRIDED, proj_dim=4, slot=3)
-    assert f"Slot 3: E weighs “{stored_tokens()[64]}” most, 1.00; F gives it 1.00." in explorer.words
-    explorer.kind, explorer.proj_dim = LEARNED, 16
-    explorer.slot = 1
-    E, F = (fitted[0].abs().max().item() for fitted in head_of("5.6").learned[16])  # both of [CLS]
-    assert f"Slot 1: E weighs “[CLS]” most, {E:.2f}; F gives it {F:.2f}." in explorer.words and E < F
-    explorer.proj_dim, explorer.slot = 4, 40
-    assert explorer.row == 4
-    assert "Slot 4:" in explorer.words
+def test_the_words_name_what_the_query_attends_to_exactly_and_through_the_slots():
+    explorer, tokens = ProjectionExplorer(kind=STRIDED, proj_dim=4, query=37), stored_tokens()
+    exact, got = explorer.P[36], explorer.effective[36]
+    assert got.nonzero().flatten().tolist() == [0, 32, 64, 96]
+    assert f"“and” attends most to “{tokens[int(exact.argmax())]}”, {exact.max():.2f}" in explorer.words
+    assert f"it gets most of “{tokens[int(got.argmax())]}”, {got.max():.2f}." in explorer.words
+    assert "rank" not in explorer.words.partition("“and”")[2]
+    explorer.matrices = True
+    assert "its rank is 4." in explorer.words
+
+
+def test_the_square_grows_with_the_square_of_the_text_and_the_strip_with_the_text():
+    once, twice = StripExplorer(n=4096), StripExplorer(n=8192)
+    assert once.memory == {"square": 4 * 12 * 4096**2, "strip": 4 * 12 * 4096 * 256}
+    for kind, factor in (("square", 4), ("strip", 2)):
+        assert twice.memory[kind] == factor * once.memory[kind]
+        assert twice.work[kind] == factor * once.work[kind]
+    even = StripExplorer(n=1024, proj_dim=512)  # EK and FV cost as much as the strip: even at n = 2k
+    assert even.work["square"] == even.work["strip"]
 
 
 def test_the_race_shows_the_errors_of_every_kind():

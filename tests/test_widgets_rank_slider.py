@@ -46,7 +46,7 @@ def test_the_slider_opens_on_a_real_head_and_layer_and_head_choose_the_models_ma
     text = next(text for text in documents().values() if len(text) > 8 * N)
     slider.layer, slider.head = 2, 9
     maps = attention_maps(text, N)
-    assert slider.facts["tokens"] == maps.tokens
+    assert slider.facts["tokens"][""] == maps.tokens
     assert_close(slider.P.float(), maps.weights[1, 8], atol=5e-3, rtol=0)  # queries and keys in float16
 
 

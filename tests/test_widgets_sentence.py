@@ -14,7 +14,7 @@ from linformer_from_scratch.pretrained import SENTENCES, AttentionMaps, attentio
 from linformer_from_scratch.widgets import AttentionExplorer, HeadGallery
 from linformer_from_scratch.widgets import sentence as sentence_module
 from linformer_from_scratch.widgets.attention_explorer import reheat
-from linformer_from_scratch.widgets.sentence import rounded
+from linformer_from_scratch.widgets.sentence import opening_query, rounded
 
 OWN = "My dog sleeps because it is old."
 LONG = "word " * 57  # 59 tokens with [CLS] and [SEP]
@@ -104,7 +104,7 @@ def test_the_presets_open_at_a_word_worth_seeing(widget_class):
     widget = widget_class()
     words = [widget_class(sentence) for sentence in SENTENCES]
     assert [one.tokens[one.place] for one in words] == ["it", "it", "it", "is", "he", "two"]
-    assert [widget.facts["openings"][sentence] for sentence in SENTENCES] == [one.place for one in words]
+    assert [opening_query(widget.facts["tokens"][one]) for one in SENTENCES] == [one.place for one in words]
 
 
 @BOTH

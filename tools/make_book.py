@@ -13,7 +13,8 @@ from pathlib import Path
 import course
 import torch
 from book.links import dead_links
-from book.site import SLIDES, BookError, chapters, furnish, gather, pages
+from book.site import MODEL, SLIDES, BookError, chapters, furnish, gather, pages
+from page_scripts import lend
 from slides import SlidesError, build_all
 from wheel import WheelError
 
@@ -33,10 +34,11 @@ def main() -> None:
     try:
         course.clear(OUT)
         with tempfile.TemporaryDirectory() as folder:
-            gather(Path(folder), OUT)
+            model = lend(OUT / MODEL)
+            gather(Path(folder), OUT, model)
             with pages(Path(folder), OUT):
                 furnish(OUT)
-                build_all(chapters(), OUT / SLIDES)
+                build_all(chapters(), OUT / SLIDES, model | {"folder": f"../{MODEL}"})
         if dead := dead_links([path for path in OUT.rglob("*.html") if path.parent.name != SLIDES]):
             raise BookError(f"a link leads nowhere: {dead[0]}")
     except course.Failure as failure:

@@ -5,10 +5,14 @@ a page for each deck with all that it needs beside it, so that it opens from dis
 Chromium is installed, two handouts as PDF: one for students without notes and answers, one for the teacher.
 """
 
+import base64
 import re
 import shutil
+import struct
 import sys
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import nbformat
@@ -17,6 +21,8 @@ from chromium import find_chromium
 from nbconvert import SlidesExporter
 from nbconvert.filters import ansi2html
 from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+from page_scripts import lend
 
 from linformer_from_scratch.widgets.page import again, embedded, scripts
 
@@ -29,6 +35,10 @@ READERS = ("students", "teacher")  # each has a handout of its own
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDED = re.compile(r"<details><summary>(.*?)</summary>(.*)</details>", re.DOTALL)
 MINUTE = re.compile(r"For the teacher · minute (\d+)")
+QUESTION = re.compile(r"^\*\*(.+?\?)\*\*", re.MULTILINE)  # of a chapter, on its first slide
+ROLE = re.compile(r"^\*The ([a-z ]+):", re.MULTILINE)  # of a slide in the argument
+ENDS = "What we checked", "Quiz"  # behind the argument
+WIDE = 2.1  # of a picture: from here on it stands below the text, not beside it
 LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # leads nowhere in a deck
 MEDIA = re.compile(r"""(?:!\[[^\]]*\]\(|src=["'])(?!https?:|data:)([^)"']+)""")
 NO_CHROMIUM = "no Chromium found, so handouts are left out (set CHROMIUM to its path, or install one)"
@@ -66,18 +76,39 @@ def title(notebook: NotebookNode) -> str:
     return notebook.cells[0].source.splitlines()[0].lstrip("# ")
 
 
+def heading(slide: list[NotebookNode]) -> str:
+    """What a slide claims."""
+    return slide[0].source.splitlines()[0].lstrip("# ")
+
+
+def argument(notebook: NotebookNode) -> NotebookNode:
+    """A slide with the whole argument: the chapter's question, and the claims that lead to its answer."""
+    first, *others = slides(notebook)
+    steps = []
+    for number, slide in enumerate(takewhile(lambda slide: heading(slide) not in ENDS, others), 2):
+        role = ROLE.search(slide[0].source)
+        kind = role[1] if role else ""
+        steps.append(f'<li class="{kind}"><a href="#/{number}">\n\n{heading(slide)}\n\n</a></li>')
+    asked = QUESTION.search(first[0].source)
+    source = f'## {asked[1] if asked else heading(first)}\n\n<ol class="argument">\n{"".join(steps)}\n</ol>'
+    return new_markdown_cell(source, metadata={"slideshow": {"slide_type": "slide"}})
+
+
 def media(notebook: NotebookNode) -> set[str]:
     """Paths of the clips and pictures that the deck's prose shows, relative to the notebook."""
     prose = [cell.source for slide in slides(notebook) for cell in slide if cell.cell_type == "markdown"]
     return {path for source in prose for path in MEDIA.findall(source)}
 
 
-def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
+def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = None) -> NotebookNode:
     """The notebook as its deck shows it: slides only, notes unfolded, widgets that live without a kernel."""
     deck = nbformat.from_dict(notebook)
     kinds = set()
     deck.cells = []
-    for first, *rest in slides(notebook):
+    shown = slides(notebook)
+    if shown and shown[0][0].source.startswith("# "):
+        shown.insert(1, [argument(notebook)])
+    for first, *rest in shown:
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
         # Notes stand before the fragments: inside one, the speaker's view would show them only with it.
         deck.cells += [first, *notes, *(cell for cell in rest if cell not in notes)]
@@ -94,7 +125,11 @@ def as_deck(notebook: NotebookNode, stem: str) -> NotebookNode:
                     output.data["text/html"] = embedded(widget)
                     kinds.add(type(widget))
     deck.metadata = nbformat.from_dict(
-        {"title": title(notebook), "live": LIVE.format(stem), "scripts": scripts(kinds) if kinds else ""}
+        {
+            "title": title(notebook),
+            "live": LIVE.format(stem),
+            "scripts": scripts(kinds, model) if kinds else "",
+        }
     )
     return deck
 
@@ -106,8 +141,16 @@ def printed(text: str, marks: list[str]) -> str:
     return ansi2html(text).replace("\ue000", "<mark>").replace("\ue001", "</mark>")
 
 
-def build(chapter: Path, out: Path) -> Path:
+def is_wide(png: str) -> bool:
+    """Whether a picture, PNG in base64, is much wider than high."""
+    width, height = struct.unpack(">II", base64.b64decode(png[:32])[16:24])
+    return width > WIDE * height
+
+
+def build(chapter: Path, out: Path, model: dict[str, Any] | None = None) -> Path:
     """Write the deck of a chapter, and what it needs, into a folder; return the deck's page.
+
+    model: as in `page.host`.
 
     Raises: SlidesError if the deck shows a clip or a picture that is not there.
     """
@@ -123,9 +166,9 @@ def build(chapter: Path, out: Path) -> Path:
         template_name="deck",
         extra_template_basedirs=[str(DECK.parent)],
         exclude_anchor_links=True,
-        filters={"printed": printed},
+        filters={"printed": printed, "is_wide": is_wide},
     )
-    page, _ = exporter.from_notebook_node(as_deck(notebook, chapter.stem))
+    page, _ = exporter.from_notebook_node(as_deck(notebook, chapter.stem, model))
     deck = out / f"{chapter.stem}.html"
     deck.write_text(page, encoding="utf-8")
     for old in handouts(deck).values():
@@ -172,13 +215,15 @@ def lectures() -> list[Path]:
     return [path for path in paths if slides(nbformat.read(path, as_version=4))]
 
 
-def build_all(chapters: list[Path], out: Path) -> None:
+def build_all(chapters: list[Path], out: Path, model: dict[str, Any]) -> None:
     """Write decks and their handouts, and the list of the decks that lie in the folder.
+
+    model: as in `page.host`.
 
     Raises: SlidesError if a deck shows a clip or a picture that is not there.
     """
     torch.set_num_threads(1)  # the widgets' many small decompositions run fastest so
-    decks = [build(path, out) for path in chapters]
+    decks = [build(path, out, model) for path in chapters]
     if chromium := find_chromium():
         write_handouts(decks, chromium)
     else:
@@ -193,7 +238,7 @@ def main() -> None:
     if not chosen:
         sys.exit(f"no chapter with slides begins with {' or '.join(wanted)}; names look like 01_attention")
     try:
-        build_all(chosen, OUT)
+        build_all(chosen, OUT, lend(OUT / "model") | {"folder": "model"})
     except SlidesError as error:
         sys.exit(f"{error}.")
     print(f"{len(chosen)} deck{'s' * (len(chosen) > 1)}: {(OUT / 'index.html').relative_to(ROOT)}")

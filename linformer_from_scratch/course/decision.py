@@ -86,6 +86,7 @@ class Known(NamedTuple):
 
     since: str
     evidence: tuple[Evidence, ...]
+    pays: int | None
     timed: tuple[int, int] | None
     texts: int
 
@@ -144,6 +145,7 @@ def devices() -> dict[str, Known]:
         name: Known(
             entry["since"].format(**numbers()),
             tuple(evidence()[piece] for piece in entry["evidence"]),
+            numbers()[entry["pays"]] if "pays" in entry else None,
             _ends(entry, "timed"),
             numbers()[entry["texts"]] if "texts" in entry else 0,
         )
@@ -229,7 +231,7 @@ def reach(case: Case) -> str:
     """How far the evidence goes: on what it was tried, and what of this case it does not cover."""
     rule, known = rule_of(case), devices()[case.device]
     sentences = [rule.reach]
-    if rule.tested and not rule.tested[0] <= case.n <= rule.tested[1]:
+    if rule.tested and not tried(case):
         sentences.append(f"How well it works at n = {case.n:,} was not tested.")
     if rule.timed and known.timed:
         if not known.timed[0] <= case.n <= known.timed[1]:
@@ -237,6 +239,12 @@ def reach(case: Case) -> str:
         if case.batch > known.texts:
             sentences.append(f"At most {known.texts} texts at a time were timed, not {case.batch:,}.")
     return " ".join(sentences)
+
+
+def tried(case: Case) -> bool:
+    """Whether it was tried, at this n, how well the advice works; no for a rule that names no n."""
+    tested = rule_of(case).tested
+    return tested is not None and tested[0] <= case.n <= tested[1]
 
 
 class DecisionTable:

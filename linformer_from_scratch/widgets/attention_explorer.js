@@ -2,7 +2,7 @@
 // The numbers are in attention_explorer.py.
 
 const [CELL, LOW_CELL] = [1.75, 1.2]; // em: the largest row, and that of bands above their map
-const STACKED = 48; // em: below this width the map goes beneath
+const STACKED = 30; // em: below this width the map goes beneath
 const PRINTED = 0.05; // weights from here on have their number beside the bar
 
 export default widget(({ model, stage }) => {
@@ -10,8 +10,8 @@ export default widget(({ model, stage }) => {
   const hover = pointing(), numbersNow = {}, place = html("div", { class: "lw-reading" });
   stage.append(place);
   const bands = reading(place, { tokens, query, pick, hover });
-  const map = heatMap(place, { title: "The attention map", abreast: 2, rows: tokens, hover, pick });
-  const text = sentence(stage, { tokens, hover, query, pick });
+  const all = figure(stage, "Layers down, heads across", "shaded: attends to another word");
+  const map = heatMap(place, { title: "The attention map", abreast: 1, rows: tokens, hover, pick });
   const heads = remember();
 
   /** The largest weight that the query gives to another word, in each head: its key and the weight. */
@@ -25,16 +25,20 @@ export default widget(({ model, stage }) => {
   });
   const ofHead = (layer, head) => elsewhere()[12 * layer + head - 13];
 
+  const grid = headGrid(model, {
+    caption: "",
+    shade: (layer, head) => ofHead(layer, head).weight,
+    say: (layer, head) => `attends to “${tokens()[ofHead(layer, head).key]}”, ${fixed(ofHead(layer, head).weight, 2)}`,
+  });
+  all.element.append(grid.element);
+
   return {
     numbers: numbersNow,
-    controls: [
-      ...controls,
+    controls: [controls.text, controls.own, grid],
+    hint: "click a word to make it the query. Which heads look one word back, and which find the verb?",
+    more: [
+      controls.query,
       slider(model, "temperature", { label: "Temperature", values: range(-20, 20).map((i) => 10 ** (i / 20)), say: (t) => fixed(t, 2) }),
-      headGrid(model, {
-        caption: "Layer ↓ and head →; shaded: reads another word",
-        shade: (layer, head) => ofHead(layer, head).weight,
-        say: (layer, head) => `reads “${tokens()[ofHead(layer, head).key]}”, ${fixed(ofHead(layer, head).weight, 2)}`,
-      }),
     ],
     draw(theme) {
       const n = tokens().length, [layer, head, temperature] = ["layer", "head", "temperature"].map(model.get);
@@ -45,7 +49,6 @@ export default widget(({ model, stage }) => {
       const title = `Layer ${layer}, head ${head}: the whole map`, note = "queries down, keys across; each row sums to one";
       map.show(P, n, n, { limit: 1, theme, query: query(), title, note, cell: CELL, besides: !stacked });
       bands.show(weights, stacked ? null : map.element.querySelector(".lw-frame"));
-      text.refresh();
       Object.assign(numbersNow, { map: P, weights, entropy: entropy(weights), elsewhere: elsewhere().map(({ weight }) => weight) });
       const words =
         `“${tokens()[query()]}” reads “${tokens()[most]}” most: weight ${fixed(weights[most], 2)}. ` +

@@ -1,5 +1,7 @@
 // One sentence, and what a query reads of it: slots above, the window's tokens below. The numbers are in block_explorer.py.
 
+const CELL = 0.72; // em: the board above names the tokens
+
 export default widget(({ model, stage }) => {
   const { tokens, kept } = model.get("facts"), n = tokens.length, square = n * n;
   const [states, heads] = ["edit", "head"].map((name) => Object.keys(model.get("choices")[name]));
@@ -12,10 +14,11 @@ export default widget(({ model, stage }) => {
   return {
     numbers: numbersNow,
     controls: [
-      menu(model, "edit", { label: "State", wide: true }),
-      menu(model, "head", { label: "Head", wide: true }),
+      menu(model, "edit", { label: "State" }),
       slider(model, "query", { label: "Query", values: range(0, n - 1), say: (i) => `“${tokens[i]}”` }),
     ],
+    hint: "walk through the states from the top: which edit closes the future, and which brings the neighbours back?",
+    more: [menu(model, "head", { label: "Head", wide: true })],
     draw(theme) {
       const state = states.indexOf(model.get("edit")), head = heads.indexOf(model.get("head")), t = model.get("query");
       const place = head * states.length + state, count = counts[state];
@@ -25,7 +28,7 @@ export default widget(({ model, stage }) => {
       const effective = product(onSlots, mix, count).map((weight, i) => weight + onTokens[i]);
       const ofSlots = onSlots.subarray(t * count, (t + 1) * count), ofTokens = onTokens.subarray(t * n, (t + 1) * n);
       row.show({ t, mix, ofSlots, ofTokens, effective: effective.subarray(t * n, (t + 1) * n) });
-      [exacts.subarray(head * square, (head + 1) * square), effective].forEach((map, i) => maps[i].show(map, n, n, { limit: 1, theme, query: t }));
+      [exacts.subarray(head * square, (head + 1) * square), effective].forEach((map, i) => maps[i].show(map, n, n, { limit: 1, theme, query: t, cell: CELL }));
       numbersNow.weights = { slots: onSlots, tokens: onTokens, mix, effective };
       const sum = (weights) => weights.reduce((all, weight) => all + weight, 0), read = (weights) => weights.filter((w) => w > 0).length;
       return (

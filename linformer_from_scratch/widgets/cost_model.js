@@ -53,6 +53,9 @@ export default widget(({ model, stage }) => {
     controls: [
       menu(model, "show", { label: "Show" }),
       slider(model, "n", { label: "Tokens n", values: lengths }),
+    ],
+    hint: "drag across the curves. Where does Linformer start to pay, in operations and then in seconds?",
+    more: [
       slider(model, "proj_dim", { label: "Slots k", values: powersOfTwo(5, 10) }),
       slider(model, "d_model", { label: "d_model", values: powersOfTwo(6, 12) }),
       slider(model, "num_heads", { label: "Heads", values: powersOfTwo(0, 5) }),
@@ -94,7 +97,7 @@ export default widget(({ model, stage }) => {
           parts: parts[name].map(({ name: step, value, strong, why = "" }) => ({ name: step, value, strong, words: `${step}: ${say(value)}, ${percent(value / total(name))} of ${name}${why}` })),
         })),
       });
-      const numbers_ = ["full", "tiled exact", "Linformer", "Linformer, tiled"].map((name) => `${name} ${costs[name].map((value, i) => quantity(value, units[shown[i]])).join(", ")}`);
+      const numbers_ = ["full", "tiled exact", "Linformer", "Linformer, tiled"].map((name) => `${name} ${say(total(name))}`);
       const less = opponents.map((name) => (name in crossings ? `than ${name} from n = ${thousands(crossings[name])} on` : `than ${name} never`));
       return (
         `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: ${numbers_.join("; ")}. ` +

@@ -30,7 +30,7 @@ from linformer_from_scratch.widgets.growth import GrowthWidget, Letters, letters
 from linformer_from_scratch.widgets.live import CannotDraw, menu
 
 LENGTHS = [2**i * quarters // 4 for i in range(8, 17) for quarters in (4, 5, 6, 7)] + [2**17]  # 256 … 131,072
-HERE = "this machine, measured now"
+HERE = "the machine that ran this notebook"
 ORDERS: dict[str, Callable[..., list[Step]]] = {
     "E(XW)": compress_keys,
     "(EX)W": compress_tokens,
@@ -157,7 +157,7 @@ class CostModel(GrowthWidget):
         """See `LiveWidget.words`."""
         costs, crossings = self.costs, self.crossings
         numbers = "; ".join(
-            f"{name} {', '.join(map(quantity, costs[name], UNITS.values()))}"
+            f"{name} {quantity(costs[name][[*UNITS].index(self.show)], UNITS[self.show])}"
             for name in (*OPPONENTS, "Linformer", "Linformer, tiled")
         )
         less = ", ".join(

@@ -1,101 +1,189 @@
-// Which attention for which case, and what says so. The table is that of course/decision.py.
+// A map of which attention to use, by task and tokens, and what says so. The table is that of course/decision.py.
 
-const ROW = 40; // units from one row of the chart to the next
+const ROW = 56; // units from one row of the map to the next, where there is room
+const NAME = 22; // units of it above the bar
+const UNDER = 40; // units below the rows: what was timed
+const NOTE = "what to use, by task and tokens n; hatched: not tried at that n";
 
-export default widget(({ model, stage }) => {
-  const { lengths, rules, devices, spans, turn, several, flags, kinds } = model.get("facts");
-  const margin = { top: 4, right: 24, bottom: 24, left: 14 };
-  const picture = chart(stage, { title: "What to take, by tokens n", note: "drag to set n", width: 40, height: (3 * ROW + margin.top + margin.bottom) / 16, margin });
-  const beside = html("dl", { class: "lw-text lw-advice" }), under = html("dl", { class: "lw-text lw-advice" }), numbersNow = {}, x = d3.scaleLog().domain([lengths[0], 2 * lengths.at(-1)]);
-  const headline = html("p", { class: "lw-text lw-take" });
-  stage.append(html("div", { class: "lw-decision" }, headline, picture.element, beside, under));
-  dragged(picture.svg, (at) => choose(model, "n", lengths[nearest(lengths.map(Math.log2), Math.log2(x.invert(at - margin.left)))]));
+/** A thing in a drawing, with its attributes. */
+function put(group, tag, attributes) {
+  const thing = group.append(tag);
+  for (const [name, value] of Object.entries(attributes)) thing.attr(name, value);
+  return thing;
+}
+
+export default widget(({ model, stage, redraw }) => {
+  const { lengths, tasks, rules, devices, spans, turn, several, flags, kinds } = model.get("facts");
+  const rows = Object.keys(tasks), places = Object.keys(kinds), numbersNow = {};
+  const margin = { top: 24, right: 2, bottom: 24, left: 2 };
+  const height = (rows.length * ROW + UNDER + margin.top + margin.bottom) / 16;
+  const map = chart(stage, { title: "", note: NOTE, width: 80, height, margin });
+  map.element.classList.add("lw-advised");
+  const evidence = html("dl", { class: "lw-advice lw-evidence" }), besides = html("dl", { class: "lw-advice" });
+  const summary = html("summary", {}, "Runner-up, and what would change it");
+  stage.append(evidence, html("details", { class: "lw-besides" }, summary, besides));
+  const half = 0.5 / lengths.length; // of a cell: a share of the axis
+  const dot = map.handle(slider(model, "n", { label: "Tokens n", values: lengths }), { ends: () => [half, 1 - half] });
+  const x = d3.scaleLog([lengths[0] / Math.SQRT2, lengths.at(-1) * Math.SQRT2], [0, 1]); // cells of an octave
+  const hatch = `lw-${Math.random().toString(36).slice(2)}`;
+  let pointed = null, pitch = ROW; // the case that is pointed at, and the row's units as drawn last
 
   const state = () => Object.fromEntries(Object.keys(model.get("defaults")).map((name) => [name, model.get(name)]));
+  const isOf = (one, task) => Object.entries(tasks[task]).every(([name, value]) => one[name] === value);
+  const rowOf = (one) => rows.findIndex((task) => isOf(one, task));
+  const taskIn = (row) => tasks[rows[clamp(row, 0, rows.length - 1)]];
   const on = (machines) => (machines === 1 ? "one machine" : `${machines} machines`);
+
+  /** n and task of a place on the map. */
+  function there(left, top) {
+    const n = lengths[nearest(lengths.map(Math.log2), Math.log2(x.invert(left - margin.left)))];
+    return { n, ...taskIn(Math.floor((top - margin.top) / pitch)) };
+  }
+  function move({ n, ...task }) {
+    pointed = null;
+    choose(model, "n", n, task);
+  }
+  dragged(map.svg, (left, top) => move(there(left, top)), "pointer");
+  map.element.addEventListener("pointermove", (event) => {
+    if (event.buttons || event.target.closest("figcaption")) return;
+    const box = map.svg.getBoundingClientRect(), unit = map.svg.viewBox.baseVal.width / box.width;
+    const now = { ...state(), ...there((event.clientX - box.left) * unit, (event.clientY - box.top) * unit) };
+    if (JSON.stringify(now) === JSON.stringify(pointed ?? state())) return;
+    pointed = now;
+    redraw();
+  });
+  dot.element.addEventListener("input", () => { pointed = null; });
+  dot.element.addEventListener("keydown", (event) => {
+    pointed = null;
+    const down = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (!down) return;
+    event.preventDefault();
+    move({ n: model.get("n"), ...taskIn(rowOf(state()) + down) });
+  });
 
   /** The first rule that fits a case. */
   function ruleOf(one) {
-    const isLong = one.n >= turn, is = { ...one, split: one.machines > 1 };
-    const fits = ({ span, when }) => span === "any" || (span === "from") === isLong ? Object.entries(when).every(([name, wanted]) => is[name] === wanted) : false;
-    return rules.find(fits);
+    const fitting = ["any", one.n >= turn ? "from" : "below"], is = { ...one, split: one.machines > 1 };
+    const fits = ({ when }) => Object.entries(when).every(([name, wanted]) => is[name] === wanted);
+    return rules.find((rule) => fitting.includes(rule.span) && fits(rule));
   }
+  const within = (n, ends) => Boolean(ends) && n >= ends[0] && n <= ends[1];
+  const tried = (one) => within(one.n, ruleOf(one).tested);
 
   /** What would change the advice, and what one would take then. */
   function changes(one) {
-    const { take } = ruleOf(one), machines = one.machines > 1 ? 1 : several;
+    const { take } = ruleOf(one), machines = one.machines > 1 ? 1 : several, isLong = one.n >= turn;
     /** @type {[string, object][]} */
-    const others = Object.entries(flags).map(([name, shown]) => [`with ${shown} ${one[name] ? "off" : "on"}`, { [name]: !one[name] }]);
-    others.push([`on ${on(machines)}`, { machines }]);
-    others.push(one.n >= turn ? [`below n = ${thousands(turn)}`, { n: turn - 1 }] : [`from n = ${thousands(turn)} on`, { n: turn }]);
+    const others = [
+      ...Object.entries(flags).map(([name, shown]) =>
+        /** @type {[string, object]} */ ([`with ${shown} ${one[name] ? "off" : "on"}`, { [name]: !one[name] }])),
+      [`on ${on(machines)}`, { machines }],
+      [isLong ? `below n = ${thousands(turn)}` : `from n = ${thousands(turn)} on`, { n: isLong ? turn - 1 : turn }],
+    ];
     const found = {};
     for (const [words, other] of others) (found[ruleOf({ ...one, ...other }).take] ??= []).push(words);
-    return Object.entries(found).filter(([other]) => other !== take).map(([other, words]) => `${words.join(", ")}: ${other}`);
+    delete found[take];
+    return Object.entries(found).map(([other, words]) => `${words.join(", ")}: ${other}`);
   }
 
   /** How far the evidence goes. */
-  function reach(one, rule) {
-    const { timed, texts } = devices[one.device], said = [rule.reach], isIn = ([low, high]) => one.n >= low && one.n <= high;
-    if (rule.tested && !isIn(rule.tested)) said.push(`How well it works at n = ${thousands(one.n)} was not tested.`);
-    if (rule.timed && timed && !isIn(timed)) said.push(`Nothing was timed at n = ${thousands(one.n)}.`);
-    if (rule.timed && timed && one.batch > texts) said.push(`At most ${texts} texts at a time were timed, not ${one.batch}.`);
+  function reach(one) {
+    const { timed, texts } = devices[one.device], rule = ruleOf(one), said = [rule.reach];
+    if (rule.tested && !tried(one)) said.push(`How well it works at n = ${thousands(one.n)} was not tested.`);
+    if (rule.timed && timed && !within(one.n, timed)) said.push(`Nothing was timed at n = ${thousands(one.n)}.`);
+    if (rule.timed && timed && one.batch > texts)
+      said.push(`At most ${texts} texts at a time were timed, not ${one.batch}.`);
     return said.join(" ");
   }
 
-  /** A piece of evidence, with a link where this page is a notebook and that one lies beside it. */
+  /** Evidence, with a link where this page is a notebook, or a page of the book, and the other one lies beside it. */
   function cited({ shows, place, address }) {
-    const isLinked = address && location.pathname.endsWith(".ipynb");
-    return html("dd", {}, `${shows} (`, isLinked ? html("a", { href: address, target: "_blank" }, place) : place, ")");
+    const ending = location.pathname.match(/\/\d\d_\w+(\.ipynb|\.html)$/)?.[1] ?? "", isNotebook = ending === ".ipynb";
+    if (!address || !(isNotebook || (ending && "held" in window))) return html("dd", {}, `${shows} (${place})`);
+    const href = address.replace(".ipynb", ending);
+    return html("dd", {}, `${shows} (`, html("a", { href, target: isNotebook ? "_blank" : null }, place), ")");
   }
 
-  function show(one, rule, theme) {
-    const taken = [];
-    for (const n of lengths) {
-      const { kind } = ruleOf({ ...one, n });
-      if (taken.at(-1)?.kind === kind) taken.at(-1).high = 2 * n; else taken.push({ low: n, high: 2 * n, kind });
-    }
-    const { timed } = devices[one.device], places = Object.keys(kinds), { tested } = rule;
-    const ends = (pair, words) => (pair ? `${words}: n = ${[...new Set(pair)].map(thousands).join(" to ")}` : `${words}: nothing`);
-    picture.show((group, width, height) => {
+  /** What there is to say of a case, below the map. */
+  function tell(one) {
+    const rule = ruleOf(one), known = devices[one.device];
+    const part = (name, ...said) => html("div", {}, html("dt", {}, name), ...said.map((line) =>
+      (typeof line === "string" ? html("dd", {}, line) : line)));
+    map.tell(pointed ? `${rows[rowOf(one)]}, n = ${thousands(one.n)}: take ${rule.take}` : "");
+    evidence.replaceChildren(
+      part("What says so", ...[...rule.evidence, ...known.evidence].map(cited)),
+      part("How far that reaches", reach(one)),
+    );
+    besides.replaceChildren(
+      part("Runner-up", rule.runner_up), part("What would change it", ...changes(one)),
+      part("For which n", spans[rule.span]), part("Where Linformer would save time", known.since),
+    );
+  }
+
+  function show(one, theme) {
+    const { pays, timed, texts } = devices[one.device], colours = PALETTE[theme].lines.slice(0, places.length);
+    map.show((group, width, height) => {
       x.range([0, width]);
-      const bar = (low, high, row, colour, opacity = 1) =>
-        group.append("rect").attr("x", x(low)).attr("width", Math.max(6, x(high) - x(low))).attr("y", row * ROW + 18).attr("height", 13)
-          .attr("fill", colour).attr("opacity", opacity);
-      const write = (at, row, words) => group.append("text").attr("x", at).attr("y", row * ROW + 13).text(words);
-      for (const { low, high, kind } of taken) bar(low, high, 0, PALETTE[theme].lines[places.indexOf(kind)], kind === rule.kind ? 1 : 0.4);
-      [timed, tested].forEach((pair, i) => pair && bar(...pair, i + 1, "var(--grey)"));
-      stroke(group, `M${x(one.n)},0V${height}`, "ink", 2);
-      for (const { low, kind } of taken) write(x(low), 0, kinds[kind]).style("font-weight", kind === rule.kind ? "bold" : null);
-      write(0, 1, ends(timed, "timed on this device"));
-      write(0, 2, ends(tested, "tried how well it works"));
+      pitch = (height - UNDER) / rows.length;
+      const step = width / lengths.length, low = rows.length * pitch + 12;
+      const write = (left, top, words) => put(group, "text", { x: left, y: top }).text(words);
+      const bar = (j, row, cells, fill) =>
+        put(group, "rect", { x: j * step, y: row * pitch + NAME, width: cells * step, height: pitch - NAME, fill });
+      colours.forEach((fill, kind) => {
+        const size = { width: 8, height: 8 }, turned = { patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" };
+        const pattern = put(group, "pattern", { id: `${hatch}-${kind}`, ...size, ...turned });
+        put(pattern, "rect", { ...size, fill, opacity: 0.12 });
+        put(pattern, "rect", { ...size, fill, width: 1.5 });
+      });
+      rows.forEach((task, row) => {
+        const taken = numbersNow.taken[row], known = numbersNow.tried[row];
+        const fill = (j) => (known[j] ? colours[taken[j]] : `url(#${hatch}-${taken[j]})`);
+        const starts = (of) => range(0, lengths.length - 1).filter((j) => !j || of(j) !== of(j - 1));
+        write(0, row * pitch + NAME - 6, task).style("font-weight", isOf(one, task) ? "bold" : null);
+        starts(fill).forEach((j, i, all) => bar(j, row, (all[i + 1] ?? lengths.length) - j, fill(j)));
+        for (const j of starts((j) => taken[j]))
+          write(j * step + 8, row * pitch + (pitch + NAME) / 2 + 5, kinds[places[taken[j]]]).style("font-weight", "bold");
+      });
+      if (pays) {
+        stroke(group, `M${x(pays)},0V${rows.length * pitch}`, "key", 1.5, "5 4");
+        write(x(pays) + 6, -8, "Linformer saves time →").style("fill", "var(--key)");
+      }
+      if (timed) stroke(group, `M${x(timed[0])},${low}H${x(timed[1])}`, "grey", 5);
+      const many = texts < one.batch ? `, with at most ${texts} texts at a time` : "";
+      const said = timed ? `timed on this device${many}` : "nothing was timed on this device";
+      write(timed ? x(timed[0]) : 0, low + 20, said).attr("class", "lw-quiet");
+      if (pointed)
+        bar(lengths.indexOf(pointed.n), rowOf(pointed), 1, "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
       const every = Math.ceil((70 * lengths.length) / width), xTicks = lengths.filter((_, i) => i % every === 0);
-      group.append("g").attr("transform", `translate(0, ${height})`).call(d3.axisBottom(x).tickValues(xTicks).tickFormat(thousands).tickSizeOuter(0));
-    });
+      const axis = d3.axisBottom(x).tickValues(xTicks).tickFormat(thousands).tickSizeOuter(0);
+      group.append("g").attr("transform", `translate(0, ${height})`).call(axis);
+    }, { title: `Take ${ruleOf(one).take}.` });
+    const below = (rows.length - 1 - rowOf(one)) * pitch + (pitch - NAME) / 2; // from the dot to the lowest row's end
+    dot.element.querySelector("input").style.bottom = `${(margin.bottom + UNDER + below) / 16}em`;
   }
 
   return {
     numbers: numbersNow,
     controls: [
-      slider(model, "n", { label: "Tokens n", values: lengths }),
-      slider(model, "batch", { label: "Batch", values: powersOfTwo(0, 8) }),
-      slider(model, "machines", { label: "Machines", values: powersOfTwo(0, 6) }),
+      dot,
       menu(model, "device", { label: "Device" }),
-      ...Object.entries({ causal: "Causal", exact_recall: "Exact look-up" }).map(([name, label]) => tick(model, name, { label })),
+      slider(model, "machines", { label: "Machines", values: powersOfTwo(0, 6) }),
     ],
+    more: [
+      slider(model, "batch", { label: "Batch", values: powersOfTwo(0, 8) }),
+      tick(model, "causal", { label: "Causal" }), tick(model, "exact_recall", { label: "Exact look-up" }),
+    ],
+    hint: "Drag the dot to your case, by mouse or arrow keys; point at another place to see what was tried there.",
     draw(theme) {
-      const one = state(), rule = ruleOf(one), known = devices[one.device];
-      Object.assign(numbersNow, { from_n: rule.span === "from" ? turn : 1 });
-      const evidence = [...rule.evidence, ...known.evidence];
-      const part = (name, ...said) => html("div", {}, html("dt", {}, name), ...said);
-      const lines = (all) => all.map((line) => html("dd", {}, line));
-      headline.textContent = `Take ${rule.take}.`;
-      under.replaceChildren(part("Runner-up", ...lines([rule.runner_up])), part("What would change it", ...lines(changes(one))));
-      beside.replaceChildren(
-        part("For which n", ...lines([spans[rule.span]])), part("Where Linformer would save time", ...lines([known.since])),
-        part("What says so", ...evidence.map(cited)),
-        part("How far that reaches", ...lines([reach(one, rule)])),
-      );
-      show(one, rule, theme);
+      const one = state(), rule = ruleOf(one), cells = rows.map((task) => lengths.map((n) => ({ ...one, ...tasks[task], n })));
+      if (pointed) pointed = { ...one, n: pointed.n, ...taskIn(rowOf(pointed)) };
+      Object.assign(numbersNow, {
+        from_n: rule.span === "from" ? turn : 1,
+        taken: cells.map((row) => row.map((cell) => places.indexOf(ruleOf(cell).kind))),
+        tried: cells.map((row) => row.map(tried)),
+      });
+      show(one, theme);
+      tell(pointed ?? one);
       const texts = one.batch === 1 ? "one text" : `${one.batch} texts`;
       const chosen = Object.entries(flags).flatMap(([name, shown]) => (one[name] ? [shown] : []));
       const words = [`${thousands(one.n)} tokens`, `${texts} at a time`, ...chosen, one.device, on(one.machines)];

@@ -1,5 +1,6 @@
-"""Widget 12: which attention for which case, and what says so. Drawn by decision_explorer.js."""
+"""Widget 12: a map of which attention to use, and what says so. Drawn by decision_explorer.js."""
 
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -15,10 +16,16 @@ from linformer_from_scratch.widgets.wire_explorer import power
 LENGTHS = [2**i for i in range(6, 21)]
 DEVICES = {name: name for name in decision.devices()}
 SHORT = dict(zip(KINDS, ("exact", "chunks", "ring or Ulysses"), strict=True))
+TASKS = {  # the map's rows -> what such a case is
+    "the gist: search, classify": {"causal": False, "exact_recall": False},
+    "exact look-up, quoting": {"causal": False, "exact_recall": True},
+    "writing": {"causal": True, "exact_recall": False},
+    "writing that looks things up": {"causal": True, "exact_recall": True},
+}
 
 
 class DecisionExplorer(LiveWidget):
-    """Chapter 12's advice for a case that one sets: what to take, from which n, why, what says so."""
+    """Chapter 12's advice as a map of tasks and n: what to take, where that was tried, what says so."""
 
     title = "Which attention should I use?"
     controls = ("n", "batch", "machines", "device", *FLAGS)
@@ -50,31 +57,34 @@ class DecisionExplorer(LiveWidget):
         return self.advice.from_n
 
     @property
+    def cells(self) -> list[list[Case]]:
+        """The cases of the map, a row for each of TASKS, a column for each of LENGTHS."""
+        return [[replace(self.case, n=n, **task) for n in LENGTHS] for task in TASKS.values()]
+
+    @property
+    def taken(self) -> list[list[int]]:
+        """Of each cell, which of KINDS to take."""
+        return [[KINDS.index(decision.rule_of(case).kind) for case in row] for row in self.cells]
+
+    @property
+    def tried(self) -> list[list[bool]]:
+        """Of each cell, whether it was tried how well that works at this n."""
+        return [[decision.tried(case) for case in row] for row in self.cells]
+
+    @property
     def details(self) -> dict[str, list[str]]:
-        """Heading -> what is said beside the recommendation, in lines."""
+        """Heading -> what is said below the map, in lines."""
         advice = self.advice
         return {
-            "For which n": [advice.span],
-            "Where Linformer would save time": [advice.time],
             "What says so": [f"{one.shows} ({one.place})" for one in advice.evidence],
             "How far that reaches": [advice.reach],
             "Runner-up": [advice.runner_up],
             "What would change it": [
                 f"{', '.join(words)}: {take}" for take, words in decision.changes(self.case).items()
             ],
+            "For which n": [advice.span],
+            "Where Linformer would save time": [advice.time],
         }
-
-    @property
-    def spans(self) -> list[tuple[int, int, str]]:
-        """(first n, last n, kind of what is taken) along n, all else as it is."""
-        spans: list[tuple[int, int, str]] = []
-        for n in LENGTHS:
-            kind = decision.rule_of(Case(**self.state() | {"n": n})).kind
-            if spans and spans[-1][2] == kind:
-                spans[-1] = (spans[-1][0], n, kind)
-            else:
-                spans.append((n, n, kind))
-        return spans
 
     @property
     def words(self) -> str:
@@ -87,20 +97,18 @@ class DecisionExplorer(LiveWidget):
 
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
-        rule, known = decision.rule_of(self.case), decision.devices()[self.device]
-        take = [
-            (low, 2 * high, plots.LINES[KINDS.index(kind)], SHORT[kind]) for low, high, kind in self.spans
-        ]
-        rows = {"what to take": take}
-        for name, ends in (("timed on this device", known.timed), ("tried how well it works", rule.tested)):
-            lengths = " to ".join(f"{n:,}" for n in sorted({*ends})) if ends else "nothing"
-            rows[f"{name}:\n{lengths}"] = [(*ends, plots.GREY, "")] if ends else []
-        title = "What to take, by tokens n"
-        ranges = partial(plots.draw_ranges, rows=rows, lengths=LENGTHS, n=self.n, title=title)
-        notes = partial(plots.draw_notes, notes=self.details)
-        return plots.board(
-            [["ranges"], ["notes"]], {"ranges": ranges, "notes": notes}, (11, 6.5), heights=(2, 3)
+        known, flags = decision.devices()[self.device], {name: getattr(self, name) for name in FLAGS}
+        picture = partial(
+            plots.draw_advice,
+            rows=dict(zip(TASKS, zip(self.taken, self.tried, strict=True), strict=True)),
+            lengths=LENGTHS,
+            names=list(SHORT.values()),
+            chosen=(list(TASKS.values()).index(flags), self.n),
+            pays=known.pays,
+            timed=known.timed,
         )
+        notes = partial(plots.draw_notes, notes=self.details)
+        return plots.board([["map"], ["notes"]], {"map": picture, "notes": notes}, (11, 7.5), heights=(1, 1))
 
 
 @cache
@@ -113,6 +121,7 @@ def facts() -> dict[str, Any]:
     rules = [rule._asdict() | {"evidence": [*map(cited, rule.evidence)]} for rule in decision.rules()]
     return {
         "lengths": LENGTHS,
+        "tasks": TASKS,
         "rules": rules,
         "devices": devices,
         "spans": decision.spans(),

@@ -1,6 +1,5 @@
 // The n×n map that each relative of Linformer puts in the place of a head's own. The numbers are in family_explorer.py.
 
-const PITCH = 40; // units from one bar to the next
 const MOST = 2; // the error at which bars end: 200 %
 
 export default widget(({ model, stage }) => {
@@ -8,17 +7,18 @@ export default widget(({ model, stage }) => {
   const [qk, learned, omega] = ["qk", "learned", "omega"].map((name) => numbers(model, name));
   const [, , n, d] = model.get("data").qk.shape, [, , rows] = model.get("data").learned.shape;
   const hover = pointing(), exactly = remember(), replaced = remember(), numbersNow = {};
-  const [exact, own] = ["P: exact", ""].map((title) => heatMap(stage, { title, rows: () => tokens, hover }));
+  const [exact, own] = ["P: exact", ""].map((title) => heatMap(stage, { title, abreast: 2, rows: () => tokens, hover }));
   const places = Object.keys(names), margin = { top: 4, right: 4, bottom: 30, left: 0 };
-  const height = (margin.top + PITCH * places.length + margin.bottom) / 16, note = "a click on a bar takes it";
+  const height = 2.5 * places.length + 2.1, note = "click a bar to see its map";
   const bars = chart(stage, { title: "Error of the output at this budget", note, width: 34, height, margin });
   bars.element.style.flexBasis = "20em";
-  const nameBars = namedPoints(bars), text = sentence(stage, { tokens: () => tokens, hover });
+  const nameBars = namedPoints(bars), text = sentence(null, { tokens: () => tokens, hover });
 
   bars.svg.style.cursor = "pointer";
   bars.svg.addEventListener("click", (event) => {
-    const { top, height } = bars.svg.getBoundingClientRect(), y = ((event.clientY - top) / height) * bars.svg.viewBox.baseVal.height;
-    const name = places[Math.floor((y - margin.top) / PITCH)];
+    const { top, height } = bars.svg.getBoundingClientRect(), high = bars.svg.viewBox.baseVal.height;
+    const share = (((event.clientY - top) / height) * high - margin.top) / (high - margin.top - margin.bottom);
+    const name = places[Math.floor(share * places.length)];
     if (name) choose(model, "relative", name);
   });
 
@@ -58,21 +58,21 @@ export default widget(({ model, stage }) => {
   }
 
   function rowsOfBars(found, at) {
-    return (group, width) => {
-      const x = d3.scaleLinear([0, MOST], [0, width]), bottom = PITCH * places.length;
-      stroke(group, `M${x(1)},0V${bottom}`, "grey");
+    return (group, width, height) => {
+      const x = d3.scaleLinear([0, MOST], [0, width]), pitch = height / places.length; // from one bar to the next
+      stroke(group, `M${x(1)},0V${height}`, "grey");
       const words = (line, text, y) => line.append("text").attr("y", y).text(text);
-      words(group, "answering zero: 100%", bottom + 18).attr("class", "lw-quiet").attr("x", x(1)).attr("text-anchor", "middle");
+      words(group, "answering zero: 100%", height + 18).attr("class", "lw-quiet").attr("x", x(1)).attr("text-anchor", "middle");
       places.forEach((name, i) => {
         const chosen = name === model.get("relative"), tooDear = Number.isNaN(found[name]);
-        const line = group.append("g").attr("transform", `translate(0, ${i * PITCH})`).style("font-weight", chosen ? "bold" : null);
-        words(line, name, 16);
-        words(line, tooDear ? "too dear" : percent(found[name]), 16).attr("class", tooDear ? "lw-quiet" : null)
+        const line = group.append("g").attr("transform", `translate(0, ${i * pitch})`).style("font-weight", chosen ? "bold" : null);
+        words(line, name, 0.5 * pitch);
+        words(line, tooDear ? "too dear" : percent(found[name]), 0.5 * pitch).attr("class", tooDear ? "lw-quiet" : null)
           .attr("x", width).attr("text-anchor", "end");
-        line.append("rect").attr("y", 22).attr("width", x(tooDear ? 0 : Math.min(found[name], MOST))).attr("height", 12)
+        line.append("rect").attr("y", 0.6 * pitch).attr("width", x(tooDear ? 0 : Math.min(found[name], MOST))).attr("height", 0.3 * pitch)
           .attr("fill", `var(--${chosen ? "key" : "query"})`);
       });
-      nameBars(places.flatMap((name, i) => range(0, width, 30).map((x) => ({ x, y: (i + 0.7) * PITCH, say: costOf(name, at) }))));
+      nameBars(places.flatMap((name, i) => range(0, width, 30).map((x) => ({ x, y: (i + 0.75) * pitch, say: costOf(name, at) }))));
     };
   }
 
@@ -86,10 +86,11 @@ export default widget(({ model, stage }) => {
   return {
     numbers: numbersNow,
     controls: [
-      menu(model, "head", { label: "Map", wide: true }),
-      menu(model, "relative", { label: "Relative" }),
       slider(model, "budget", { label: "Keys per query", values: budgets }),
+      menu(model, "relative", { label: "Relative" }),
     ],
+    hint: "click from bar to bar. Who keeps the diagonal, who keeps the columns, and what does it cost in error?",
+    more: [menu(model, "head", { label: "Map", wide: true }), text],
     draw(theme) {
       const [head, relative, budget] = ["head", "relative", "budget"].map(model.get), at = budgets.indexOf(budget);
       const size = relatives[relative].sizes[at], place = 2 * Object.keys(heads).indexOf(head);
@@ -105,7 +106,6 @@ export default widget(({ model, stage }) => {
       const note = size === null ? "nothing: too dear at this budget" : `queries down, keys across${signed ? "; red below 0" : ""}`;
       own.show(effective, n, n, { limit, theme, signed, note, title: `In its place: ${relative}` });
       bars.show(rowsOfBars(found, at));
-      text.refresh();
       Object.assign(numbersNow, { P, effective, errors: found });
       if (size === null) return costOf(relative, at);
       return `${costOf(relative, at)} Its output is off by ${percent(found[relative])}. ${percent(negative)} of its weights are negative.`;

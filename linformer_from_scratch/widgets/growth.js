@@ -95,23 +95,23 @@ function shares(stage, { count }) {
   /** rows: [{ name, colour, words, parts: [{ name, value, strong, words }] }]. */
   function show({ title, note, rows }) {
     const total = ({ parts }) => parts.reduce((sum, { value }) => sum + value, 0), points = [];
-    picture.show((group, width) => {
-      const x = d3.scaleLinear([0, Math.max(...rows.map(total))], [0, width - 1]);
+    picture.show((group, width, height) => {
+      const x = d3.scaleLinear([0, Math.max(...rows.map(total))], [0, width - 1]), pitch = height / count;
       rows.forEach((row, i) => {
-        const line = group.append("g").attr("transform", `translate(0, ${i * ROW})`);
+        const line = group.append("g").attr("transform", `translate(0, ${i * pitch})`);
         line.append("text").attr("y", 14).style("fill", row.colour).style("font-weight", "bold").text(row.name);
         line.append("text").attr("x", width).attr("y", 14).attr("text-anchor", "end").text(row.words);
         let from = 0;
         for (const part of row.parts) {
           const left = x(from), wide = Math.max(1, x(part.value));
           from += part.value;
-          line.append("rect").attr("x", left).attr("y", 20).attr("width", wide).attr("height", 25).attr("fill", row.colour)
+          line.append("rect").attr("x", left).attr("y", 20).attr("width", wide).attr("height", pitch - 28).attr("fill", row.colour)
             .attr("fill-opacity", part.strong ? 1 : 0.3).attr("stroke", row.parts.length > 1 ? "var(--paper)" : null);
           if (wide > 8 * part.name.length + 8)
-            line.append("text").attr("x", left + wide / 2).attr("y", 38).attr("text-anchor", "middle").text(part.name)
+            line.append("text").attr("x", left + wide / 2).attr("y", 11 + pitch / 2).attr("text-anchor", "middle").text(part.name)
               .style("stroke", "none").style("fill", `var(--${part.strong ? "paper" : "ink"})`);
           const along = Math.ceil(wide / 30); // a point for each stretch of it
-          points.push(...range(1, along).map((at) => ({ x: left + ((at - 0.5) / along) * wide, y: i * ROW + 32, say: part.words })));
+          points.push(...range(1, along).map((at) => ({ x: left + ((at - 0.5) / along) * wide, y: i * pitch + 6 + pitch / 2, say: part.words })));
         }
       });
       name(points);

@@ -1,12 +1,9 @@
-// All heads of a layer side by side, one of them large; the grid shows all heads of the model. The numbers are in head_gallery.py.
+// All heads of the model side by side, one of them large. The numbers are in head_gallery.py.
 
 export default widget(({ model, stage }) => {
   const { tokens, query, pick, map: mapOf, maps, isWord, refusal, controls } = sentenceOf(model);
-  const hover = pointing(), numbersNow = {}, place = html("div", { class: "lw-gallery" });
-  stage.append(place);
-  const small = range(1, 12).map((head) => smallMap(place, { head, hover, query, pick: () => choose(model, "head", head) }));
-  const large = heatMap(stage, { title: "The chosen head", abreast: 2, rows: tokens, hover, pick });
-  const text = sentence(stage, { tokens, hover, query, pick });
+  const numbersNow = {}, all = figure(stage, "All heads: layers down, heads across", "arrow keys walk; a click shows a head large");
+  const large = heatMap(stage, { title: "The chosen head", abreast: 1, rows: tokens, pick });
   const entropies = remember(), painted = remember();
 
   /** Mean entropy of each head's rows in bits, (layers, heads). */
@@ -28,19 +25,20 @@ export default widget(({ model, stage }) => {
     };
   }
 
-  const grid = headGrid(model, { say: (layer, head) => `${fixed(bitsOf(layer, head), 1)} bits` });
+  const grid = headGrid(model, { caption: "", say: (layer, head) => `${fixed(bitsOf(layer, head), 1)} bits` });
   const canvases = [...grid.element.querySelectorAll("button")].map((button) => button.appendChild(html("canvas")));
   grid.element.classList.add("lw-pictures");
+  all.element.append(grid.element);
 
   return {
     numbers: numbersNow,
-    controls: [...controls, grid],
+    controls: [controls.text, controls.own, grid],
+    hint: "look for diagonals just off the middle: those heads copy from a neighbour. Where do all rows look at one column?",
+    more: [controls.query],
     draw(theme) {
       const n = tokens().length, layer = model.get("layer"), head = model.get("head"), P = mapOf(layer, head);
       painted([tokens(), theme], () => canvases.forEach((canvas, i) => paint(canvas, maps().subarray(i * n * n), n, n, 1, false, theme)));
-      small.forEach((map, i) => map.show(mapOf(layer, i + 1), n, { theme, chosen: head === i + 1, bits: bitsOf(layer, i + 1) }));
       large.show(P, n, n, { limit: 1, theme, query: query(), title: `Layer ${layer}, head ${head}`, cell: 1.75 });
-      text.refresh();
       const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
       Object.assign(numbersNow, { map: P, weights, entropies: bits(), shares: shares(P, n) });
       const words =
@@ -51,44 +49,3 @@ export default widget(({ model, stage }) => {
     },
   };
 });
-
-/** The map of one head without names; where any map is pointed at, its weight at the same place. A click takes the head. */
-function smallMap(stage, { head, hover, query, pick }) {
-  const { element, small } = figure(stage, `head ${head}`, "");
-  const canvas = html("canvas", { role: "img" }), box = html("div", { class: "lw-small" }, canvas);
-  const overlay = d3.select(box).append("svg").attr("aria-hidden", "true").attr("preserveAspectRatio", "none");
-  const [chosenRow, row, column] = ["query", "query", "key"].map((colour, i) =>
-    overlay.append("rect").attr("fill", "none").attr("vector-effect", "non-scaling-stroke")
-      .attr("stroke-width", i ? 1.5 : 2).style("stroke", `var(--${colour})`));
-  let map = { values: null, n: 0, bits: 0 };
-  element.append(box);
-  element.addEventListener("click", pick);
-  box.addEventListener("pointermove", (event) => {
-    const frame = box.getBoundingClientRect();
-    const cell = (share) => clamp(Math.floor(share * map.n), 0, map.n - 1);
-    hover.point({ i: cell((event.clientY - frame.top) / frame.height), j: cell((event.clientX - frame.left) / frame.width) }, map);
-  });
-  box.addEventListener("pointerleave", () => hover.point(null, map));
-  hover.listen(mark);
-
-  function mark() {
-    const { n, values, bits } = map, { i, j } = hover.cell ?? { i: -1, j: -1 };
-    overlay.attr("viewBox", `0 0 ${n} ${n}`);
-    const put = (rect, shown, x, y, width, height) =>
-      rect.attr("display", shown ? null : "none").attr("x", x).attr("y", y).attr("width", width).attr("height", height);
-    put(chosenRow, true, 0, query(), n, 1);
-    put(row, i >= 0, 0, i, n, 1);
-    put(column, j >= 0, j, 0, 1, n);
-    small.textContent = i < 0 ? `${fixed(bits, 1)} bits` : fixed(values[i * n + j], 2);
-  }
-
-  return {
-    show(values, n, { theme, chosen, bits }) {
-      map = { values, n, bits };
-      element.classList.toggle("lw-chosen", chosen);
-      canvas.setAttribute("aria-label", `Head ${head}: ${fixed(bits, 1)} bits`);
-      paint(canvas, values, n, n, 1, false, theme);
-      mark();
-    },
-  };
-}

@@ -1,61 +1,87 @@
 // How many singular values each head needs: rank at a threshold. The numbers are in head_picker.py.
 
 const COLOURS = { "this head": "query", "untrained": "value", "random softmax": "key", "identity": "grey" };
-const DASHES = [null, "7 4", "9 3 2 3", "2 3"]; // of these lines, as matplotlib draws them
+const DASHES = { "untrained": "7 4", "random softmax": "9 3 2 3", "identity": "2 3" }; // as matplotlib draws them
 
 export default widget(({ model, stage }) => {
-  const { blocks, missing } = model.get("facts"), data = model.get("data"), texts = Object.keys(model.get("choices").text);
-  const sent = ["maps", "sigma", "untrained", "random"].map((name) => (missing ? [] : numbers(model, name)));
-  const [maps, sigma, untrained, random] = sent, [, layers, heads, n] = missing ? [0, 6, 12, 0] : data.sigma.shape;
-  const m = data.maps?.shape.at(-1), tokens = () => blocks[model.get("text")];
+  const { missing } = model.get("facts"), data = model.get("data"), texts = Object.keys(model.get("choices").text);
+  const [layers, heads] = [6, 12], read = textOf(model, "text", { label: "Text" }), tokens = read.tokens;
   const table = figure(stage, "", "");
   const map = heatMap(stage, {
-    title: "", rows: tokens,
+    title: "", rows: tokens, abreast: 1,
     read: (weight, i, j) => `“${tokens()[i]}” gives ${fixed(100 * weight, 1)}% of its attention to “${tokens()[j]}”`,
   });
-  const lines = chart(stage, { title: "Sum of the first r singular values", width: 34, height: 25 });
+  const lines = chart(stage, { title: "Sum of the first r singular values", width: 34, height: (wide) => clamp(wide, 15, 23) });
   lines.element.style.flexBasis = "20em";
   const name = namedPoints(lines), analysed = remember(), ranked = remember(), numbersNow = {};
-  const text = () => texts.indexOf(model.get("text")), place = () => heads * (model.get("layer") - 1) + model.get("head") - 1;
-  const ofHead = (all, size) => all.subarray((text() * layers * heads + place()) * size, (text() * layers * heads + place() + 1) * size);
+  const place = () => heads * (model.get("layer") - 1) + model.get("head") - 1;
 
-  /** Cumulative spectra of all heads on the chosen text, and of the network before training. */
-  const spectraOf = () => analysed(text(), () => {
-    const all = (from, count) => range(text() * count, (text() + 1) * count - 1).map((i) => cumulative(from.subarray(i * n, (i + 1) * n)));
-    return { trained: all(sigma, layers * heads), before: all(untrained, layers) };
+  /** What the heads do with a text of the menu: singular values by place, maps of m × m blocks, and what they are compared with. */
+  function sentFor(text) {
+    const [all, sigma, untrained] = ["maps", "sigma", "untrained"].map((name) => numbers(model, name));
+    const n = data.sigma.shape.at(-1), m = data.maps.shape.at(-1), at = texts.indexOf(text);
+    const one = (from, i, size) => from.subarray(i * size, (i + 1) * size);
+    return {
+      n, m,
+      sigma: range(0, layers * heads - 1).map((i) => one(sigma, at * layers * heads + i, n)),
+      map: (i) => Float64Array.from(one(all, at * layers * heads + i, m * m), (root) => (root / 255) ** 2),
+      untrained: range(0, layers - 1).map((layer) => cumulative(one(untrained, at * layers + layer, n))),
+      random: cumulative(numbers(model, "random")),
+    };
+  }
+
+  /** The same of the reader's own text, which the untrained network has not read. */
+  function ofOwn(text) {
+    const [q, k] = ownHeads(model, text), n = tokens().length, size = q.length / (layers * heads), d = size / n, most = data.scores.shape[0];
+    const maps = range(0, layers * heads - 1).map((i) => {
+      const [one, other] = [q, k].map((all) => all.subarray(i * size, (i + 1) * size));
+      return softmax(scoresOf(one, other, d, Math.sqrt(d)), n);
+    });
+    const all = numbers(model, "scores"), corner = Float64Array.from({ length: n * n }, (_, p) => all[most * Math.floor(p / n) + (p % n)]);
+    return {
+      n, m: n,
+      sigma: maps.map((map) => decompose(map, n).sigma),
+      map: (i) => maps[i],
+      untrained: null,
+      random: cumulative(decompose(softmax(corner, n), n).sigma),
+    };
+  }
+
+  const now = () => analysed(read.shown(), () => {
+    const found = (read.isOwn() ? ofOwn : sentFor)(read.shown());
+    return { ...found, spectra: found.sigma.map(cumulative) };
   });
-  const ranks = () => ranked([text(), model.get("share")], () => spectraOf().trained.map((shares) => rankAt(shares, model.get("share"))));
+  const ranks = () => ranked([read.shown(), model.get("share")], () => now().spectra.map((shares) => rankAt(shares, model.get("share"))));
   const rank = (layer, head) => ranks()[heads * (layer - 1) + head - 1];
 
   const grid = headGrid(model, {
     caption: "",
-    shade: (layer, head) => (missing ? 0 : (0.45 * rank(layer, head)) / n),
+    shade: (layer, head) => (missing ? 0 : (0.45 * rank(layer, head)) / now().n),
     say: (layer, head) => (missing ? "" : `rank ${rank(layer, head)}`),
     write: (layer, head) => (missing ? "" : String(rank(layer, head))),
   });
   table.element.append(grid.element);
 
-  dragged(lines.svg, (_, y) => {
-    const inside = lines.svg.viewBox.baseVal.height - lines.margin.top - lines.margin.bottom;
-    choose(model, "share", clamp(Math.round(100 * (1 - (y - lines.margin.top) / inside)), 50, 99) / 100);
-  }, "ns-resize");
+  const threshold = slider(model, "share", { label: "Threshold", values: range(50, 99).map((i) => i / 100), say: percent });
+  lines.handle(threshold, { upright: true, ends: () => [0.5, 0.99] });
 
   function draw(spectra, share) {
+    const { n } = now(), step = Math.ceil(n / 64), lowest = Object.keys(spectra).length;
     return (group, width, height) => {
       const x = d3.scaleLinear([0, n], [0, width]), y = d3.scaleLinear([0, 1], [height, 0]);
-      const ticks = { xTicks: range(0, n, n / 4), yTicks: range(0, 5).map((i) => i / 5), yFormat: percent };
-      axes(group, x, y, { width, height, across: "r; drag the line to set the threshold", ...ticks });
+      const ticks = { xTicks: range(0, 4).map((i) => Math.round((i * n) / 4)), yTicks: range(0, 5).map((i) => i / 5), yFormat: percent };
+      axes(group, x, y, { width, height, across: "r; drag the line", ...ticks });
       stroke(group, `M0,${y(share)}H${width}`, "ink");
       stroke(group, `M${x(rankAt(spectra["this head"], share))},${y(share)}V${height}`, "query", 1, "3 3");
       const path = d3.line((_, r) => x(r), (total) => y(total));
       Object.entries(spectra).forEach(([line, shares], i) => {
         const found = rankAt(shares, share), colour = COLOURS[line], wide = i ? 2 : 3.5;
-        stroke(group, path([0, ...shares]), colour, wide, DASHES[i]);
+        stroke(group, path([0, ...shares]), colour, wide, DASHES[line]);
         group.append("circle").attr("cx", x(found)).attr("cy", y(shares[found - 1])).attr("r", wide + 2).attr("fill", `var(--${colour})`);
-        group.append("text").attr("x", width - 4).attr("y", height - 20 * (4 - i)).attr("text-anchor", "end")
+        group.append("text").attr("x", width - 4).attr("y", height - 20 * (lowest - i)).attr("text-anchor", "end")
           .style("fill", `var(--${colour})`).style("font-weight", i ? null : "bold").text(`${line}: ${found}`);
       });
-      name(Object.entries(spectra).flatMap(([line, shares]) => range(4, n, 4).map((r) =>
+      name(Object.entries(spectra).flatMap(([line, shares]) => range(step, n, step).map((r) =>
         ({ x: x(r), y: y(shares[r - 1]), say: `${line}: the first ${r} make up ${percent(shares[r - 1])}` }))));
     };
   }
@@ -63,18 +89,20 @@ export default widget(({ model, stage }) => {
   return {
     numbers: numbersNow,
     controls: [
-      menu(model, "text", { label: "Text" }),
-      slider(model, "share", { label: "Threshold", values: range(50, 99).map((i) => i / 100), say: percent }),
+      read.controls.text,
+      read.controls.own,
+      threshold,
       grid,
     ],
+    hint: "pick a cell with a small number and one with a large one. What does their map have, or lack?",
     draw(theme) {
       if (missing) return { refusal: missing };
-      const [share, layer, head] = ["share", "layer", "head"].map(model.get), here = ofHead(sigma, n);
-      const shown = Float64Array.from(ofHead(maps, m * m), (root) => (root / 255) ** 2);
+      const [share, layer, head] = ["share", "layer", "head"].map(model.get), { n, m, sigma, map: mapOf, untrained, random } = now();
+      const here = sigma[place()], shown = mapOf(place());
       const spectra = {
-        "this head": spectraOf().trained[place()],
-        "untrained": spectraOf().before[layer - 1],
-        "random softmax": cumulative(random),
+        "this head": now().spectra[place()],
+        ...(untrained && { "untrained": untrained[layer - 1] }),
+        "random softmax": random,
         "identity": cumulative(new Float32Array(n).fill(1)),
       };
       table.heading.textContent = `How many σ make up ${percent(share)} of their sum`;
@@ -86,7 +114,7 @@ export default widget(({ model, stage }) => {
       const [own, ...others] = Object.entries(spectra).map(([line, shares]) => [line, rankAt(shares, share)]);
       const means = range(1, layers).map((l) => fixed(range(1, heads).reduce((sum, h) => sum + rank(l, h), 0) / heads, 0));
       const stable = here.reduce((sum, s) => sum + s * s, 0) / here[0] ** 2;
-      return (
+      return read.refusal() ? { refusal: read.refusal() } : (
         `Layer ${layer}, head ${head}: ${own[1]} of ${n} singular values make up ${percent(share)} ` +
         `of their sum (${others.map((one) => one.join(" ")).join(", ")}); stable rank ${fixed(stable, 1)}. Mean over the heads of ` +
         `layers 1 to ${layers}: ${means.join(", ")}; smallest ${Math.min(...ranks())}, largest ${Math.max(...ranks())}.`

@@ -1,6 +1,6 @@
 """Widget 4: how many directions each head of the pretrained model needs. Drawn by head_picker.js."""
 
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch import plots
+from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.low_rank import (
     cumulative_spectrum,
@@ -26,7 +27,9 @@ from linformer_from_scratch.pretrained import (
     random_weights,
     tokenize,
 )
-from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, Number, menu, packed
+from linformer_from_scratch.widgets.live import CannotDraw, Number, packed
+from linformer_from_scratch.widgets.rank_slider import fixed_numbers
+from linformer_from_scratch.widgets.reading import TextWidget, read_heads
 
 N, BLOCK = 256, 4  # tokens; neighbours that share a row and a column of the map that is shown
 TEXTS = {
@@ -36,54 +39,65 @@ TEXTS = {
 }
 
 
-class HeadPicker(LiveWidget):
+class HeadPicker(TextWidget):
     """Rank at a threshold for every head; one head's map and its cumulative spectrum against baselines."""
 
     title = "How many singular values each head needs"
     controls = ("text", "share", "layer", "head")
+    libraries = ("d3", "ml_matrix")
 
-    text = menu(TEXTS)
+    text = traitlets.Unicode("assignment").tag(sync=True, choices=TEXTS)
     share = Number(0.9, min=0.5, max=0.99).tag(sync=True)
     layer = traitlets.Int(2, min=1, max=NUM_LAYERS).tag(sync=True)
     head = traitlets.Int(1, min=1, max=NUM_HEADS).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        self.facts, self.data = facts(), data()
+        super().__init__(facts(), data(), **start)
+
+    @property
+    def heads(self) -> "Heads":
+        """What the heads do with the text that is shown."""
+        return analysed(self.shown)
 
     @property
     def ranks(self) -> Tensor:
         """How many singular values make up the share of their sum, (layers, heads)."""
-        return rank_at(analysed(self.text).sigma.double(), self.share)
+        return rank_at(self.heads.sigma.double(), self.share)
 
     @property
     def map(self) -> Tensor:
-        """What BLOCK neighbouring queries of the chosen head read of BLOCK neighbouring keys, on average.
+        """What neighbouring queries of the chosen head read of neighbouring keys, on average.
 
-        Shape: (N / BLOCK, N / BLOCK); each row sums to one but for rounding.
+        BLOCK of them are neighbours; in the reader's own text each token stands alone. Each row sums to one
+        but for rounding.
         """
-        return (analysed(self.text).maps[self.layer - 1, self.head - 1] / 255.0).double().square()
+        return (self.heads.maps[self.layer - 1, self.head - 1] / 255.0).double().square()
 
     @property
     def sigma(self) -> Tensor:
-        """Singular values of the chosen head's map, largest first, (N,)."""
-        return analysed(self.text).sigma[self.layer - 1, self.head - 1].double()
+        """Singular values of the chosen head's map, largest first, (n,)."""
+        return self.heads.sigma[self.layer - 1, self.head - 1].double()
 
     @property
     def spectra(self) -> dict[str, Tensor]:
-        """Cumulative spectra by name, (N,) each."""
+        """Cumulative spectra by name, (n,) each; the untrained network has not read the reader's own text."""
+        n, untrained = len(self.sigma), self.heads.untrained
         drawn = {
             "this head": self.sigma,
-            "untrained": analysed(self.text).untrained[self.layer - 1],
-            "random softmax": random_sigma(),
-            "identity": torch.ones(N),
+            "untrained": None if untrained is None else untrained[self.layer - 1],
+            "random softmax": random_sigma(n),
+            "identity": torch.ones(n),
         }
-        return {name: cumulative_spectrum(sigma.double()) for name, sigma in drawn.items()}
+        return {
+            name: cumulative_spectrum(sigma.double()) for name, sigma in drawn.items() if sigma is not None
+        }
 
     @property
     def words(self) -> str:
         """See `LiveWidget.words`."""
-        ranks = self.ranks
+        if self.refused:
+            return self.refused
+        ranks, n = self.ranks, len(self.sigma)
         means = ", ".join(f"{mean:.0f}" for mean in ranks.double().mean(dim=1).tolist())
         needed = {
             name: 1 + int((spectrum[:-1] < self.share).sum()) for name, spectrum in self.spectra.items()
@@ -91,7 +105,7 @@ class HeadPicker(LiveWidget):
         here = needed.pop("this head")
         others = ", ".join(f"{name} {rank}" for name, rank in needed.items())
         return (
-            f"Layer {self.layer}, head {self.head}: {here} of {N} singular values make up {self.share:.0%} "
+            f"Layer {self.layer}, head {self.head}: {here} of {n} singular values make up {self.share:.0%} "
             f"of their sum ({others}); stable rank {stable_rank(self.sigma):.1f}. Mean over the heads of "
             f"layers 1 to {NUM_LAYERS}: {means}; smallest {ranks.min()}, largest {ranks.max()}."
         )
@@ -101,9 +115,12 @@ class HeadPicker(LiveWidget):
         limit = max(0.05, self.map.quantile(0.99).item())
         titles = f"How many σ make up {self.share:.0%}", f"Layer {self.layer}, head {self.head}"
         chosen = self.layer - 1, self.head - 1
-        note = f"{BLOCK} queries down, {BLOCK} keys across"
+        size = len(self.sigma) // len(self.map)
+        note = f"{size} queries down, {size} keys across"
         shown = {
-            "heads": partial(plots.draw_heads, numbers=self.ranks, title=titles[0], limit=N, chosen=chosen),
+            "heads": partial(
+                plots.draw_heads, numbers=self.ranks, title=titles[0], limit=len(self.sigma), chosen=chosen
+            ),
             "map": partial(plots.draw_map, values=self.map, title=titles[1], limit=limit, note=note),
             "spectra": partial(plots.draw_cumulative, spectra=self.spectra, share=self.share),
         }
@@ -113,24 +130,28 @@ class HeadPicker(LiveWidget):
 class Heads(NamedTuple):
     """The model's heads on one text, rounded as the browser receives them.
 
-    blocks: N / BLOCK strings of BLOCK tokens each.
-    maps: square roots of the weights in blocks of tokens, 255 for 1, (layers, heads, N / BLOCK, N / BLOCK).
-    sigma: singular values of the maps of N tokens, float16, (layers, heads, N).
-    untrained: the same of the first head of each layer before training, (layers, N).
+    blocks: strings of neighbouring tokens.
+    maps: square roots of the weights in blocks of tokens, 255 for 1, (layers, heads, blocks, blocks).
+    sigma: singular values of the maps of n tokens, float16, (layers, heads, n).
+    untrained: the same of the first head of each layer before training, (layers, n), or None.
     """
 
     blocks: list[str]
     maps: Tensor
     sigma: Tensor
-    untrained: Tensor
+    untrained: Tensor | None
 
 
-@cache
+@lru_cache(maxsize=8)
 def analysed(text: str) -> Heads:
-    """What the heads do with one of TEXTS.
+    """What the heads do with one of TEXTS, or with the reader's.
 
-    Raises: CannotDraw if the pretrained model is missing.
+    Raises: CannotDraw as read_heads.
     """
+    if text not in TEXTS:
+        tokens, (q, k, _) = read_heads(text)
+        own = attention_weights(q.float(), k.float())
+        return Heads(tokens, 255 * own.sqrt(), singular_values(own).half(), None)
     read = documents()[text] if text in documents() else f"{text} " * N
     try:
         tokens, weights = attention_maps(read, N)
@@ -154,18 +175,20 @@ def in_blocks(maps: Tensor) -> Tensor:
 
 
 @cache
-def random_sigma() -> Tensor:
-    """Singular values of a random softmax, (N,), float16."""
-    return singular_values(softmax_map(N, torch.Generator().manual_seed(0))).half()
+def random_sigma(n: int = N) -> Tensor:
+    """Singular values of a random softmax, (n,), float16; of the reader's text, as RankSlider has it."""
+    if n == N:
+        return singular_values(softmax_map(N, torch.Generator().manual_seed(0))).half()
+    return singular_values(fixed_numbers()["random"][:n, :n].double().softmax(dim=-1)).half()
 
 
 @cache
 def facts() -> dict[str, Any]:
-    """Tokens of each text in blocks, or why there are none."""
+    """Blocks of tokens of each text, or why there are none."""
     try:
-        return {"blocks": {text: analysed(text).blocks for text in TEXTS}}
+        return {"tokens": {text: analysed(text).blocks for text in TEXTS}}
     except CannotDraw as reason:
-        return {"missing": str(reason)}
+        return {"tokens": {text: [] for text in TEXTS}, "missing": str(reason)}
 
 
 @cache
@@ -173,7 +196,10 @@ def data() -> dict[str, Any]:
     """Singular values and maps of all heads, text after text; none without the pretrained model."""
     if "missing" in facts():
         return {}
-    sent = {"random": packed(random_sigma(), "float16")}
+    sent = {
+        "random": packed(random_sigma(), "float16"),
+        "scores": packed(fixed_numbers()["random"], "float16"),
+    }
     for name, dtype in (("maps", "uint8"), ("sigma", "float16"), ("untrained", "float16")):
         sent[name] = packed(torch.stack([getattr(analysed(text), name) for text in TEXTS]), dtype)
     return sent

@@ -1,5 +1,5 @@
-// A page without a kernel: a .live-widget becomes alive. PARTS (name -> text) is written in front of this file, and
-// behind it when that happens: at once (page.py), or when a reader comes near.
+// A page without a kernel: a .live-widget becomes alive. PARTS (name -> text) and waking.js are written in front of this
+// file, and behind it when that happens: at once (page.py), or when a reader comes near.
 
 /** A state with its bytes, which travelled compressed as base64, as the DataViews that a kernel would have sent. */
 async function revived(value) {
@@ -14,20 +14,45 @@ async function revived(value) {
   return Object.fromEntries(await Promise.all(inner));
 }
 
-/** What a widget needs of its host. */
+/** What a widget needs of its host. Where it takes a reader's own text, the page's model reads that, as Python would. */
 function hosted(state) {
-  const listeners = {};
-  return {
+  const listeners = {}, { reads } = state.facts;
+  const tell = (name) => (listeners[`change:${name}`] ?? []).forEach((listener) => listener());
+  const model = {
     alone: true, // there is no kernel behind it
+    encoder,
     get: (name) => state[name],
     set(name, value) {
       state[name] = value;
-      (listeners[`change:${name}`] ?? []).forEach((listener) => listener());
+      tell(name);
+      if (name === reads?.trait && !Object.hasOwn(state.facts.tokens, value)) take(model, value);
     },
     on(event, listener) { (listeners[event] ??= []).push(listener); },
     off(event, listener) { listeners[event] = (listeners[event] ?? []).filter((other) => other !== listener); },
     save_changes() {},
   };
+  encoder.listen(() => tell("encoder"));
+  return model;
+}
+
+const EMPTY = /^[\s\x1c-\x1f\x85]*$/; // what Python's strip() leaves nothing of
+
+/** Read a text that a widget does not know; then it has what Python would send: tokens and numbers, or why there are none. */
+async function take(model, text) {
+  const { reads } = model.get("facts"), { least, most } = reads;
+  let found = null, refusal = EMPTY.test(text) ? reads.empty : "";
+  try {
+    found = refusal ? null : await encoder.read(text, most, reads.sends);
+    if (found?.count < least) refusal = reads.short;
+    if (found?.count > most) refusal = reads.long;
+  } catch ({ message }) {
+    refusal = message;
+  }
+  if (model.get(reads.trait) !== text) return; // meanwhile another one was chosen
+  const { tokens, ...facts } = model.get("facts");
+  if (refusal) return model.set("facts", { ...facts, tokens, refused: { [text]: refusal.replace("{n}", found?.count) } });
+  model.set("data", { ...model.get("data"), [text]: found.packed });
+  model.set("facts", { ...facts, tokens: { ...tokens, [text]: found.tokens }, refused: {} });
 }
 
 /** What was promised under a name, made once; a promise that was broken is made again the next time. */

@@ -1,27 +1,47 @@
 // What a random projection does to lengths, beside the lemma of Johnson and Lindenstrauss. The numbers are in jl_explorer.py.
 
 const SLOTS = range(1, 5).map((i) => 10 ** i); // on the right
+const AT_ONCE = 6; // vectors that land between two pictures
 
-export default widget(({ model, stage }) => {
+export default widget(({ model, stage, redraw }) => {
   const { dims, lengths, numbers: amounts, bins, reach } = model.get("facts"), all = numbers(model, "distortions");
   const [, throws, , samples] = model.get("data").distortions.shape, last = dims.at(-1), numbersNow = {};
-  const titles = ["Squared lengths: off by", "Share off by ε or more", "The k that the bound asks for"];
-  const [lengthsKept, tails, slots] = titles.map((title) => {
-    const one = chart(stage, { title, width: 34, height: 13.5, margin: { top: 20, right: 34, bottom: 44, left: 60 } });
-    one.element.style.flexBasis = "16em";
+  const isWide = () => stage.clientWidth > 46 * parseFloat(getComputedStyle(stage).fontSize);
+  const place = (title, wide, margin) => {
+    const one = chart(stage, { title, width: wide, height: () => (isWide() ? 19 : 12.5), margin: { top: 24, right: 34, bottom: 44, left: 60, ...margin } });
+    one.element.style.flex = `${wide} 1 ${wide / 2}em`;
     return one;
-  });
+  };
+  const lengthsKept = place("How far off each length is", 40, { left: 44, right: 20 });
+  const tails = place("Share off by ε or more", 24), slots = place("The k that the bound asks for", 24);
   const [nameBars, nameTails, nameSlots] = [lengthsKept, tails, slots].map(namedPoints);
-  const epsilons = range(1, 19).map((i) => i / 20);
+  const epsilons = range(1, 19).map((i) => i / 20), onAxis = (epsilon) => (1 + epsilon / reach) / 2;
+  const handles = [
+    tails.handle(slider(model, "proj_dim", { label: "Keep k", values: dims })),
+    lengthsKept.handle(
+      slider(model, "epsilon", { label: "ε", values: epsilons, say: (epsilon) => fixed(epsilon, 2) }),
+      { ends: () => [onAxis(epsilons[0]), onAxis(epsilons.at(-1))] },
+    ),
+    slots.handle(slider(model, "vectors", { label: "Vectors N", values: amounts })),
+  ];
 
-  /** Let a drag on a chart set a trait: to the value whose place, from 0 to 1 across, lies nearest to the pointer. */
-  const sets = (one, trait, values, place = (_, i) => i / (values.length - 1), folded = (across) => across) => dragged(one.svg, (x) => {
-    const across = (x - one.margin.left) / (one.svg.viewBox.baseVal.width - one.margin.left - one.margin.right);
-    choose(model, trait, values[nearest(values.map(place), folded(across))]);
-  });
-  sets(lengthsKept, "epsilon", epsilons, (epsilon) => epsilon / reach, (across) => Math.abs(2 * across - 1));
-  sets(tails, "proj_dim", dims);
-  sets(slots, "vectors", amounts);
+  // A throw: the vectors land one after the other, each as a brick on its pile.
+  let landed = samples, falling = 0;
+  const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+  function fall() {
+    landed = isStill() ? samples : Math.min(samples, landed + AT_ONCE);
+    falling = landed < samples ? requestAnimationFrame(fall) : 0;
+    redraw();
+  }
+  const stop = () => { cancelAnimationFrame(falling); landed = samples; };
+  const again = html("button", { type: "button", click() {
+    stop();
+    landed = 0;
+    choose(model, "seed", (model.get("seed") + 1) % throws);
+    fall();
+  } }, `Throw ${samples} vectors`);
+  again.dataset.lmSuppressShortcuts = "true";
+  const dice = { element: html("div", { class: "lw-control" }, again), refresh() {}, stop };
 
   const gap = (epsilon) => epsilon ** 2 - epsilon ** 3;
   const bound = (k, epsilon) => 2 * Math.exp((-gap(epsilon) * k) / 4);
@@ -39,20 +59,27 @@ export default widget(({ model, stage }) => {
 
   const off = (share) => (nearlyEqual(share, 0) ? "0" : `${share > 0 ? "+" : "−"}${percent(Math.abs(share))}`);
 
-  function histogram(counts, curve, epsilon) {
+  const binOf = (x) => Math.min(bins - 1, Math.floor(((clamp(x, -reach, reach) + reach) / (2 * reach)) * bins));
+
+  function histogram(distortions, counts, curve, epsilon) {
     return (group, width, height) => {
       const x = d3.scaleLinear([-reach, reach], [0, width]), y = d3.scaleLinear([0, Math.max(...counts, ...curve) * 1.05], [height, 0]);
-      const ticks = { xTicks: width < 240 ? [-1, 0, 1] : [-1, -0.5, 0, 0.5, 1], xFormat: off }, step = width / bins;
-      axes(group, x, y, { width, height, across: "‖Rx‖² / ‖x‖² − 1; drag to set ε", up: `of ${samples} vectors`, ...ticks });
+      const ticks = { xTicks: width < 240 ? [-1, 0, 1] : [-1, -0.5, 0, 0.5, 1], xFormat: off }, step = width / bins, high = y(0) - y(1);
+      axes(group, x, y, { width, height, across: "‖Rx‖² / ‖x‖² − 1; drag to set ε", up: `a brick: one of ${samples} vectors`, ...ticks });
       const ends = (i) => [i, i + 1].map((edge) => off(x.invert(edge * step))).join(" to ");
-      counts.forEach((count, i) => {
-        const outside = Math.abs(x.invert((i + 0.5) * step)) >= epsilon;
-        group.append("rect").attr("x", i * step + 0.5).attr("y", y(count)).attr("width", Math.max(1, step - 1))
-          .attr("height", height - y(count)).attr("fill", `var(--${outside ? "key" : "query"})`);
-      });
+      const piles = new Array(bins).fill(0), bricks = { query: "", key: "" };
+      for (const distortion of distortions.subarray(0, landed)) {
+        const bin = binOf(distortion), isOff = Math.abs(x.invert((bin + 0.5) * step)) >= epsilon;
+        piles[bin] += 1;
+        bricks[isOff ? "key" : "query"] += `M${bin * step + 0.5},${y(piles[bin]) + 0.12 * high}h${step - 1}v${0.88 * high}h${1 - step}Z`;
+      }
+      for (const [colour, d] of Object.entries(bricks)) group.append("path").attr("d", d).attr("fill", `var(--${colour})`);
       stroke(group, d3.line((_, i) => (i * step) / 4, y)(curve), "ink");
       for (const sign of [-1, 1]) stroke(group, `M${x(sign * epsilon)},0V${height}`, "ink", 1.5, "4 3");
-      group.append("text").attr("x", x(epsilon) + 5).attr("y", 12).text(`ε = ${fixed(epsilon, 2)}`);
+      const share = distortions.filter((one) => Math.abs(one) >= epsilon).length / samples;
+      const write = (text, y) => group.append("text").attr("x", Math.min(x(epsilon) + 5, width - 108)).attr("y", y).text(text);
+      write(`ε = ${fixed(epsilon, 2)}`, 12);
+      write(`${fixed(100 * share, 1)}% are outside`, 30).style("fill", "var(--key)");
       nameBars(counts.map((count, i) => ({ x: (i + 0.5) * step, y: y(count), say: `off by ${ends(i)}: ${count} vectors` })));
     };
   }
@@ -60,8 +87,9 @@ export default widget(({ model, stage }) => {
   function measuredAndBound(shares, bounds, k, epsilon) {
     return (group, width, height) => {
       const x = d3.scaleLog([dims[0], last], [0, width]), y = d3.scaleLinear([0, 1], [height, 0]);
-      axes(group, x, y, { width, height, across: "dimensions kept k; drag to set k", xTicks: dims, xFormat: String, yFormat: percent });
+      axes(group, x, y, { width, height, across: "dimensions kept k; drag to set k", xTicks: width < 200 ? dims.filter((_, i) => i % 2 === 0) : dims, xFormat: String, yFormat: percent });
       stroke(group, `M${x(k)},0V${height}`, "ink");
+      group.append("text").attr("x", x(k)).attr("y", -8).attr("text-anchor", "middle").text(`k = ${k}`);
       const useful = clamp((4 * Math.log(2)) / gap(epsilon), dims[0], last); // from here on the bound is below 100 %
       const places = range(0, 100).map((i) => useful * (last / useful) ** (i / 100));
       stroke(group, `M0,0H${x(useful)}`, "value", 2.5, "3 4");
@@ -79,12 +107,14 @@ export default widget(({ model, stage }) => {
   function slotsAsked(asked, vectors, n) {
     return (group, width, height) => {
       const x = d3.scaleLog([amounts[0], amounts.at(-1)], [0, width]), y = d3.scaleLog([SLOTS[0], SLOTS.at(-1)], [height, 0]);
-      const ticks = { xTicks: amounts.filter((_, i) => i % 2 === 0), yTicks: SLOTS, xFormat: thousands, yFormat: thousands };
+      const ticks = { xTicks: amounts.filter((_, i) => i % (width < 200 ? 3 : 2) === 0), yTicks: SLOTS, xFormat: thousands, yFormat: thousands };
       axes(group, x, y, { width, height, across: "vectors N; drag to set N", ...ticks });
       stroke(group, `M0,${y(n)}H${width}`, "grey", 2);
       group.append("text").attr("class", "lw-quiet").attr("x", 6).attr("y", y(n) - 6).text(`k = n = ${thousands(n)}`);
       stroke(group, d3.line((_, i) => x(amounts[i]), y)(asked), "value", 2.5);
       stroke(group, `M${x(vectors)},0V${height}`, "ink");
+      const wanted = asked[amounts.indexOf(vectors)];
+      group.append("text").attr("x", x(vectors)).attr("y", -8).attr("text-anchor", "middle").text(`N = ${thousands(vectors)}: k = ${thousands(wanted)}`);
       group.append("circle").attr("cx", x(vectors)).attr("cy", y(asked[amounts.indexOf(vectors)])).attr("r", 6)
         .attr("fill", "var(--value)").attr("stroke", "var(--ink)");
       nameSlots(amounts.map((N, i) => ({ x: x(N), y: y(asked[i]), say: `${thousands(N)} vectors: k = ${thousands(asked[i])}` })));
@@ -93,33 +123,29 @@ export default widget(({ model, stage }) => {
 
   return {
     numbers: numbersNow,
-    controls: [
-      slider(model, "proj_dim", { label: "Keep k", values: dims }),
-      slider(model, "n", { label: "Dimension n", values: lengths }),
-      slider(model, "epsilon", { label: "ε", values: epsilons, say: (epsilon) => fixed(epsilon, 2) }),
-      slider(model, "vectors", { label: "Vectors N", values: amounts }),
-      slider(model, "seed", { label: "Dice", values: range(0, throws - 1) }),
-    ],
+    controls: [dice, ...handles],
+    hint: "throw a few times, then drag k to the right: how fast does the pile get narrow? Now look at what the bound says.",
+    more: [slider(model, "n", { label: "Dimension n", values: lengths })],
     draw() {
       const [k, n, epsilon, vectors, seed] = ["proj_dim", "n", "epsilon", "vectors", "seed"].map(model.get);
       const first = (lengths.indexOf(n) * throws + seed) * dims.length;
       const thrown = dims.map((_, i) => all.subarray((first + i) * samples, (first + i + 1) * samples));
       const distortions = thrown[dims.indexOf(k)], counts = new Array(bins).fill(0), curve = expected(k);
-      for (const x of distortions) counts[Math.min(bins - 1, Math.floor(((clamp(x, -reach, reach) + reach) / (2 * reach)) * bins))] += 1;
+      for (const x of distortions) counts[binOf(x)] += 1;
       const shares = thrown.map((some) => some.filter((x) => Math.abs(x) >= epsilon).length / samples);
       const bounds = dims.map((at) => bound(at, epsilon)), asked = amounts.map((amount) => needed(amount, epsilon));
       const outside = shares[dims.indexOf(k)], allowed = bound(k, epsilon), wanted = needed(vectors, epsilon);
-      lengthsKept.show(histogram(counts, curve, epsilon), { note: "curve: means of k squares" });
+      const mean = distortions.reduce((sum, x) => sum + x, 0) / samples;
+      const spread = Math.sqrt(distortions.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (samples - 1));
+      const note = `spread ${fixed(spread, 3)}, √(2/k) = ${fixed(Math.sqrt(2 / k), 3)}; curve: means of k squares`;
+      lengthsKept.show(histogram(distortions, counts, curve, epsilon), { note });
       tails.show(measuredAndBound(shares, bounds, k, epsilon), { note: "orange: measured; green: bound" });
       slots.show(slotsAsked(asked, vectors, n), { note: "all N within ε, with a chance of ½" });
       Object.assign(numbersNow, { distortions, counts, expected: curve, outside, shares, bound: allowed, bounds, needed: wanted, asked });
-      const mean = distortions.reduce((sum, x) => sum + x, 0) / samples;
-      const spread = Math.sqrt(distortions.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (samples - 1));
       return (
-        `k = ${k} of n = ${thousands(n)}: ${fixed(100 * outside, 1)}% are off by ${fixed(epsilon, 2)} or ` +
-        `more; the lemma's bound for one vector is ${inWords(allowed)}. Spread ${fixed(spread, 3)}, ` +
-        `√(2/k) = ${fixed(Math.sqrt(2 / k), 3)}. For ${thousands(vectors)} vectors at once the bound ` +
-        `asks for k = ${thousands(wanted)}: ${wanted < n ? "fewer than" : "not fewer than"} the n = ${thousands(n)} there are.`
+        `With k = ${k} of n = ${thousands(n)}, ${fixed(100 * outside, 1)}% of the vectors are off by ${fixed(epsilon, 2)} or more; ` +
+        `the lemma allows ${inWords(allowed)}. For ${thousands(vectors)} vectors at once it asks for k = ${thousands(wanted)}, ` +
+        `${wanted < n ? "fewer than" : "not fewer than"} the n = ${thousands(n)} there are.`
       );
     },
   };

@@ -97,10 +97,9 @@ class JLExplorer(LiveWidget):
         bound = f"{self.bound:.2%}" if self.bound <= 1 else f"{self.bound:.0%}, which says nothing"
         verdict = "fewer than" if self.needed < self.n else "not fewer than"
         return (
-            f"k = {self.proj_dim} of n = {self.n:,}: {self.outside:.1%} are off by {self.epsilon:.2f} or "
-            f"more; the lemma's bound for one vector is {bound}. Spread {self.distortions.std():.3f}, "
-            f"√(2/k) = {math.sqrt(2 / self.proj_dim):.3f}. For {self.vectors:,} vectors at once the bound "
-            f"asks for k = {self.needed:,}: {verdict} the n = {self.n:,} there are."
+            f"With k = {self.proj_dim} of n = {self.n:,}, {self.outside:.1%} of the vectors are off by "
+            f"{self.epsilon:.2f} or more; the lemma allows {bound}. For {self.vectors:,} vectors at once it "
+            f"asks for k = {self.needed:,}, {verdict} the n = {self.n:,} there are."
         )
 
     def figure(self) -> Figure:

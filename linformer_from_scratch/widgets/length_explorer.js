@@ -1,6 +1,6 @@
 // Which outputs move when one token is edited, and what a shorter input uses of E. The numbers are in length_explorer.py.
 
-const [CELL, NAMES] = [1, 9]; // em: the largest cell; what a map leaves for its names
+const [CELL, NAMES] = [0.75, 9]; // em: the largest cell; what a map leaves for its names
 const READABLE_CELL = 0.82; // em, from which on a map names its rows and columns
 
 export default widget(({ model, stage }) => {
@@ -12,24 +12,26 @@ export default widget(({ model, stage }) => {
   const parts = names.map((name) => {
     const column = html("div", { class: "lw-lane" });
     stage.append(column);
-    const bars = chart(column, { title: name, height: 7, margin: { top: 8, right: 20, bottom: 8, left: 44 } });
+    const bars = chart(column, { title: name, height: 7, margin: { top: 8, right: 20, bottom: 12, left: 44 } });
     const map = heatMap(column, {
-      title: "The same for every token that may be edited", note: "edited token down, output across; click a row",
+      title: "Every edit at once", note: "edited ↓, outputs →",
       abreast: 1, rows: () => places.slice(0, model.get("n")), hover,
       pick: (i) => choose(model, "token", i + 1), picks: "edits the row's token",
       read: (far, i, j) => `editing token ${i + 1} moves output ${j + 1} by ${fixed(far, 3)}`,
     });
     return { name, column, bars, map };
   });
-  const curve = chart(parts[0].column, {
+  const last = html("div", { class: "lw-lane" });
+  stage.append(last);
+  const curve = chart(last, {
     title: "Standard deviation of Linformer's scores", note: "drag to set n", height: 9,
     margin: { top: 8, right: 20, bottom: 44, left: 44 },
   });
-  dragged(curve.svg, (x) => {
-    const inside = curve.svg.viewBox.baseVal.width - curve.margin.left - curve.margin.right;
-    choose(model, "n", clamp(Math.round(1 + ((x - curve.margin.left) / inside) * (seqLen - 1)), 1, seqLen));
-  });
-  const matrix = heatMap(parts[1].column, {
+  const length = curve.handle(slider(model, "n", { label: "Tokens n", values: range(1, most) }));
+  const token = parts[0].bars.handle(slider(model, "token", {
+    label: "Edit token", values: () => range(1, model.get("n")), say: () => `${editedNow()} of ${model.get("n")}`,
+  }), { ends: () => [0.5 / model.get("n"), 1 - 0.5 / model.get("n")] });
+  const matrix = heatMap(last, {
     title: "E", abreast: 1, signed: true, rows: () => range(1, slots).map((slot) => `slot ${slot}`), columns: () => places,
     read: (weight, slot, token) => `slot ${slot + 1} ${token < model.get("n") ? "takes" : "would take"} `
       + `${signed(weight)} of token ${token + 1}`,
@@ -70,9 +72,9 @@ export default widget(({ model, stage }) => {
     return Math.sqrt(scores.reduce((sum, score) => sum + (score - mean) ** 2, 0) / scores.length);
   }
 
-  function bars(moved, edited) {
+  function bars(moved, edited, highest) {
     return (group, width, height) => {
-      const n = moved.length, x = d3.scaleLinear([0, n], [0, width]), y = d3.scaleLinear([0, Math.max(...moved)], [height, 0]);
+      const n = moved.length, x = d3.scaleLinear([0, n], [0, width]), y = d3.scaleLinear([0, highest], [height, 0]);
       axes(group, x, y, { width, height, xTicks: [], yTicks: y.ticks(3) });
       moved.forEach((far, i) => {
         group.append("rect").attr("x", x(i + 0.1)).attr("width", x(0.8)).attr("y", y(far)).attr("height", height - y(far))
@@ -83,21 +85,19 @@ export default widget(({ model, stage }) => {
 
   function line(n) {
     return (group, width, height) => {
-      const x = d3.scaleLinear([1, seqLen], [0, width]), y = d3.scaleLinear([0, Math.max(...spreads)], [height, 0]);
+      const x = d3.scaleLinear([1, most], [0, width]), y = d3.scaleLinear([0, Math.max(...spreads)], [height, 0]);
       axes(group, x, y, { width, height, across: "tokens n", yTicks: y.ticks(3) });
       stroke(group, d3.line((_, i) => x(i + 1), y)(spreads), "query", 2.5);
+      stroke(group, `M${x(seqLen)},0V${height}`, "key", 1.5, "4 3");
+      group.append("text").attr("x", x(seqLen) - 5).attr("y", height - 16).attr("text-anchor", "end").text(`E ends at ${seqLen}`);
       group.append("circle").attr("cx", x(n)).attr("cy", y(spreads[n - 1])).attr("r", 6).style("fill", "var(--query)");
     };
   }
 
   return {
     numbers: numbersNow,
-    controls: [
-      slider(model, "n", { label: "Tokens n", values: range(1, most) }),
-      slider(model, "token", {
-        label: "Edit token", values: () => range(1, model.get("n")), say: () => `${editedNow()} of ${model.get("n")}`,
-      }),
-    ],
+    controls: [length, token],
+    hint: "edit a late token and look to its left: which outputs had no business moving? Then drag n to its end.",
     draw(theme) {
       const n = model.get("n"), edited = editedNow();
       if (n > seqLen) {
@@ -107,12 +107,15 @@ export default widget(({ model, stage }) => {
       const cell = cellIn(parts[0].column, seqLen);
       const far = moving([n], () => Object.fromEntries(names.map((name) => [name, moves(attend[name], n)])));
       const moved = Object.fromEntries(names.map((name) => [name, far[name].subarray((edited - 1) * n, edited * n)]));
+      const limit = Math.max(...names.map((name) => quantile(far[name], 0.95))); // both on one scale
+      const highest = Math.max(...names.flatMap((name) => [...moved[name]]));
+      const earlier = (name) => moved[name].subarray(0, edited - 1).filter((change) => change > 1e-6).length;
       for (const { name, bars: picture, map } of parts) {
-        map.show(far[name], n, n, { limit: quantile(far[name], 0.95), theme, cell, query: edited - 1 });
+        map.show(far[name], n, n, { limit, theme, cell, query: edited - 1 });
         closeUp(map);
         standAbove(picture, map);
-        picture.show(bars(moved[name], edited), {
-          title: `Token ${edited} is edited: ${name}`, note: "how far each output moves; orange: earlier ones",
+        picture.show(bars(moved[name], edited, highest), {
+          title: name, note: `${earlier(name)} of ${edited - 1} earlier move`,
         });
       }
       matrix.show(E, slots, seqLen, {
@@ -123,7 +126,6 @@ export default widget(({ model, stage }) => {
       cover.style.left = `${(100 * n) / seqLen}%`;
       curve.show(line(n));
       Object.assign(numbersNow, { moves: far, moved, E, spread: spreads[n - 1], spreads });
-      const earlier = (name) => moved[name].subarray(0, edited - 1).filter((change) => change > 1e-6).length;
       return (
         `Of ${edited - 1} earlier outputs, ${earlier(names[0])} move in causal attention, ${earlier(names[1])} in ` +
         `Linformer. n = ${n} of seq_len = ${seqLen}: scores have standard deviation ` +
@@ -135,8 +137,8 @@ export default widget(({ model, stage }) => {
 
 /** Em of a cell where so many stand in a column's width, so that a token has the same place in all maps. */
 function cellIn(column, count) {
-  const room = column.clientWidth / parseFloat(getComputedStyle(column).fontSize), besidesNames = (room - NAMES) / count;
-  return Math.min(CELL, besidesNames >= READABLE_CELL ? besidesNames : room / count);
+  const style = getComputedStyle(column), room = column.clientWidth / parseFloat(style.fontSize), besidesNames = (room - NAMES) / count;
+  return Math.min(CELL, +style.getPropertyValue("--side") / count, besidesNames >= READABLE_CELL ? besidesNames : room / count);
 }
 
 /** Numbers need less room than words. */

@@ -81,18 +81,21 @@ class LengthExplorer(LiveWidget):
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
         row, shown = self.edited - 1, {}
+        limit = max(far.quantile(0.95).item() for far in self.moves.values())  # both on one scale
+        highest = max(far[row].max().item() for far in self.moves.values())
         for name, far in self.moves.items():
             note = "outputs across, edited tokens down"
             arguments: dict[str, Any] = {
                 "values": far,
                 "title": "",
-                "limit": far.quantile(0.95).item(),
+                "limit": limit,
                 "note": note,
                 "query": row,
             }
             shown[f"{name}, map"] = partial(plots.draw_map, **arguments)
             title = f"token {self.edited} is edited: {name}"
-            shown[f"{name}, bars"] = partial(plots.draw_moved, moved=far[row], first=row, title=title)
+            bars = {"moved": far[row], "first": row, "highest": highest, "title": title}
+            shown[f"{name}, bars"] = partial(plots.draw_moved, **bars)
         shown["E"] = partial(
             plots.draw_map,
             values=self.E,

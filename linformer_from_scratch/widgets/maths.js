@@ -88,3 +88,15 @@ function quantile(numbers, q) {
   const sorted = Float64Array.from(numbers).sort(), at = q * (sorted.length - 1), below = Math.floor(at);
   return sorted[below] + (at - below) * ((sorted[below + 1] ?? sorted[below]) - sorted[below]);
 }
+
+/**
+ * Linformer's E for a text of n tokens, as `windows` makes it: row i is the mean of window i, the first and the last token
+ * stand alone; a text of at most k tokens has a slot for each. (k, n); rows of slots without a token are zero.
+ */
+function windows(n, k) {
+  const slots = Array.from({ length: n }, (_, token) => (n > k ? Math.floor(((token - 1) * (k - 2)) / (n - 2)) + 1 : token));
+  const sizes = new Float32Array(k), E = new Float32Array(k * n);
+  for (const slot of slots) sizes[slot]++;
+  slots.forEach((slot, token) => { E[slot * n + token] = 1 / sizes[slot]; });
+  return E;
+}

@@ -55,22 +55,40 @@ def described(widget: LiveWidget) -> str:
     return f"{widget.title}. {widget.said()}"
 
 
-def scripts(shown: Iterable[type[LiveWidget]]) -> str:
-    """HTML that makes the widgets of these kinds live: each of their parts once, the style, and the host."""
+def scripts(shown: Iterable[type[LiveWidget]], model: dict[str, Any] | None = None) -> str:
+    """HTML that makes the widgets of these kinds live: each of their parts once, the style, and the host.
+
+    Args:
+        shown: kinds of widgets.
+        model: as in `host`.
+    """
     parts = _inside_a_script(json.dumps({part: source(part) for kind in shown for part in kind.parts()}))
-    program = f"const PARTS = {parts};\n{source('host')}{ALL_AT_ONCE}"
+    program = f"const PARTS = {parts};\n{host(model)}{ALL_AT_ONCE}"
     return f"<style>{LiveWidget._css}</style>\n<script>{{\n{program}}}</script>"
 
 
-def page(shown: Iterable[LiveWidget], title: str = "Widgets", style: str = PAGE) -> str:
-    """A whole page of widgets, to open from disk."""
+def host(model: dict[str, Any] | None) -> str:
+    """JavaScript of a page without a kernel; model: the scripts of the model that reads a reader's own text.
+
+    That is what tools/page_scripts.py gives, with {"folder": where they lie, as seen from the page}.
+    """
+    return f"const MODEL = {json.dumps(model)};\n{source('waking')}\n{source('host')}"
+
+
+def page(
+    shown: Iterable[LiveWidget],
+    title: str = "Widgets",
+    style: str = PAGE,
+    model: dict[str, Any] | None = None,
+) -> str:
+    """A whole page of widgets, to open from disk; model: as in `host`."""
     shown = list(shown)
     body = "\n".join(map(embedded, shown))
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>\n'
         f"<body><main><h1>{escape(title)}</h1>\n{body}</main>\n"
-        f"{scripts({type(widget) for widget in shown})}\n</body></html>"
+        f"{scripts({type(widget) for widget in shown}, model)}\n</body></html>"
     )
 
 

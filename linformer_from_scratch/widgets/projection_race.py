@@ -96,8 +96,7 @@ class ProjectionRace(LiveWidget):
             f"At k = {self.dims[-1]} of {len(stored_tokens())} tokens: learned {at[LEARNED]:.0%}, "
             f"mean pooling {at[MEAN]:.0%}, every n/k-th {at[STRIDED]:.0%}, "
             f"Gaussian {at[GAUSSIAN]:.0%} (median of {self.seeds}); answering zero would be 100%. "
-            f"The map of rank k that is best for P, not for the output, is off by {at[BEST]:.1%}. "
-            f"The theorem's error {slope}; 1/√k would be −0.50."
+            f"The theorem's error {slope}."
         ).replace("power -", "power −")
 
     def figure(self) -> Figure:

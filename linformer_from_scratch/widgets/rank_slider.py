@@ -13,12 +13,9 @@ from linformer_from_scratch import plots
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.low_rank import (
     decompose,
-    entropy_rank,
-    frobenius_error,
     rebuild,
     singular_values,
     softmax_map,
-    spectral_error,
     stable_rank,
 )
 from linformer_from_scratch.pretrained import (
@@ -30,7 +27,8 @@ from linformer_from_scratch.pretrained import (
     tokenize,
 )
 from linformer_from_scratch.pretrained.tokens import vocabulary
-from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, Number, menu, packed
+from linformer_from_scratch.widgets.live import CannotDraw, Number, menu, packed
+from linformer_from_scratch.widgets.reading import TextWidget
 
 N = 128  # tokens
 PERIOD = 32  # after how many tokens the text of the induction map repeats itself
@@ -44,32 +42,46 @@ PRESETS = {
 }
 
 
-class RankSlider(LiveWidget):
+OF_A_TEXT = "head", "shuffled"  # maps that the reader's own text has, too
+
+
+class RankSlider(TextWidget):
     """P, its best approximation of rank r, their difference, and all singular values."""
 
     title = "A map rebuilt from its first r singular values"
-    controls = ("preset", "rank", "temperature", "layer", "head")
+    controls = ("preset", "text", "rank", "temperature", "layer", "head")
     libraries = ("d3", "ml_matrix")
 
     preset = menu(PRESETS)
+    text = traitlets.Unicode("").tag(sync=True, choices={"": "the start of the Python reference"})
     rank = traitlets.Int(8, min=1, max=N).tag(sync=True)
     temperature = Number(1.0, min=0.1, max=10.0).tag(sync=True)
     layer = traitlets.Int(1, min=1, max=NUM_LAYERS).tag(sync=True)
     head = traitlets.Int(5, min=1, max=NUM_HEADS).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        self.facts, self.data = facts(), data()
+        super().__init__(facts(), data(), **start)
 
     @property
     def P(self) -> Tensor:
         """The map, (n, n)."""
-        return (scores(self.preset, self.layer, self.head) / self.temperature).softmax(dim=-1)
+        return (self._scores() / self.temperature).softmax(dim=-1)
+
+    def _scores(self) -> Tensor:
+        if self.own is None or self.preset not in OF_A_TEXT:
+            return scores(self.preset, self.layer, self.head)
+        q, k, _ = self.own.heads[:, self.layer - 1, self.head - 1]
+        return of_head(q, k, shuffled=self.preset == "shuffled")
+
+    @property
+    def kept(self) -> int:
+        """How many singular values are kept: the chosen rank, or all of a smaller map."""
+        return min(self.rank, len(self.P))
 
     @property
     def rebuilt(self) -> Tensor:
         """Its best approximation of the chosen rank, (n, n)."""
-        return rebuild(*decompose(self.P), self.rank)
+        return rebuild(*decompose(self.P), self.kept)
 
     @property
     def sigma(self) -> Tensor:
@@ -85,26 +97,24 @@ class RankSlider(LiveWidget):
     @property
     def words(self) -> str:
         """See `LiveWidget.words`."""
-        rank, (frobenius, spectral), sigma = self.rank, self.error, self.sigma
-        bound, first_lost = frobenius_error(sigma, rank).item(), spectral_error(sigma, rank).item()
-        lost = "σ" + "".join("₀₁₂₃₄₅₆₇₈₉"[int(digit)] for digit in str(rank + 1))
+        if self.refused:
+            return self.refused
+        frobenius, _ = self.error
         return (
-            f"Rank {rank} of {N}: Frobenius error {frobenius:.4f}, root of the lost σ² {bound:.4f}; "
-            f"spectral error {spectral:.4f}, {lost if rank < N else 'nothing lost'} {first_lost:.4f}. "
-            f"In the Frobenius norm {frobenius / self.P.norm():.0%} of the map is lost. "
-            f"Stable rank {stable_rank(sigma):.1f}, entropy rank {entropy_rank(sigma):.1f}."
+            f"Rank {self.kept} of {len(self.P)} loses {frobenius / self.P.norm():.0%} of the map (Frobenius "
+            f"error {frobenius:.4f}), and no map of that rank loses less."
         )
 
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
         limit = max(0.05, self.P.quantile(0.999).item())
         draw = partial(plots.draw_map, limit=limit)
-        best, title = self.rebuilt, f"its best map of rank {self.rank}"
+        n, best, title = len(self.P), self.rebuilt, f"its best map of rank {self.kept}"
         shown = {
-            "P": partial(draw, values=self.P, title=f"P: {N} × {N} tokens"),
+            "P": partial(draw, values=self.P, title=f"P: {n} × {n} tokens"),
             "rebuilt": partial(draw, values=best, title=title, signed=True),
             "difference": partial(draw, values=self.P - best, title="the difference", signed=True),
-            "spectrum": partial(plots.draw_spectrum, sigma=self.sigma, kept=self.rank),
+            "spectrum": partial(plots.draw_spectrum, sigma=self.sigma, kept=self.kept),
         }
         return plots.board([["P", "rebuilt", "difference"], ["spectrum"] * 3], shown, (10, 5.6), (3, 1.3))
 
@@ -127,8 +137,16 @@ def scores(preset: str, layer: int, head: int) -> Tensor:
         if preset == "untrained"
         else real_heads().trained[:, layer - 1, head - 1]
     )
+    return of_head(q, k, shuffled=preset == "shuffled")
+
+
+def of_head(q: Tensor, k: Tensor, shuffled: bool) -> Tensor:
+    """Scores of a head, or those with each row's in the order drawn for it: (n, d) twice -> (n, n)."""
     real = q.double() @ k.double().mT / math.sqrt(q.size(-1))
-    return real.gather(-1, fixed_numbers()["order"].long()) if preset == "shuffled" else real
+    if not shuffled:
+        return real
+    order = fixed_numbers()["order"].long()[: len(q)]
+    return real.gather(-1, order[order < len(q)].view(len(q), -1))
 
 
 class RealHeads(NamedTuple):
@@ -174,9 +192,9 @@ def fixed_numbers() -> dict[str, Tensor]:
 def facts() -> dict[str, Any]:
     """Tokens and period, or why the real heads are missing."""
     try:
-        return {"period": PERIOD, "tokens": real_heads().tokens}
+        return {"period": PERIOD, "tokens": {"": real_heads().tokens}}
     except CannotDraw as reason:
-        return {"period": PERIOD, "missing": str(reason)}
+        return {"period": PERIOD, "tokens": {"": []}, "missing": str(reason)}
 
 
 @cache

@@ -21,6 +21,17 @@ from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, packed
 MOST_TOKENS = 40  # more would be too small to read
 OPENING_WORDS = ("it", "he", "is", "two")  # of the presets: words that read something worth seeing
 RESTS = ("[CLS]", "[SEP]")  # marks that stand for no word
+EMPTY = "The sentence is empty; type at least one word, or choose a preset."
+LONG = f"The sentence has {{n}} tokens; up to {MOST_TOKENS} can be shown, so make it shorter."
+LIMITS = {  # as reading.limits
+    "trait": "sentence",
+    "sends": "maps",
+    "least": 0,
+    "most": MOST_TOKENS,
+    "empty": EMPTY,
+    "short": "",
+    "long": LONG,
+}
 SMALLEST = 2**-24  # of float16: no weight of a softmax is zero, so none becomes zero on its way
 
 
@@ -33,7 +44,7 @@ class SentenceWidget(LiveWidget):
     """
 
     controls: ClassVar[tuple[str, ...]] = ("sentence", "query", "layer", "head")
-    helpers = ("sentence",)
+    helpers = ("text", "sentence")
 
     sentence = traitlets.Unicode(SENTENCES[0]).tag(sync=True, choices={one: one for one in SENTENCES})
     query = traitlets.Int(None, min=0, max=MOST_TOKENS - 1, allow_none=True).tag(sync=True)
@@ -105,10 +116,9 @@ def presets() -> dict[str, AttentionMaps]:
 
 
 def facts(known: dict[str, AttentionMaps]) -> dict[str, Any]:
-    """Tokens and first query of each sentence, and which tokens stand for no word."""
+    """Tokens of each sentence, the words to look at first, which tokens stand for no word, and the limits."""
     tokens = {sentence: maps.tokens for sentence, maps in known.items()}
-    openings = {sentence: opening_query(names) for sentence, names in tokens.items()}
-    return {"tokens": tokens, "openings": openings, "rests": RESTS}
+    return {"tokens": tokens, "openings": OPENING_WORDS, "rests": RESTS, "reads": LIMITS}
 
 
 def rounded(maps: AttentionMaps) -> AttentionMaps:
@@ -122,7 +132,7 @@ def read_maps(sentence: str) -> AttentionMaps:
     Raises: CannotDraw if it is empty or too long, or if the pretrained model is missing or damaged.
     """
     if not sentence.strip():
-        raise CannotDraw("The sentence is empty; type at least one word, or choose a preset.")
+        raise CannotDraw(EMPTY)
     try:
         maps = attention_maps(sentence)
     except PretrainedMissing as missing:
@@ -131,9 +141,7 @@ def read_maps(sentence: str) -> AttentionMaps:
         raise CannotDraw(f"The pretrained model cannot be read: {damaged}") from damaged
     if len(maps.tokens) > MOST_TOKENS:
         n = len(tokenize(sentence, max_tokens=None))
-        raise CannotDraw(
-            f"The sentence has {n} tokens; up to {MOST_TOKENS} can be shown, so make it shorter."
-        )
+        raise CannotDraw(LONG.format(n=n))
     return maps
 
 

@@ -1,36 +1,153 @@
-// A real map, n×n, and the n×k strip in its place. The numbers are in strip_explorer.py.
+// The square of exact attention and Linformer's strip, drawn to one scale while the text grows. The numbers are in strip_explorer.py.
 
-export default widget(({ model, stage }) => {
-  const { dims } = model.get("facts"), heads = Object.keys(model.get("choices").head);
-  const [maps, strips] = ["maps", "strips"].map((name) => numbers(model, name));
-  const [, n, wide] = model.get("data").strips.shape, numbersNow = {};
-  const places = range(1, n).map((i) => `token ${i}`);
-  const square = heatMap(stage, { title: "attention", note: "down: who reads; across: who is read", abreast: 3, rows: () => places });
-  const strip = heatMap(stage, {
-    title: "strip", note: "across: summaries", abreast: 3, rows: () => places, columns: () => range(1, wide).map((i) => `summary ${i}`),
-    read: (weight, i, j) => `token ${i + 1} reads summary ${j + 1}: ${signed(weight)}`,
+const SHARE = 0.33; // of the picture: what the longest strip takes of it, at the middle k
+const FIRST = 4800; // tokens whose square is surely seen as a whole
+const LINE = 1024; // tokens between two lines of the square
+const [AXIS, APART] = [58, 22]; // units: below the scene; between strip and square
+const MEASURED = 1024; // tokens whose attention is worked out here, and rows of it at a time
+const ROWS = 32;
+
+export default widget(({ model, stage, redraw }) => {
+  const { lengths, dims, names, heads, d_head: d, memory_units, time_units } = model.get("facts"), numbersNow = {};
+  const counters = html("div", { class: "lw-counters" });
+  stage.append(counters);
+  const picture = chart(stage, {
+    title: "", width: 80, margin: { top: 0, right: 12, bottom: AXIS, left: 12 },
+    height: (width) => (width < 46 ? 19 : 21),
+    note: `One layer, ${heads} heads. Seconds: plain JavaScript, measured here for n = ${thousands(MEASURED)}, counted for other lengths.`,
   });
-  const limit = (weights) => Math.max(0.05, quantile(weights, 0.98)); // a few weights may be darker
+  const length = picture.handle(slider(model, "n", { label: "Tokens n", values: lengths }));
+  let corner = null; // where the square ends, if that is seen, and units a token
+  let pace = null; // seconds for a multiplication and an addition, on this machine
+  measure({ d, isWanted: () => stage.isConnected }, (seconds) => { pace = seconds; redraw(); });
+
+  // A hand on the corner of the square changes its size.
+  const place = (event) => {
+    const box = picture.svg.getBoundingClientRect(), unit = picture.svg.viewBox.baseVal.width / box.width;
+    return [(event.clientX - box.left) * unit, (event.clientY - box.top) * unit];
+  };
+  picture.svg.addEventListener("pointerdown", (event) => {
+    const [x, y] = place(event);
+    if (corner && Math.hypot(x - corner.x, y - corner.y) < 28) picture.svg.setPointerCapture(event.pointerId);
+  });
+  picture.svg.addEventListener("pointermove", (event) => {
+    const [x, y] = place(event), isHeld = picture.svg.hasPointerCapture(event.pointerId);
+    picture.svg.style.cursor = isHeld || (corner && Math.hypot(x - corner.x, y - corner.y) < 28) ? "nwse-resize" : "";
+    if (isHeld && corner) choose(model, "n", lengths[nearest(lengths, Math.max(x - corner.left, y) / corner.scale)]);
+  });
+
+  /** The scene over an axis of lengths. */
+  function scene(n, k) {
+    return (group, across, axisAt) => {
+      const { left, right } = picture.margin, width = left + across + right, high = axisAt - 36;
+      const scale = Math.min(Math.sqrt((SHARE * width * high) / (lengths.at(-1) * dims[2])), high / FIRST), side = n * scale;
+      const at = group.append("g").attr("transform", `translate(${-left}, 0)`);
+      const start = strip(at, side, k * scale, high) + APART, room = width - start;
+      const isWhole = side <= room && side <= high, seenX = Math.min(side, room), seenY = Math.min(side, high);
+      square(at, start, seenX, seenY, LINE * scale);
+      if (seenX > 150 && seenY > 60) write(at, `${thousands(n)} × ${thousands(n)}`, start + seenX / 2, seenY / 2 + 7, "middle", "lw-inside");
+      corner = isWhole ? { x: start + side, y: side, left: start, scale } : null;
+      if (isWhole) again(at, start, side, room, high);
+      else inset(at, { x: width - 12, y: 12, size: 0.34 * high, seenX: seenX / side, seenY: seenY / side });
+      axis(group, across, axisAt, n);
+    };
+  }
+
+  const box = (at, x, y, width, height, colour, opacity = 1) =>
+    at.append("rect").attr("x", x).attr("y", y).attr("width", width).attr("height", height).attr("fill", `var(--${colour})`)
+      .attr("fill-opacity", opacity);
+  const write = (at, words, x, y, anchor, kind = null) =>
+    at.append("text").attr("x", x).attr("y", y).attr("text-anchor", anchor).attr("class", kind).text(words);
+
+  /** The strip, `long` and `wide`, cut where the picture ends; returns where its last piece ends. */
+  function strip(at, long, wide, high) {
+    const pieces = Math.ceil(long / high), pitch = wide + 2;
+    for (let i = 0; i < pieces; i++) box(at, i * pitch, 0, wide, Math.min(high, long - i * high), "key");
+    return pieces * pitch;
+  }
+
+  /** What is seen of the square. */
+  function square(at, start, width, height, pitch) {
+    box(at, start, 0, width, height, "query", 0.82);
+    for (let line = pitch; line < width; line += pitch) stroke(at, `M${start + line},0V${height}`, "paper", 0.5);
+    for (let line = pitch; line < height; line += pitch) stroke(at, `M${start},${line}H${start + width}`, "paper", 0.5);
+  }
+
+  /** The corner that is held, and the square of twice the text, as far as there is room. */
+  function again(at, start, side, room, high) {
+    const twice = 2 * side, right = start + Math.min(twice, room), low = Math.min(twice, high);
+    stroke(at, `M${start + side},0H${right}${twice < room ? `V${low}` : ""}`, "query", 1.5, "4 5");
+    stroke(at, `M${start},${side}V${low}${twice < high ? `H${right}` : ""}`, "query", 1.5, "4 5");
+    if (twice + 280 < room) write(at, "twice the text, four times the square", start + twice + 12, 16, "start", "lw-quiet");
+    at.append("circle").attr("cx", start + side).attr("cy", side).attr("r", 8).attr("fill", "var(--query)").attr("stroke", "var(--paper)")
+      .attr("stroke-width", 2.5).style("touch-action", "none");
+  }
+
+  /** The whole square, small, with what is seen of it. */
+  function inset(at, { x, y, size, seenX, seenY }) {
+    const words = `you see ${shareSeen(seenX * seenY)} of it`, wide = Math.max(size, 7.4 * words.length) + 20, left = x - (wide + size) / 2;
+    box(at, x - wide, y, wide, size + 42, "paper").attr("rx", 5);
+    box(at, left, y + 10, size, size, "query", 0.3);
+    box(at, left, y + 10, Math.max(2, seenX * size), Math.max(2, seenY * size), "query");
+    write(at, words, x - wide / 2, y + size + 30, "middle");
+  }
+
+  function axis(group, across, y, n) {
+    const x = d3.scalePoint(lengths, [0, across]), wanted = Object.entries(names).filter((_, i) => across > 620 || i % 2 === 0);
+    stroke(group, `M0,${y}H${across}`, "edge", 4);
+    stroke(group, `M0,${y}H${x(n)}`, "query", 4);
+    wanted.forEach(([length, name], i) => {
+      const anchor = ["start", "middle", "end"][Math.sign(i) + (i === wanted.length - 1 ? 1 : 0)];
+      write(group, thousands(+length), x(+length), y + 27, anchor);
+      write(group, name, x(+length), y + 45, anchor, "lw-quiet");
+    });
+    write(group, `n = ${thousands(n)}`, clamp(x(n), 40, across - 44), y - 15, "middle").style("font-weight", "bold");
+  }
 
   return {
     numbers: numbersNow,
-    controls: [
-      menu(model, "head", { label: "Map", wide: true }),
-      slider(model, "proj_dim", { label: "Summaries k", values: dims }),
-    ],
-    draw(theme) {
-      const k = model.get("proj_dim"), head = heads.indexOf(model.get("head"));
-      const P = maps.subarray(head * n * n, (head + 1) * n * n), left = k - dims[0]; // 2 + 4 + … are k − 2 columns before
-      const all = strips.subarray(head * n * wide, (head + 1) * n * wide);
-      const P_bar = Float64Array.from({ length: n * k }, (_, p) => all[Math.floor(p / k) * wide + left + (p % k)]);
-      square.show(P, n, n, { limit: limit(P), theme, title: `attention: ${n} × ${n}` });
-      strip.element.style.minWidth = `${parseFloat(square.canvas.parentElement.style.width) * (dims.at(-1) / n)}em`; // for every k
-      strip.show(P_bar, n, k, { limit: limit(P_bar), theme, title: `strip: ${n} × ${k}` });
-      Object.assign(numbersNow, { P, P_bar });
+    controls: [length, slider(model, "proj_dim", { label: "Slots k", values: dims })],
+    hint: "drag the dot from a page to a novel. The strip stays; what happens to the square, its memory, its seconds?",
+    draw() {
+      const n = model.get("n"), k = model.get("proj_dim");
+      const memory = { square: 4 * heads * n * n, strip: 4 * heads * n * k };
+      const work = { square: 2 * heads * d * n * n, strip: 4 * heads * d * n * k }; // the strip's includes EK and FV
+      const counter = (name, colour, size) => html("div", { style: `border-color: var(--${colour})` },
+        html("span", {}, size), html("b", { style: `color: var(--${colour})` }, quantity(memory[name], memory_units)),
+        html("b", { style: `color: var(--${colour})` }, pace ? lasting(work[name] * pace, time_units) : "…"));
+      counters.replaceChildren(
+        counter("strip", "key", `Linformer's strip: ${thousands(n)} × ${k}`),
+        counter("square", "query", `attention's square: ${thousands(n)} × ${thousands(n)}`));
+      picture.show(scene(n, k), { title: `A text of ${thousands(n)} tokens, to one scale: a line every ${thousands(LINE)}` });
+      Object.assign(numbersNow, { memory, work });
       return (
-        `L${model.get("choices").head[model.get("head")].slice(1)}. Attention: ${n} × ${n} = ${thousands(n * n)} numbers; ` +
-        `the strip: ${n} × ${k} = ${thousands(n * k)}, ${Math.floor(n / k)} times fewer.`
+        `For a text of ${thousands(n)} tokens a layer's squares hold ${heads} × ${thousands(n)} × ${thousands(n)} numbers, ` +
+        `${quantity(memory.square, memory_units)}; its strips hold ${heads} × ${thousands(n)} × ${k}, ${quantity(memory.strip, memory_units)}: ` +
+        `${+(n / k).toPrecision(3)} times less.`
       );
     },
   };
 });
+
+/** Seconds in words, in two digits: more would claim too much. */
+const lasting = (seconds, units) => quantity(+seconds.toPrecision(2), units).replace(/[\d.]+/, (number) => String(+(+number).toPrecision(2)));
+
+/** A share in words that never says 0%. */
+const shareSeen = (x) => (x < 0.001 ? "less than 0.1%" : x < 0.1 ? `${fixed(100 * x, 1)}%` : percent(x));
+
+/**
+ * Seconds that this machine takes for a multiplication and an addition of attention, from one head with d features: the
+ * median over parts, each short enough that the page stays awake.
+ */
+function measure({ d, isWanted }, done) {
+  const some = (count) => Float64Array.from({ length: count }, (_, i) => Math.sin(i)), [keys, values] = [some(MEASURED * d), some(MEASURED * d)];
+  const times = [];
+  (function part() {
+    if (!isWanted() && times.length) return; // the picture is gone
+    const q = some(ROWS * d), start = performance.now();
+    product(softmax(scoresOf(q, keys, d, Math.sqrt(d)), MEASURED), values, MEASURED);
+    times.push(performance.now() - start);
+    if (times.length < MEASURED / ROWS) setTimeout(part, 0);
+    else done(quantile(times, 0.5) / 1000 / (2 * ROWS * MEASURED * d));
+  })();
+}

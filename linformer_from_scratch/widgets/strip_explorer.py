@@ -1,77 +1,64 @@
-"""Linformer at first sight: a real attention map, and the strip in its place. Drawn by strip_explorer.js."""
+"""Linformer at first sight: the square and the strip while a text grows. Drawn by strip_explorer.js."""
 
-from functools import cache, partial
-from typing import Any
-
-import torch
 import traitlets
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from linformer_from_scratch import plots
-from linformer_from_scratch.pretrained import STORED_DIMS
-from linformer_from_scratch.widgets.live import LiveWidget, menu, packed
-from linformer_from_scratch.widgets.projection_explorer import HEADS, LEARNED, real_map, strip
+from linformer_from_scratch.widgets.growth import quantity
+from linformer_from_scratch.widgets.live import LiveWidget
 
-DARKEST = 0.98  # the share of the weights that the colour scale covers
+LENGTHS = [2**i * eighths // 8 for i in range(9, 17) for eighths in range(8, 16)] + [2**17]  # 512 … 131,072
+DIMS = (64, 128, 256, 512)
+NAMES = {512: "a page", 2048: "an article", 8192: "a chapter", 32768: "a short book", 131072: "a novel"}
+HEADS, D_HEAD, BYTES = 12, 32, 4  # of one layer of the course's pretrained model; bytes of a number
+MEMORY = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
+TIME = {"ms": 1e-3, "s": 1, "min": 60, "h": 3600}
 
 
 class StripExplorer(LiveWidget):
-    """A real map P, n×n, beside the n×k strip that Linformer computes for the same head."""
+    """One layer's maps of a text of n tokens: n×n numbers a head, or n×k, to one scale.
 
-    title = "A real attention map, and Linformer's strip"
-    controls = ("head", "proj_dim")
+    The browser adds how long its machine takes for them, which it measures itself.
+    """
 
-    head = menu(HEADS)
-    proj_dim = traitlets.Enum(STORED_DIMS, default_value=16).tag(sync=True)
+    title = "The square and the strip"
+    controls = ("n", "proj_dim")
+    helpers = ("growth",)
+
+    n = traitlets.Int(4096, min=LENGTHS[0], max=LENGTHS[-1]).tag(sync=True)
+    proj_dim = traitlets.Enum(DIMS, default_value=256).tag(sync=True)
 
     def __init__(self, **start):
         super().__init__(**start)
-        self.facts = {"dims": [*STORED_DIMS]}
-        self.data = data()
+        self.facts = {"lengths": LENGTHS, "dims": [*DIMS], "names": NAMES, "heads": HEADS, "d_head": D_HEAD}
+        self.facts |= {"memory_units": MEMORY, "time_units": TIME}
 
     @property
-    def P(self) -> Tensor:
-        """The head's map, (n, n)."""
-        return real_map(self.head)
+    def memory(self) -> dict[str, int]:
+        """ "square", "strip" -> bytes of all maps of a layer."""
+        return {name: BYTES * HEADS * numbers for name, numbers in self._numbers.items()}
 
     @property
-    def P_bar(self) -> Tensor:
-        """What each token reads of each summary, (n, proj_dim); E was learned on other texts."""
-        return strip(LEARNED, self.head, self.proj_dim)
+    def work(self) -> dict[str, int]:
+        """ "square", "strip" -> multiplications with an addition; those of the strip include EK and FV."""
+        once = {name: HEADS * D_HEAD * numbers for name, numbers in self._numbers.items()}
+        return {"square": 2 * once["square"], "strip": 4 * once["strip"]}
 
     @property
     def words(self) -> str:
         """See `LiveWidget.words`."""
-        n, k = self.P_bar.shape
+        n, k, memory = self.n, self.proj_dim, self.memory
         return (
-            f"{HEADS[self.head].capitalize()}. Attention: {n} × {n} = {n * n:,} numbers; "
-            f"the strip: {n} × {k} = {n * k:,}, {n // k} times fewer."
+            f"For a text of {n:,} tokens a layer's squares hold {HEADS} × {n:,} × {n:,} numbers, "
+            f"{quantity(memory['square'], MEMORY)}; its strips hold {HEADS} × {n:,} × {k}, "
+            f"{quantity(memory['strip'], MEMORY)}: {n / k:.3g} times less."
         )
 
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
-        shown = {}
-        for name, values, kind, note in (
-            ("P", self.P, "attention", "down: who reads; across: who is read"),
-            ("P̄", self.P_bar, "strip", "across: summaries"),
-        ):
-            n, k = values.shape
-            labels: dict[str, Any] = {"title": f"{kind}: {n} × {k}", "note": note}
-            shown[name] = partial(plots.draw_map, values=values, limit=limit(values), tall=n / k, **labels)
-        return plots.board([[*shown]], shown, (8, 4.2), widths=(1, 1))
+        lengths = [length for length in (self.n // 4, self.n // 2, self.n) if length >= self.proj_dim]
+        return plots.wall(lengths or [self.n], self.proj_dim, "Attention's square and Linformer's strip")
 
-
-def limit(weights: Tensor) -> float:
-    """The weight that is drawn darkest."""
-    return max(0.05, weights.quantile(DARKEST).item())
-
-
-@cache
-def data() -> dict[str, Any]:
-    """The maps of all heads, and their strips for all k side by side."""
-    strips = [torch.cat([strip(LEARNED, name, k) for k in STORED_DIMS], dim=1) for name in HEADS]
-    return {
-        "maps": packed(torch.stack([real_map(name) for name in HEADS])),
-        "strips": packed(torch.stack(strips)),
-    }
+    @property
+    def _numbers(self) -> dict[str, int]:
+        return {"square": self.n * self.n, "strip": self.n * self.proj_dim}

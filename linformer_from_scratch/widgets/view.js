@@ -89,6 +89,9 @@ const SHADES = {
   },
 };
 
+const RAINBOW = d3.interpolateRgbBasis(["#3f6fd8", "#2aa6b8", "#4fae5a", "#e8b31c", "#f0703f", "#b557b8"]); // along a text
+const NEGATIVE = { light: "#b2182b", dark: "#f08a66" };
+
 /** Draw numbers (rows, columns) as pixels; weights run from 0 to limit, signed numbers from −limit to limit. */
 function paint(canvas, values, rows, columns, limit, signed, theme) {
   Object.assign(canvas, { width: columns, height: rows });
@@ -117,10 +120,10 @@ function choose(model, trait, value, also = {}) {
 /**
  * A slider over values, with its value beside it and a button that plays it.
  *
- * values: in order, or a function that gives them where they change; say: a value in words;
+ * values: in order, or a function that gives them where they change; say: a value in words; pace: of playing, ms a step;
  * value: () -> the present one, where the trait may be empty.
  */
-function slider(model, trait, { label, values, say = (value) => thousands(value), value: now = () => model.get(trait) }) {
+function slider(model, trait, { label, values, say = (value) => thousands(value), value: now = () => model.get(trait), pace = 125 }) {
   const list = () => (typeof values === "function" ? values() : values);
   const input = html("input", { type: "range", min: 0, step: 1, input: () => choose(model, trait, list()[+input.value]) });
   const output = html("output", { "aria-hidden": "true" });
@@ -130,8 +133,8 @@ function slider(model, trait, { label, values, say = (value) => thousands(value)
   const show = () => button.replaceChildren(timer ? "❚❚" : "▶", html("span", { class: "lw-hidden" }, `${timer ? "Stop" : "Play"} ${label}`));
   const stop = () => { clearInterval(timer); timer = 0; show(); };
   const play = () => {
-    const pace = matchMedia("(prefers-reduced-motion: reduce)").matches ? 500 : 125; // 8 pictures a second
-    timer = setInterval(() => choose(model, trait, list()[(+input.value + 1) % list().length]), pace);
+    const slowly = matchMedia("(prefers-reduced-motion: reduce)").matches ? Math.max(pace, 500) : pace;
+    timer = setInterval(() => choose(model, trait, list()[(+input.value + 1) % list().length]), slowly);
     show();
   };
   input.addEventListener("keydown", (event) => {
@@ -158,7 +161,7 @@ function slider(model, trait, { label, values, say = (value) => thousands(value)
 const nearest = (values, value) =>
   values.reduce((best, other, i) => (Math.abs(other - value) < Math.abs(values[best] - value) ? i : best), 0);
 
-/** A menu over choices: value -> what is shown; also: what else is set with a choice. */
+/** A menu over choices: value -> what is shown; one choice alone is not shown. also: what else is set with a choice. */
 function menu(model, trait, { label, choices = () => model.get("choices")[trait], wide = false, also = {} }) {
   const select = html("select", { change: () => choose(model, trait, Object.entries(choices())[select.selectedIndex][0], also) });
   const element = row(label, select);
@@ -170,6 +173,7 @@ function menu(model, trait, { label, choices = () => model.get("choices")[trait]
       const stale = select.length !== all.length || all.some(([, shown], i) => select.options[i].text !== shown);
       if (stale) select.replaceChildren(...all.map(([, shown]) => html("option", {}, shown)));
       select.selectedIndex = all.findIndex(([value]) => value === String(model.get(trait)));
+      element.hidden = all.length === 1;
     },
   };
 }
@@ -180,13 +184,44 @@ function tick(model, trait, { label }) {
   return { element: row(label, input), refresh: () => { input.checked = model.get(trait); } };
 }
 
-/** A field for the learner's own words, sent on Enter; without a kernel it says that it needs the notebook. */
+/**
+ * A button that runs something, a step for each picture, until it is pressed again.
+ *
+ * can: () -> whether it may run now; forget: what a reset does besides.
+ */
+function runner({ label, running, step, can, forget }) {
+  const button = html("button", { type: "button", click: () => (waiting ? stop() : go()) });
+  button.dataset.lmSuppressShortcuts = "true";
+  let waiting = 0;
+  const show = () => { button.textContent = waiting ? running : label; };
+  const stop = () => { cancelAnimationFrame(waiting); waiting = 0; show(); };
+  const go = () => {
+    step();
+    waiting = requestAnimationFrame(go);
+    show();
+  };
+  show();
+  const refresh = () => {
+    button.disabled = !can();
+    if (button.disabled) stop();
+  };
+  const reset = () => { stop(); forget(); };
+  return { element: html("div", { class: "lw-control" }, button), refresh, stop, reset };
+}
+
+/** A field for the learner's own words, sent on Enter. In a page without a kernel the model must be awake to read them. */
 function field(model, trait, { label, also = {} }) {
   const input = html("input", { type: "text", change: () => choose(model, trait, input.value, also) });
-  if (model.alone) Object.assign(input, { disabled: true, title: "Your own text needs the notebook." });
-  const element = row(label, input, ...(model.alone ? [html("span", {}, "your own text needs the notebook")] : []));
+  const wake = model.encoder?.waker(input, (awake) => { input.hidden = input.disabled = !awake; }) ?? [];
+  const element = row(label, input, ...wake);
   element.classList.add("lw-wide");
-  return { element, refresh: () => { input.value = model.get(trait); } };
+  return {
+    element,
+    refresh() {
+      const value = model.get(trait), shown = model.get("choices")[trait][value] ?? value;
+      input.value = shown === value ? value : ""; // a menu's name for a text is not the text
+    },
+  };
 }
 
 /**
@@ -245,17 +280,28 @@ function headGrid(model, { label = "Layer and head", caption = `${label} (layers
 
 // Pictures.
 
-/** A picture with its title; the readout below the widget is its description. */
+/**
+ * A picture with its title; the sentence below the widget is its description. tell(words) says in the place of the note
+ * what is pointed at, so that it covers nothing of the picture; without words the note is back.
+ */
 function figure(stage, title, note) {
-  const heading = html("b", {}, title), small = html("span", {}, note);
-  const element = html("figure", {}, html("figcaption", {}, heading, small));
+  const heading = html("b", {}, title), small = html("span", {}, note), tip = html("span", { class: "lw-tip", hidden: "" });
+  const element = html("figure", {}, html("figcaption", {}, heading, small, tip));
   stage.append(element);
-  return { element, heading, small };
+  function tell(words = "") {
+    tip.hidden = !words;
+    tip.textContent = words;
+    tip.style.left = "0";
+    if (!words) return;
+    const widget = element.closest(".lw"), box = widget.getBoundingClientRect(); // what leaves its widget may be cut
+    const over = ((tip.getBoundingClientRect().right - box.right) * widget.offsetWidth) / box.width;
+    if (over > 0) tip.style.left = `${-over}px`;
+  }
+  return { element, heading, small, tell };
 }
 
 const MOST_NAMED = 40; // tokens; a map of so many is made large enough to name them all, where there is room
-const LENS = 3; // cells on each side of the one that is pointed at
-const [GAP, LEAST_SIDE, MOST_SIDE] = [1.6, 16, 26]; // em, of maps beside each other
+const [GAP, LEAST_SIDE] = [1.6, 6.2]; // em, of maps beside each other; the largest is --side of the style
 const READABLE = 13; // px of a cell from which on every token is named beside its row
 
 /**
@@ -263,15 +309,16 @@ const READABLE = 13; // px of a cell from which on every token is named beside i
  *
  * abreast: how many maps stand beside each other where there is room; rows, columns: () -> names of the tokens (or slots); pick: (i, j) called on a click or Enter;
  * picks: what Enter does then; hover: shared by maps of the same tokens, so that pointing at one points at all; a map
- * that shares one axis only is given a cell without i or without j; read: (value, i, j) -> words.
+ * that shares one axis only is given a cell without i or without j; read: (value, i, j) -> words; nameable: whether it
+ * names all rows and columns where there is room.
  *
  * @param {HTMLElement} stage
  * @param {{title: string, rows: () => string[], columns?: () => string[], note?: string, abreast?: number, hover?: any,
- *   pick?: (i: number, j: number) => void, picks?: string, read?: (value: number, i: number, j: number) => string, signed?: boolean}} options
+ *   pick?: (i: number, j: number) => void, picks?: string, read?: (value: number, i: number, j: number) => string, signed?: boolean, nameable?: boolean}} options
  */
 function heatMap(stage, { title, note = "queries down, keys across", abreast = 3, rows, columns = rows, hover,
-  pick, picks = "takes the row as query", read, signed: isSigned = false }) {
-  const { element, heading, small } = figure(stage, title, note);
+  pick, picks = "takes the row as query", read, signed: isSigned = false, nameable = true }) {
+  const { element, heading, small, tell } = figure(stage, title, note);
   const canvas = html("canvas", { role: "img", "aria-label": title });
   const overlay = document.createElementNS(SVG, "svg");
   overlay.setAttribute("aria-hidden", "true");
@@ -280,9 +327,6 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
   frame.style.cursor = pick ? "pointer" : "crosshair";
   const scale = html("canvas", { "aria-hidden": "true" }), least = html("span"), most = html("span");
   element.append(frame, html("div", { class: "lw-scale" }, least, scale, most));
-  const tip = html("div", { class: "lw-tip", hidden: "" });
-  element.append(tip);
-  element.style.position = "relative";
   const map = { values: new Float64Array(0), n: 0, m: 0, limit: 1, query: -1, theme: "light", besides: false, marked: {} };
   hover ??= pointing();
 
@@ -317,19 +361,19 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
     overlay.setAttribute("viewBox", `0 0 ${width || 1} ${height || 1}`);
     const colours = PALETTE[map.theme], across = width / map.m, down = height / map.n, picture = d3.select(overlay);
     picture.selectAll("*").remove();
-    const outline = (x, y, w, h, colour, wide) =>
+    const outline = (x, y, w, h, colour, dashes = null) => // what is chosen is whole, what is pointed at dashed
       picture.append("rect").attr("x", x).attr("y", y).attr("width", w).attr("height", h)
-        .attr("fill", "none").attr("stroke", colour).attr("stroke-width", wide);
-    if (map.query >= 0) outline(-1, map.query * down - 1, width + 2, down + 2, colours.query, 2);
-    if (map.marked.i >= 0) outline(-1, map.marked.i * down - 1, width + 2, down + 2, colours.ink, 2);
-    if (map.marked.j >= 0) outline(map.marked.j * across - 1, -1, across + 2, height + 2, colours.ink, 2);
-    if (isRow) outline(0, i * down, width, down, colours.query, 1.5);
-    if (isColumn) outline(j * across, 0, across, height, colours.key, 1.5);
+        .attr("fill", "none").attr("stroke", colour).attr("stroke-width", 2).attr("stroke-dasharray", dashes);
+    if (map.query >= 0) outline(-1, map.query * down - 1, width + 2, down + 2, colours.query);
+    if (map.marked.i >= 0) outline(-1, map.marked.i * down - 1, width + 2, down + 2, colours.ink);
+    if (map.marked.j >= 0) outline(map.marked.j * across - 1, -1, across + 2, height + 2, colours.ink);
+    if (isRow) outline(0, i * down, width, down, colours.query, "3 3");
+    if (isColumn) outline(j * across, 0, across, height, colours.key, "3 3");
     if (!map.besides) label(picture, rows(), down, isRow ? i : map.query, (text, middle) =>
       text.attr("x", -7).attr("y", middle).attr("text-anchor", "end").attr("dominant-baseline", "central"), colours.query);
     label(picture, columns(), across, isColumn ? j : -1, (text, middle) =>
       text.attr("transform", `translate(${middle + 3}, -6) rotate(-50)`), colours.key);
-    point(isRow && isColumn ? { i, j } : null, { width, height, across, down });
+    point(isRow && isColumn ? { i, j } : null);
   }
 
   function label(picture, names, pitch, marked, place, colour) {
@@ -340,40 +384,12 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       });
   }
 
-  function point(at, { width, height, across, down }) {
-    tip.hidden = !at || hover.source !== map;
-    if (tip.hidden) return;
-    const value = map.values[at.i * map.m + at.j], from = rows()[at.i], to = columns()[at.j];
-    tip.replaceChildren(read ? read(value, at.i, at.j) : `“${from}” reads “${to}”: ${signed(value)}`);
-    if (!map.named) tip.append(lens(at));
-    const left = frame.offsetLeft + (((at.j + 1) * across) / width) * frame.offsetWidth;
-    const top = frame.offsetTop + (((at.i + 1) * down) / height) * frame.offsetHeight;
-    Object.assign(tip.style, { left: `${left + 10}px`, top: `${top + 10}px` });
-    const widget = frame.closest(".lw"), box = widget.getBoundingClientRect(); // a cell cuts what leaves its widget
-    const over = ((tip.getBoundingClientRect().right - box.right) * widget.offsetWidth) / box.width;
-    if (over > 0) tip.style.left = `${left + 10 - over}px`;
-  }
-
-  /** The cells around the one that is pointed at, large, with the names of their rows and columns. */
-  function lens(at) {
-    const size = 16, window_ = (middle, count) => range(Math.max(0, middle - LENS), Math.min(count - 1, middle + LENS));
-    const is = window_(at.i, map.n), js = window_(at.j, map.m);
-    const picture = d3.create("svg:svg").attr("aria-hidden", "true").attr("viewBox", `0 0 ${96 + js.length * size + 56} ${66 + is.length * size}`)
-      .style("width", "14em").style("display", "block");
-    const shades = SHADES[map.theme][map.signed ? "signed" : "weights"];
-    is.forEach((i, y) => {
-      picture.append("text").text(shorten(rows()[i], 12)).attr("x", 90).attr("y", 66 + (y + 0.75) * size).attr("text-anchor", "end")
-        .style("font-weight", i === at.i ? "bold" : null);
-      js.forEach((j, x) => {
-        const scaled = map.values[i * map.m + j] / map.limit, pixel = shades[clamp(255 * (map.signed ? (scaled + 1) / 2 : scaled), 0, 255) | 0];
-        picture.append("rect").attr("x", 96 + x * size).attr("y", 66 + y * size).attr("width", size).attr("height", size)
-          .attr("fill", `rgb(${pixel & 255}, ${(pixel >> 8) & 255}, ${(pixel >> 16) & 255})`)
-          .attr("stroke", i === at.i && j === at.j ? PALETTE[map.theme].key : "none").attr("stroke-width", 3);
-      });
-    });
-    js.forEach((j, x) => picture.append("text").text(shorten(columns()[j], 9)).attr("transform", `translate(${104 + x * size}, 60) rotate(-45)`)
-      .style("font-weight", j === at.j ? "bold" : null));
-    return picture.node();
+  /** The map that is pointed at says whose number it is; those that share the pointer show theirs. */
+  function point(at) {
+    if (!at) return tell();
+    const value = map.values[at.i * map.m + at.j];
+    const say = read ?? (() => `“${rows()[at.i]}” attends to “${columns()[at.j]}”: ${signed(value)}`);
+    tell(hover.source === map ? say(value, at.i, at.j) : signed(value));
   }
 
   hover.listen(mark);
@@ -391,12 +407,13 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       small.textContent = below;
       canvas.setAttribute("aria-label", `${now}; ${below}`);
       frame.setAttribute("aria-label", `${now}: arrow keys walk from cell to cell${pick ? `, Enter ${picks}` : ""}`);
-      const room = element.parentElement.clientWidth / (parseFloat(getComputedStyle(element).fontSize) || 16);
+      const room = element.parentElement.clientWidth / (parseFloat(getComputedStyle(element).fontSize) || 16), gap = room < 46 ? GAP / 2 : GAP;
+      const style = getComputedStyle(element), allowed = +style.getPropertyValue("--side") * +style.getPropertyValue("--flat");
       const longest = Math.max(n, m), names = besides ? 2.5 : 9; // em: rows on the left, slanted columns beyond the right
-      const largestSide = longest > MOST_NAMED ? MOST_SIDE : Math.max(MOST_SIDE, (longest * READABLE) / 16);
-      const side = Math.min(clamp((room - GAP * (abreast - 1)) / abreast, LEAST_SIDE, largestSide), cell * longest);
+      const largestSide = longest > MOST_NAMED ? allowed : Math.max(allowed, (longest * READABLE) / 16);
+      const side = Math.min(clamp((room - gap * (abreast - 1)) / abreast, Math.min(LEAST_SIDE, allowed), largestSide), cell * longest);
       const wide = Math.min(side * (square ? 1 : clamp(m / n, 0.05, 1)), room);
-      map.named = (Math.min(side, room - names) * 16) / longest >= READABLE;
+      map.named = nameable && (Math.min(side, room - names) * 16) / longest >= READABLE;
       element.style.paddingRight = map.named ? "2.5em" : ""; // where the last of the slanted names ends
       const width = map.named ? Math.min(wide, room - names) : wide;
       Object.assign(frame.style, { width: `${width}em`, height: `${square ? width : (high ?? Math.min(side, room))}em` });
@@ -432,15 +449,16 @@ function pointing() {
 }
 
 /**
- * The text itself: the tokens of the row and column that are pointed at are marked; a click picks a query.
+ * The text itself: the tokens of the row and column that are pointed at are marked; a click picks a query. Without a
+ * stage it is one of the controls under "More".
  *
- * @param {HTMLElement} stage
+ * @param {HTMLElement | null} stage
  * @param {{tokens: () => string[], hover: any, query?: () => number, pick?: (i: number) => void}} options
  */
 function sentence(stage, { tokens, hover, query = () => -1, pick }) {
   const element = html("p", { class: "lw-text" });
   let spans = [], shown = null;
-  stage.append(element);
+  stage?.append(element);
   function mark() {
     spans.forEach((span, i) => {
       span.classList.toggle("lw-query", i === hover.cell?.i);
@@ -462,6 +480,8 @@ function sentence(stage, { tokens, hover, query = () => -1, pick }) {
   };
 }
 
+const THUMB = 1.25; // em across
+
 /**
  * A chart of lines, bars and axes, as wide as its place; draw receives an empty group and its size in units
  * that grow with the type, so that 14 units are always 0.875em. height: in em, or a function of the width.
@@ -471,23 +491,47 @@ function sentence(stage, { tokens, hover, query = () => -1, pick }) {
  *   margin?: {top: number, right: number, bottom: number, left: number}}} options
  */
 function chart(stage, { title, note = "", width = 46, height = 12, margin = { top: 14, right: 20, bottom: 44, left: 64 } }) {
-  const { element, heading, small } = figure(stage, title, note);
+  const { element, heading, small, tell } = figure(stage, title, note);
   element.classList.add("lw-chart");
   element.style.maxWidth = `${width}em`;
-  const picture = d3.select(element).append("svg").attr("role", "img");
+  const picture = d3.select(element).append("svg").attr("role", "img"), handles = [], inside = { wide: 1, high: 1 };
   return {
-    element, margin,
+    element, margin, tell,
     svg: picture.node(),
+    /**
+     * Lay a slider on the axis: its thumb is the mark that one drags, and a drag anywhere on the chart moves it. Its
+     * values lie evenly between two ends, shares of the axis; draw writes what it is.
+     */
+    handle(control, { upright = false, ends = () => [0, 1] } = {}) {
+      const input = control.element.querySelector("input");
+      control.element.classList.add("lw-handle");
+      input.classList.toggle("lw-upright", upright);
+      element.append(control.element);
+      handles.push({ input, upright, ends });
+      dragged(picture.node(), (x, y) => {
+        const share = upright ? 1 - (y - margin.top) / inside.high : (x - margin.left) / inside.wide;
+        const [from, to] = ends();
+        input.value = String(Math.round(((share - from) / (to - from)) * +input.max));
+        input.dispatchEvent(new Event("input"));
+      }, upright ? "ns-resize" : "ew-resize");
+      return control;
+    },
     show(draw, { title: now = title, note: below = note } = {}) {
       heading.textContent = now;
       small.textContent = below;
       picture.attr("aria-label", `${now} ${below}`);
-      const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1;
-      const wide = (element.clientWidth || 320) / em, high = 16 * (typeof height === "function" ? height(wide / 16) : height);
+      const style = getComputedStyle(element), wide = (16 * (element.clientWidth || 320)) / (parseFloat(style.fontSize) || 16);
+      const high = 16 * +style.getPropertyValue("--flat") * (typeof height === "function" ? height(wide / 16) : height);
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.selectAll("*").remove();
-      const group = picture.append("g").attr("transform", `translate(${margin.left}, ${margin.top})`);
-      draw(group, wide - margin.left - margin.right, high - margin.top - margin.bottom);
+      Object.assign(inside, { wide: wide - margin.left - margin.right, high: high - margin.top - margin.bottom });
+      draw(picture.append("g").attr("transform", `translate(${margin.left}, ${margin.top})`), inside.wide, inside.high);
+      for (const { input, upright, ends } of handles) {
+        const [from, to] = ends().map((share) => (share * (upright ? inside.high : inside.wide)) / 16);
+        input.style.left = `${margin.left / 16 + (upright ? 0 : from)}em`;
+        input.style.bottom = `${margin.bottom / 16 + (upright ? from : 0)}em`;
+        input.style[upright ? "height" : "width"] = `${to - from + THUMB}em`;
+      }
     },
   };
 }
@@ -509,13 +553,10 @@ function axes(group, x, y, { width, height, across = "", up = "", xTicks = null,
  * Pointing at a chart names the nearest of its points; returns a function that takes them, [{ x, y, say }], in units
  * of the group that was drawn in.
  */
-function namedPoints({ element, svg, margin }) {
-  const tip = html("div", { class: "lw-tip", hidden: "" });
-  element.style.position = "relative";
-  element.append(tip);
+function namedPoints({ svg, margin, tell }) {
   let points = [];
   const hide = () => {
-    tip.hidden = true;
+    tell();
     d3.select(svg).selectAll(".pointed").remove();
   };
   svg.addEventListener("pointermove", (event) => {
@@ -524,13 +565,9 @@ function namedPoints({ element, svg, margin }) {
     const from = ({ x, y }) => Math.hypot(box.left + (x + margin.left) * unit - event.clientX, box.top + (y + margin.top) * unit - event.clientY);
     const point = points.reduce((best, other) => (from(other) < from(best) ? other : best), points[0]);
     if (!point || from(point) > 40 * unit) return;
-    tip.hidden = false;
-    tip.textContent = point.say;
+    tell(point.say);
     d3.select(svg).append("circle").attr("class", "pointed").attr("cx", point.x + margin.left).attr("cy", point.y + margin.top).attr("r", 9)
       .attr("fill", "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
-    const left = (point.x + margin.left) * unit + 12, most = svg.clientWidth - tip.offsetWidth;
-    const top = box.top - element.getBoundingClientRect().top + (point.y + margin.top) * unit + 12;
-    Object.assign(tip.style, { left: `${clamp(left, 0, Math.max(0, most))}px`, top: `${top}px` });
   });
   svg.addEventListener("pointerleave", hide);
   return (now) => {
@@ -590,31 +627,41 @@ function frozen(stage, words) {
   copy.querySelectorAll("canvas").forEach((canvas, i) => canvas.getContext("2d").drawImage(canvases[i], 0, 0));
   copy.querySelectorAll("button").forEach((button) => button.replaceWith(html("span", { style: button.getAttribute("style") }, button.textContent)));
   copy.querySelectorAll("[tabindex]").forEach((element) => element.removeAttribute("tabindex"));
-  copy.querySelectorAll(".lw-tip").forEach((element) => element.remove());
+  copy.querySelectorAll(".lw-tip, .lw-control").forEach((element) => element.remove());
   return html("section", { class: "lw-pinned", "aria-label": "Pinned" }, html("b", {}, "Pinned: "), words, copy);
 }
 
 /**
- * A widget from its parts. make({ model, stage, theme }) puts pictures on the stage and returns
- * controls: what was made above, in reading order, each above the stage or where it stands on it; draw: (theme) -> the
- * line of numbers, or { refusal: why there is nothing to draw }, and then the picture stays; numbers: what tests look at.
+ * A widget from its parts: the picture over the full width, under it at most two controls, what came out in a sentence,
+ * what to try, and the rest under "More". make({ model, stage, redraw }) puts pictures on the stage and returns
+ *
+ *   controls  the two that matter, in reading order; one that stands on the stage (a handle, a grid) stays there
+ *   more      the others, under "More" with pin, reset and copy
+ *   draw      (theme) -> what came out, in a sentence, or { refusal: why there is nothing to draw }, and then the
+ *             picture stays; numbers that belong to a place are labels in the picture
+ *   hint      what to try: a sentence, or () -> a sentence
+ *   numbers   what tests look at
  */
 function widget(make) {
   function render({ model, el }) {
-    const controls = html("div", { class: "lw-controls" }), stage = html("div", { class: "lw-stage" });
-    const words = html("div", { class: "lw-words", id: `lw-${Math.random().toString(36).slice(2)}`, role: "status" });
-    const note = html("span", { role: "status" }), pins = html("div");
+    const stage = html("div", { class: "lw-stage" }), controls = html("div", { class: "lw-controls" });
+    const words = html("p", { class: "lw-words", id: `lw-${Math.random().toString(36).slice(2)}`, role: "status" });
+    const note = html("span", { role: "status" }), pins = html("div"), tried = html("span"), rest = html("div", { class: "lw-controls" });
+    const hint = html("p", { class: "lw-hint" }, html("b", {}, "Try this: "), tried);
     const bar = html("div", { class: "lw-bar" },
       html("button", { type: "button", click: pin }, "Pin"), html("button", { type: "button", click: reset }, "Reset"),
       html("button", { type: "button", click: copy }, "Copy state"), note);
-    const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, controls, words, stage, bar, pins);
+    const more = html("details", { class: "lw-more" }, html("summary", {}, "More"), html("div", {}, rest, bar));
+    const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, stage, controls, words, hint, more, pins);
     el.append(root);
-    const made = make({ model, stage });
-    controls.append(...made.controls.map((control) => control.element).filter((element) => !stage.contains(element)));
+    const made = { more: [], hint: "", ...make({ model, stage, redraw: () => soon() }) }, all = [...made.controls, ...made.more];
+    const outside = (some) => some.map((control) => control.element).filter((element) => !stage.contains(element));
+    controls.append(...outside(made.controls));
+    rest.append(...outside(made.more));
     root.numbers = made.numbers;
     root.pictures = 0; // drawn so far
 
-    let waiting = 0, theme = "", wide = -1;
+    let waiting = 0, theme = "", wide = -1, flat = 1; // heights of the pictures, as shares of their own
     function look() {
       const [r, g, b] = paperBehind(el), paper = `rgb(${r}, ${g}, ${b})`;
       if (root.style.getPropertyValue("--paper") === paper) return false;
@@ -624,23 +671,33 @@ function widget(make) {
       root.style.colorScheme = theme;
       return true;
     }
+    /** A place that has one height, as a slide has: the pictures are so high there that the widget just fits. */
+    const isLow = () => getComputedStyle(root).overflowY === "auto";
+    function flatten(now) {
+      flat = now;
+      root.style.setProperty("--flat", flat);
+    }
     function draw() {
       waiting = 0;
+      if (wide !== stage.clientWidth) flatten(isLow() ? 1.5 : 1);
       wide = stage.clientWidth;
       look();
-      made.controls.forEach((control) => control.refresh(theme));
+      all.forEach((control) => control.refresh(theme));
       const said = made.draw(theme);
       words.classList.toggle("lw-refused", Boolean(said.refusal));
       stage.classList.toggle("lw-stale", Boolean(said.refusal)); // the picture is that of the last state
       bar.querySelector("button").disabled = Boolean(said.refusal);
       if (note.textContent !== stateText(model)) note.textContent = "";
       words.textContent = said.refusal ?? said;
+      tried.textContent = typeof made.hint === "function" ? made.hint() : made.hint;
+      hint.hidden = !tried.textContent;
+      for (; isLow() && flat > 0.3 && root.scrollHeight > root.clientHeight + 1; made.draw(theme)) flatten(flat - 0.05);
       stage.querySelectorAll("[role=img]").forEach((picture) => picture.setAttribute("aria-describedby", words.id));
       root.pictures += 1;
     }
     draw(); // before anything is listened to: where it fails, nothing is left behind
     const soon = () => { waiting ||= requestAnimationFrame(draw); };
-    const events = [...Object.keys(model.get("defaults")), "data", "facts"].map((name) => `change:${name}`);
+    const events = [...Object.keys(model.get("defaults")), "data", "facts", "encoder"].map((name) => `change:${name}`);
     events.forEach((event) => model.on(event, soon));
     const sizes = new ResizeObserver(() => stage.clientWidth !== wide && soon());
     sizes.observe(stage);
@@ -648,14 +705,14 @@ function widget(make) {
     for (const watched of [document.documentElement, document.body, document.head]) themes.observe(watched, { attributes: true, childList: true });
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", soon);
-    bar.querySelectorAll("button").forEach((button) => { button.dataset.lmSuppressShortcuts = "true"; });
+    more.querySelectorAll(".lw-bar > button, summary").forEach((button) => { button.dataset.lmSuppressShortcuts = "true"; });
     root.addEventListener("keydown", (event) => event.stopPropagation()); // keys in here turn no page
 
     function pin() {
       pins.replaceChildren(frozen(stage, `${stateText(model)}. ${words.textContent}`));
     }
     function reset() {
-      made.controls.forEach((control) => control.stop?.());
+      all.forEach((control) => (control.reset ?? control.stop)?.());
       for (const [name, value] of Object.entries(model.get("opening"))) model.set(name, value);
       model.save_changes();
       pins.replaceChildren();
@@ -666,7 +723,7 @@ function widget(make) {
       navigator.clipboard?.writeText(note.textContent).catch(() => {}); // where it is not allowed, the text stands there
     }
     return () => {
-      made.controls.forEach((control) => control.stop?.());
+      all.forEach((control) => control.stop?.());
       events.forEach((event) => model.off(event, soon));
       sizes.disconnect();
       themes.disconnect();

@@ -11,6 +11,9 @@ export default widget(({ model, stage }) => {
     controls: [
       slider(model, "ranks", { label: "Ranks P", values: powersOfTwo(1, 8) }),
       slider(model, "n", { label: "Tokens n", values: lengths }),
+    ],
+    hint: "double the ranks, then double n. Which of the three lines doesn't care?",
+    more: [
       slider(model, "proj_dim", { label: "Slots k", values: powersOfTwo(6, 10) }),
       slider(model, "d_model", { label: "d_model", values: powersOfTwo(8, 12) }),
       tick(model, "shared", { label: "E = F" }),

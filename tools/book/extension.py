@@ -8,7 +8,7 @@ from docutils import nodes
 from PIL import Image
 from sphinx.application import Sphinx
 
-from book import api
+from book import api, search
 
 NAME = re.compile(
     r'<(?:span class="n[cfn]?"|code class="docutils literal notranslate"><span class="pre")>(\w+)</span>'
@@ -16,16 +16,27 @@ NAME = re.compile(
 )
 PICTURE = re.compile(r'<img (?![^>]*loading=)([^>]*?)src="([^"]+)"')
 NOTEBOOK = re.compile(r"""(href=["'])(?!https?:)([^"'#]*)\.ipynb(?=#|["'])(?![^>]*\bdownload\b)""")
+COURSE = re.compile(r"(index|use|(chapters|teacher|solutions)/\d\d_\w+)$")  # pages read one after the other
+COLUMNS = re.compile(r"\S {2,}\S")
 CAPTION = '<p class="caption" role="heading"'  # of the theme
 HEADINGS = re.compile(r"(<h[1-6]>.*?</h[1-6]>|<a [^>]*>.*?</a>)", re.DOTALL)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the extension."""
+    app.connect("builder-inited", without_its_search)
     app.connect("autodoc-process-docstring", api.process_docstring)
     app.connect("doctree-read", keep_anchors)
+    app.connect("doctree-read", keep_question)
+    app.connect("doctree-read", mark_columns)
     app.connect("html-page-context", finish, priority=900)  # after the theme
+    app.connect("build-finished", search.write)
     return {"parallel_read_safe": True}
+
+
+def without_its_search(app: Sphinx) -> None:
+    """Have Sphinx make no index and no page of its own: the book's stand in search.py and pages/search.md."""
+    app.builder.search = False
 
 
 def keep_anchors(app: Sphinx, doctree: nodes.document) -> None:
@@ -36,17 +47,27 @@ def keep_anchors(app: Sphinx, doctree: nodes.document) -> None:
             section["ids"].append(title)
 
 
+def keep_question(app: Sphinx, doctree: nodes.document) -> None:
+    """Note the question that a chapter begins with, for the pages beside it."""
+    if app.env.docname.startswith(("chapters/", "teacher/")) and (strong := doctree.next_node(nodes.strong)):
+        app.env.metadata[app.env.docname]["question"] = strong.astext()
+
+
+def mark_columns(app: Sphinx, doctree: nodes.document) -> None:
+    """Mark what a cell printed in columns, which must not wrap."""
+    for block in doctree.findall(nodes.literal_block):
+        if "output" in block["classes"] and COLUMNS.search(block.astext()):
+            block["classes"].append("columns")
+
+
 def anchor(title: str) -> str:
     """The anchor that JupyterLab gives a heading."""
     return title.replace(" ", "-")
 
 
 def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: object) -> None:
-    """Mend a page's body: links between notebooks, names that lead to the reference, late pictures."""
-    if pagename != "search":  # what it would mark in a title of a picture stops it
-        context["script_files"] = [
-            one for one in context["script_files"] if "sphinx_highlight" not in str(one)
-        ]
+    """Mend a page: links between notebooks, names that lead to the reference, late pictures, ways on."""
+    context["script_files"] = [one for one in context["script_files"] if "sphinx_highlight" not in str(one)]
     if "body" not in context:
         return
     body = NOTEBOOK.sub(r"\1\2.html", context["body"])
@@ -56,9 +77,23 @@ def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
     if str(source).endswith(".ipynb"):
         body = linked(body, addresses(app, Path(source)))
     context["body"] = body
+    context["prev"], context["next"] = neighbour(app, pagename, 1), neighbour(app, pagename, 2)
     context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
         CAPTION, f'{CAPTION} aria-level="2"'
     )
+
+
+def neighbour(app: Sphinx, pagename: str, where: int) -> dict[str, str] | None:
+    """What lies below a page of the course: the one before (where 1) or after it (2), with its question."""
+    page = app.builder.relations.get(pagename, (None,) * 3)[where]
+    if not (page and COURSE.match(page) and COURSE.match(pagename)):
+        return None
+    title = escape(app.env.titles[page].astext())
+    question = app.env.metadata[page].get("question", "")
+    return {
+        "link": app.builder.get_relative_uri(pagename, page),
+        "title": f'{title}<span class="question">{escape(question)}</span>',
+    }
 
 
 def linked(body: str, addresses: dict[str, str]) -> str:
@@ -89,5 +124,6 @@ def _late(found: re.Match, app: Sphinx) -> str:
     path, size = sources.get(found[2].rpartition("/")[2]), ""
     if path and "width=" not in found[1]:
         with Image.open(Path(app.srcdir, path)) as picture:
-            size = f'width="{picture.width}" height="{picture.height}" '
+            width, height = picture.size
+        size = f'width="{width}" height="{height}" style="--drawn: {width}px" '
     return f'<img loading="lazy" {size}{found[1]}src="{found[2]}"'

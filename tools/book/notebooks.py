@@ -1,7 +1,9 @@
 """Notebooks as pages of the book. No code is run: what the cells printed stands in the notebook.
 
-On a page live pictures need no kernel, answers to predictions and exercises are folded, hints stand below
-their exercise, and what only the teacher sees is left out or, in the teacher's edition, set apart.
+A page begins with the chapter's question and a picture; its imports stand at its end. Live pictures need no
+kernel. Folded are answers to predictions and exercises, and code that the text does not speak of: that which
+the decks leave out, too. Hints stand below their exercise, sentences in brackets beside the text, and what
+only the teacher sees is left out or, in the teacher's edition, set apart.
 """
 
 import base64
@@ -15,13 +17,17 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from slides import FOLDED, LIVE, WIDGET, handouts, slide_type
 
+from book.figures import Figures
 from book.shelf import Shelf
 from linformer_from_scratch.exercises import EXERCISES
 from linformer_from_scratch.widgets.page import again
 
 CHECK = re.compile(r'^check\("(\d+\.\d+)"', re.MULTILINE)
 HEADING = re.compile(r"^## (\d+\.\d+) ", re.MULTILINE)
-CLIP = re.compile(r'<video ([^>]*)src="([^"]+)\.mp4"')
+STILL = '<img [^>]*src="(scenes/media/{}\\.png)" alt="([^"]+)"'  # of the chapter's own clip
+IN_BRACKETS = re.compile(r"(?:(?<=[.?!])\n\n|(?<![\w\]]))\(([A-Z][^()\n]*(?:\([^()]*\)[^()\n]*)*[.?!])\)")
+AS_IT_IS = re.compile(r"(```.*?```|^[|<].*?$)", re.DOTALL | re.MULTILINE)  # code, tables, HTML
+UNSPOKEN = "no-code"  # the tag of a cell whose code no deck shows
 OURS = "<details><summary>Our version</summary>"
 CLOUD = {  # where a chapter of a public repository can be run
     "Binder": "https://mybinder.org/v2/gh/{repository}/HEAD?labpath=chapters/{stem}.ipynb",
@@ -43,23 +49,21 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
     below = help_below(rest, solution)
     begun = next(i for i, cell in enumerate(rest) if cell.source.startswith("## "))
     imports = [cell for cell in rest[:begun] if cell.cell_type == "code"]
-    cells = [first, new_markdown_cell(ways(path.stem, teacher))]
+    cells = [new_markdown_cell(one) for one in opening(first.source, path.stem, rest, teacher)]
     cells += [cell for cell in rest[:begun] if cell.cell_type == "markdown"]
+    for cell in rest[begun:]:
+        cells += [cell, *(new_markdown_cell(below[id]) for id in CHECK.findall(cell.source))]
     if imports:  # all in one fold
         imports[0].source = "\n\n".join(cell.source for cell in imports)
         fold(imports[0], "hide-input", "the imports")
         cells.append(imports[0])
-    for cell in rest[begun:]:
-        cells += [cell, *(new_markdown_cell(below[id]) for id in CHECK.findall(cell.source))]
+    figures = Figures(int(path.stem[:2]))
     for cell in cells:
         if cell.cell_type == "markdown":
-            cell.source = prose(cell.source)
+            cell.source = prose(cell.source, figures)
         else:
-            show(cell, shelf)
+            show(cell, shelf, figures)
     notebook.cells = cells
-    if teacher:
-        first.source = first.source.replace("\n", ", with the teacher's notes\n", 1)
-        notebook.metadata.nosearch = "true"  # its words stand in the reader's edition too
     return notebook
 
 
@@ -103,9 +107,8 @@ def _folded(summary: str, text: str) -> str:
 def ways(stem: str, teacher: bool) -> str:
     """From a chapter's page to its notebook, its deck and its other edition."""
     deck = Path(f"../slides/{stem}.html")
-    lab = "Open in JupyterLab (while <code>make course</code> runs)"
     links = {
-        LIVE.format(stem): (lab, "on this machine, at its usual port"),
+        LIVE.format(stem): ("Open in JupyterLab", "on this machine, while make course runs"),
         f"../notebooks/{stem}.ipynb": ("Download the notebook", "without outputs"),
         f"../solutions/{stem}.html": ("Solutions", "each behind Show"),
         deck.as_posix(): ("Slides", "of the lecture"),
@@ -123,11 +126,20 @@ def ways(stem: str, teacher: bool) -> str:
     return f'<p class="ways">{" ".join(items)}</p>'
 
 
-def prose(source: str) -> str:
-    """Markdown as the book shows it: the teacher's notes set apart, clips that load when they are played."""
-    source = FOLDED.sub(_set_apart, source)
-    source = CLIP.sub(r'<video \1preload="none" poster="\2.png" src="\2.mp4"', source)
-    source = source.replace("](glossary.md", "](../chapters/glossary.md")
+def opening(source: str, stem: str, rest: list[NotebookNode], teacher: bool) -> list[str]:
+    """The first screen, of a chapter's first cell: its question, the last moment of its clip, ways, aims."""
+    title, question, aims = source.split("\n\n", 2)
+    still = re.search(STILL.format(stem), "\n".join(cell.source for cell in rest))
+    picture = [f'<p class="opening"><img src="{still[1]}" alt="{still[2]}"></p>'] if still else []
+    title += ", with the teacher's notes" * teacher
+    return [title, question, *picture, ways(stem, teacher), _folded("What you will be able to do", aims)]
+
+
+def prose(source: str, figures: Figures) -> str:
+    """Markdown as the book shows it: notes set apart, brackets beside the text, clips as figures."""
+    parts = AS_IT_IS.split(FOLDED.sub(_set_apart, source))
+    parts[::2] = [IN_BRACKETS.sub(r' <span class="aside">\1</span>', part) for part in parts[::2]]
+    source = figures.clips("".join(parts)).replace("](glossary.md", "](../chapters/glossary.md")
     return source.replace('"scenes/media/', '"../slides/scenes/media/')
 
 
@@ -148,21 +160,27 @@ def _set_apart(match: re.Match) -> str:
 
 
 def fold(cell: NotebookNode, what: str, name: str) -> None:
-    """Fold a cell's input or output, as myst-nb does it, under a line that says what is there."""
+    """Fold a cell, its input or its output, as myst-nb does it, under a line that says what is there."""
     cell.metadata.setdefault("tags", []).append(what)
     cell.metadata.mystnb = {"code_prompt_show": f"Show {name}", "code_prompt_hide": f"Hide {name}"}
 
 
-def show(cell: NotebookNode, shelf: Shelf) -> None:
-    """Have a cell show what a page without a kernel can: live pictures, quizzes, answers folded."""
-    if "answer" in cell.metadata.get("tags", []):
-        fold(cell, "hide-output", "the answer")
+def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
+    """Have a cell show what a page without a kernel can: figures, live ones too, quizzes; fold the rest."""
+    tags = cell.metadata.get("tags", [])
+    if "answer" in tags:
+        fold(cell, "hide-cell" if UNSPOKEN in tags else "hide-output", "the answer")
+    elif UNSPOKEN in tags:
+        fold(cell, "hide-input", "the code")
     if CHECK.search(cell.source):
         cell.outputs = []  # they say that nobody has tried it yet
     for output in cell.outputs:
         data = output.get("data", {})
         if widget := again(output):
             still = base64.b64decode(data["image/png"])
-            output.data = NotebookNode({"text/html": shelf.put(widget, still)})
+            html = figures.live(shelf.put(widget, still), escape(widget.title))
+            output.data = NotebookNode({"text/html": html})
         elif WIDGET in data:  # a quiz
             output.data = NotebookNode({"text/html": data["text/html"]})
+        elif "image/png" in data:
+            figures.picture(cell, output.metadata["image/png"]["alt"])

@@ -5,9 +5,10 @@ import json
 import struct
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from linformer_from_scratch.widgets.live import LiveWidget, source
-from linformer_from_scratch.widgets.page import carried, described
+from linformer_from_scratch.widgets.page import carried, described, host
 
 NEAR = Path(__file__).parent / "static" / "near.js"
 
@@ -41,10 +42,13 @@ class Shelf:
             f'height="{height}" loading="lazy" alt="{escape(described(widget), quote=True)}"></div>'
         )
 
-    def close(self) -> None:
-        """Write the program: host.js with what wakes a widget, and the parts it is made of."""
+    def close(self, model: dict[str, Any] | None = None) -> None:
+        """Write the program: host.js with what wakes a widget, and the parts it is made of.
+
+        model: as in `page.host`, as seen from the shelf's folder.
+        """
         parts = {part: source(part) for kind in self.kinds for part in kind.parts()}
         (self.folder / "parts.js").write_text(f"held.parts = {json.dumps(parts)};", encoding="utf-8")
         style = json.dumps(LiveWidget._css)
-        program = f"const STYLE = {style};\n{source('host')}\n{NEAR.read_text(encoding='utf-8')}"
+        program = f"const STYLE = {style};\n{host(model)}\n{NEAR.read_text(encoding='utf-8')}"
         (self.folder / "host.js").write_text(f"window.held = {{}};\n{{\n{program}}}\n", encoding="utf-8")

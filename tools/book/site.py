@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import nbformat
 import wheel
 from slides import CHAPTERS
 
-from book import api, teaching
+from book import api, front, teaching
 from book.notebooks import chapter_page, solution_page, stripped
 from book.shelf import Shelf
 from linformer_from_scratch.course.glossary import entries
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 MEDIA = Path("scenes", "media")  # beside the chapters; in the book beside the decks, which play them too
 WHEELS = "wheel"
+MODEL = "model"
 SLIDES = "slides"
 CLIP = re.compile(r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"')
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
@@ -46,12 +48,13 @@ def chapters() -> list[Path]:
     return sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
 
 
-def gather(source: Path, out: Path) -> None:
+def gather(source: Path, out: Path, model: dict[str, Any]) -> None:
     """Write what Sphinx reads: the repository's notebooks and pages, in the repository's folders.
 
     Args:
         source: receives them.
         out: the book's folder; receives what the live pictures need.
+        model: what page_scripts says of the folder MODEL, where it lies.
     """
     shelf = Shelf(out / "_static" / "live", "../_static/live")
     for folder in ("chapters", "teacher", "solutions"):
@@ -61,16 +64,21 @@ def gather(source: Path, out: Path) -> None:
         nbformat.write(chapter_page(path, solution, shelf), source / "chapters" / path.name)
         nbformat.write(chapter_page(path, solution, shelf, teacher=True), source / "teacher" / path.name)
         nbformat.write(solution_page(solution), source / "solutions" / path.name)
-    shelf.close()
+    shelf.close(model | {"folder": f"../../{MODEL}"})
     for name in COPIED:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
     api.write(source / "api")
+    front.write(out / "_static" / "front")
     told = written()
     for path in (HERE / "pages").glob("*.md"):
-        text = as_in_the_book(path.read_text(encoding="utf-8"))
-        page = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(text).render(told)
-        (source / path.name).write_text(page, encoding="utf-8")
+        (source / path.name).write_text(filled(path, told), encoding="utf-8")
+
+
+def filled(path: Path, told: dict[str, object]) -> str:
+    """A page of the book, filled with what `written` gives."""
+    text = as_in_the_book(path.read_text(encoding="utf-8"))
+    return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(text).render(told)
 
 
 def written() -> dict[str, object]:
@@ -82,6 +90,7 @@ def written() -> dict[str, object]:
         "readme": readme,
         "title": title,
         "pitch": f"![{pitch}",
+        **front.told(readme["Chapters"]),
         "stems": [one.stem for one in lessons],
         "lessons": lessons,
         "one_day": teaching.one_day(lessons),

@@ -1,4 +1,4 @@
-// What the book's pages do by themselves: quizzes answer, the ledger is filtered, a link leads where it should.
+// What the book's pages do by themselves: quizzes answer, the ledger is filtered, links and keys lead on.
 
 /** Make a quiz answer: a click on an option says whether it is right, and why. */
 function asking(question) {
@@ -51,7 +51,25 @@ function landing() {
   setTimeout(stop, 5000); // by then they have come, and who drags the scroll bar does none of these deeds
 }
 
+/** j leads to the next section, k back; / to the search is Sphinx's own. */
+function walking({ key, target, ctrlKey, altKey, metaKey }) {
+  const step = { j: 1, k: -1 }[key];
+  if (!step || ctrlKey || altKey || metaKey || target.closest("input, select, textarea, .lw")) return;
+  const tops = [...document.querySelectorAll("article h2, article h3")].map((heading) => heading.parentElement)
+    .filter((section) => section.checkVisibility());
+  const below = (section) => section.getBoundingClientRect().top - parseFloat(getComputedStyle(section).scrollMarginTop);
+  const next = step > 0 ? tops.find((one) => below(one) > 2) : tops.findLast((one) => below(one) < -2);
+  next?.scrollIntoView({ behavior: "instant" });
+}
+
+/** Let the arrow keys move a picture that is wider than the page. */
+function scrolling(picture) {
+  if (picture.scrollWidth > picture.clientWidth) picture.tabIndex = 0;
+}
+
+document.querySelectorAll("article :is(figure, p):has(> img)").forEach(scrolling);
 document.querySelectorAll(".quiz > details").forEach(asking);
 document.querySelectorAll("form.filter").forEach(filtering);
+addEventListener("keydown", walking);
 addEventListener("hashchange", landing);
 landing();

@@ -29,10 +29,12 @@ const near = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "300px" });
 
+window.encoder = encoder; // for the front page
+
 document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
-const begun = new AbortController();
+const acted = new AbortController();
 function begin() {
-  begun.abort(); // one deed is enough
+  acted.abort(); // one deed is enough
   document.querySelectorAll(".live-widget").forEach((one) => near.observe(one));
 }
-for (const deed of ["keydown", "pointerdown", "pointermove", "scroll"]) addEventListener(deed, begin, { signal: begun.signal, passive: true });
+for (const deed of ["keydown", "pointerdown", "pointermove", "scroll"]) addEventListener(deed, begin, { signal: acted.signal, passive: true });

@@ -1,0 +1,140 @@
+"""The front page's experiment: which sentences of a text answer a question, read exactly and through k slots.
+
+The whole text goes through the encoder at once, with exact attention or `windows` of k slots. The vector of
+a sentence is the mean of its tokens' outputs; the question is encoded by itself, and cosines rank them.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+import yaml
+from torch import Tensor
+from torch.nn import functional
+
+from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.common.files import PACKAGE
+from linformer_from_scratch.pretrained.encoding import encode
+from linformer_from_scratch.pretrained.lengthwise import window_encoder
+from linformer_from_scratch.pretrained.network import SentenceEncoder
+from linformer_from_scratch.pretrained.sentence_encoder import full_encoder
+from linformer_from_scratch.pretrained.tokens import tokenize
+from linformer_from_scratch.pretrained.windows import windows
+
+SLOTS = (4, 8, 16, 32, 64, 128)
+OPENING = "Where do I throw away the old machine?", 16  # question and k
+BEST = 3  # sentences that are shown
+HEAD = 0, 3  # layer and head of the map, from 0; in the first layer slots change neither queries nor tokens
+SHADES = 16  # of a map's weights
+ALONE = "each sentence alone"
+
+
+class Text(NamedTuple):
+    """A text, and questions -> the beginning of the sentence that answers each."""
+
+    name: str
+    text: str
+    questions: Mapping[str, str]
+
+
+@cache
+def texts() -> tuple[Text, ...]:
+    """The texts of front_page.yml; the first is the page's."""
+    content = yaml.safe_load((PACKAGE / "course" / "front_page.yml").read_text(encoding="utf-8"))
+    return tuple(Text(entry["name"], entry["text"], entry["questions"]) for entry in content)
+
+
+def sentences(text: str) -> list[str]:
+    """A text's sentences: each ends with a full stop or a question or exclamation mark before a space."""
+    return re.split(r"(?<=[.!?])\s+", text.strip())
+
+
+def answer(one: Text, question: str) -> int:
+    """Place of the sentence that answers, from 0.
+
+    Raises: ValueError if it is not one sentence that begins so.
+    """
+    (place,) = (i for i, line in enumerate(sentences(one.text)) if line.startswith(one.questions[question]))
+    return place
+
+
+def spans(text: str) -> list[tuple[int, int]]:
+    """First token of each sentence, and the one behind its last, in the tokens of the whole text."""
+    ends = [1]  # behind [CLS]
+    for line in sentences(text):
+        ends.append(ends[-1] + len(tokenize(line, None)) - 2)
+    return list(pairwise(ends))
+
+
+@torch.no_grad()
+def vectors(encoder: SentenceEncoder, text: str) -> Tensor:
+    """A unit vector for each sentence, read within the whole text. Shape: (sentences, 384)"""
+    hidden = encoder(tokenize(text, None)[None])[0]
+    return functional.normalize(torch.stack([hidden[a:b].mean(0) for a, b in spans(text)]), dim=-1)
+
+
+@cache
+def scores(place: int) -> dict[str, Tensor]:
+    """Way to read text number `place` -> cosines (questions, sentences): "exact", each k, and ALONE."""
+    one, exact = texts()[place], full_encoder()
+    questions = exact.encode(list(one.questions))
+    ways = {"exact": vectors(exact, one.text)}
+    ways |= {str(k): vectors(window_encoder(k), one.text) for k in SLOTS}
+    ways[ALONE] = exact.encode(sentences(one.text))
+    return {way: questions @ found.mT for way, found in ways.items()}
+
+
+@cache
+def found() -> dict[str, int]:
+    """Way to read -> for how many questions the sentence that answers is among the first BEST."""
+    counts: dict[str, int] = {}
+    for place, one in enumerate(texts()):
+        for way, cosines in scores(place).items():
+            for row, question in zip(cosines, one.questions, strict=True):
+                better = int((row > row[answer(one, question)]).sum())
+                counts[way] = counts.get(way, 0) + (better < BEST)
+    return counts
+
+
+def asked() -> int:
+    """How many questions that is."""
+    return sum(len(one.questions) for one in texts())
+
+
+@torch.no_grad()
+def maps() -> dict[str, Tensor]:
+    """The page's text as one head attends to it: "exact" -> (n, n), each k -> (n, k)."""
+    ids, (layer, head) = tokenize(texts()[0].text, None), HEAD
+    read = encode(ids)
+    q, k, n = read.q[layer, head], read.k[layer, head], len(ids)
+    slots = {str(size): windows(torch.tensor([n]), size, n)[0] @ k for size in SLOTS}
+    return {"exact": read.weights[layer, head]} | {size: attention_weights(q, s) for size, s in slots.items()}
+
+
+def shaded(weights: Tensor) -> Tensor:
+    """Weights as whole numbers below SHADES, the largest of which is for the highest percent of weights."""
+    limit = weights.flatten().quantile(0.99)
+    return ((weights / limit).clamp(max=1) * (SHADES - 1)).round().byte()
+
+
+def recorded() -> dict[str, Any]:
+    """What the page shows before anything is loaded; "scores" by way, question and sentence."""
+    one = texts()[0]
+    return {
+        "sentences": sentences(one.text),
+        "spans": spans(one.text),
+        "questions": {question: answer(one, question) for question in one.questions},
+        "scores": {way: rounded(cosines) for way, cosines in scores(0).items() if way != ALONE},
+        "shades": SHADES,
+        "found": found(),
+        "asked": asked(),
+        "opening": OPENING,
+    }
+
+
+def rounded(cosines: Tensor) -> list[list[float]]:
+    """Three decimals of each."""
+    return [[round(cosine, 3) for cosine in row] for row in cosines.tolist()]

@@ -1,0 +1,324 @@
+"""The front page: it shows what the encoder finds, paints at once, moves, and is asked; its links lead."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from book import front, site
+from book.shelf import Shelf
+from lab import barriers, open_browser, open_page
+from live import wait_until
+from page_scripts import lend, model
+from torch.nn import functional
+
+from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.course import front_page
+from linformer_from_scratch.course.ledger import KINDS, by_kind, ledger
+from linformer_from_scratch.pretrained.lengthwise import window_encoder
+from linformer_from_scratch.pretrained.network import pool
+from linformer_from_scratch.pretrained.sentence_encoder import full_encoder
+from linformer_from_scratch.pretrained.tokens import tokenize
+from linformer_from_scratch.pretrained.weights import MAX_TOKENS
+from linformer_from_scratch.pretrained.windows import windows
+from linformer_from_scratch.widgets.live import source
+
+PHONE = (390, 844)  # CSS pixels
+AT_FIRST_KB, PAINT_MS = 500, 300  # before anybody acts, from disk, on idle cores
+LOADED = 4  # how much slower two test workers may make it
+CLOSE = {"rtol": 1e-3, "atol": 1e-3}
+OWN = """  Our library opens at nine, except on Mondays! “Größe” 😀 is no dog's word…
+You may borrow up to twelve books (at a time). Late returns cost ten cents a day.\x85Is it silent there?
+The reading room on the second floor is; laptops are welcome in the café.  Lost your card? No. """
+LONG = " ".join(f"Number {i} is a sentence of a text that is too long." for i in range(99))
+ASK = "([text, question, k]) => frontPage.ask(text, question, k)"
+MANUAL = front_page.texts()[0]
+
+every_text = pytest.mark.parametrize("one", front_page.texts(), ids=lambda one: one.name)
+
+# What a side shows: ranks and sentences, and which of them is marked.
+LISTS = """() => [...document.querySelectorAll(".experiment ol")].map((list) =>
+    [...list.children].map((line) => [line.value, line.textContent, line.classList.contains("answer")]))"""
+DRAWN = """new MutationObserver((_, watch) => {
+    if (!document.querySelector(".experiment li")) return;
+    window.drawn = performance.now();
+    watch.disconnect();
+}).observe(document, { childList: true, subtree: true });"""
+
+
+# The numbers.
+
+
+@every_text
+def test_sentences_and_their_tokens_are_the_text(one):
+    lines, ids = front_page.sentences(one.text), tokenize(one.text, None)
+    assert " ".join(lines) == one.text and len(ids) <= 512
+    for line, (start, end) in zip(lines, front_page.spans(one.text), strict=True):
+        assert ids[start:end].tolist() == tokenize(line).tolist()[1:-1]
+
+
+@every_text
+def test_every_question_has_one_sentence_that_answers(one):
+    for question in one.questions:
+        assert front_page.sentences(one.text)[front_page.answer(one, question)]
+
+
+def test_a_score_is_the_cosine_of_question_and_sentence_read_within_the_text():
+    question, line = 8, 3
+    ids, (start, end) = tokenize(MANUAL.text), front_page.spans(MANUAL.text)[line]
+    asked = full_encoder().encode(list(MANUAL.questions)[question])
+    for way, encoder in {"exact": full_encoder(), "16": window_encoder(16)}.items():
+        with torch.no_grad():
+            vector = pool(encoder(ids[None])[:, start:end])[0]
+        assert front_page.scores(0)[way][question, line] == pytest.approx(float(asked @ vector), abs=1e-5)
+
+
+def test_of_56_questions_slots_find_nearly_as_many_as_exact_attention_and_sentences_alone_more():
+    found = front_page.found()
+    assert front_page.asked() == 56
+    assert found["exact"] == 45 and found[front_page.ALONE] == 49
+    assert all(42 <= found[str(k)] <= 44 for k in front_page.SLOTS)
+
+
+def test_the_first_layers_strip_is_what_the_encoder_with_slots_computes():
+    maps, n = front_page.maps(), len(tokenize(MANUAL.text))
+    assert maps["exact"].shape == (n, n)
+    for k in front_page.SLOTS:
+        assert maps[str(k)].shape == (n, k)
+        torch.testing.assert_close(maps[str(k)].sum(dim=-1), torch.ones(n))
+    assert front_page.shaded(maps["16"]).max() == front_page.SHADES - 1
+
+
+def test_the_map_of_the_course_has_every_chapter_once_and_the_heading_counts_the_ledger():
+    told = site.written()
+    shown = [one.stem for chapters in told["acts"].values() for one in chapters]
+    assert shown == [path.stem for path in site.chapters()]
+    kinds = by_kind(ledger())
+    assert told["verdict"].startswith(f"{len(ledger())} claims tested: {len(kinds['wrong'])} wrong, ")
+    assert front.COUNTED.keys() <= KINDS.keys()
+
+
+# In a browser.
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    """The front page and the model, without most of what it leads to."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("book")
+    told = site.written()
+    for name in ("index.md", "ledger.md"):
+        (source / name).write_text(site.filled(site.HERE / "pages" / name, told), encoding="utf-8")
+    (source / "chapters").mkdir()
+    (source / "chapters" / "wall.png").symlink_to(site.CHAPTERS / "wall.png")
+    front.write(out / "_static" / "front")
+    Shelf(out / "_static" / "live", "").close(lend(out / site.MODEL) | {"folder": f"../../{site.MODEL}"})
+    command = [sys.executable, "-m", "sphinx", "-Q", "-c", str(site.HERE), str(source), str(out)]
+    subprocess.run(command, check=True)
+    return out / "index.html"
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    with open_browser(chromium) as browser:
+        yield browser
+
+
+def ranked(way, question):
+    """Places of the sentences, the best first."""
+    row = list(MANUAL.questions).index(question)
+    return front_page.recorded()["scores"][way][row]
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_both_sides_show_the_best_sentences_and_where_the_answer_comes(index, browser):
+    lines = front_page.sentences(MANUAL.text)
+    with open_page(browser, 1280, 900) as page:
+        page.emulate_media(reduced_motion="reduce")
+        page.goto(index.as_uri())
+        for question in [front_page.OPENING[0], *list(MANUAL.questions)[9:13]]:
+            for k in (16, 4, 128):
+                page.get_by_label("Slots k").fill(str(front_page.SLOTS.index(k)))
+                for seen, way in zip(page.evaluate(LISTS), ("exact", str(k)), strict=True):
+                    scores, answer = ranked(way, question), front_page.answer(MANUAL, question)
+                    order = sorted(range(len(lines)), key=lambda i: -scores[i])
+                    shown = order[:3] if answer in order[:3] else [*order[:3], answer]
+                    assert seen == [[order.index(i) + 1, lines[i], i == answer] for i in shown], (question, k)
+            page.get_by_role("button", name="Next question").click()
+        assert page.complaints == []
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_it_is_there_at_once_and_small_and_moves_by_itself_unless_one_wants_it_still(
+    index, browser, record_property
+):
+    with open_page(browser, 1280, 720) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.add_init_script(DRAWN)
+        page.goto(index.as_uri())
+        output = page.locator(".experiment output")
+        wait_until(lambda: output.inner_text() == "16", "the strip to grow thin")
+        drawn = page.evaluate("drawn")
+        assert drawn < LOADED * PAINT_MS
+        assert (page.outside, page.complaints) == ([], [])
+        page.emulate_media(reduced_motion="reduce")
+        page.goto(index.as_uri())
+        wait_until(lambda: page.locator(".experiment li").count(), "sentences")
+        assert output.inner_text() == "16"
+    files = {Path(unquote(urlparse(url).path)) for url in asked if url.startswith("file:")}
+    kilobytes = sum(file.stat().st_size for file in files) / 1000
+    record_property("report", f"front page: {kilobytes:.0f} kB, drawn after {drawn:.0f} ms")
+    assert any(file.name == "host.js" for file in files) and kilobytes < AT_FIRST_KB
+
+
+def python_finds(way, text, question):
+    """Scores of the sentences and the map, by the page's own graphs."""
+    ids = tokenize(text, MAX_TOKENS)
+    n, (layer, head) = len(ids), front_page.HEAD
+    E = {} if way == "exact" else {"E": windows(torch.tensor([n]), min(way, n), n)[0].numpy()}
+    graph = onnxruntime.InferenceSession(model() / ("slots.onnx" if E else "exact.onnx"))
+    hidden, q, k = map(torch.from_numpy, graph.run(["hidden", "q", "k"], {"ids": ids[None].numpy(), **E}))
+    spans = [(start, min(end, n - 1)) for start, end in front_page.spans(text) if start < n - 1]
+    vectors = functional.normalize(torch.stack([hidden[0, a:b].mean(0) for a, b in spans]), dim=-1)
+    exact = onnxruntime.InferenceSession(model() / "exact.onnx")
+    (asked,) = exact.run(["vector"], {"ids": tokenize(question)[None].numpy()})
+    shades = front_page.shaded(attention_weights(q[layer, head], k[layer, head]))
+    return spans, (vectors @ torch.from_numpy(asked[0])).numpy(), shades.numpy().ravel()
+
+
+def woken(page, index):
+    """Open the page and wake its model."""
+    page.goto(index.as_uri())
+    page.get_by_role("button", name="Wake the model").click()
+    page.get_by_role("button", name="Put it to sleep").wait_for()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_readers_text_is_found_in_as_python_finds_in_it(index, browser):
+    question = "What is the fine for a book that comes back late?"
+    with open_page(browser, 1280, 720) as page:
+        woken(page, index)
+        for text, k in ((OWN, 8), (OWN, 128), (LONG, 16)):
+            found = page.evaluate(ASK, [text, question, k])
+            lines = front_page.sentences(text)[: len(found["spans"])]
+            assert found["sentences"] == lines
+            for way, key in ((found["exact"], "exact"), (found["slots"][str(k)], k)):
+                spans, scores, shades = python_finds(key, text, question)
+                assert list(map(tuple, found["spans"])) == spans
+                np.testing.assert_allclose(way, scores, **CLOSE)
+                assert np.argsort(way).tolist() == np.argsort(scores).tolist()
+                seen = found["map"] if key == "exact" else found["strip"][str(k)]
+                differs = np.abs(np.subtract(seen, shades, dtype=int))
+                assert differs.max() <= 1 and differs.mean() < 0.01
+        assert (page.outside, page.complaints) == ([], [])
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_awake_it_answers_what_one_types_and_asleep_again_what_was_recorded(index, browser):
+    lines = front_page.sentences(OWN)
+    with open_page(browser, 1280, 720) as page:
+        page.emulate_media(reduced_motion="reduce")
+        woken(page, index)
+        says, ask, text = page.locator(".seconds"), page.get_by_label("Ask"), page.locator("textarea")
+        wait_until(lambda: "On this machine" in says.inner_text(), "the recorded question's answer")
+        text.fill(OWN)
+        ask.fill("What is the fine?")
+        wait_until(lambda: any("ten cents" in line[1] for line in page.evaluate(LISTS)[0]), "an answer")
+        _, exact, _ = python_finds("exact", OWN, "What is the fine?")
+        _, slots, _ = python_finds(8, OWN, "What is the fine?")
+        page.get_by_label("Slots k").fill("1")
+        wait_until(lambda: page.locator(".experiment output").inner_text() == "8", "eight slots")
+        for seen, scores in zip(page.evaluate(LISTS), (exact, slots), strict=True):
+            best = np.argsort(-scores)
+            wanted = [*best[:3], *([] if np.argmax(exact) in best[:3] else [np.argmax(exact)])]
+            assert [line[1] for line in seen] == [lines[i] for i in wanted]
+        text.fill(LONG)
+        wait_until(lambda: "cut at 512" in says.inner_text(), "the long text")
+        for field, refusal in ((ask, "The question is empty"), (text, "The text is empty")):
+            ask.fill("Who?")
+            field.fill("")
+            wait_until(lambda refusal=refusal: refusal in says.inner_text(), refusal)
+        page.get_by_role("button", name="Put it to sleep").click()
+        wait_until(lambda: "Nobody has recorded" in says.inner_text(), "sleep")
+        page.get_by_role("button", name="Back to our text").click()
+        wait_until(lambda: page.locator(".experiment.unanswered").count() == 0, "what was recorded")
+        assert text.input_value() == MANUAL.text and page.workers == [] and page.complaints == []
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_edge_of_the_strip_is_a_handle(index, browser):
+    with open_page(browser, 1280, 720) as page:
+        page.emulate_media(reduced_motion="reduce")
+        page.goto(index.as_uri())
+        wait_until(lambda: page.locator(".experiment li").count(), "sentences")
+        handle, said = page.locator(".handle"), page.locator(".experiment output")
+        box, strip = handle.bounding_box(), page.locator(".slots canvas").bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.down()
+        page.mouse.move(strip["x"] + 64 * strip["height"] / len(tokenize(MANUAL.text)), box["y"])
+        assert said.inner_text() == "64"
+        page.mouse.up()
+        page.keyboard.press("ArrowLeft")
+        assert said.inner_text() == "32"
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_pages_windows_are_pythons(browser):
+    with open_page(browser) as page:
+        page.add_script_tag(content=source("maths"))
+        for n, k in ((2, 2), (3, 4), (4, 4), (5, 4), (9, 3), (99, 16), (511, 128), (512, 4)):
+            seen = page.evaluate("([n, k]) => [...windows(n, k)]", [n, k])
+            assert torch.equal(torch.tensor(seen).view(k, n), windows(torch.tensor([n]), k, n)[0]), (n, k)
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_where_a_script_of_the_model_is_missing_it_says_so_and_shows_what_was_recorded(index, browser):
+    with open_page(browser, *PHONE) as page:
+        page.goto(index.as_uri())
+        page.route("**/piece_2.js", lambda route: route.abort())
+        page.get_by_role("button", name="Wake the model").click()
+        page.get_by_text("model/piece_2.js did not load").wait_for()
+        page.get_by_label("Ask").fill("Who?")
+        assert "Nobody has recorded an answer" in page.locator(".seconds").inner_text()
+        page.get_by_role("button", name="Next question").click()
+        wait_until(lambda: page.locator(".experiment.unanswered").count() == 0, "what was recorded")
+        assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_every_claim_is_a_tile_that_leads_to_its_line(index, browser):
+    with open_page(browser, 1280, 900) as page:
+        page.goto(index.as_uri())
+        tiles = page.locator(".verdicts a")
+        links = tiles.evaluate_all("all => all.map((one) => one.getAttribute('href'))")
+        assert sorted(links) == sorted(f"ledger.html#claim-{claim.id}" for claim in ledger())
+        tiles.first.click()
+        assert re.search(r"ledger.html#claim-\w+", page.url) and page.locator("tr:target").count() == 1
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_barrier(index, browser, scheme):
+    with open_page(browser, *PHONE) as page:
+        page.emulate_media(color_scheme=scheme)
+        page.goto(index.as_uri())
+        wait_until(lambda: page.locator(".experiment li").count(), "sentences")
+        assert barriers(page, scheme) == []
+        woken(page, index)
+        page.locator("textarea").fill(OWN)
+        wait_until(lambda: "On this machine" in page.locator(".seconds").inner_text(), "an answer")
+        assert barriers(page, scheme) == []

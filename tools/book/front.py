@@ -1,0 +1,67 @@
+"""What the front page is made of: the recorded experiment, the verdicts, the map of the course."""
+
+import base64
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from linformer_from_scratch.course import front_page
+from linformer_from_scratch.course.ledger import by_kind, ledger
+from linformer_from_scratch.course.start_here import ACTS
+
+CHAPTER = re.compile(r"^\| (\d\d) \| \[(.+)\]\(chapters/(\w+)\.ipynb\) \| (.+) \| (\d+) \|$", re.MULTILINE)
+COUNTED = {  # kind of verdict -> how the heading counts it
+    "wrong": "wrong",
+    "only if": "true only under a condition",
+    "not reproduced": "not reproduced",
+}
+
+TABLE = re.compile(r"^(\||!\[).*\n", re.MULTILINE)  # and the picture above it
+
+
+class Chapter(NamedTuple):
+    """A chapter as the README's table has it."""
+
+    number: str
+    name: str
+    stem: str
+    question: str
+    minutes: str
+
+
+def told(chapters: str) -> dict[str, object]:
+    """What the page is filled with; chapters: the README's section of that name."""
+    kinds, one = by_kind(ledger()), front_page.texts()[0]
+    counts = [f"{len(kinds[kind])} {words}" for kind, words in COUNTED.items() if kind in kinds]
+    return {
+        "verdicts": kinds,
+        "verdict": f"{sum(map(len, kinds.values()))} claims tested: {', '.join(counts)}",
+        "acts": acts(chapters),
+        "about_chapters": TABLE.sub("", chapters),
+        "text": one.text,
+        "question": front_page.OPENING[0],
+        "slots": front_page.SLOTS,
+        "alone": front_page.found()[front_page.ALONE],
+    }
+
+
+def acts(chapters: str) -> dict[str, list[Chapter]]:
+    """Act of the course -> its chapters."""
+    by_number = {row[0]: Chapter(*row) for row in CHAPTER.findall(chapters)}
+    return {act: [by_number[name[:2]] for name in names] for act, (_, names) in ACTS.items()}
+
+
+def write(folder: Path) -> None:
+    """Write what the experiment shows before anything is loaded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shown: dict[str, Any] = front_page.recorded()
+    maps = {way: front_page.shaded(weights) for way, weights in front_page.maps().items()}
+    shown["maps"] = {way: in_text(weights.numpy().tobytes()) for way, weights in maps.items()}
+    (folder / "recorded.js").write_text(f"window.recorded = {json.dumps(shown)};", encoding="utf-8")
+
+
+def in_text(content: bytes) -> str:
+    """Bytes, compressed, in base64."""
+    return base64.b64encode(gzip.compress(content, mtime=0)).decode()

@@ -1,0 +1,111 @@
+// The search of the book: answers while one types, from disk; shows the sentence found, leads to its section.
+
+const SECTIONS = new URL("sections.js", document.currentScript.src).href;
+const ROOT = new URL("..", document.currentScript.src).href;
+const KINDS = ["Chapters", "To look up", "Solutions", "Reference"]; // in the order in which they are shown
+const FEW = 4, MANY = 25; // results of a kind, beside a page and on the page of the search
+const LONG = 180; // characters; of a longer sentence a part is shown
+
+let loading;
+
+/** The sections of all pages; they are loaded when somebody first wants to search. */
+const sections = () => (loading ??= new Promise((done, failed) => {
+  const script = Object.assign(document.createElement("script"), { src: SECTIONS, onerror: failed });
+  script.onload = () => done(window.sections);
+  document.head.append(script);
+}));
+
+/** What finds a word, or the beginning of one of at least three letters, in either case. */
+function finder(word) {
+  const end = word.length < 3 ? "(?![\\p{L}\\d])" : "";
+  return new RegExp(`(?<![\\p{L}\\d])${word.replace(/[$()*+./?[\\\]^{|}]/g, "\\$&")}${end}`, "giu");
+}
+
+/** The sections with most of the words, best first: words count twice in a heading, and more side by side. */
+function find(all, text) {
+  if (text.trim().length < 2) return [];
+  const words = text.split(/\s+/).filter(Boolean).map(finder), together = finder(text.trim());
+  const has = (where) => (word) => where.search(word) >= 0;
+  const count = (where) => words.filter(has(where)).length + 2 * has(where)(together);
+  const held = all.map(([, , ...said]) => words.filter(has(said.flat().join(" "))).length);
+  const most = Math.max(1, ...held);
+  return all.filter((_, i) => held[i] === most).map(([kind, address, page, heading, sentences]) => {
+    const counts = sentences.map(count);
+    const best = Math.max(0, ...counts), sentence = sentences[counts.indexOf(best)] ?? "";
+    return { kind, address, page, heading, sentence, words, score: 2 * count(heading) + best };
+  }).sort((one, other) => other.score - one.score);
+}
+
+/** A text, short around the first of the words, in which these are marked. */
+function marked(text, words) {
+  const at = words.map((word) => text.search(word)).filter((place) => place >= 0);
+  const from = text.length > LONG && at.length ? Math.max(0, text.lastIndexOf(" ", Math.min(...at) - 60)) : 0;
+  const to = from + LONG;
+  const short = (from ? "… " : "") + text.slice(from, to) + (text.length > to ? " …" : "");
+  const hits = words.flatMap((word) => [...short.matchAll(word)]).sort((one, two) => one.index - two.index);
+  const parts = document.createDocumentFragment();
+  let end = 0;
+  for (const { index, 0: hit } of hits) {
+    if (index < end) continue; // two words have found the same
+    const mark = Object.assign(document.createElement("mark"), { textContent: hit });
+    parts.append(short.slice(end, index), mark);
+    end = index + hit.length;
+  }
+  parts.append(short.slice(end));
+  return parts;
+}
+
+/** A result: a link to the section, with the heading and the sentence. */
+function item({ address, page, heading, sentence, words }) {
+  const link = Object.assign(document.createElement("a"), { href: ROOT + address });
+  const [where, what, said] = ["small", "b", "span"].map((name) => document.createElement(name));
+  where.textContent = page === heading ? "" : page;
+  what.append(marked(heading, words));
+  said.append(marked(sentence, words));
+  link.append(where, what, said);
+  return link;
+}
+
+/** Have a form answer below itself while one types. */
+function answering(form) {
+  const input = form.querySelector("input[name=q]");
+  const here = document.querySelector("article form.search") === form;
+  const list = document.createElement("div");
+  Object.assign(list, { className: "found", hidden: true, tabIndex: -1 }); // a click in it keeps it open
+  const said = Object.assign(document.createElement("p"), { role: "status" });
+  form.after(list);
+  const links = () => [...list.querySelectorAll("a")];
+  async function answer() {
+    const found = find(await sections(), input.value);
+    list.hidden = !input.value.trim();
+    said.textContent = `Sections found: ${found.length}`;
+    list.replaceChildren(said, ...KINDS.flatMap((kind) => {
+      const some = found.filter((one) => one.kind === kind).slice(0, here ? MANY : FEW);
+      const title = Object.assign(document.createElement("p"), { className: "kind", textContent: kind });
+      return some.length ? [title, ...some.map(item)] : [];
+    }));
+  }
+  input.autocomplete = "off";
+  input.addEventListener("focus", sections);
+  input.addEventListener("input", answer);
+  form.addEventListener("keydown", ({ key }) => key === "Escape" && (list.hidden = true));
+  for (const part of [form, list]) part.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || list.hidden) return;
+    const stops = [input, ...links()];
+    stops[Math.min(stops.length - 1, Math.max(0, stops.indexOf(document.activeElement) + step))].focus();
+    event.preventDefault();
+  });
+  if (here) {
+    input.value = new URLSearchParams(location.search).get("q") ?? "";
+    input.focus();
+    answer();
+    return;
+  }
+  list.addEventListener("click", ({ target }) => target.closest("a") && (list.hidden = true));
+  for (const part of [form, list]) part.addEventListener("focusout", ({ relatedTarget }) => {
+    list.hidden ||= !form.contains(relatedTarget) && !list.contains(relatedTarget);
+  });
+}
+
+document.querySelectorAll("form.search, form.sidebar-search-container").forEach(answering);
