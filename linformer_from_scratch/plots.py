@@ -781,11 +781,11 @@ def draw_advice(
     for i, (task, (taken, tried)) in enumerate(rows.items()):
         axis.text(lengths[0] / half, i - 0.34, task, va="bottom")
         for n, kind, known in zip(lengths, taken, tried, strict=True):
-            colour = LINES[kind]
-            style = (
-                {"color": colour} if known else {"facecolor": "white", "hatch": "///", "edgecolor": colour}
+            bar = axis.barh(
+                i, n * half - n / half, left=n / half, height=0.62, color=LINES[kind], linewidth=0
             )
-            axis.barh(i, n * half - n / half, left=n / half, height=0.62, linewidth=0, **style)
+            if not known:
+                bar.patches[0].set(facecolor="white", hatch="///", edgecolor=LINES[kind])
         for j, kind in enumerate(taken):
             if j == 0 or kind != taken[j - 1]:
                 label = axis.text(lengths[j] / half * 1.1, i, names[kind], va="center", weight="bold")

@@ -1,6 +1,5 @@
 """Widget 12: a map of which attention to use, and what says so. Drawn by decision_explorer.js."""
 
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -59,7 +58,7 @@ class DecisionExplorer(LiveWidget):
     @property
     def cells(self) -> list[list[Case]]:
         """The cases of the map, a row for each of TASKS, a column for each of LENGTHS."""
-        return [[replace(self.case, n=n, **task) for n in LENGTHS] for task in TASKS.values()]
+        return [[Case(**{**self.state(), **task, "n": n}) for n in LENGTHS] for task in TASKS.values()]
 
     @property
     def taken(self) -> list[list[int]]:

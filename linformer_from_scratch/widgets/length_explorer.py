@@ -1,7 +1,7 @@
 """Widget 8: which outputs an edited token moves, and what an input uses of E. Drawn by length_explorer.js."""
 
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import traitlets
@@ -85,17 +85,13 @@ class LengthExplorer(LiveWidget):
         highest = max(far[row].max().item() for far in self.moves.values())
         for name, far in self.moves.items():
             note = "outputs across, edited tokens down"
-            arguments: dict[str, Any] = {
-                "values": far,
-                "title": "",
-                "limit": limit,
-                "note": note,
-                "query": row,
-            }
-            shown[f"{name}, map"] = partial(plots.draw_map, **arguments)
+            shown[f"{name}, map"] = partial(
+                plots.draw_map, values=far, title="", limit=limit, note=note, query=row
+            )
             title = f"token {self.edited} is edited: {name}"
-            bars = {"moved": far[row], "first": row, "highest": highest, "title": title}
-            shown[f"{name}, bars"] = partial(plots.draw_moved, **bars)
+            shown[f"{name}, bars"] = partial(
+                plots.draw_moved, moved=far[row], first=row, highest=highest, title=title
+            )
         shown["E"] = partial(
             plots.draw_map,
             values=self.E,
