@@ -38,6 +38,7 @@ MINUTE = re.compile(r"For the teacher · minute (\d+)")
 QUESTION = re.compile(r"^\*\*(.+?\?)\*\*", re.MULTILINE)  # of a chapter, on its first slide
 ROLE = re.compile(r"^\*The ([a-z ]+):", re.MULTILINE)  # of a slide in the argument
 ENDS = "What we checked", "Quiz"  # behind the argument
+POINT = re.compile(r"^(?=\d\. )", re.MULTILINE)  # of a numbered list
 WIDE = 2.1  # of a picture: from here on it stands below the text, not beside it
 LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # leads nowhere in a deck
 MEDIA = re.compile(r"""(?:!\[[^\]]*\]\(|src=["'])(?!https?:|data:)([^)"']+)""")
@@ -94,6 +95,23 @@ def argument(notebook: NotebookNode) -> NotebookNode:
     return new_markdown_cell(source, metadata={"slideshow": {"slide_type": "slide"}})
 
 
+def question_first(slide: list[NotebookNode]) -> None:
+    """Leave the question alone on the first slide; what one can do at the end goes to the notes."""
+    first, notes = slide[0], next(cell for cell in slide if slide_type(cell) == "notes")
+    name, asked, *goals = first.source.split("\n\n")
+    first.source = f"{name}\n\n{asked}"
+    notes.source = "\n\n".join([notes.source, *goals])
+
+
+def halves(slide: list[NotebookNode]) -> list[list[NotebookNode]]:
+    """A list of points on two slides under the same heading."""
+    first, *rest = slide
+    lead, *points = POINT.split(first.source)
+    middle = (len(points) + 1) // 2
+    first.source, second = ("".join([lead, *half]) for half in (points[:middle], points[middle:]))
+    return [[first, *rest], [new_markdown_cell(second, metadata=first.metadata)]]
+
+
 def media(notebook: NotebookNode) -> set[str]:
     """Paths of the clips and pictures that the deck's prose shows, relative to the notebook."""
     prose = [cell.source for slide in slides(notebook) for cell in slide if cell.cell_type == "markdown"]
@@ -107,7 +125,9 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
     deck.cells = []
     shown = slides(notebook)
     if shown and shown[0][0].source.startswith("# "):
+        question_first(shown[0])
         shown.insert(1, [argument(notebook)])
+    shown = [part for slide in shown for part in (halves(slide) if heading(slide) == "Summary" else [slide])]
     for first, *rest in shown:
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
         # Notes stand before the fragments: inside one, the speaker's view would show them only with it.
@@ -118,9 +138,12 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
             cell.source = source.replace("<video ", "<video data-autoplay ")
         if cell.cell_type == "code":
             cell.source = cell.source.replace("\n\n\n", "\n\n")  # a slide has no room for two empty lines
-            cell.metadata.marks = cell.metadata.get("slideshow", {}).get("mark", [])
+            shows = cell.metadata.get("slideshow", {})
+            cell.metadata.marks = shows.get("mark", [])
             cell.metadata.live = any(WIDGET in output.get("data", {}) for output in cell.outputs)
             for output in cell.outputs:
+                if "text" in output:
+                    output.text = rows(output.text, shows.get("rows", []))
                 if widget := again(output):
                     output.data["text/html"] = embedded(widget)
                     kinds.add(type(widget))
@@ -132,6 +155,14 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
         }
     )
     return deck
+
+
+def rows(text: str, wanted: list[str]) -> str:
+    """The first printed row and those that begin with what is wanted; without a wish, all."""
+    first, *others = text.rstrip().splitlines() or [""]
+    kept = [row for row in others if not wanted or row.strip().startswith(tuple(wanted))]
+    left = len(others) - len(kept)
+    return "\n".join([first, *kept, *([f"… and {left} more rows in the notebook"] if left else [])])
 
 
 def printed(text: str, marks: list[str]) -> str:
