@@ -157,8 +157,8 @@ def overflow(page: Page) -> list[str]:
     return _looked(page, OVERFLOW, [WIDTH, HEIGHT, FOOT])
 
 
-def dense(page: Page, lines: int = 6, rows: int = 4) -> list[str]:
-    """What the current slide shows more of than a room takes in."""
+def dense(page: Page, lines: int = 8, rows: int = 7) -> list[str]:
+    """What the current slide shows more of than a room takes in; rows: those of heads, too."""
     return _looked(page, DENSE, [lines, rows])
 
 

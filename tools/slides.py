@@ -38,6 +38,8 @@ MINUTE = re.compile(r"For the teacher · minute (\d+)")
 QUESTION = re.compile(r"^\*\*(.+?\?)\*\*", re.MULTILINE)  # of a chapter, on its first slide
 ROLE = re.compile(r"^\*The ([a-z ]+):", re.MULTILINE)  # of a slide in the argument
 ENDS = "What we checked", "Quiz"  # behind the argument
+WHOLE = "The whole argument, made of the titles of the slides. The strip below each slide leads to its steps."
+MINUTES = re.compile(r" · \d+ minutes$")  # that reading a chapter takes; a lecture is shorter
 POINT = re.compile(r"^(?=\d\. )", re.MULTILINE)  # of a numbered list
 WIDE = 2.1  # of a picture: from here on it stands below the text, not beside it
 LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # leads nowhere in a deck
@@ -99,7 +101,7 @@ def question_first(slide: list[NotebookNode]) -> None:
     """Leave the question alone on the first slide; what one can do at the end goes to the notes."""
     first, notes = slide[0], next(cell for cell in slide if slide_type(cell) == "notes")
     name, asked, *goals = first.source.split("\n\n")
-    first.source = f"{name}\n\n{asked}"
+    first.source = f"{name}\n\n{MINUTES.sub('', asked)}"
     notes.source = "\n\n".join([notes.source, *goals])
 
 
@@ -109,7 +111,7 @@ def halves(slide: list[NotebookNode]) -> list[list[NotebookNode]]:
     lead, *points = POINT.split(first.source)
     middle = (len(points) + 1) // 2
     first.source, second = ("".join([lead, *half]) for half in (points[:middle], points[middle:]))
-    return [[first, *rest], [new_markdown_cell(second, metadata=first.metadata)]]
+    return [[first, *rest], [new_markdown_cell(second, metadata={"slideshow": {"slide_type": "slide"}})]]
 
 
 def media(notebook: NotebookNode) -> set[str]:
@@ -126,7 +128,9 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
     shown = slides(notebook)
     if shown and shown[0][0].source.startswith("# "):
         question_first(shown[0])
-        shown.insert(1, [argument(notebook)])
+        shown.insert(
+            1, [argument(notebook), new_markdown_cell(WHOLE, metadata={"slideshow": {"slide_type": "notes"}})]
+        )
     shown = [part for slide in shown for part in (halves(slide) if heading(slide) == "Summary" else [slide])]
     for first, *rest in shown:
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
@@ -217,7 +221,8 @@ def write_index(chapters: list[Path], out: Path) -> None:
     decks = []
     for chapter in (chapter for chapter in chapters if (out / f"{chapter.stem}.html").exists()):
         notebook, deck = nbformat.read(chapter, as_version=4), out / f"{chapter.stem}.html"
-        facts = {"title": title(notebook), "minutes": minutes(notebook)[-1], "slides": len(slides(notebook))}
+        facts = {"title": title(notebook), "minutes": minutes(notebook)[-1]}
+        facts["slides"] = deck.read_text(encoding="utf-8").count("<section>")
         found = {reader: path.name for reader, path in handouts(deck).items() if path.exists()}
         decks.append({"page": deck.name, "handouts": found} | facts)
     template = jinja2.Environment(autoescape=True).from_string((DECK / "decks.html.j2").read_text("utf-8"))

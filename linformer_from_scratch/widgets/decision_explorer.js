@@ -157,7 +157,7 @@ export default widget(({ model, stage, redraw }) => {
       const every = Math.ceil((70 * lengths.length) / width), xTicks = lengths.filter((_, i) => i % every === 0);
       const axis = d3.axisBottom(x).tickValues(xTicks).tickFormat(thousands).tickSizeOuter(0);
       group.append("g").attr("transform", `translate(0, ${height})`).call(axis);
-    }, { title: `Take ${ruleOf(one).take}.` });
+    }, { title: `Take ${ruleOf(pointed ?? one).take}.` });
     const below = (rows.length - 1 - rowOf(one)) * pitch + (pitch - NAME) / 2; // from the dot to the lowest row's end
     dot.element.querySelector("input").style.bottom = `${(margin.bottom + UNDER + below) / 16}em`;
   }

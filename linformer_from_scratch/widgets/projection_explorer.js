@@ -27,7 +27,7 @@ export default widget(({ model, stage, redraw }) => {
   const place = () => JSON.stringify([readText.shown(), model.get("head"), model.get("kind"), slotsNow()]);
   const here = () => (pupil?.place === place() ? pupil : null);
   const learn = runner({
-    label: "Learn", running: "Stop learning", can: () => model.get("kind") !== "best", // the best map has no E
+    label: "Learn", running: "Stop", can: () => model.get("kind") !== "best", // the best map has no E
     forget() { pupil = null; },
     step() {
       pupil = here() ?? Object.assign(learner(head(), ...projections(slotsNow()), RATE), { place: place() });
@@ -138,7 +138,7 @@ export default widget(({ model, stage, redraw }) => {
       slider(model, "query", { label: "Query", values: () => range(1, size()), value: () => asked() + 1, say: (i) => shorten(tokens()[i - 1]) }),
       tick(model, "matrices", { label: "Show matrices" }),
     ],
-    hint: "drag the dot on the curve. Then choose mean pooling, press Learn, and watch the bands move. Point at a slot, or click a word.",
+    hint: "drag the lower dot of the curve. Then choose mean pooling, press Learn, and watch the bands move. Point at a slot, or click a word.",
     draw(theme) {
       const n = size(), k = slotsNow(), best = model.get("kind") === "best", updates = here()?.updates ?? 0;
       const { P, limit } = head(), { E, F, P_bar, effective, error } = through(k), query = asked();

@@ -1,6 +1,5 @@
 // The square of exact attention and Linformer's strip, drawn to one scale while the text grows. The numbers are in strip_explorer.py.
 
-const SHARE = 0.33; // of the picture: what the longest strip takes of it, at the middle k
 const FIRST = 4800; // tokens whose square is surely seen as a whole
 const LINE = 1024; // tokens between two lines of the square
 const [AXIS, APART] = [58, 22]; // units: below the scene; between strip and square
@@ -40,15 +39,15 @@ export default widget(({ model, stage, redraw }) => {
   function scene(n, k) {
     return (group, across, axisAt) => {
       const { left, right } = picture.margin, width = left + across + right, high = axisAt - 36;
-      const scale = Math.min(Math.sqrt((SHARE * width * high) / (lengths.at(-1) * dims[2])), high / FIRST), side = n * scale;
-      const at = group.append("g").attr("transform", `translate(${-left}, 0)`);
-      const start = strip(at, side, k * scale, high) + APART, room = width - start;
+      const scale = high / FIRST, side = n * scale, at = group.append("g").attr("transform", `translate(${-left}, 0)`);
+      box(at, 0, 0, k * scale, Math.min(side, high), "key");
+      const start = k * scale + APART, room = width - start;
       const isWhole = side <= room && side <= high, seenX = Math.min(side, room), seenY = Math.min(side, high);
       square(at, start, seenX, seenY, LINE * scale);
       if (seenX > 150 && seenY > 60) write(at, `${thousands(n)} × ${thousands(n)}`, start + seenX / 2, seenY / 2 + 7, "middle", "lw-inside");
       corner = isWhole ? { x: start + side, y: side, left: start, scale } : null;
       if (isWhole) again(at, start, side, room, high);
-      else inset(at, { x: width - 12, y: 12, size: 0.34 * high, seenX: seenX / side, seenY: seenY / side });
+      else inset(at, { x: width - 12, y: 12, size: 0.4 * high, seenX: seenX / side, seenY: seenY / side, thin: k / n });
       axis(group, across, axisAt, n);
     };
   }
@@ -58,13 +57,6 @@ export default widget(({ model, stage, redraw }) => {
       .attr("fill-opacity", opacity);
   const write = (at, words, x, y, anchor, kind = null) =>
     at.append("text").attr("x", x).attr("y", y).attr("text-anchor", anchor).attr("class", kind).text(words);
-
-  /** The strip, `long` and `wide`, cut where the picture ends; returns where its last piece ends. */
-  function strip(at, long, wide, high) {
-    const pieces = Math.ceil(long / high), pitch = wide + 2;
-    for (let i = 0; i < pieces; i++) box(at, i * pitch, 0, wide, Math.min(high, long - i * high), "key");
-    return pieces * pitch;
-  }
 
   /** What is seen of the square. */
   function square(at, start, width, height, pitch) {
@@ -83,11 +75,12 @@ export default widget(({ model, stage, redraw }) => {
       .attr("stroke-width", 2.5).style("touch-action", "none");
   }
 
-  /** The whole square, small, with what is seen of it. */
-  function inset(at, { x, y, size, seenX, seenY }) {
+  /** The whole square and the whole strip, small, with what is seen of the square. */
+  function inset(at, { x, y, size, seenX, seenY, thin }) {
     const words = `you see ${shareSeen(seenX * seenY)} of it`, wide = Math.max(size, 7.4 * words.length) + 20, left = x - (wide + size) / 2;
     box(at, x - wide, y, wide, size + 42, "paper").attr("rx", 5);
     box(at, left, y + 10, size, size, "query", 0.3);
+    box(at, left - 4 - Math.max(1, thin * size), y + 10, Math.max(1, thin * size), size, "key");
     box(at, left, y + 10, Math.max(2, seenX * size), Math.max(2, seenY * size), "query");
     write(at, words, x - wide / 2, y + size + 30, "middle");
   }

@@ -130,7 +130,10 @@ function slider(model, trait, { label, values, say = (value) => thousands(value)
   const button = html("button", { type: "button", click: () => (timer ? stop() : play()) });
   button.dataset.lmSuppressShortcuts = "true";
   let timer = 0;
-  const show = () => button.replaceChildren(timer ? "❚❚" : "▶", html("span", { class: "lw-hidden" }, `${timer ? "Stop" : "Play"} ${label}`));
+  const show = () => {
+    button.title = `${timer ? "Stop" : "Play"} ${label}`;
+    button.replaceChildren(timer ? "❚❚" : "▶", html("span", { class: "lw-hidden" }, button.title));
+  };
   const stop = () => { clearInterval(timer); timer = 0; show(); };
   const play = () => {
     const slowly = matchMedia("(prefers-reduced-motion: reduce)").matches ? Math.max(pace, 500) : pace;
@@ -677,6 +680,13 @@ function widget(make) {
       flat = now;
       root.style.setProperty("--flat", flat);
     }
+    function fit() {
+      const before = flat, isOver = () => isLow() && root.scrollHeight > root.clientHeight + 1;
+      for (; isOver() && flat > 0.3; made.draw(theme)) flatten(flat - 0.05);
+      if (!isOver()) return;
+      flatten(before); // it was not the pictures
+      made.draw(theme);
+    }
     function draw() {
       waiting = 0;
       if (wide !== stage.clientWidth) flatten(isLow() ? 1.5 : 1);
@@ -691,7 +701,7 @@ function widget(make) {
       words.textContent = said.refusal ?? said;
       tried.textContent = typeof made.hint === "function" ? made.hint() : made.hint;
       hint.hidden = !tried.textContent;
-      for (; isLow() && flat > 0.3 && root.scrollHeight > root.clientHeight + 1; made.draw(theme)) flatten(flat - 0.05);
+      fit();
       stage.querySelectorAll("[role=img]").forEach((picture) => picture.setAttribute("aria-describedby", words.id));
       root.pictures += 1;
     }

@@ -48,4 +48,4 @@ def _in_short(words: str) -> str:
     words = KIND.sub("", words)
     words = words if len(words) < LONG else words.partition(". ")[0]
     first = words[:1].upper() if words[:1].isascii() else words[:1]  # σ stays σ
-    return f"{first}{words[1:].rstrip('.')}."
+    return f"{first}{words[1:].rstrip('.')}{'' if words.endswith(('?', '!')) else '.'}"

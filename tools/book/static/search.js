@@ -88,7 +88,10 @@ function answering(form) {
   input.autocomplete = "off";
   input.addEventListener("focus", sections);
   input.addEventListener("input", answer);
-  form.addEventListener("keydown", ({ key }) => key === "Escape" && (list.hidden = true));
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") list.hidden = true;
+    if (event.key === "/" && !input.value) event.preventDefault(); // the key that leads here
+  });
   for (const part of [form, list]) part.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step || list.hidden) return;
