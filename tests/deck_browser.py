@@ -86,7 +86,7 @@ DENSE = """([lines, rows]) => {
     return Math.round(height / scale / parseFloat(getComputedStyle(element).lineHeight));
   };
   const share = (element) => element.getBoundingClientRect().width / scale / 1180;  // of a whole line
-  const prose = shown(".frame .prose :is(p, li):not(:has(p, li)):not(.argument *)");
+  const prose = shown(".frame .prose :is(p, li):not(:has(p, li, [display=true])):not(.argument *)");
   const read = Math.round(prose.reduce((sum, element) => sum + linesOf(element) * share(element), 0));
   const pictures = shown(".frame :is(img, video, .live-widget)").length;
   const printed = shown(".frame pre:not(.code pre)").map((it) => it.textContent.trim().split("\\n").length);
