@@ -66,7 +66,7 @@ def model() -> Path:
     return MODEL
 
 
-def as_object(module: str) -> str:
+def as_expression(module: str) -> str:
     """A module as an expression for the object of what it exports.
 
     A worker of a page on disk can be no module and import none. What this one would load from its own
@@ -84,7 +84,7 @@ def contents() -> dict[str, dict[str, str]]:
     files = {name: gzip.compress((made / name).read_bytes(), mtime=0) for name in FILES}
     files["vocab.txt"] = gzip.compress(model_file("vocab.txt").read_bytes(), mtime=0)
     files["ort.wasm"] = (RUNTIME / "ort-wasm-simd-threaded.wasm.gz").read_bytes()
-    runtime = as_object((RUNTIME / "ort.wasm.bundle.min.mjs").read_text(encoding="utf-8"))
+    runtime = as_expression((RUNTIME / "ort.wasm.bundle.min.mjs").read_text(encoding="utf-8"))
     program = {"program": "\n".join([f"const ort = {runtime};", *map(source, READER)])}
     pieces = [
         {"file": name, "base64": base64.b64encode(packed[start : start + PIECE]).decode()}

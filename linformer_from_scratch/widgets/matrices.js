@@ -37,7 +37,7 @@ function matrices(stage, { tokens, most, hover }) {
         one.show([E, F][i], k, n, { limit: strongest([E, F][i]), theme, high: HIGH, title });
       });
       exact.show(P, n, n, { limit, theme, title: `P: ${n} × ${n}` });
-      strip.element.style.minWidth = `${parseFloat(exact.canvas.parentElement.style.width) * (most / n)}em`; // for every k
+      strip.element.style.minWidth = `${parseFloat(exact.canvas.parentElement.style.width) * (Math.min(most, n / 2) / n)}em`; // for every k
       const darkest = quantile(P_bar.map(Math.abs), 0.98); // a few weights may be darker
       strip.show(P_bar, n, k, { limit: darkest, theme, signed: best, title: `${best ? "UΣ" : "P̄"}: ${n} × ${k}` });
       effective.show(product_, n, n, { limit, theme, title: best ? "UΣVᵀ: the best map" : "P̄F: what it amounts to" });

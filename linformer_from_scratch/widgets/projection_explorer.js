@@ -163,7 +163,7 @@ export default widget(({ model, stage, redraw }) => {
       return readText.refusal() ? { refusal: readText.refusal() } : (
         `With k = ${k} slots for ${n} tokens, the head's output is off by ${percent(error)}; ` +
         `the best map of rank ${k} is off by ${percent(errors.best[at])}. ` +
-        (updates ? `E and F have learned on this head for ${updates} updates. ` : "") +
+        (updates ? `E and F have learned on this very text for ${updates} updates. ` : "") +
         `“${tokens()[query]}” attends most to “${tokens()[most_]}”, ${fixed(weight, 2)}; ` +
         `through the slots it gets most of “${tokens()[other]}”, ${fixed(gotten, 2)}.` +
         (shown ? ` The rows of P̄F sum to ${fixed(Math.min(...sums), 2)} … ${fixed(Math.max(...sums), 2)}, ` +

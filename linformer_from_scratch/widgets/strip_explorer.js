@@ -116,7 +116,7 @@ export default widget(({ model, stage, redraw }) => {
       return (
         `For a text of ${thousands(n)} tokens a layer's squares hold ${heads} × ${thousands(n)} × ${thousands(n)} numbers, ` +
         `${quantity(memory.square, memory_units)}; its strips hold ${heads} × ${thousands(n)} × ${k}, ${quantity(memory.strip, memory_units)}: ` +
-        `${+(n / k).toPrecision(3)} times less.`
+        `${n === k ? "no" : `${+(n / k).toPrecision(3)} times`} less.`
       );
     },
   };

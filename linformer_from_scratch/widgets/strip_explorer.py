@@ -51,7 +51,7 @@ class StripExplorer(LiveWidget):
         return (
             f"For a text of {n:,} tokens a layer's squares hold {HEADS} × {n:,} × {n:,} numbers, "
             f"{quantity(memory['square'], MEMORY)}; its strips hold {HEADS} × {n:,} × {k}, "
-            f"{quantity(memory['strip'], MEMORY)}: {n / k:.3g} times less."
+            f"{quantity(memory['strip'], MEMORY)}: {'no' if n == k else f'{n / k:.3g} times'} less."
         )
 
     def figure(self) -> Figure:

@@ -85,11 +85,12 @@ def written() -> dict[str, object]:
     """What the pages are filled with: sections of the README, plans, decks, clips."""
     lessons = [teaching.lesson(path) for path in chapters()]
     readme = sections(as_in_the_book((ROOT / "README.md").read_text(encoding="utf-8")))
-    title, pitch = readme[""].split("\n![", 1)
+    start, pitch = readme[""].split("\n![", 1)
+    title, source = start.split("\n\n", 1)
     return {
         "readme": readme,
         "title": title,
-        "pitch": f"![{pitch}",
+        "pitch": f"{source}\n![{pitch}",
         **front.told(readme["Chapters"]),
         "stems": [one.stem for one in lessons],
         "lessons": lessons,

@@ -110,7 +110,7 @@
   }
 
   const say = (words) => { place.querySelector(".seconds").textContent = words; };
-  const hint = () => (encoder?.state === "asleep" ? "to ask your own question about your own text; nothing leaves this machine." : "");
+  const hint = () => (encoder?.state === "asleep" ? "to ask your own question about your own text, of up to some 400 words; nothing leaves this machine." : "");
 
   /** Say why there is no answer; what still stands there belongs to another question. */
   function refuse(words) {
@@ -130,7 +130,7 @@
       return draw(result, k);
     }
     if (isOurs && questions.includes(question)) return draw(ofRecord(question, maps), k);
-    const press = `${encoder?.state === "asleep" ? "Wake the model to get one, or press" : "Press"} “${next.textContent}”.`;
+    const press = `${encoder?.state === "asleep" ? "Press Enter to wake the model, or" : "Press"} “${next.textContent}”.`;
     refuse(`Nobody has recorded an answer to that. ${encoder?.state === "waking" ? "The model will give one, once it’s awake." : press}`);
   }
 
@@ -174,7 +174,10 @@
       if (k !== ks[slider.value]) set(k);
     });
     sleep.addEventListener("click", () => encoder.sleep());
-    place.querySelector("form").addEventListener("submit", (event) => event.preventDefault());
+    place.querySelector("form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (encoder?.state === "asleep" && place.classList.contains("unanswered")) encoder.wake();
+    });
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     set(still ? shortest : ks.at(-1));
     if (!still) moving = setInterval(() => (ks[slider.value] > shortest ? set(ks[slider.value - 1]) : stop()), 600); // the strip grows thin
