@@ -11,7 +11,7 @@ export default widget(({ model, stage, redraw }) => {
   const slotsNow = () => Math.min(model.get("proj_dim"), dims().at(-1));
   const places = { head: Object.keys(heads), kind: Object.keys(kinds) };
   const headAt = () => places.head.indexOf(model.get("head")), kindNow = () => places.kind.indexOf(model.get("kind"));
-  const asked = () => Math.min(model.get("query"), size()) - 1, ask = (token) => choose(model, "query", token + 1);
+  const asked = () => (model.get("query") <= size() ? model.get("query") : size() >> 1) - 1, ask = (token) => choose(model, "query", token + 1);
   const exactly = remember(), approximately = remember(), factors = remember(), measured = remember(), numbersNow = {};
 
   // The text above, the flow below it, and beside it how much is lost: all light up what is pointed at.

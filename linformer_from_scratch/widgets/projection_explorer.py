@@ -111,8 +111,9 @@ class ProjectionExplorer(TextWidget):
 
     @property
     def place(self) -> int:
-        """Which token is the query; the last one where the text is shorter than `query`."""
-        return min(self.query, len(self.tokens)) - 1
+        """Which token is the query; one in the middle where the text is shorter than `query`."""
+        n = len(self.tokens)
+        return (self.query if self.query <= n else n // 2) - 1
 
     @property
     def words(self) -> str:
