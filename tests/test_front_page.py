@@ -306,7 +306,8 @@ def test_every_claim_is_a_tile_that_leads_to_its_line(index, browser):
         links = tiles.evaluate_all("all => all.map((one) => one.getAttribute('href'))")
         assert sorted(links) == sorted(f"ledger.html#claim-{claim.id}" for claim in ledger())
         tiles.first.click()
-        assert re.search(r"ledger.html#claim-\w+", page.url) and page.locator("tr:target").count() == 1
+        wait_until(lambda: page.locator("tr:target").count() == 1, "its line")
+        assert re.search(r"ledger.html#claim-\w+", page.url)
 
 
 @pytest.mark.slow

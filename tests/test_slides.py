@@ -78,7 +78,7 @@ def test_fragments_stay_fragments(page):
 def test_notes_are_unfolded_and_stand_before_the_fragments(page):
     assert "<p><strong>For the teacher · minute 2</strong></p>\n<p>Ask first.</p>" in page
     assert page.index("Ask first.") < page.index('<div class="fragment">')
-    assert page.count('<aside class="notes">') == 8
+    assert page.count('<aside class="notes">') == 9
     assert page.count("<details>") == 5, "only the quiz folds"
 
 
@@ -465,7 +465,7 @@ def test_after_a_click_on_a_question_the_keys_turn_the_pages_and_with_tab_space_
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("reader", "notes"), [("students", 0), ("teacher", 8)])
+@pytest.mark.parametrize(("reader", "notes"), [("students", 0), ("teacher", 9)])
 def test_a_handout_shows_stills_for_clips_and_all_options(browser, deck, reader, notes):
     with open_deck(browser, deck, f"?print-pdf={reader}") as page:
         page.wait_for_selector(".pdf-page")

@@ -97,12 +97,9 @@ def argument(notebook: NotebookNode) -> NotebookNode:
     return new_markdown_cell(source, metadata={"slideshow": {"slide_type": "slide"}})
 
 
-def question_first(slide: list[NotebookNode]) -> None:
-    """Leave the question alone on the first slide; what one can do at the end goes to the notes."""
-    first, notes = slide[0], next(cell for cell in slide if slide_type(cell) == "notes")
-    name, asked, *goals = first.source.split("\n\n")
-    first.source = f"{name}\n\n{MINUTES.sub('', asked)}"
-    notes.source = "\n\n".join([notes.source, *goals])
+def question_first(first: NotebookNode) -> None:
+    """Leave the question alone on the first slide, without the chapter's aims and minutes."""
+    first.source = MINUTES.sub("", "\n\n".join(first.source.split("\n\n")[:2]))
 
 
 def halves(slide: list[NotebookNode]) -> list[list[NotebookNode]]:
@@ -127,7 +124,7 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
     deck.cells = []
     shown = slides(notebook)
     if shown and shown[0][0].source.startswith("# "):
-        question_first(shown[0])
+        question_first(shown[0][0])
         shown.insert(
             1, [argument(notebook), new_markdown_cell(WHOLE, metadata={"slideshow": {"slide_type": "notes"}})]
         )

@@ -32,9 +32,4 @@ const near = new IntersectionObserver((entries) => {
 window.encoder = encoder; // for the front page
 
 document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
-const acted = new AbortController();
-function begin() {
-  acted.abort(); // one deed is enough
-  document.querySelectorAll(".live-widget").forEach((one) => near.observe(one));
-}
-for (const deed of ["keydown", "pointerdown", "pointermove", "scroll"]) addEventListener(deed, begin, { signal: acted.signal, passive: true });
+addEventListener("load", () => document.querySelectorAll(".live-widget").forEach((one) => near.observe(one)));
