@@ -9,6 +9,7 @@ import nbformat
 import numpy as np
 import pytest
 import traitlets
+from comm import DummyComm
 from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 from nbconvert.exporters import get_exporter
@@ -62,6 +63,20 @@ def test_what_is_sent_is_small_and_every_menu_has_its_words(kind):
         trait = kind.class_traits()[name]
         assert widget.defaults[name] in choices
         assert not isinstance(trait, traitlets.Enum) or list(choices) == list(trait.values)
+
+
+@every_kind
+def test_a_notebook_gets_all_the_facts(kind, monkeypatch):
+    sent = []
+
+    def publish(_, __, data=None, **___):
+        if "facts" in (data or {}).get("state", {}):
+            sent.append(
+                json.dumps(data["state"]["facts"], default=str)
+            )  # as it is now: later changes count not
+
+    monkeypatch.setattr(DummyComm, "publish_msg", publish)
+    assert json.dumps(kind().facts, default=str) == sent[-1]
 
 
 def test_arrays_are_packed_row_by_row_in_the_type_that_was_asked_for():

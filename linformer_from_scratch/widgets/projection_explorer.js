@@ -19,7 +19,7 @@ export default widget(({ model, stage, redraw }) => {
   const lost = html("p", { class: "lw-large" }), scene = html("div", { class: "lw-flowing" }, lost);
   stage.append(scene);
   const stream = flow(scene, { tokens, hover: pointed, pick: ask, say }), maps = matrices(scene, { tokens, most: allDims.at(-1), hover: pointed });
-  const curve = chart(scene, { title: "Off by how much, for every k", height: 12, margin: { top: 14, right: 104, bottom: 50, left: 46 } });
+  const curve = chart(scene, { title: "How far off, by k", height: 12, margin: { top: 14, right: 112, bottom: 50, left: 46 } });
   const namePoints = namedPoints(curve), slots = curve.handle(slider(model, "proj_dim", { label: "Slots k", values: dims, value: slotsNow }));
 
   /** E and F that learn on the head in view, beginning with the chosen kind; another head, kind or k begins anew. */

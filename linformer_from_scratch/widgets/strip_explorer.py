@@ -30,8 +30,14 @@ class StripExplorer(LiveWidget):
 
     def __init__(self, **start):
         super().__init__(**start)
-        self.facts = {"lengths": LENGTHS, "dims": [*DIMS], "names": NAMES, "heads": HEADS, "d_head": D_HEAD}
-        self.facts |= {"memory_units": MEMORY, "time_units": TIME}
+        units = {"memory_units": MEMORY, "time_units": TIME}
+        self.facts = units | {
+            "lengths": LENGTHS,
+            "dims": [*DIMS],
+            "names": NAMES,
+            "heads": HEADS,
+            "d_head": D_HEAD,
+        }
 
     @property
     def memory(self) -> dict[str, int]:
