@@ -100,6 +100,14 @@ def test_the_number_that_matters_is_marked():
     )
 
 
+def test_printed_rows_are_the_first_and_those_that_are_wanted():
+    table = "      error\n  full  0.0\n window 0.2\n slots  0.3\n"
+    assert slides.rows(table, ["full", "slots"]) == (
+        "      error\n  full  0.0\n slots  0.3\n… and 1 more in the notebook"
+    )
+    assert slides.rows(table, []) == table.rstrip()
+
+
 def test_everything_a_deck_loads_lies_beside_it(page, deck):
     wanted = re.findall(r"<(?:script|link|img|video)\b[^>]*?(?:src|href)=\"([^\"]+)\"", page)
     files = [path for path in wanted if not path.startswith("data:")]

@@ -111,6 +111,16 @@ def halves(slide: list[NotebookNode]) -> list[list[NotebookNode]]:
     return [[first, *rest], [new_markdown_cell(second, metadata={"slideshow": {"slide_type": "slide"}})]]
 
 
+def arranged(notebook: NotebookNode) -> list[list[NotebookNode]]:
+    """The slides as a deck has them: behind the question the whole argument, and the summary on two."""
+    shown = slides(notebook)
+    if shown and shown[0][0].source.startswith("# "):
+        question_first(shown[0][0])
+        notes = new_markdown_cell(WHOLE, metadata={"slideshow": {"slide_type": "notes"}})
+        shown.insert(1, [argument(notebook), notes])
+    return [part for slide in shown for part in (halves(slide) if heading(slide) == "Summary" else [slide])]
+
+
 def media(notebook: NotebookNode) -> set[str]:
     """Paths of the clips and pictures that the deck's prose shows, relative to the notebook."""
     prose = [cell.source for slide in slides(notebook) for cell in slide if cell.cell_type == "markdown"]
@@ -122,14 +132,7 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
     deck = nbformat.from_dict(notebook)
     kinds = set()
     deck.cells = []
-    shown = slides(notebook)
-    if shown and shown[0][0].source.startswith("# "):
-        question_first(shown[0][0])
-        shown.insert(
-            1, [argument(notebook), new_markdown_cell(WHOLE, metadata={"slideshow": {"slide_type": "notes"}})]
-        )
-    shown = [part for slide in shown for part in (halves(slide) if heading(slide) == "Summary" else [slide])]
-    for first, *rest in shown:
+    for first, *rest in arranged(notebook):
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
         # Notes stand before the fragments: inside one, the speaker's view would show them only with it.
         deck.cells += [first, *notes, *(cell for cell in rest if cell not in notes)]
@@ -163,7 +166,7 @@ def rows(text: str, wanted: list[str]) -> str:
     first, *others = text.rstrip().splitlines() or [""]
     kept = [row for row in others if not wanted or row.strip().startswith(tuple(wanted))]
     left = len(others) - len(kept)
-    return "\n".join([first, *kept, *([f"… and {left} more rows in the notebook"] if left else [])])
+    return "\n".join([first, *kept, *([f"… and {left} more in the notebook"] if left else [])])
 
 
 def printed(text: str, marks: list[str]) -> str:
