@@ -109,7 +109,7 @@ export default widget(({ model, stage, redraw }) => {
     const rule = ruleOf(one), known = devices[one.device];
     const part = (name, ...said) => html("div", {}, html("dt", {}, name), ...said.map((line) =>
       (typeof line === "string" ? html("dd", {}, line) : line)));
-    map.tell(pointed ? `${rows[rowOf(one)]}, n = ${thousands(one.n)}: take ${rule.take}` : "");
+    map.tell(pointed ? `${rows[rowOf(one)]}, n = ${thousands(one.n)}` : "");
     evidence.replaceChildren(
       part("What says so", ...[...rule.evidence, ...known.evidence].map(cited)),
       part("How far that reaches", reach(one)),
