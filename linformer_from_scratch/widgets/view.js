@@ -689,6 +689,7 @@ function widget(make) {
     }
     function draw() {
       waiting = 0;
+      if (!stage.clientWidth) return; // it has no place on the page yet; `sizes` says when it has
       if (wide !== stage.clientWidth) flatten(isLow() ? 1.5 : 1);
       wide = stage.clientWidth;
       look();
