@@ -1,7 +1,7 @@
 """Browser tests need a Chromium; reports are shown after the tests.
 
-A test marked `browser` gets the fixture `chromium`, the browser's path. Where there is none it is skipped,
-and one line at the end says so; with BROWSER_TESTS=required it fails. A test marked `cuda` needs a GPU.
+A test marked `browser` gets the fixture `browser`, or `chromium`, its path. Where there is none it is
+skipped, and one line at the end says so; with BROWSER_TESTS=required it fails. A test marked `cuda` needs a GPU.
 
 record_property("report", "a line") shows a measurement that no test judges.
 """
@@ -11,6 +11,7 @@ import os
 import pytest
 import torch
 from chromium import find_chromium
+from lab import open_browser
 
 NO_CHROMIUM = "no Chromium found: set CHROMIUM to its path, or install it (Debian: apt install chromium)"
 
@@ -36,6 +37,13 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture(scope="session")
 def chromium():
     return find_chromium()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """A running one, for all pages of a file."""
+    with open_browser(chromium) as running:
+        yield running
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlparse
 import nbformat
 import pytest
 from book import api, links, site
-from lab import barriers, open_browser, open_page
+from lab import barriers, open_page
 from live import Live, wait_until
 from page_scripts import lend
 
@@ -50,12 +50,6 @@ def book(tmp_path_factory):
         site.furnish(out)
     (out / "slides" / "vendor").symlink_to(ROOT / "tools" / "deck" / "vendor", target_is_directory=True)
     return out
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with open_browser(chromium) as browser:
-        yield browser
 
 
 def pages(book):

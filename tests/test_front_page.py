@@ -12,7 +12,7 @@ import pytest
 import torch
 from book import front, site
 from book.shelf import Shelf
-from lab import barriers, open_browser, open_page
+from lab import barriers, open_page
 from live import wait_until
 from page_scripts import lend, model
 from torch.nn import functional
@@ -120,12 +120,6 @@ def index(tmp_path_factory):
     command = [sys.executable, "-m", "sphinx", "-Q", "-c", str(site.HERE), str(source), str(out)]
     subprocess.run(command, check=True)
     return out / "index.html"
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with open_browser(chromium) as browser:
-        yield browser
 
 
 def ranked(way, question):

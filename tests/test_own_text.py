@@ -7,7 +7,7 @@ import onnxruntime
 import psutil
 import pytest
 import torch
-from lab import open_browser, open_page
+from lab import open_page
 from live import TWO_FRAMES, Live, wait_until
 from page_scripts import lend, model
 
@@ -41,12 +41,6 @@ SECONDS = """async ([texts, most]) => {
     }
     return seconds;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with open_browser(chromium) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

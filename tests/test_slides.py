@@ -10,7 +10,6 @@ import pytest
 import slides
 from deck_browser import UNTYPESET, dense, dress, open_deck, overflow, pale, small, steps
 from deck_fixture import EVERYTHING, QUIZ, code, live, png, prose, result, write
-from lab import open_browser
 from nbformat.v4 import new_output
 from pdf_text import pdf_pages, squeezed
 
@@ -219,13 +218,6 @@ def test_minutes_go_forward_and_end_by_fifty(chapter):
 
 
 # In the browser.
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    """One for all pages."""
-    with open_browser(chromium) as found:
-        yield found
 
 
 CLIPS_PLAY = (

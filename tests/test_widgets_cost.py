@@ -5,7 +5,7 @@ import math
 
 import pytest
 import traitlets
-from lab import open_browser, open_page
+from lab import open_page
 from live import Live
 
 from linformer_from_scratch import cost
@@ -148,12 +148,6 @@ def test_a_still_is_drawn_of_everything_that_can_be_shown(show):
 )
 def test_quantities_have_three_digits_and_a_unit(value, what, words):
     assert quantity(value, UNITS[what]) == words
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with open_browser(chromium) as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Widget 12: it says what decide says, in Python and in the page; a map to drag on; links to the evidence."""
 
 import pytest
-from lab import open_browser, open_page
+from lab import open_page
 from live import Live
 
 from linformer_from_scratch.course import decision
@@ -30,12 +30,6 @@ DETAILS = """() => {
     const details = (widget) => Object.fromEntries(parts(widget).map(part));
     return [...document.querySelectorAll(".lw")].map(details);
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with open_browser(chromium) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from lab import open_browser, open_page
+from lab import open_page
 from live import Live, wait_until
 from torch.testing import assert_close
 
@@ -26,12 +26,6 @@ LEARN = """([head, E, F, updates, rate]) => {
     const pupil = learner(head, E, F, rate), errors = Array.from({ length: updates }, () => pupil.step());
     return { errors, projections: pupil.projections.map((all) => [...all]) };
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with open_browser(chromium) as browser:
-        yield browser
 
 
 def learned_by_pytorch(name, kind, k):

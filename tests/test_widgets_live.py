@@ -7,7 +7,7 @@ import time
 import pytest
 from book.shelf import Shelf
 from deck_fixture import live
-from lab import barriers, open_browser, open_page
+from lab import barriers, open_page
 from live import STOPWATCH, Live
 from nbconvert import get_exporter
 from nbformat.v4 import new_code_cell, new_notebook
@@ -74,12 +74,6 @@ NOT_LIVE = "could not be made live"
 STARTS = {"CostModel": {"show": "seconds"}}  # where the numbers' type is seen
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-
-
-@pytest.fixture(scope="module")
-def browser(chromium):
-    with open_browser(chromium) as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")
