@@ -1,7 +1,8 @@
 """Browser tests need a Chromium; reports are shown after the tests.
 
 A test marked `browser` gets the fixture `browser`, or `chromium`, its path. Where there is none it is
-skipped, and one line at the end says so; with BROWSER_TESTS=required it fails. A test marked `cuda` needs a GPU.
+skipped, and one line at the end says so; with BROWSER_TESTS=required it fails.
+A test marked `cuda` needs a GPU.
 
 record_property("report", "a line") shows a measurement that no test judges.
 """
