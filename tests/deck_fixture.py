@@ -21,8 +21,7 @@ def prose(source, kind=None):
 
 def notes(minute, source):
     """What only the teacher sees."""
-    head = f"<details><summary>For the teacher · minute {minute}</summary>"
-    return prose(f"{head}\n\n{source}\n\n</details>", "notes")
+    return prose(f"## minute {minute} · {{}}\n\n{source}", "notes")
 
 
 def code(source, *outputs, kind=None, tags=()):
@@ -59,13 +58,23 @@ def png(width, height):
 
 
 def write(folder, cells):
-    """The notebook of these cells, with a clip and its still beside it; returns its path."""
+    """The notebook of these cells, with its notes, a clip and its still beside it; returns its path."""
     media = folder / "scenes" / "media"
     media.mkdir(parents=True, exist_ok=True)
     for suffix in (".mp4", ".png"):
         shutil.copy(CLIP.with_suffix(suffix), media / f"clip{suffix}")
+    told, shown, begun = [], [], ""
+    for cell in cells:
+        kind = cell.metadata.get("slideshow", {}).get("slide_type")
+        begun = cell.id if kind == "slide" else begun
+        if kind == "notes":
+            told.append(cell.source.format(begun))
+        else:
+            shown.append(cell)
+    (folder / "notes").mkdir(exist_ok=True)
+    (folder / "notes" / "09_everything.md").write_text("\n\n".join(told), encoding="utf-8")
     path = folder / "09_everything.ipynb"
-    nbformat.write(new_notebook(cells=cells, metadata=KERNEL), path)
+    nbformat.write(new_notebook(cells=shown, metadata=KERNEL), path)
     return path
 
 

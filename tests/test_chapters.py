@@ -7,14 +7,15 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from slides import slide_type
+from lectures import slide_type
 
 from linformer_from_scratch.course.listing import LONGEST, listing
 from linformer_from_scratch.exercises import EXERCISES
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
-NOTEBOOKS = CHAPTERS + sorted((ROOT / "solutions").glob("*.ipynb"))
+EVIDENCE = sorted((ROOT / "chapters/evidence").glob("*.ipynb"))
+NOTEBOOKS = [*CHAPTERS, *EVIDENCE, *sorted((ROOT / "solutions").glob("*.ipynb"))]
 EVERY_CHAPTER = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 EVERY_NOTEBOOK = pytest.mark.parametrize(
     "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}"
@@ -83,7 +84,7 @@ def answer_to(following):
 
 @EVERY_CHAPTER
 def test_the_stored_answer_to_a_prediction_is_folded_and_follows_its_question_on_a_slide(path):
-    cells = [cell for cell in read(path).cells if slide_type(cell) != "notes"]
+    cells = read(path).cells
     answers = []
     for i, cell in enumerate(cells):
         if cell.cell_type == "markdown" and "**Predict.**" in cell.source:
@@ -141,7 +142,7 @@ def test_every_number_in_the_prose_of_the_benchmark_stands_in_its_cells():
     notebook = read(ROOT / "chapters/10_benchmark.ipynb")
     cells = shown(notebook) + "\n".join(cell.source for cell in code(notebook))
     known = set(re.findall(r"\d+(?:\.\d+)?", cells.replace(",", "")))
-    lessons = [text for text in markdown(notebook)[1:-1] if "For the teacher" not in text]
+    lessons = markdown(notebook)[1:-1]
     assert len(lessons) > 20
     for text in lessons:
         plain = NAMES_WITH_NUMBERS.sub(" ", NOT_A_MEASUREMENT.sub(" ", text))
@@ -151,7 +152,7 @@ def test_every_number_in_the_prose_of_the_benchmark_stands_in_its_cells():
 
 def minutes(path):
     """How long a chapter takes, counted as CONTRIBUTING.md says."""
-    cells = [cell for cell in read(path).cells if slide_type(cell) != "notes"]
+    cells = read(path).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     runs = [cell for cell in cells if cell.cell_type == "code"]
     pictures = sum("widget-view" in str([*out.get("data", {})]) for cell in runs for out in cell.outputs)

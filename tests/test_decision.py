@@ -51,7 +51,7 @@ def numbers(text):
 def cells():
     """Id -> all that a cell says: its source, its outputs, and how its pictures are described."""
     texts = {}
-    for path in sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb")):
+    for path in sorted(CHAPTERS.rglob("[0-9][0-9]_*.ipynb")):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             said = ["".join(cell["source"])]
             for output in cell.get("outputs", []):

@@ -4,7 +4,6 @@ import re
 
 import nbformat
 import pytest
-from slides import slide_type
 
 from linformer_from_scratch.course.glossary import PAGE, Entry, definition, entries, page
 from linformer_from_scratch.course.ledger import CHAPTERS
@@ -14,13 +13,13 @@ BESIDE = re.compile(  # formulas, links, code, titles in italics, tables of chap
     r"\$\$[^$]*\$\$|\$[^$]*\$|\[[^]]*\]\([^)]*\)|`[^`]*`|(?<!\*)\*[^*\n]+\*(?!\*)|^\| \d\d \|.*$",
     re.MULTILINE,
 )
-NO_USE = ("## Notation", "### What you can now do", "### Further reading")
+NO_USE = ("## Notation", "### Further reading")
 
 
 def prose(path):
     """(place of the cell, text) in which a term counts as used; the first cell is the title."""
     cells = list(enumerate(nbformat.read(path, as_version=4).cells))[1:]
-    told = [(i, c.source) for i, c in cells if c.cell_type == "markdown" and slide_type(c) != "notes"]
+    told = [(i, c.source) for i, c in cells if c.cell_type == "markdown"]
     return [(i, BESIDE.sub(" ", text)) for i, text in told if not text.startswith(NO_USE)]
 
 

@@ -9,7 +9,15 @@ import pytest
 import yaml
 
 from linformer_from_scratch.course import ledger as room
-from linformer_from_scratch.course.ledger import CHAPTERS, KINDS, LedgerTable, by_kind, kind_of, ledger
+from linformer_from_scratch.course.ledger import (
+    CHAPTERS,
+    KINDS,
+    LedgerTable,
+    by_kind,
+    kind_of,
+    ledger,
+    place,
+)
 
 CONTENT = yaml.safe_load(room.CLAIMS.read_text(encoding="utf-8"))
 FIELDS = {"id", "claim", "source", "verdict", "found", "chapter", "cell", "tolerance", "setup"}
@@ -18,8 +26,13 @@ every_entry = pytest.mark.parametrize("entry", CONTENT, ids=lambda entry: entry[
 
 
 @functools.cache
-def read(stem):
-    return nbformat.read(CHAPTERS / f"{stem}.ipynb", as_version=4)
+def read(page):
+    return nbformat.read(CHAPTERS / f"{page}.ipynb", as_version=4)
+
+
+def page_of(entry):
+    """The notebook in which the entry's cell stands: the chapter, or its evidence page."""
+    return read(place(entry["chapter"], entry["cell"])[0])
 
 
 def place_of(notebook, tag):
@@ -71,7 +84,7 @@ def missing_numbers(sentence, cells):
 def test_each_claim_is_settled_by_one_cell_that_shows_something(entry):
     assert set(entry) == FIELDS and all(entry.values())
     kind_of(entry["verdict"])  # of the seven, or an error
-    notebook = read(entry["chapter"])
+    notebook = page_of(entry)
     cell = notebook.cells[place_of(notebook, entry["cell"])]
     assert cell.cell_type == "code" and cell.outputs
     assert "nbval-ignore-output" not in cell.metadata.tags and "nbval-skip" not in cell.metadata.tags
@@ -79,7 +92,7 @@ def test_each_claim_is_settled_by_one_cell_that_shows_something(entry):
 
 @every_entry
 def test_the_numbers_that_were_found_are_printed_in_their_section(entry):
-    found, cells = entry["found"], section(read(entry["chapter"]), entry["cell"])
+    found, cells = entry["found"], section(page_of(entry), entry["cell"])
     assert missing_numbers(found, cells) == []
     assert "no number: " in found or any(stands_in(number, printed(cells)) for number in numbers(found))
 

@@ -5,11 +5,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import nbformat
 import pytest
 import slides
 from deck_browser import UNTYPESET, dense, dress, open_deck, overflow, pale, small, steps
 from deck_fixture import EVERYTHING, QUIZ, code, live, png, prose, result, write
+from lectures import MINUTE, lecture, minutes, notes, slide_type
 from nbformat.v4 import new_output
 from pdf_text import pdf_pages, squeezed
 
@@ -194,7 +194,7 @@ def test_students_and_teacher_get_a_handout_each(command):
 
 
 def read(chapter):
-    return nbformat.read(chapter, as_version=4)
+    return lecture(chapter)
 
 
 @every_lecture
@@ -206,13 +206,19 @@ def test_a_lecture_has_twelve_to_twenty_slides(chapter):
 def test_every_slide_begins_with_its_claim_and_has_notes(chapter):
     for first, *rest in slides.slides(read(chapter)):
         assert re.match(r"##? \S", first.source), f"no heading: {first.source[:60]!r}"
-        found = [cell.source for cell in rest if slides.slide_type(cell) == "notes"]
-        assert len(found) == 1 and slides.MINUTE.search(found[0]), f"notes of {first.source[:60]!r}"
+        found = [cell.source for cell in rest if slide_type(cell) == "notes"]
+        assert len(found) == 1 and MINUTE.search(found[0]), f"notes of {first.source[:60]!r}"
+
+
+@every_chapter
+def test_every_note_has_its_slide(chapter):
+    told = [cell.source for cell in read(chapter).cells if slide_type(cell) == "notes"]
+    assert [*notes(chapter).values()] == told != []
 
 
 @every_chapter
 def test_minutes_go_forward_and_end_by_fifty(chapter):
-    marks = slides.minutes(read(chapter))
+    marks = minutes(read(chapter))
     assert marks[0] == 0 and marks[-1] <= 50
     assert marks == sorted(set(marks)), "a minute stands twice, or time runs backwards"
 

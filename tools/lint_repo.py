@@ -19,7 +19,9 @@ LINKED = (
     *PAGES[:2],
     "tools/book/pages/elsewhere.md",
     "chapters/*.md",
+    "chapters/notes/*.md",
     "chapters/*.ipynb",
+    "chapters/evidence/*.ipynb",
     "solutions/*.ipynb",
 )
 

@@ -1,6 +1,6 @@
 """Run notebooks from top to bottom and keep their outputs: python tools/refresh.py [01 02 …]
 
-Without numbers it refreshes every notebook of chapters/ and solutions/. A cell that raises stops it, and the
+Without numbers it refreshes every chapter, evidence page and solution. A cell that raises stops it, and the
 notebook stays as it was. The glossary, which is made of the chapters' sentences, is written anew.
 """
 
@@ -19,12 +19,13 @@ from linformer_from_scratch.course import glossary
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = "picture-"  # a tag that begins so names the file in chapters/ that the README shows
+FOLDERS = ("chapters", "chapters/evidence", "solutions")
 LIMIT_S = 300  # seconds a cell may take
 
 
 def notebooks(numbers: list[str]) -> list[Path]:
     """The notebooks whose names begin with one of the numbers; all of them if there are none."""
-    paths = [path for folder in ("chapters", "solutions") for path in sorted((ROOT / folder).glob("*.ipynb"))]
+    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.ipynb"))]
     return [path for path in paths if not numbers or path.name[:2] in numbers]
 
 

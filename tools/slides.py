@@ -18,6 +18,7 @@ import jinja2
 import nbformat
 import torch
 from chromium import find_chromium
+from lectures import lecture, minutes, slide_type
 from nbconvert import SlidesExporter
 from nbconvert.filters import ansi2html
 from nbformat import NotebookNode
@@ -34,9 +35,7 @@ LIVE = "http://127.0.0.1:8888/lab/tree/chapters/{}.ipynb"  # where `make course`
 READERS = ("students", "teacher")  # each has a handout of its own
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDED = re.compile(r"<details><summary>(.*?)</summary>(.*)</details>", re.DOTALL)
-MINUTE = re.compile(r"For the teacher · minute (\d+)")
 QUESTION = re.compile(r"^\*\*(.+?\?)\*\*", re.MULTILINE)  # of a chapter, on its first slide
-ROLE = re.compile(r"^\*The ([a-z ]+):", re.MULTILINE)  # of a slide in the argument
 ENDS = "What we checked", "Quiz"  # behind the argument
 WHOLE = "The whole argument, made of the titles of the slides. The strip below each slide leads to its steps."
 MINUTES = re.compile(r" · \d+ minutes$")  # that reading a chapter takes; a lecture is shorter
@@ -63,17 +62,6 @@ def slides(notebook: NotebookNode) -> list[list[NotebookNode]]:
     return grouped
 
 
-def slide_type(cell: NotebookNode) -> str:
-    """The cell's slideshow mark; empty if it continues what is before it."""
-    return cell.metadata.get("slideshow", {}).get("slide_type", "")
-
-
-def minutes(notebook: NotebookNode) -> list[int]:
-    """The minute marks of the teacher's notes, in order."""
-    notes = [cell.source for cell in notebook.cells if slide_type(cell) == "notes"]
-    return [int(mark) for note in notes for mark in MINUTE.findall(note)]
-
-
 def title(notebook: NotebookNode) -> str:
     """The heading of the first cell, without its mark."""
     return notebook.cells[0].source.splitlines()[0].lstrip("# ")
@@ -89,9 +77,7 @@ def argument(notebook: NotebookNode) -> NotebookNode:
     first, *others = slides(notebook)
     steps = []
     for number, slide in enumerate(takewhile(lambda slide: heading(slide) not in ENDS, others), 2):
-        role = ROLE.search(slide[0].source)
-        kind = role[1] if role else ""
-        steps.append(f'<li class="{kind}"><a href="#/{number}">\n\n{heading(slide)}\n\n</a></li>')
+        steps.append(f'<li><a href="#/{number}">\n\n{heading(slide)}\n\n</a></li>')
     asked = QUESTION.search(first[0].source)
     source = f'## {asked[1] if asked else heading(first)}\n\n<ol class="argument">\n{"".join(steps)}\n</ol>'
     return new_markdown_cell(source, metadata={"slideshow": {"slide_type": "slide"}})
@@ -189,7 +175,7 @@ def build(chapter: Path, out: Path, model: dict[str, Any] | None = None) -> Path
 
     Raises: SlidesError if the deck shows a clip or a picture that is not there.
     """
-    notebook = nbformat.read(chapter, as_version=4)
+    notebook = lecture(chapter)
     for path in media(notebook):
         if not (chapter.parent / path).exists():
             raise SlidesError(f"{chapter.name} shows {path}, which does not exist")
@@ -220,7 +206,7 @@ def write_index(chapters: list[Path], out: Path) -> None:
     """Write index.html: the decks that lie in the folder, with minutes, slides and handouts."""
     decks = []
     for chapter in (chapter for chapter in chapters if (out / f"{chapter.stem}.html").exists()):
-        notebook, deck = nbformat.read(chapter, as_version=4), out / f"{chapter.stem}.html"
+        notebook, deck = lecture(chapter), out / f"{chapter.stem}.html"
         facts = {"title": title(notebook), "minutes": minutes(notebook)[-1]}
         facts["slides"] = deck.read_text(encoding="utf-8").count("<section>")
         found = {reader: path.name for reader, path in handouts(deck).items() if path.exists()}

@@ -15,7 +15,7 @@ import yaml
 
 from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.cost import DEVICES
-from linformer_from_scratch.course.ledger import CHAPTERS, LEFT, heading_above, link
+from linformer_from_scratch.course.ledger import CHAPTERS, LEFT, link, place
 from linformer_from_scratch.course.numbers_of_advice import SEVERAL, numbers
 
 CPU = "CPU of the course"
@@ -78,7 +78,7 @@ def _where(cell: str) -> tuple[str, str]:
     if not cell:
         return "", ""
     chapter, stems = f"chapter {cell[:2]}", [path.stem for path in CHAPTERS.glob(f"{cell[:2]}_*.ipynb")]
-    return (f"{chapter}, “{heading_above(stems[0], cell)}”", link(stems[0], cell)) if stems else (chapter, "")
+    return (f"{chapter}, “{place(stems[0], cell)[1]}”", link(stems[0], cell)) if stems else (chapter, "")
 
 
 class Known(NamedTuple):

@@ -121,22 +121,33 @@ def link(chapter: str, name: str) -> str:
 
     Raises: ValueError if there is no such cell.
     """
-    heading = heading_above(chapter, name)
-    return f"{chapter}.ipynb#{heading.replace(' ', '-')}" if heading else f"{chapter}.ipynb"
+    page, heading = place(chapter, name)
+    return f"{page}.ipynb#{heading.replace(' ', '-')}" if heading else f"{page}.ipynb"
 
 
-def heading_above(chapter: str, name: str) -> str:
-    """The heading above the cell of this id or tag; empty where there are no notebooks.
+def place(chapter: str, name: str) -> tuple[str, str]:
+    """Page and heading of the cell of this id or tag: of the chapter, or of its evidence page.
+
+    The heading is empty where there are no notebooks.
 
     Raises: ValueError if there is no such cell.
     """
     if not CHAPTERS.is_dir():
-        return ""
+        return chapter, ""
+    for page in (chapter, f"evidence/{chapter}"):
+        if (path := CHAPTERS / f"{page}.ipynb").exists():
+            cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+            if heading := _heading_above(cells, name):
+                return page, heading
+    raise ValueError(f"no cell of {chapter} has the tag {name}, nor the id")
+
+
+def _heading_above(cells: list[dict], name: str) -> str:
     heading = ""
-    for cell in json.loads((CHAPTERS / f"{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]:
+    for cell in cells:
         if cell["cell_type"] == "markdown":
             headings = [line for line in "".join(cell["source"]).splitlines() if line.startswith("#")]
             heading = headings[-1].lstrip("# ") if headings else heading
         if name in (cell["id"], *cell["metadata"].get("tags", [])):
             return heading
-    raise ValueError(f"no cell of {chapter} has the tag {name}, nor the id")
+    return ""

@@ -2,8 +2,8 @@
 
 A page begins with the chapter's question and a picture; its imports stand at its end. Live pictures need no
 kernel. Folded are answers to predictions and exercises, and code that the text does not speak of: that which
-the decks leave out, too. Hints stand below their exercise, sentences in brackets beside the text, and what
-only the teacher sees is left out or, in the teacher's edition, set apart.
+the decks leave out, too. Hints stand below their exercise, sentences in brackets beside the text; the
+teacher's edition has the notes, set apart.
 """
 
 import base64
@@ -13,9 +13,10 @@ from html import escape
 from pathlib import Path
 
 import nbformat
+from lectures import lecture, slide_type
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
-from slides import FOLDED, LIVE, WIDGET, handouts, slide_type
+from slides import LIVE, WIDGET, handouts
 
 from book.figures import Figures
 from book.shelf import Shelf
@@ -44,8 +45,8 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
         shelf: receives what the live pictures need.
         teacher: keep what only the teacher sees.
     """
-    notebook = nbformat.read(path, as_version=4)
-    first, *rest = [cell for cell in notebook.cells if teacher or slide_type(cell) != "notes"]
+    notebook = lecture(path) if teacher else nbformat.read(path, as_version=4)
+    first, *rest = notebook.cells
     below = help_below(rest, solution)
     begun = next(i for i, cell in enumerate(rest) if cell.source.startswith("## "))
     imports = [cell for cell in rest[:begun] if cell.cell_type == "code"]
@@ -59,6 +60,9 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
         cells.append(imports[0])
     figures = Figures(int(path.stem[:2]))
     for cell in cells:
+        if slide_type(cell) == "notes":
+            head, told = cell.source.split("\n\n", 1)
+            cell.source = f":::{{admonition}} {head.strip('*')}\n:class: teacher\n{told}\n:::"
         if cell.cell_type == "markdown":
             cell.source = prose(cell.source, figures)
         else:
@@ -136,8 +140,8 @@ def opening(source: str, stem: str, rest: list[NotebookNode], teacher: bool) -> 
 
 
 def prose(source: str, figures: Figures) -> str:
-    """Markdown as the book shows it: notes set apart, brackets beside the text, clips as figures."""
-    parts = AS_IT_IS.split(FOLDED.sub(_set_apart, source))
+    """Markdown as the book shows it: brackets beside the text, clips as figures."""
+    parts = AS_IT_IS.split(source)
     parts[::2] = [IN_BRACKETS.sub(r' <span class="aside">\1</span>', part) for part in parts[::2]]
     source = figures.clips("".join(parts)).replace("](glossary.md", "](../chapters/glossary.md")
     return source.replace('"scenes/media/', '"../slides/scenes/media/')
@@ -150,13 +154,6 @@ def stripped(path: Path) -> str:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     return nbformat.writes(notebook)
-
-
-def _set_apart(match: re.Match) -> str:
-    summary, text = match.groups()
-    if not summary.startswith("For the teacher"):
-        return match[0]
-    return f":::{{admonition}} {summary}\n:class: teacher\n{text.strip()}\n:::"
 
 
 def fold(cell: NotebookNode, what: str, name: str) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import nbformat
-from slides import minutes, slide_type, slides, title
+from lectures import lecture, minutes, notes
+from slides import slides, title
 
 from linformer_from_scratch.exercises import EXERCISES
 
@@ -44,9 +44,8 @@ class Lesson(NamedTuple):
 
 def lesson(path: Path) -> Lesson:
     """The chapter of a notebook."""
-    notebook = nbformat.read(path, as_version=4)
-    notes = "\n".join(cell.source for cell in notebook.cells if slide_type(cell) == "notes")
-    homework = HOMEWORK.search(notes)
+    notebook = lecture(path)
+    homework = HOMEWORK.search("\n".join(notes(path).values()))
     return Lesson(
         title=title(notebook),
         stem=path.stem,
