@@ -19,6 +19,7 @@ class Box(NamedTuple):
     column, row: its place, counted from the left and from the top; halves are allowed.
     colour: of its border and its first line.
     framed: whether it has a border.
+    bold: whether that border is thick.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Box(NamedTuple):
     row: float
     colour: str = INK
     framed: bool = True
+    bold: bool = False
 
 
 def flow(
@@ -67,7 +69,7 @@ def _draw_box(axis: Axes, box: Box) -> None:
             boxstyle=style,
             facecolor="white",
             edgecolor=box.colour,
-            linewidth=2 * box.framed,
+            linewidth=(5 if box.bold else 1.5) * box.framed,
         )
     )
     first, *others = box.text.split("\n")

@@ -7,7 +7,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
-from itertools import combinations
+from itertools import combinations, cycle
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -117,8 +117,11 @@ def tables(
     return heatmaps(grids, queries, keys, form, rows=rows, columns=columns, ranges=ranges)
 
 
-def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4) -> Figure:
-    """Many maps (n, m) below and beside each other, white for zero, each clipped at its 98th percentile."""
+def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4, limit: float | None = None) -> Figure:
+    """Many maps (n, m) below and beside each other, white for zero, each clipped at its 98th percentile.
+
+    limit: clips all of them there instead.
+    """
     with plt.rc_context(STYLE):
         rows = -(-len(maps) // columns)
         size = (2.4 * columns, 2.75 * rows)
@@ -127,7 +130,7 @@ def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4) -> Figure:
             axis.axis("off")
         for axis, (title, array) in zip(axes.flat, maps.items(), strict=False):
             array = np.asarray(array, dtype=float)
-            high = np.quantile(array, 0.98) or array.max()
+            high = limit or np.quantile(array, 0.98) or array.max()
             axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=high, interpolation="nearest")
             axis.set(title=title, xticks=[], yticks=[])
             axis.axis("on")
@@ -185,17 +188,20 @@ def curves(
     log: bool = False,
     floors: Mapping[str, ArrayLike] | None = None,
     bands: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    joined: bool = True,
 ) -> Figure:
     """Lines over one x axis, each named in the legend; log=True makes both axes logarithmic (base 2).
 
     Args:
         floors: below some of the lines, by their names: dotted, in the same colour.
         bands: around some of the lines, from (lowest, highest), in the same colour.
+        joined: False draws points without lines, of another shape for each name.
     """
     with plt.rc_context(STYLE):
         figure, (axis,) = _figure(1, width=6.5, height=3.8)
-        for name, y in lines.items():
-            (line,) = axis.plot(x, y, marker="o", label=name)
+        for (name, y), mark in zip(lines.items(), cycle("os^DvP"), strict=False):
+            style: dict[str, Any] = {"marker": "o"} if joined else {"marker": mark, "linestyle": "none"}
+            (line,) = axis.plot(x, y, label=name, **style)
             colour = line.get_color()
             if bands and name in bands:
                 axis.fill_between(x, *bands[name], color=colour, alpha=0.2, lw=0)

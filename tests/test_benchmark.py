@@ -488,8 +488,8 @@ def test_the_file_that_the_course_brings_holds_every_row_of_its_plan():
     }
 
 
-def test_chapter_10_shows_a_gpu_s_file_once_it_is_there(tmp_path, monkeypatch, capsys):
-    cells = nbformat.read(ROOT / "chapters/10_benchmark.ipynb", as_version=4).cells
+def test_the_evidence_page_shows_a_gpu_s_file_once_it_is_there(tmp_path, monkeypatch, capsys):
+    cells = nbformat.read(ROOT / "chapters/evidence/10_benchmark.ipynb", as_version=4).cells
     sources = [cell.source for cell in cells if cell.cell_type == "code"]
     needed = "import math", "import aligned", "overview("
     wanted = [source for source in sources if any(words in source for words in needed)]
@@ -693,11 +693,11 @@ def test_what_a_budget_leaves_out_is_said_and_resume_measures_it(small, tmp_path
     assert records.read(tmp_path / "b.json")["rows"][:6] == short
 
 
-def test_the_makefile_and_the_chapter_say_the_command_that_a_gpu_is_measured_with():
+def test_the_makefile_and_the_evidence_page_say_the_command_that_a_gpu_is_measured_with():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert f"$(BIN)/{on_a_gpu()}\n" in makefile
     assert parser().parse_args(on_a_gpu().split()[3:]).minutes == MINUTES
-    cells = nbformat.read(ROOT / "chapters/10_benchmark.ipynb", as_version=4).cells
+    cells = nbformat.read(ROOT / "chapters/evidence/10_benchmark.ipynb", as_version=4).cells
     (cell,) = [cell for cell in cells if cell.cell_type == "code" and "to_paste()" in cell.source]
     assert "".join(output.text for output in cell.outputs) == to_paste() + "\n"
     assert on_a_gpu("course/") in to_paste()

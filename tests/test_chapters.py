@@ -10,6 +10,7 @@ import pytest
 from lectures import slide_type
 
 from linformer_from_scratch.course.listing import LONGEST, listing
+from linformer_from_scratch.course.start_here import PATH
 from linformer_from_scratch.exercises import EXERCISES
 
 ROOT = Path(__file__).parents[1]
@@ -137,9 +138,10 @@ NAMES_WITH_NUMBERS = re.compile(
 )
 
 
-def test_every_number_in_the_prose_of_the_benchmark_stands_in_its_cells():
+@pytest.mark.parametrize("folder", ["chapters", "chapters/evidence"])
+def test_every_number_in_the_prose_of_the_benchmark_stands_in_its_cells(folder):
     """Not decimals alone: chapter 10 quotes a file, which may be replaced."""
-    notebook = read(ROOT / "chapters/10_benchmark.ipynb")
+    notebook = read(ROOT / folder / "10_benchmark.ipynb")
     cells = shown(notebook) + "\n".join(cell.source for cell in code(notebook))
     known = set(re.findall(r"\d+(?:\.\d+)?", cells.replace(",", "")))
     lessons = markdown(notebook)[1:-1]
@@ -171,3 +173,41 @@ def test_a_listing_is_the_source_and_fits_a_screen():
     assert listing(read)._repr_markdown_().startswith("```python\ndef read(path):\n    ")
     with pytest.raises(ValueError, match=f"expected at most {LONGEST}"):
         listing(*[read] * 20)
+
+
+BUDGET = {  # chapter -> words of its main line
+    **{"00": 1900, "01": 3300, "02": 2900, "03": 3300, "04": 3300, "05": 4200, "06": 4600},
+    **{"07": 3300, "08": 4600, "09": 4000, "10": 4000, "11": 3600, "12": 4200, "13": 4200},
+}
+NO_WORDS = re.compile(
+    r"```.*?```|!\[.*?\]\(.*?\)|\]\([^)]*\)|<[^>]+>", re.DOTALL
+)  # code, pictures, addresses, HTML
+
+
+def words(text):
+    return len(re.findall(r"\S*\w\S*", NO_WORDS.sub(" ", text)))
+
+
+@EVERY_CHAPTER
+def test_a_chapter_keeps_to_its_budget_of_words(path):
+    assert words("Two words ![none](here.png) `and` three: [of them](there.md), <b>bold</b>") == 7
+    assert sum(map(words, markdown(read(path)))) <= 1.1 * BUDGET[path.stem[:2]]
+
+
+@EVERY_CHAPTER
+def test_a_reader_in_a_hurry_is_told_how_far_to_read(path):
+    hurry = markdown(read(path))[1]
+    assert hurry.startswith("**In a hurry?** ")
+    headings = re.findall(r"^#+ (.+)$", "\n".join(markdown(read(path))), re.MULTILINE)
+    if path.stem[:2] in PATH:
+        assert path.stem[:2] == "00" or any(f"“{heading}”" in hurry for heading in headings), hurry
+
+
+@EVERY_CHAPTER
+def test_beside_a_chapter_lies_its_evidence_and_each_leads_to_the_other(path):
+    evidence = path.parent / "evidence" / path.name
+    assert markdown(read(evidence))[0].startswith(
+        f"# {markdown(read(path))[0].splitlines()[0][2:]}: the evidence"
+    )
+    assert f"](../{path.name}" in markdown(read(evidence))[0]
+    assert f"](evidence/{path.name}" in "\n".join(markdown(read(path)))

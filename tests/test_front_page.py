@@ -114,7 +114,6 @@ def index(tmp_path_factory):
     for name in ("index.md", "ledger.md"):
         (source / name).write_text(site.filled(site.HERE / "pages" / name, told), encoding="utf-8")
     (source / "chapters").mkdir()
-    (source / "chapters" / "wall.png").symlink_to(site.CHAPTERS / "wall.png")
     front.write(out / "_static" / "front")
     Shelf(out / "_static" / "live", "").close(lend(out / site.MODEL) | {"folder": f"../../{site.MODEL}"})
     command = [sys.executable, "-m", "sphinx", "-Q", "-c", str(site.HERE), str(source), str(out)]

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from linformer_from_scratch.course import ledger as room
+from linformer_from_scratch.course import scoreboard
 from linformer_from_scratch.course.ledger import (
     CHAPTERS,
     KINDS,
@@ -157,3 +158,29 @@ def test_a_claim_without_its_cell_is_an_error_and_without_notebooks_it_names_its
         ledger()
     monkeypatch.setattr(room, "CHAPTERS", tmp_path / "chapters")
     assert [claim.link for claim in ledger()] == [f"{entry['chapter']}.ipynb"]
+
+
+# The scoreboard: a line or two a chapter, and the cell that prints their numbers.
+
+LINES = yaml.safe_load(scoreboard.ROWS.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: f"{line['chapter']}-{line['cell']}")
+def test_the_scoreboard_shows_what_a_cell_of_its_chapter_prints(line):
+    (path,) = CHAPTERS.glob(f"{line['chapter']}_*.ipynb")
+    (cell,) = [cell for cell in read(path.stem).cells if cell.id == line["cell"]]
+    shown = numbers(line["exact"] + " " + line["linformer"])
+    assert shown and all(stands_in(number, printed([cell])) for number in shown)
+
+
+def test_every_chapter_has_its_line_and_shows_the_board_so_far(capsys):
+    stems = sorted(path.stem for path in CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
+    assert sorted({line["chapter"] for line in LINES}) == [stem[:2] for stem in stems]
+    for stem in stems:
+        (cell,) = [cell for cell in read(stem).cells if cell.source == f'scoreboard("{stem[:2]}")']
+        scoreboard.scoreboard(stem[:2])
+        assert capsys.readouterr().out == printed([cell])
+    assert len(printed([cell]).splitlines()) == 1 + len(LINES)
+    assert max(map(len, printed([cell]).splitlines())) <= 100
+    with pytest.raises(ValueError, match="got chapter '77', expected one of 00, 01"):
+        scoreboard.scoreboard("77")

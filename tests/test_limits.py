@@ -1,5 +1,7 @@
 """limits: copying, sharp attention, generating text, shorter texts, and the recorded runs."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -10,11 +12,13 @@ from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.experiments import results
 from linformer_from_scratch.experiments.curves import accuracies
 from linformer_from_scratch.experiments.results import Results
+from linformer_from_scratch.experiments.writing import GIVEN, held_out, writer
 from linformer_from_scratch.limits import (
     copy_error,
     errors_by_temperature,
     leak,
     next_token_loss,
+    write_on,
     written_loss,
 )
 from linformer_from_scratch.linformer import LinformerAttention
@@ -55,6 +59,20 @@ def test_the_loss_is_that_of_the_next_token():
 def model(attention):
     torch.manual_seed(0)
     return MaskedLanguageModel(Encoder(VOCABULARY, 11, 8, [attention])).eval()
+
+
+def test_what_is_written_on_is_each_time_the_likeliest_next_token():
+    assert write_on(Says(1), torch.tensor([3, 5]), 3).tolist() == [3, 5, 6, 0, 1]
+
+
+def test_the_linformer_that_comes_along_knows_the_text_before_it_and_writes_worse_than_a_guess():
+    unseen, blind = held_out(), math.log(256)
+    with torch.no_grad():
+        known = {name: next_token_loss(writer(name), unseen).item() for name in ("full, causal", "Linformer")}
+    assert known["Linformer"] < 0.05 and written_loss(writer("Linformer"), unseen, GIVEN) > 1.5 * blind
+    assert known["full, causal"] == pytest.approx(
+        written_loss(writer("full, causal"), unseen, GIVEN), abs=0.1
+    )
 
 
 def test_both_losses_are_the_same_where_no_output_depends_on_later_tokens():

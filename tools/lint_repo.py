@@ -1,7 +1,7 @@
 """What the repository says about itself is true: python tools/lint_repo.py
 
-Links between its pages lead somewhere, `make` commands in prose are targets of the Makefile, the tree in the
-README exists, and every direct dependency is pinned. Prints what is wrong, a line each.
+Links between its pages lead somewhere, `make` commands in prose are targets of the Makefile, the tree in
+CONTRIBUTING.md exists, and every direct dependency is pinned. Prints what is wrong, a line each.
 """
 
 import re
@@ -18,6 +18,7 @@ PAGES = ("*.md", "linformer_from_scratch/data/shipped/*.md", "tools/book/pages/*
 LINKED = (
     *PAGES[:2],
     "tools/book/pages/elsewhere.md",
+    "tools/book/pages/use.md",
     "chapters/*.md",
     "chapters/notes/*.md",
     "chapters/*.ipynb",
@@ -44,16 +45,16 @@ def unknown_commands(targets: set[str]) -> Iterator[str]:
                 yield f"{page.name}: `make {command}` is not a target of the Makefile"
 
 
-def missing_in_tree(readme: str) -> Iterator[str]:
-    """Paths in the README's tree that do not exist."""
+def missing_in_tree(page: str) -> Iterator[str]:
+    """Paths in the tree of CONTRIBUTING.md that do not exist."""
     folder = ""
-    for line in readme.split("## Tree")[1].split("```")[1].strip("\n").splitlines():
+    for line in page.split("## Tree")[1].split("```")[1].strip("\n").splitlines():
         name = line.split()[0]
         if not line.startswith("  "):
             folder = name if name.endswith("/") else ""
             name = name.removeprefix(folder)
         if not (ROOT / folder / name).exists():
-            yield f"README.md: {folder}{name} stands in the tree and does not exist"
+            yield f"CONTRIBUTING.md: {folder}{name} stands in the tree and does not exist"
 
 
 def without_pin(constraints: str) -> Iterator[str]:
@@ -72,11 +73,10 @@ def without_pin(constraints: str) -> Iterator[str]:
 
 def problems() -> Iterator[str]:
     """All that is not as it says."""
-    readme = text_of("README.md")
     targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
     yield from (f"a link leads nowhere: {link}" for link in dead_links(files(LINKED)))
     yield from unknown_commands(targets)
-    yield from missing_in_tree(readme)
+    yield from missing_in_tree(text_of("CONTRIBUTING.md"))
     yield from without_pin(text_of("constraints.txt"))
     version = tomllib.loads(text_of("pyproject.toml"))["project"]["version"]
     if f"version: {version}\n" not in text_of("CITATION.cff"):

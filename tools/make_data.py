@@ -22,7 +22,7 @@ from torch import Tensor
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.data.text import DOCSTRINGS, SHIPPED
-from linformer_from_scratch.experiments import lengths
+from linformer_from_scratch.experiments import lengths, writing
 from linformer_from_scratch.experiments.capstone import fitted_projections
 from linformer_from_scratch.experiments.training import FULL, LINFORMER, NONE, weights_of
 from linformer_from_scratch.linformer import linformer_attention
@@ -134,6 +134,15 @@ def make_models() -> None:
     save_file(tensors, SHIPPED.with_name("docstring_models.safetensors"))
 
 
+def make_writers() -> None:
+    """Write the language models that chapter 00 shows, in half precision; they are trained again."""
+    tensors = {}
+    for attention in ("full, causal", "Linformer"):
+        model, _ = writing.trained(attention, 0)
+        tensors |= {f"{attention}.{name}": one.half() for name, one in model.state_dict().items()}
+    save_file(tensors, writing.WEIGHTS)
+
+
 def cut(text: str) -> Tensor:
     """The first TOKENS tokens of a text."""
     return tokenize(text, TOKENS)
@@ -170,3 +179,4 @@ if __name__ == "__main__":
     make_heads()
     make_fitted()
     make_models()
+    make_writers()

@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SCENES = ROOT / "chapters" / "scenes"
 MEDIA = SCENES / "media"
 ENCODING = {"crf": "28", "preset": "slow", "tune": "animation", "g": "600"}
+MOVES = ROOT / "chapters" / "linformer.webp"  # what the README shows, made of the clip of MOVING
+MOVING, EVERY, WIDTH = "06_linformer", 3, 800  # the scene; each third frame; pixels
 MISSING = "manim is missing: run `make scenes`, or `python tools/course.py install --with scenes`, first"
 
 
@@ -73,6 +75,8 @@ def render(path: Path) -> None:
         "seconds": round(scene.renderer.time, 1),
         "sources": sources(path, ROOT),
     }
+    if path.stem == MOVING:
+        move(clip, MOVES)
     facts.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -88,6 +92,22 @@ def shrink(source: Path, clip: Path) -> None:
             frame.pict_type = av.video.frame.PictureType.NONE  # the encoder chooses the key frames anew
             smaller.mux(after.encode(frame))
         smaller.mux(after.encode())
+
+
+def move(clip: Path, picture: Path) -> None:
+    """Write a clip as a small picture that moves; the last moment stays for two seconds."""
+    import av
+
+    with av.open(clip) as rendered:
+        stream = rendered.streams.video[0]
+        rate, frames = float(stream.average_rate), [*rendered.decode(stream)][EVERY * 4 :: EVERY]
+    size = WIDTH, WIDTH * frames[0].height // frames[0].width
+    first, *others = (frame.to_image().resize(size, Image.Resampling.LANCZOS) for frame in frames)
+    others += [others[-1]] * round(2 * rate / EVERY)
+    ms = round(1000 * EVERY / rate)
+    first.save(
+        picture, save_all=True, append_images=others, duration=ms, loop=0, quality=70, minimize_size=True
+    )
 
 
 def main() -> None:

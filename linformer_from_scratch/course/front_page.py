@@ -76,6 +76,13 @@ def vectors(encoder: SentenceEncoder, text: str) -> Tensor:
     return functional.normalize(torch.stack([hidden[a:b].mean(0) for a, b in spans(text)]), dim=-1)
 
 
+def search(question: str, text: str, encoder: SentenceEncoder) -> list[str]:
+    """The sentences of a text that an encoder has read as a whole, the best answer first."""
+    (order,) = (full_encoder().encode([question]) @ vectors(encoder, text).mT).argsort(descending=True)
+    lines = sentences(text)
+    return [lines[place] for place in order.tolist()]
+
+
 @cache
 def scores(place: int) -> dict[str, Tensor]:
     """Way to read text number `place` -> cosines (questions, sentences): "exact", each k, and ALONE."""
@@ -87,15 +94,19 @@ def scores(place: int) -> dict[str, Tensor]:
     return {way: questions @ found.mT for way, found in ways.items()}
 
 
+def hits(cosines: Tensor, one: Text) -> int:
+    """For how many of a text's questions the sentence that answers is among the first BEST."""
+    places = [answer(one, question) for question in one.questions]
+    return sum(int((row > row[place]).sum()) < BEST for row, place in zip(cosines, places, strict=True))
+
+
 @cache
 def found() -> dict[str, int]:
     """Way to read -> for how many questions the sentence that answers is among the first BEST."""
     counts: dict[str, int] = {}
     for place, one in enumerate(texts()):
         for way, cosines in scores(place).items():
-            for row, question in zip(cosines, one.questions, strict=True):
-                better = int((row > row[answer(one, question)]).sum())
-                counts[way] = counts.get(way, 0) + (better < BEST)
+            counts[way] = counts.get(way, 0) + hits(cosines, one)
     return counts
 
 

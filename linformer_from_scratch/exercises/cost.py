@@ -27,64 +27,64 @@ def draw_chain(seed: int) -> tuple[int, ...]:
 
 
 def from_the_left(p, q, r, s):
-    """That is (AB)C, whichever is cheaper; count A(BC) as well, and take the smaller number."""
+    """You always count (AB)C. For some of the sizes A(BC) is cheaper, so count both and take the smaller number."""
     return 2 * p * q * r + 2 * p * r * s
 
 
 def from_the_right(p, q, r, s):
-    """That is A(BC), whichever is cheaper; count (AB)C as well, and take the smaller number."""
+    """You always count A(BC). For some of the sizes (AB)C is cheaper, so count both and take the smaller number."""
     return 2 * q * r * s + 2 * p * q * s
 
 
 def the_dearer(p, q, r, s):
-    """That is the more expensive order; the question asks for the cheaper one."""
+    """That's the expensive order. You have both numbers already, so take the other one."""
     return max(from_the_left(p, q, r, s), from_the_right(p, q, r, s))
 
 
 def cheaper_of_each_step(p, q, r, s):
-    """You add the cheaper first product to the cheaper second one, which may belong to different orders; add up each order."""
+    """You picked the cheaper first product and the cheaper second one, perhaps from different orders. Finish each order, then compare."""
     return 2 * min(p * q * r, q * r * s) + 2 * min(p * r * s, p * q * s)
 
 
 def chosen_by_first_product(p, q, r, s):
-    """You chose by the first product only; an order whose first product is cheap may be the more expensive one as a whole."""
+    """You let the first product decide. A cheap start can lead to an expensive second product; compare the two sums."""
     return from_the_left(p, q, r, s) if p < s else from_the_right(p, q, r, s)
 
 
 def chosen_by_inner_sizes(p, q, r, s):
-    """You chose by q and r; p and s count as well: compute both orders in full and take the smaller number."""
+    """You let q and r decide, but p and s are in every product too. Work out both orders in full and compare."""
     return from_the_left(p, q, r, s) if r < q else from_the_right(p, q, r, s)
 
 
 def chosen_by_result(p, q, r, s):
-    """You chose the smaller result in between; its size says nothing about the sums inside. Compare the operations."""
+    """You picked the order with the smaller matrix in between. Small doesn't mean cheap: compare the operations instead."""
     return from_the_left(p, q, r, s) if p * r < q * s else from_the_right(p, q, r, s)
 
 
 def one_per_pair(p, q, r, s):
-    """You count one operation for each multiply-add; the convention counts two, a product and a sum."""
+    """You're off by a factor of two: a multiply-add counts as two operations here, the product and the sum."""
     return chain_flops(p, q, r, s) // 2
 
 
 def one_addition_fewer(p, q, r, s):
-    """You count 2 · inner − 1 for each entry, which is exact; the chapter counts 2 · inner, as PyTorch's counter does."""
+    """You count 2 · inner − 1 for each entry. That's exact, but the chapter rounds up to 2 · inner, as PyTorch's counter does."""
     left = p * r * (2 * q - 1) + p * s * (2 * r - 1)
     right = q * s * (2 * r - 1) + p * s * (2 * q - 1)
     return min(left, right)
 
 
 def all_at_once(p, q, r, s):
-    """No dot product runs along q and r at once: there is one product of two matrices first, and then another."""
+    """You sum over q and r at once. There are two products, one after the other: which matrix comes out of the first?"""
     return 2 * p * q * r * s
 
 
 def first_product_only(p, q, r, s):
-    """That is the first product alone; its result must still be multiplied with the third matrix."""
+    """You stopped after the first product. Its result still has to meet the third matrix."""
     return min(2 * p * q * r, 2 * q * r * s)
 
 
 def entries_of_the_results(p, q, r, s):
-    """These are the numbers of the results; each of them is a dot product of `inner` terms."""
+    """You count the entries of the results. Each entry is a dot product: how many terms does it add up?"""
     return min(p * r, q * s) + p * s
 
 
@@ -102,37 +102,37 @@ def draw_share(seed: int) -> tuple[int, float]:
 
 
 def share_of_the_weights(d_model, share):
-    """That is where the products with weights make up the share; the question asks about the n² term."""
+    """You found where the weights reach that share. Swap the roles: the question is about the n² term."""
     return 2 * d_model * (1 - share) / share
 
 
 def rounded_up(d_model, share):
-    """You round the number up; return it as it is, whole or not."""
+    """You round up. The number may have a fraction; return it as it is."""
     return math.ceil(tokens_for_share(d_model, share))
 
 
 def rounded_down(d_model, share):
-    """You round the number down; return it as it is, whole or not."""
+    """You round down. The number may have a fraction; return it as it is."""
     return math.floor(tokens_for_share(d_model, share))
 
 
 def ratio_of_the_terms(d_model, share):
-    """At this n, 4n²d is that many times 8nd²; the question asks for its share of both terms together."""
+    """You set 4n²d to that multiple of 8nd². A share is measured against both terms together."""
     return 2 * d_model * share
 
 
 def where_they_are_equal(d_model, share):
-    """That is where the two terms are equal, a share of one half; here it is another share."""
+    """You always return 2d, where the share is one half. Here it's another share."""
     return 2.0 * d_model
 
 
 def without_factor_two(d_model, share):
-    """A factor of two is missing: 4n²d / 8nd² is n / 2d."""
+    """You lost a factor of two on the way. Cancel once more: 4n²d / 8nd² is n / 2d."""
     return d_model * share / (1 - share)
 
 
 def share_as_of_weights(d_model, share):
-    """You divide by 1 + share; the weights keep 1 − share of the whole."""
+    """You divide by 1 + share. If the n² term has this share of the whole, how much is left for the weights?"""
     return 2 * d_model * share / (1 + share)
 
 
@@ -163,55 +163,55 @@ def floor_of(flops, moved, flops_per_s, bytes_per_s):
 
 
 def everything_faster(flops, moved, flops_per_s, bytes_per_s, factor):
-    """Only computing gets faster: a step that waits for its bytes takes as long as before."""
+    """You speed up everything. A step that waits for its bytes doesn't notice the new processor."""
     return factor
 
 
 def one_large_step(flops, moved, flops_per_s, bytes_per_s, factor):
-    """You added up operations and bytes first; but steps follow one another, so each has a floor of its own. Add up the floors."""
+    """You added up all operations and all bytes before comparing. Steps run one after another, so each has its own floor; add up those."""
     moving = moved.sum() / bytes_per_s
     now, then = flops.sum() / flops_per_s, flops.sum() / (factor * flops_per_s)
     return torch.maximum(now, moving) / torch.maximum(then, moving)
 
 
 def one_after_the_other(flops, moved, flops_per_s, bytes_per_s, factor):
-    """You add the two times of a step; a machine computes while it moves, so its floor is the longer of them."""
+    """You add computing and moving. A machine does both at once, so a step takes as long as the longer of the two."""
     computing, moving = flops.sum() / flops_per_s, moved.sum() / bytes_per_s
     return (computing + moving) / (computing / factor + moving)
 
 
 def the_shorter(flops, moved, flops_per_s, bytes_per_s, factor):
-    """You take the shorter time of each step; it is done when both its operations and its bytes are."""
+    """You take the shorter of the two times. A step is done only when both its operations and its bytes are."""
     moving = moved / bytes_per_s
     now = torch.minimum(flops / flops_per_s, moving).sum()
     return now / torch.minimum(flops / (factor * flops_per_s), moving).sum()
 
 
 def ratio_turned_round(flops, moved, flops_per_s, bytes_per_s, factor):
-    """Your ratio is upside down: return the old floor divided by the new one."""
+    """Your ratio is upside down. Old over new: a faster machine should give a number above one."""
     return 1 / speedup(flops, moved, flops_per_s, bytes_per_s, factor)
 
 
 def seconds_saved(flops, moved, flops_per_s, bytes_per_s, factor):
-    """These are the seconds saved; the question asks for the ratio of the two floors."""
+    """You return the seconds saved. The question asks how many times shorter, so divide instead of subtracting."""
     then = floor_of(flops, moved, factor * flops_per_s, bytes_per_s)
     return floor_of(flops, moved, flops_per_s, bytes_per_s) - then
 
 
 def memory_faster(flops, moved, flops_per_s, bytes_per_s, factor):
-    """You made the memory faster; it is the operations per second that grow."""
+    """You made the memory faster. It's the arithmetic that improves: which of the two ceilings is that?"""
     then = floor_of(flops, moved, flops_per_s, factor * bytes_per_s)
     return floor_of(flops, moved, flops_per_s, bytes_per_s) / then
 
 
 def ceilings_swapped(flops, moved, flops_per_s, bytes_per_s, factor):
-    """You exchanged the two ceilings: divide operations by operations per second, and bytes by bytes per second."""
+    """You swapped the ceilings. Operations go with operations per second, and bytes with bytes per second."""
     then = torch.maximum(flops / bytes_per_s / factor, moved / flops_per_s).sum()
     return floor_of(flops, moved, bytes_per_s, flops_per_s) / then
 
 
 def mean_of_the_steps(flops, moved, flops_per_s, bytes_per_s, factor):
-    """You averaged the ratios of the steps; a long step counts more: divide the layer's two floors."""
+    """You average the steps' ratios, as if a short step counted as much as a long one. Add up the seconds first, then divide."""
     moving = moved / bytes_per_s
     now = torch.maximum(flops / flops_per_s, moving)
     return (now / torch.maximum(flops / (factor * flops_per_s), moving)).mean()
@@ -231,37 +231,37 @@ def draw_linformer(seed: int) -> tuple[int, int, int]:
 
 
 def full_layer(n, d_model, proj_dim):
-    """That is full attention, 8nd² + 4n²d; here n queries read proj_dim summaries, and compressing costs something too."""
+    """That's full attention, 8nd² + 4n²d. In Linformer n queries attend to proj_dim summaries, and making those costs something too."""
     return 8 * n * d_model**2 + 4 * n**2 * d_model
 
 
 def half_of_it(n, d_model, proj_dim):
-    """You count one operation for each multiply-add; the convention counts two."""
+    """You count a multiply-add as one operation. Here it's two, as everywhere in this chapter."""
     return linformer_flops(n, d_model, proj_dim) // 2
 
 
 def compression_forgotten(n, d_model, proj_dim):
-    """Compressing is not free: E K and F V cost 2nkd each."""
+    """You get the summaries for free. E K and F V are products as well: what do they cost?"""
     return 8 * n * d_model**2 + 4 * n * proj_dim * d_model
 
 
 def one_compression(n, d_model, proj_dim):
-    """You count one compression; keys and values need one each, E K and F V."""
+    """You compress once. Keys and values each need it: E K and F V."""
     return 8 * n * d_model**2 + 6 * n * proj_dim * d_model
 
 
 def queries_compressed(n, d_model, proj_dim):
-    """Queries are not compressed: n of them read k summaries, so scores and mixing cost 2nkd each, not 2k²d."""
+    """You compressed the queries too. All n of them stay, so a map is n × k and not k × k."""
     return 8 * n * d_model**2 + 4 * n * proj_dim * d_model + 4 * proj_dim**2 * d_model
 
 
 def still_quadratic(n, d_model, proj_dim):
-    """You added the compression and kept the n×n maps; the maps are n×k now."""
+    """You paid for the compression and then kept the n×n maps. After compressing, how many keys does a query attend to?"""
     return 8 * n * d_model**2 + 4 * n * proj_dim * d_model + 4 * n**2 * d_model
 
 
 def projections_of_slots(n, d_model, proj_dim):
-    """In this order, E(XW), keys and values are projected before they are compressed: W meets n rows, not k."""
+    """You project k rows to keys and values. In the paper's order, E(XW), the weights meet all n tokens first, and E comes after."""
     return 4 * n * d_model**2 + 4 * proj_dim * d_model**2 + 8 * n * proj_dim * d_model
 
 
@@ -284,42 +284,42 @@ def draw_growth(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def without_logarithms(lengths, costs):
-    """That is the slope of cost against length; the exponent is the slope of their logarithms."""
+    """You fitted a line to the raw numbers. A power law is a straight line only after taking logarithms of both."""
     x, y = lengths - lengths.mean(), costs - costs.mean()
     return x @ y / (x @ x)
 
 
 def logarithm_of_costs_only(lengths, costs):
-    """You took the logarithm of the costs only; a power becomes a line where both axes are logarithmic."""
+    """You took the logarithm of the costs but not of the lengths. A power needs both axes logarithmic."""
     x, y = lengths - lengths.mean(), costs.log() - costs.log().mean()
     return x @ y / (x @ x)
 
 
 def through_the_origin(lengths, costs):
-    """Your line is forced through the origin, so the constant factor of the cost spoils its slope: subtract the means."""
+    """You force the line through the origin, so the constant c bends the slope. Subtract the two means first."""
     x, y = lengths.log(), costs.log()
     return x @ y / (x @ x)
 
 
 def ratio_of_logarithms(lengths, costs):
-    """log cost over log length forgets the constant factor c; the exponent is a slope, a ratio of differences."""
+    """You divide log cost by log length, which mixes the constant c into a. A slope is a ratio of differences."""
     return (costs.log() / lengths.log()).mean()
 
 
 def slope_and_intercept(lengths, costs):
-    """A line has a slope and an intercept, here a and log c; the exponent is the slope alone."""
+    """You return slope and intercept, a and log c. The exponent is the slope alone."""
     slope = exponent(lengths, costs)
     return torch.stack([slope, costs.log().mean() - slope * lengths.log().mean()])
 
 
 def slope_turned_round(lengths, costs):
-    """The axes are exchanged: this is how length grows with cost."""
+    """You swapped the axes: that's how length grows with cost."""
     x, y = lengths.log() - lengths.log().mean(), costs.log() - costs.log().mean()
     return x @ y / (y @ y)
 
 
 def ends_only(lengths, costs):
-    """You use the first point and the last only; use least squares over all points."""
+    """You use the first and the last point and ignore the rest. Least squares lets every point have a say."""
     return (costs[-1] / costs[0]).log() / (lengths[-1] / lengths[0]).log()
 
 
@@ -340,62 +340,62 @@ def draw_sizes(seed: int) -> tuple[int, ...]:
 
 
 def in_numbers(n, keys, d_model, num_heads, bytes_per_number):
-    """You count numbers; each of them takes bytes_per_number bytes."""
+    """You count numbers. How many bytes does each of them take?"""
     return 2 * (n + keys) * d_model + 4 * num_heads * n * keys
 
 
 def one_map(n, keys, d_model, num_heads, bytes_per_number):
-    """You count one map; every head has a map of its own, n × keys."""
+    """You count one map, but every head has its own, n × keys."""
     return bytes_per_number * (2 * (n + keys) * d_model + 4 * n * keys)
 
 
 def maps_only(n, keys, d_model, num_heads, bytes_per_number):
-    """These are the maps; queries, keys and values are read as well, and the output is written."""
+    """You count the maps alone. Queries, keys and values are read too, and the output is written."""
     return bytes_per_number * 4 * num_heads * n * keys
 
 
 def softmax_for_nothing(n, keys, d_model, num_heads, bytes_per_number):
-    """The softmax is left out: it computes next to nothing, but it reads all maps and writes them again."""
+    """You left out the softmax. It hardly computes anything, and still it reads every map and writes it again."""
     return bytes_per_number * (2 * (n + keys) * d_model + 2 * num_heads * n * keys)
 
 
 def softmax_in_one_way(n, keys, d_model, num_heads, bytes_per_number):
-    """You count the softmax's maps once; it reads the scores and writes the weights."""
+    """You count the softmax's maps once. It reads the scores and writes the weights: that's two maps a head."""
     return bytes_per_number * (2 * (n + keys) * d_model + 3 * num_heads * n * keys)
 
 
 def reads_only(n, keys, d_model, num_heads, bytes_per_number):
-    """You count what is read; results are written to memory, too."""
+    """You count what is read. Every result also goes back to memory."""
     return bytes_per_number * ((n + 2 * keys) * d_model + 2 * num_heads * n * keys)
 
 
 def results_only(n, keys, d_model, num_heads, bytes_per_number):
-    """You count the results, which are written; each step must also read what it works on."""
+    """You count what is written. Every step also has to read its inputs."""
     return bytes_per_number * (n * d_model + 2 * num_heads * n * keys)
 
 
 def square_maps(n, keys, d_model, num_heads, bytes_per_number):
-    """Your maps are n × n; n queries read `keys` keys, so a map is n × keys."""
+    """Your maps are n × n. A query attends to `keys` keys: what's the shape then?"""
     return bytes_per_number * (2 * (n + keys) * d_model + 4 * num_heads * n * n)
 
 
 def as_many_keys_as_tokens(n, keys, d_model, num_heads, bytes_per_number):
-    """Keys and values have `keys` rows, not n; only queries and the output have n."""
+    """You gave keys and values n rows. They have `keys` rows; only queries and the output have n."""
     return bytes_per_number * (4 * n * d_model + 4 * num_heads * n * keys)
 
 
 def whole_features_in_every_head(n, keys, d_model, num_heads, bytes_per_number):
-    """Each head reads its own d_model / num_heads features; all heads together read d_model, once."""
+    """You let every head read all d_model features. A head reads its own slice, and the slices of all heads add up to d_model."""
     return bytes_per_number * num_heads * (2 * (n + keys) * d_model + 4 * n * keys)
 
 
 EXERCISES = (
     Exercise(
         id="3.1",
-        question="Count the operations of A B C, matrices (p, q), (q, r) and (r, s), in the cheaper of both orders.",
+        question="Count the operations of A B C, matrices (p, q), (q, r) and (r, s), in the cheaper order.",
         difficulty=1,
         minutes=5,
-        trains="counting before measuring, and why the order of products matters",
+        trains="counting before you run anything, and why the order of products matters",
         reference=chain_flops,
         draw=draw_chain,
         mistakes=(
@@ -413,17 +413,17 @@ EXERCISES = (
             entries_of_the_results,
         ),
         hints=(
-            "Count one order after the other; the result of the first product is a matrix of which shape?",
-            "A B is (p, r) and sums q products for each entry; B C is (q, s) and sums r products.",
+            "Take one order at a time. What shape comes out of its first product?",
+            "A B is (p, r), and each entry sums q products. B C is (q, s), and each entry sums r of them.",
             "min(2 * p * q * r + 2 * p * r * s, …)",
         ),
     ),
     Exercise(
         id="3.2",
-        question="From which n does the n² term make up a given share of a full layer's operations?",
+        question="At which n does the n² term reach a given share of a full layer's operations?",
         difficulty=2,
         minutes=5,
-        trains="which part of the cost grows with n, and which with n²",
+        trains="knowing which part of the cost grows with n, and which with n²",
         reference=tokens_for_share,
         draw=draw_share,
         mistakes=(
@@ -436,17 +436,17 @@ EXERCISES = (
             rounded_down,
         ),
         hints=(
-            "Write the share as a fraction: 4n²d over 8nd² + 4n²d. What cancels?",
-            "It is n / (2d + n); set it equal to the share and solve for n, a number that need not be whole.",
+            "Write the share as a fraction, 4n²d over 8nd² + 4n²d. What cancels?",
+            "You should have n / (2d + n). Set it equal to the share and solve for n, which needn't be whole.",
             "n = 2 * d_model * share / (1 - …)",
         ),
     ),
     Exercise(
         id="3.3",
-        question="By which factor does a layer's floor fall on a processor that computes `factor` times as fast?",
+        question="By which factor does a layer's floor fall if the processor computes `factor` times as fast?",
         difficulty=2,
         minutes=6,
-        trains="the roofline: which steps gain from a faster processor, and which wait for bytes",
+        trains="the roofline: which steps gain from faster arithmetic, and which go on waiting for bytes",
         reference=speedup,
         draw=draw_steps,
         mistakes=(
@@ -461,8 +461,8 @@ EXERCISES = (
             mean_of_the_steps,
         ),
         hints=(
-            "Which steps gain nothing? Write the floor of one step first, then add up the steps, for both processors.",
-            "flops / flops_per_s and moved / bytes_per_s are (steps,), seconds; torch.maximum takes the longer, step by step.",
+            "Which steps gain nothing? Write down the floor of one step, then add up the steps, once for each processor.",
+            "flops / flops_per_s and moved / bytes_per_s are seconds, (steps,). torch.maximum picks the longer, step by step.",
             "now = torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum(); then = …; return now / then",
         ),
     ),
@@ -471,7 +471,7 @@ EXERCISES = (
         question="Count the operations of a Linformer layer in the paper's order, E(XW).",
         difficulty=2,
         minutes=5,
-        trains="what Linformer puts in place of the n² term",
+        trains="seeing what Linformer pays instead of the n² term",
         reference=linformer_flops,
         draw=draw_linformer,
         mistakes=(
@@ -484,7 +484,7 @@ EXERCISES = (
             projections_of_slots,
         ),
         hints=(
-            "Start from 8nd² + 4n²d; which products change their shape, and which are new?",
+            "Start from 8nd² + 4n²d. Which products change their shape, and which ones are new?",
             "New: (k, n) @ (n, d), twice. Scores: (n, d) @ (d, k). Mixing: (n, k) @ (k, d).",
             "8 * n * d_model**2 + 4 * 2 * …",
         ),
@@ -494,7 +494,7 @@ EXERCISES = (
         question="Find the exponent a in costs ≈ c · lengthsᵃ, by least squares on the logarithms.",
         difficulty=2,
         minutes=7,
-        trains="reading from measurements how a cost grows",
+        trains="telling from measurements how a cost grows",
         reference=exponent,
         draw=draw_growth,
         mistakes=(
@@ -507,14 +507,14 @@ EXERCISES = (
             ends_only,
         ),
         hints=(
-            "log cost = log c + a · log length: a straight line.",
-            "Slope of a line by least squares: Σ (x − mean x)(y − mean y) / Σ (x − mean x)².",
+            "Take logarithms: log cost = log c + a · log length. What kind of curve is that?",
+            "A straight line. Its least-squares slope is Σ (x − mean x)(y − mean y) / Σ (x − mean x)².",
             "x = lengths.log(); x = x - x.mean(); the same for y; return x @ y / …",
         ),
     ),
     Exercise(
         id="3.6",
-        question="Count the bytes that scores, softmax and mixing move: n queries read `keys` keys and values, maps stored.",
+        question="Count the bytes that scores, softmax and mixing move: n queries, `keys` keys and values, maps stored.",
         difficulty=2,
         minutes=6,
         trains="counting bytes: every step reads its inputs and writes its result",
@@ -533,8 +533,8 @@ EXERCISES = (
             whole_features_in_every_head,
         ),
         hints=(
-            "For each of the three steps: what must be read, and what is written?",
-            "Queries and the output are n · d_model numbers, keys and values keys · d_model each, the maps num_heads · n · keys.",
+            "Go step by step. What does it have to read, and what does it write?",
+            "Queries and output are n · d_model numbers each, keys and values keys · d_model, all maps num_heads · n · keys.",
             "maps = num_heads * n * keys; scores read n * d_model + keys * d_model and write maps; softmax …; mixing …",
         ),
     ),
@@ -544,10 +544,12 @@ QUIZ = (
     Question(
         "The text becomes four times as long. The operations for scores and mixing become …",
         (
-            Option("16 times as many", "n² grows by 4².", True),
-            Option("4 times as many", "That is true of the projections, which grow with n."),
-            Option("8 times as many", "Both sides of the n×n map grow by 4."),
-            Option("256 times as many", "Two axes grow with n, not four."),
+            Option("16 times as many", "Both terms grow with n², and 4² is 16.", True),
+            Option("4 times as many", "True of the products with weights. Scores and mixing grow with n²."),
+            Option(
+                "8 times as many", "Both sides of the n×n map become four times as long: 4 · 4, not 4 · 2."
+            ),
+            Option("256 times as many", "That would be n⁴. A map has two sides."),
         ),
     ),
     Question(
@@ -555,43 +557,48 @@ QUIZ = (
         (
             Option(
                 "stores no n×n map and still needs 4n²d operations",
-                "Tiles of the map live and die inside the processor: memory O(n), time O(n²).",
+                "Tiles come and go inside the processor. Memory grows with n, work still with n².",
                 True,
             ),
             Option(
                 "needs O(n) operations",
-                "It computes every score once, as before; it does not write them to memory.",
+                "It still computes all n² scores. It just never writes them to memory.",
             ),
-            Option("approximates the softmax", "It is exact: the running sum is rescaled as tiles arrive."),
+            Option(
+                "approximates the softmax", "It's exact. As tiles arrive, it rescales the sum it has so far."
+            ),
             Option(
                 "stores the n×n map in half precision",
-                "It stores no map at all, in whatever precision.",
+                "It stores no map, in any precision.",
             ),
         ),
     ),
     Question(
-        "The softmax over n×n scores contains no matrix product, so our count gives it no operations. On a GPU it is …",
+        "Our count gives the softmax over n×n scores no operations, since it has no matrix product. On a GPU it is …",
         (
             Option(
                 "bound by bytes: it reads and writes n² numbers",
                 "It takes as long as it takes to read the maps once and write them once.",
                 True,
             ),
-            Option("free", "Its n² numbers must be read and written."),
+            Option("free", "Somebody has to read and write those n² numbers."),
             Option(
                 "bound by operations",
-                "It does only a few operations with each number, and moving the number takes far longer.",
+                "It does a few operations with each number. Fetching the number takes far longer.",
             ),
-            Option("negligible for large n", "It grows with n² like the scores."),
+            Option("negligible for large n", "It grows with n², just like the scores."),
         ),
     ),
     Question(
         "A Linformer layer that projects first and compresses afterwards, as in the paper, needs fewer operations than full attention …",
         (
-            Option("for n > 2k", "8nkd and 4n²d are equal at n = 2k.", True),
-            Option("for n > k", "Compressing keys and values costs as much again as reading k slots."),
-            Option("for n > d", "d multiplies both sides and drops out."),
-            Option("for every n", "Below n = 2k the compression costs more than it saves."),
+            Option("for n > 2k", "8nkd and 4n²d meet at n = 2k.", True),
+            Option(
+                "for n > k",
+                "You forgot the price of compressing, which is as much again as attending to k summaries.",
+            ),
+            Option("for n > d", "d is on both sides and cancels."),
+            Option("for every n", "Below n = 2k, compressing costs more than it saves."),
         ),
     ),
     Question(
@@ -599,14 +606,14 @@ QUIZ = (
         (
             Option(
                 "needs more",
-                "Tiled attention stores no map at all; Linformer's h·n·k scores are stored unless its attention is tiled too.",
+                "Tiled attention stores no map at all, and this Linformer stores h strips of n×k.",
                 True,
             ),
-            Option("needs less, since k < n", "Less than n² is still more than no map."),
-            Option("needs the same", "One stores n×k maps, the other none."),
+            Option("needs less, since k < n", "Less than n², yes. But the rival here stores no map at all."),
+            Option("needs the same", "One stores n×k maps, the other stores none."),
             Option(
                 "needs less beyond n = 2k",
-                "n = 2k is where the operations are equal; it says nothing about memory.",
+                "n = 2k is where the operations are equal. It tells you nothing about memory.",
             ),
         ),
     ),

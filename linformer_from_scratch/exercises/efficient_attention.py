@@ -34,73 +34,73 @@ def positions(n):
 
 
 def one_token_short(n, window, causal):
-    """One token is missing on either side: a neighbour exactly `window` away may still be read, so <= and not <."""
+    """You wrote < where it should be <=: a neighbour exactly `window` away still counts, and yours is missing, on either side."""
     i, j = positions(n)
     return ((i - j).abs() < window) & ((j <= i) | (not causal))
 
 
 def one_token_more(n, window, causal):
-    """Your band is one token too wide on either side: a neighbour is read if it is at most `window` away."""
+    """Your band is one token too wide on either side. Try window = 0: each token should see itself and nobody else."""
     return window_mask(n, window + 1, causal)
 
 
 def window_in_all(n, window, causal):
-    """Your band is `window` wide in all; here `window` counts the tokens on either side."""
+    """Your band is `window` wide in all, as some papers count it. Here `window` counts the tokens on each side."""
     return window_mask(n, window // 2, causal)
 
 
 def all_earlier_ones(n, window, causal):
-    """Your rows read all earlier tokens, however far: j - i is negative there, so take the distance, (i - j).abs()."""
+    """j - i is negative for every earlier token, so all of them pass your test, however far away: compare the distance, (i - j).abs()."""
     i, j = positions(n)
     near = j - i <= window
     return near & (j <= i) if causal else near
 
 
 def all_later_ones(n, window, causal):
-    """Your rows read all later tokens, however far: i - j is negative there, so take the distance, (i - j).abs()."""
+    """i - j is negative for every later token, so all of them pass your test, however far away: compare the distance, (i - j).abs()."""
     i, j = positions(n)
     near = i - j <= window
     return near & (j <= i) if causal else near
 
 
 def later_not_earlier(n, window, causal):
-    """Rows and columns are swapped: row i is the token that reads, column j the one that is read, and causal means j <= i."""
+    """Rows and columns are swapped. Row i is the token that attends, column j the one it attends to, and causal means j <= i."""
     return window_mask(n, window, causal).mT.clone()
 
 
 def not_itself(n, window, causal):
-    """With causal=True, your tokens do not read themselves, and the first one has no other token to read: j <= i, not j < i."""
+    """With causal=True your tokens can't see themselves, and the first one can't see anybody: you want j <= i, not j < i."""
     i, j = positions(n)
     return window_mask(n, window) & (j < i) if causal else window_mask(n, window)
 
 
 def never_causal(n, window, causal):
-    """Your mask shows later tokens even if causal is True: hide them with & (j <= i)."""
+    """You never look at `causal`, so later tokens stay visible. Hide them with & (j <= i)."""
     return window_mask(n, window)
 
 
 def causal_without_window(n, window, causal):
-    """With causal=True, your mask shows all earlier tokens, however far; the window still holds: at most `window` back."""
+    """With causal=True your window is gone and every earlier token is visible. Both conditions hold: j <= i, and at most `window` back."""
     return causal_mask(n) if causal else window_mask(n, window)
 
 
 def always_causal(n, window, causal):
-    """You hide later tokens even if causal is False; then the window reaches to both sides."""
+    """You hide later tokens even if causal is False. Then the window reaches to both sides."""
     return window_mask(n, window, True)
 
 
 def what_to_hide(n, window, causal):
-    """Your True hides; in this course True means that a token may be read."""
+    """Your True means hide. In this course True means that token i may attend to token j, so you have exactly the opposite."""
     return ~window_mask(n, window, causal)
 
 
 def to_be_added(n, window, causal):
-    """You return the 0 and -inf that one adds to scores; return booleans, True where j may be read."""
+    """That's the mask one adds to scores, 0 and -inf. Asked for is the boolean one: True where j may be attended to."""
     return torch.zeros(n, n).masked_fill(~window_mask(n, window, causal), -math.inf)
 
 
 def ones_and_zeros(n, window, causal):
-    """You return the numbers 1 and 0; a comparison gives booleans: (i - j).abs() <= window."""
+    """Right pattern, wrong type: you return the numbers 1 and 0. A comparison alone gives booleans: (i - j).abs() <= window."""
     return window_mask(n, window, causal).float()
 
 
@@ -141,76 +141,76 @@ def three_factors(q, k, v, q_mean, k_mean, correct=torch.linalg.pinv):
 
 
 def middle_left_out(q, k, v, landmarks):
-    """The middle factor is missing: undo what landmarks read of each other, with the pseudoinverse of that map."""
+    """You multiply two maps, and the formula has three factors. Between them goes the pseudoinverse of how landmarks attend to each other."""
     return attention_weights(q, means(k, landmarks)) @ (attention_weights(means(q, landmarks), k) @ v)
 
 
 def middle_not_inverted(q, k, v, landmarks):
-    """The middle map mixes the landmarks once more; invert it, so that the mixing is undone: torch.linalg.pinv."""
+    """Your middle map blurs the landmarks once more. It's there to undo that blur, so invert it: torch.linalg.pinv."""
     return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), lambda middle: middle)
 
 
 def middle_transposed(q, k, v, landmarks):
-    """A transpose undoes rotations only, and a softmax map is not a rotation: take torch.linalg.pinv."""
+    """You transposed the middle map. That undoes a rotation, and a softmax map isn't one: torch.linalg.pinv."""
     return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), lambda middle: middle.mT)
 
 
 def entries_inverted(q, k, v, landmarks):
-    """1 / x inverts every entry by itself; the inverse of a matrix is torch.linalg.pinv."""
+    """1 / x inverts each entry alone. The inverse of a matrix is another thing: torch.linalg.pinv."""
     return three_factors(q, k, v, means(q, landmarks), means(k, landmarks), torch.reciprocal)
 
 
 def landmarks_picked(q, k, v, landmarks):
-    """Your landmarks are single tokens, the first of each window; take the mean of the window."""
+    """Your landmarks are single tokens, the first of each stretch. A landmark is the mean of its stretch."""
     width = q.size(-2) // landmarks
     return three_factors(q, k, v, q[..., ::width, :], k[..., ::width, :])
 
 
 def landmarks_summed(q, k, v, landmarks):
-    """Your landmarks are sums, so their scores grow with the window; take means."""
+    """You sum each stretch, so scores grow with its length and the softmax sharpens. Take the mean."""
     width = q.size(-2) // landmarks
     return three_factors(q, k, v, width * means(q, landmarks), width * means(k, landmarks))
 
 
 def landmarks_interleaved(q, k, v, landmarks):
-    """Your landmark averages tokens from all over the text; it should average neighbours: unflatten to (landmarks, -1), in this order."""
+    """Your landmark averages tokens from all over the text, since unflatten got its sizes in the other order: (landmarks, -1) makes neighbours."""
     q_mean, k_mean = (x.unflatten(-2, (-1, landmarks)).mean(dim=-3) for x in (q, k))
     return three_factors(q, k, v, q_mean, k_mean)
 
 
 def windows_of_landmarks(q, k, v, landmarks):
-    """Your stretches have `landmarks` tokens each; there should be `landmarks` stretches, of n / landmarks tokens each."""
+    """You made stretches of `landmarks` tokens. There should be `landmarks` stretches, with n / landmarks tokens each."""
     q_mean, k_mean = (x.unflatten(-2, (-1, landmarks)).mean(dim=-2) for x in (q, k))
     return three_factors(q, k, v, q_mean, k_mean)
 
 
 def landmarks_of_keys_only(q, k, v, landmarks):
-    """Both of your landmarks are means of keys; the rows of a map belong to queries, so Q̃ is made from q."""
+    """Both of your landmarks are means of keys. Rows of a map belong to queries, so Q̃ must come from q."""
     return three_factors(q, k, v, means(k, landmarks), means(k, landmarks))
 
 
 def landmarks_swapped(q, k, v, landmarks):
-    """Your landmarks are swapped: the tokens' queries read K̃, and Q̃ reads the tokens' keys, since queries read keys."""
+    """You swapped the two kinds of landmarks. Queries always attend to keys: q goes with K̃, and Q̃ goes with k."""
     left, right = attention_weights(q, means(q, landmarks)), attention_weights(means(k, landmarks), k)
     middle = torch.linalg.pinv(attention_weights(means(q, landmarks), means(k, landmarks)))
     return left @ middle @ (right @ v)
 
 
 def softmax_of_the_product(q, k, v, landmarks):
-    """You approximate the scores and take one softmax of the whole n×n map; each of the three maps has its own softmax."""
+    """You approximate the scores and take one softmax over the whole n×n map, which is the thing to avoid. Each of the three maps has a softmax to itself."""
     q_mean, k_mean = means(q, landmarks), means(k, landmarks)
     scores = q @ k_mean.mT @ torch.linalg.pinv(q_mean @ k_mean.mT) @ (q_mean @ k.mT)
     return (scores / math.sqrt(q.size(-1))).softmax(dim=-1) @ v
 
 
 def landmarks_unscaled(q, k, v, landmarks):
-    """The scores are not divided by √d; all three maps are attention as in chapter 01."""
+    """You forgot √d. All three maps are ordinary attention, so attention_weights from chapter 01 does it for you."""
     q = q * math.sqrt(q.size(-1))
     return three_factors(q, k, v, means(q, landmarks), means(k, landmarks))
 
 
 def linformer_by_means(q, k, v, landmarks):
-    """That is Linformer with mean pooling, one map and pooled values; here landmarks read all tokens, and the middle factor corrects them."""
+    """That's Linformer with mean pooling: one map, and pooled values. Here landmark queries attend to all tokens first, and the middle factor corrects them."""
     return scaled_dot_product_attention(q, means(k, landmarks), means(v, landmarks))
 
 
@@ -231,78 +231,78 @@ def mix(q, k, v):
 
 
 def softmax_instead(q, k, v):
-    """That is softmax attention; here φ(q)·φ(k) takes the place of exp(q·k / √d)."""
+    """That's ordinary softmax attention. The point is to replace exp(q·k / √d) by φ(q)·φ(k)."""
     return scaled_dot_product_attention(q, k, v)
 
 
 def divided_by_root_d(q, k, v):
-    """Leave √d out here: it kept exp in check, and φ grows no faster than its input."""
+    """You divide by √d out of habit. It kept exp from exploding; φ grows no faster than its input, so leave it out."""
     return mix(elu_plus_one(q / math.sqrt(q.size(-1))), elu_plus_one(k), v)
 
 
 def not_divided(q, k, v):
-    """Your weights do not sum to one: divide row i by φ(q_i) · Σ φ(k_j)."""
+    """Your weights don't sum to one. Divide row i by its sum of weights, φ(q_i) · Σ φ(k_j)."""
     q, k = elu_plus_one(q), elu_plus_one(k)
     return q @ (k.mT @ v)
 
 
 def divided_by_tokens(q, k, v):
-    """You divide by n; weights sum to one if row i is divided by its own sum, φ(q_i) · Σ φ(k_j)."""
+    """You divide by n, as if all weights were equal. They aren't: row i needs its own sum, φ(q_i) · Σ φ(k_j)."""
     q, k = elu_plus_one(q), elu_plus_one(k)
     return q @ (k.mT @ v) / q.size(-2)
 
 
 def elu_alone(q, k, v):
-    """The + 1 is missing: elu alone is negative below zero, so weights are, and a divisor may come near zero."""
+    """You left out the + 1. Below zero elu is negative, so weights become negative and the divisor may come close to zero."""
     return mix(functional.elu(q), functional.elu(k), v)
 
 
 def relu_instead(q, k, v):
-    """You take relu + 1, which is flat below zero, so that all negative entries count alike; elu(x) + 1 is exp(x) there."""
+    """You used relu + 1, which is flat below zero, so all negative entries look the same. elu(x) + 1 is exp(x) there."""
     return mix(q.relu() + 1, k.relu() + 1, v)
 
 
 def one_inside(q, k, v):
-    """The 1 belongs outside: elu(x) + 1 is positive everywhere, elu(x + 1) is not."""
+    """The 1 slipped inside the brackets: elu(x + 1) can be negative, elu(x) + 1 can't."""
     return mix(functional.elu(q + 1), functional.elu(k + 1), v)
 
 
 def phi_of_queries_only(q, k, v):
-    """φ is missing on the keys: with negative entries there, a weight can be negative."""
+    """You applied φ to the queries and forgot the keys, where negative entries now give negative weights."""
     return mix(elu_plus_one(q), k, v)
 
 
 def phi_of_keys_only(q, k, v):
-    """φ is missing on the queries: with negative entries there, a weight can be negative."""
+    """You applied φ to the keys and forgot the queries, where negative entries now give negative weights."""
     return mix(q, elu_plus_one(k), v)
 
 
 def phi_of_the_product(q, k, v):
-    """You take φ of q kᵀ, an n×n map; φ of q and of k, each by itself, is what lets the brackets move."""
+    """You apply φ to q kᵀ, and there's the n×n map again. Apply it to q and to k separately; only then can the brackets move."""
     scores = elu_plus_one(q @ k.mT)
     return scores / scores.sum(dim=-1, keepdim=True) @ v
 
 
 def own_key_only(q, k, v):
-    """Your divisor is φ(q_i) · φ(k_i) alone; it should be the sum over all keys: φ(q_i) · Σ φ(k_j)."""
+    """You divide by φ(q_i) · φ(k_i), the weight of one key. Row i needs the sum over all of them: φ(q_i) · Σ φ(k_j)."""
     q, k = elu_plus_one(q), elu_plus_one(k)
     return q @ (k.mT @ v) / (q * k).sum(dim=-1, keepdim=True)
 
 
 def keys_divided(q, k, v):
-    """You divide each feature of the keys by its sum; the divisor belongs to a query: φ(q_i) · Σ φ(k_j)."""
+    """You divide each feature of the keys by its sum. The divisor belongs to the query: φ(q_i) · Σ φ(k_j)."""
     q, k = elu_plus_one(q), elu_plus_one(k)
     return q @ ((k / k.sum(dim=-2, keepdim=True)).mT @ v)
 
 
 def keys_summed_over_features(q, k, v):
-    """k.sum(dim=-1) sums the features of each key; sum the tokens, dim=-2, and one vector of d features is left."""
+    """k.sum(dim=-1) adds up the features of each key. Add up the tokens, dim=-2, and you keep one vector of d features."""
     q, k = elu_plus_one(q), elu_plus_one(k)
     return q @ (k.mT @ v) / (q @ k.sum(dim=-1)[..., None])
 
 
 def two_softmaxes(q, k, v):
-    """You take two softmaxes, one over the features of q and one over the tokens of k: that is another relative; take φ of both."""
+    """You take two softmaxes, over the features of q and over the tokens of k. It's a published relative (Efficient Attention), and another one: apply φ to both."""
     return q.softmax(dim=-1) @ (k.softmax(dim=-2).mT @ v)
 
 
@@ -326,65 +326,65 @@ def read(q, states, sums):
 
 
 def all_tokens_read(q, k, v):
-    """Every token reads later ones too: your sums run over the whole text. Token i needs them as they are at i."""
+    """Every token still sees later ones, since your sums run over the whole text. Token i needs them as they stand at i."""
     return linear_attention(q, k, v)
 
 
 def divisor_of_all(q, k, v):
-    """Your divisor sums later keys as well, so the weights of early tokens sum to less than one: take a running sum there, too."""
+    """Your numerator is causal and your divisor isn't: it counts later keys, so early weights sum to less than one. Make it a running sum as well."""
     q, states, sums = running(q, k, v)
     return read(q, states, sums[..., -1:, :])
 
 
 def mixed_from_all(q, k, v):
-    """Your divisor is causal, but the values are mixed from the whole text: Σ φ(k) vᵀ must be a running sum, too."""
+    """Your divisor is causal and your numerator isn't: Σ φ(k) vᵀ runs over the whole text. Make it a running sum as well."""
     q, states, sums = running(q, k, v)
     return read(q, states[..., -1:, :, :], sums)
 
 
 def own_token_missing(q, k, v):
-    """Your sums end before token i; it reads itself as well, and the first token has nothing else to read: 0/0."""
+    """Your sums stop just before token i. It may see itself, and the first token has nobody else: there you get 0/0."""
     q, states, sums = running(q, k, v)
     own = elu_plus_one(k)
     return read(q, states - own[..., None] * v[..., None, :], sums - own)
 
 
 def summed_along_features(q, k, v):
-    """cumsum ran along the features; in (…, n, d, d_v) the tokens are dim=-3, in (…, n, d) dim=-2."""
+    """Your cumsum ran along the features. Tokens are dim=-3 in (…, n, d, d_v), and dim=-2 in (…, n, d)."""
     q, k = elu_plus_one(q), elu_plus_one(k)
     return read(q, (k[..., None] * v[..., None, :]).cumsum(dim=-2), k.cumsum(dim=-1))
 
 
 def summed_along_features_of_states(q, k, v):
-    """Your sum of keys is right, but φ(k) vᵀ has one axis more: in (…, n, d, d_v) the tokens are dim=-3."""
+    """Your sum of keys is right. φ(k) vᵀ has one axis more, (…, n, d, d_v), so there the tokens are dim=-3."""
     q, k = elu_plus_one(q), elu_plus_one(k)
     return read(q, (k[..., None] * v[..., None, :]).cumsum(dim=-2), k.cumsum(dim=-2))
 
 
 def from_the_end(q, k, v):
-    """Your sums run from the end, so tokens read later ones; start at the first."""
+    """Your sums start at the end, so each token sees only what comes later. Start at the first."""
     return causal_linear_attention(*(x.flip(-2) for x in (q, k, v))).flip(-2)
 
 
 def query_summed_too(q, k, v):
-    """You multiply each key by its own token's query; multiply by φ(q_i) after the sum, so that all keys meet the query of token i."""
+    """You multiply each key by its own token's query before you sum. Sum first, then multiply by φ(q_i), so that all earlier keys meet the query of token i."""
     weights = (elu_plus_one(q) * elu_plus_one(k)).sum(dim=-1, keepdim=True)
     return (weights * v).cumsum(dim=-2) / weights.cumsum(dim=-2)
 
 
 def outputs_averaged(q, k, v):
-    """You average the outputs so far; what accumulates is Σ φ(k) vᵀ and Σ φ(k), and each query reads those."""
+    """You average the outputs so far. What accumulates is Σ φ(k) vᵀ and Σ φ(k), and each query gets its output from those."""
     count = torch.arange(1, q.size(-2) + 1)[:, None]
     return linear_attention(q, k, v).cumsum(dim=-2) / count
 
 
 def phi_forgotten(q, k, v):
-    """φ is missing: sums of q·k can be zero or negative, and you divide by them."""
+    """φ is missing, so your running sums of q·k can be zero or negative, and you divide by them."""
     return read(q, (k[..., None] * v[..., None, :]).cumsum(dim=-3), k.cumsum(dim=-2))
 
 
 def causal_softmax(q, k, v):
-    """That is causal softmax attention, which needs all earlier keys again for every token; take φ and running sums."""
+    """That's causal softmax attention, which needs all earlier keys again for every token. Use φ and running sums."""
     return scaled_dot_product_attention(q, k, v, causal_mask(q.size(-2)))
 
 
@@ -427,74 +427,74 @@ def larger(largest, scores):
 
 
 def old_sums_kept(largest, total, mixed, scores, values):
-    """The old sums were measured from the old maximum: multiply both by exp(largest - new) before you add."""
+    """You add to the old sums as they are, but they were measured from the old maximum. Multiply both by exp(largest - new) first."""
     new = larger(largest, scores)
     return added(new, 1, total, mixed, (scores - new).exp(), values)
 
 
 def old_sums_grow(largest, total, mixed, scores, values):
-    """The sign is wrong: a larger maximum makes the old terms smaller, by exp(largest - new)."""
+    """You have the sign the wrong way round. A larger maximum makes the old terms smaller: exp(largest - new)."""
     new = larger(largest, scores)
     return added(new, (new - largest).exp(), total, mixed, (scores - new).exp(), values)
 
 
 def mixed_kept(largest, total, mixed, scores, values):
-    """You rescale total but not mixed; both are sums of the same exponentials, so both shrink."""
+    """You rescale total and forget mixed, the commonest slip here. Both are sums of the same exponentials, so both shrink."""
     new, total, of_tile = online_softmax(largest, total, torch.zeros_like(mixed), scores, values)
     return new, total, mixed + of_tile
 
 
 def total_kept(largest, total, mixed, scores, values):
-    """You rescale mixed but not total; both are sums of the same exponentials, so both shrink."""
+    """You rescale mixed and forget total. Both are sums of the same exponentials, so both shrink."""
     new, of_tile, mixed = online_softmax(largest, torch.zeros_like(total), mixed, scores, values)
     return new, total + of_tile, mixed
 
 
 def new_sums_shrink(largest, total, mixed, scores, values):
-    """You shrink the tile's terms as well; they are measured from the new maximum already, only the old ones are not."""
+    """You shrink the tile's own terms as well. They're measured from the new maximum already; only the old ones aren't."""
     new = larger(largest, scores)
     shrink = (largest - new).exp()
     return added(new, shrink, total, mixed, shrink * (scores - new).exp(), values)
 
 
 def one_maximum_for_all_rows(largest, total, mixed, scores, values):
-    """You take one maximum of the whole tile; each row has its own, or rows far below it lose all their terms to exp."""
+    """You take one maximum for the whole tile. Each row has its own, or a row far below the others loses all its terms to exp."""
     new = torch.maximum(largest, scores.amax())
     return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
 
 
 def old_maximum_forgotten(largest, total, mixed, scores, values):
-    """Your maximum is the tile's; where the old one is larger, keep it: torch.maximum of the two."""
+    """Your maximum is the tile's, even where the old one is larger. Take torch.maximum of the two."""
     new = scores.amax(dim=-1, keepdim=True)
     return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
 
 
 def measured_from_the_old(largest, total, mixed, scores, values):
-    """You measure the tile from the old maximum, which is -inf at the start; find the new one first: exp(scores - new)."""
+    """You measure the tile from the old maximum, which is -inf at the start. Find the new one first, then exp(scores - new)."""
     new = larger(largest, scores)
     return added(new, (largest - new).exp(), total, mixed, (scores - largest).exp(), values)
 
 
 def measured_from_the_tile(largest, total, mixed, scores, values):
-    """You measure the tile from its own maximum; where the old one is larger the tile's terms shrink as well: exp(scores - new)."""
+    """You measure the tile from its own maximum. Where the old one is larger, the tile's terms must shrink as well: exp(scores - new)."""
     new = larger(largest, scores)
     own = scores.amax(dim=-1, keepdim=True)
     return added(new, (largest - new).exp(), total, mixed, (scores - own).exp(), values)
 
 
 def old_state_forgotten(largest, total, mixed, scores, values):
-    """That is the state of this tile alone; the tiles before it count as well: shrink total and mixed, and add to them."""
+    """You return the state of this tile alone. The tiles before it count as well: shrink total and mixed, and add to them."""
     return online_softmax(torch.full_like(largest, -math.inf), 0 * total, 0 * mixed, scores, values)
 
 
 def measured_from_zero(largest, total, mixed, scores, values):
-    """The tile's exponentials must be measured from the new maximum, as the old ones are: exp(scores - new)."""
+    """You add exp(scores) to sums that were measured from a maximum. Measure the tile from the new one: exp(scores - new)."""
     new = larger(largest, scores)
     return added(new, (largest - new).exp(), total, mixed, scores.exp(), values)
 
 
 def subtracted_too_late(largest, total, mixed, scores, values):
-    """This is right on paper, but exp of a raw score overflows from 89 on: subtract the maximum first, then take exp."""
+    """Right on paper, but exp of a raw score overflows from 89 on. Subtract the maximum first, then take exp."""
     new = larger(largest, scores)
     total = total * largest.exp() + scores.exp().sum(dim=-1, keepdim=True)
     mixed = mixed * largest.exp() + scores.exp() @ values
@@ -502,26 +502,26 @@ def subtracted_too_late(largest, total, mixed, scores, values):
 
 
 def divided_early(largest, total, mixed, scores, values):
-    """You divide too early: more tiles may come, so mixed stays a sum and is divided once, after the last."""
+    """You divide too early. More tiles may come, so mixed stays a sum; it's divided once, after the last."""
     new, total, mixed = online_softmax(largest, total, mixed, scores, values)
     return new, total, mixed / total
 
 
 def axis_lost(largest, total, mixed, scores, values):
-    """amax(dim=-1) is (n,), and with (n, 1) that broadcasts to n × n; keepdim=True keeps it (n, 1)."""
+    """amax(dim=-1) has the shape (n,), and against (n, 1) that broadcasts to n × n without a word. keepdim=True keeps it (n, 1)."""
     new = torch.maximum(largest, scores.amax(dim=-1))
     return added(new, (largest - new).exp(), total, mixed, (scores - new).exp(), values)
 
 
 def sums_without_axis(largest, total, mixed, scores, values):
-    """sum(dim=-1) is (n,), and with (n, 1) that broadcasts to n × n; keepdim=True keeps it (n, 1)."""
+    """sum(dim=-1) has the shape (n,), and against (n, 1) that broadcasts to n × n without a word. keepdim=True keeps it (n, 1)."""
     new, total, mixed = online_softmax(largest, total, mixed, scores, values)
     new_ones = (scores - new).exp()
     return new, total - new_ones.sum(dim=-1, keepdim=True) + new_ones.sum(dim=-1), mixed
 
 
 def mixed_before_total(largest, total, mixed, scores, values):
-    """You return mixed before total; the order is largest, total, mixed."""
+    """You return mixed before total. The order is largest, total, mixed."""
     new, total, mixed = online_softmax(largest, total, mixed, scores, values)
     return new, mixed, total
 
@@ -529,10 +529,10 @@ def mixed_before_total(largest, total, mixed, scores, values):
 EXERCISES = (
     Exercise(
         id="9.1",
-        question="Write the boolean mask, (n, n), of a sliding window: token i may read token j if j is at most `window` tokens away and, if causal, j <= i.",
+        question="Write the boolean mask, (n, n), of a sliding window: token i may attend to token j if j is at most `window` tokens away and, if causal, j <= i.",
         difficulty=1,
         minutes=5,
-        trains="saying in a mask who reads whom",
+        trains="saying in a mask who sees whom",
         reference=window_mask,
         draw=draw_window,
         mistakes=(
@@ -551,7 +551,7 @@ EXERCISES = (
             ones_and_zeros,
         ),
         hints=(
-            "Write down how far apart tokens i and j are, for all pairs at once; the mask is a comparison.",
+            "How far apart are tokens i and j, for all pairs at once? Once you have that, the mask is a comparison.",
             "i = torch.arange(n)[:, None] is (n, 1), j = torch.arange(n) is (n,); i - j is (n, n).",
             "near = (i - j).abs() <= …; return near & (…) if causal else near",
         ),
@@ -581,7 +581,7 @@ EXERCISES = (
             linformer_by_means,
         ),
         hints=(
-            "Three maps, each a softmax: tokens read landmarks, landmarks read landmarks, landmarks read tokens.",
+            "Three maps, each a softmax: tokens attend to landmarks, landmarks to landmarks, landmarks to tokens.",
             "With m landmarks, Q̃ and K̃ are (…, m, d), and the maps (…, n, m), (…, m, m) and (…, m, n).",
             "q_mean = q.unflatten(-2, (landmarks, -1)).mean(dim=-2); attention_weights(q, k_mean) @ torch.linalg.pinv(…) @ …",
         ),
@@ -612,14 +612,14 @@ EXERCISES = (
             two_softmaxes,
         ),
         hints=(
-            "A product of three matrices may be bracketed in two ways. Which one never makes an n×n matrix?",
-            "φ(k)ᵀ v is (…, d, d_v). Σ φ(k) over the tokens is (…, d), and φ(q) times this sum is one number for each token.",
+            "You can bracket a product of three matrices in two ways. Which of them never makes an n×n matrix?",
+            "φ(k)ᵀ v is (…, d, d_v). For the divisor, sum φ(k) over the tokens, (…, d): φ(q) times this sum is one number per token.",
             "q, k = functional.elu(q) + 1, functional.elu(k) + 1; return q @ (…) / (q @ k.sum(dim=-2)[..., None])",
         ),
     ),
     Exercise(
         id="9.4",
-        question="Make linear attention causal with running sums: token i reads the tokens up to itself; q, k (…, n, d), v (…, n, d_v), φ as in 9.3.",
+        question="Make linear attention causal with running sums: token i attends to the tokens up to itself; q, k (…, n, d), v (…, n, d_v), φ as in 9.3.",
         difficulty=3,
         minutes=10,
         trains="turning attention into a state that is updated token by token",
@@ -639,14 +639,14 @@ EXERCISES = (
             causal_softmax,
         ),
         hints=(
-            "In 9.3, two sums run over all tokens. Let both stop at token i.",
-            "k[..., None] * v[..., None, :] is (…, n, d, d_v), a matrix for each token; the running sum goes along the tokens, dim=-3.",
+            "In 9.3 two sums run over all tokens, one in the numerator, one in the divisor. Let both stop at token i.",
+            "k[..., None] * v[..., None, :] is (…, n, d, d_v), one matrix per token. Sum along the tokens, dim=-3.",
             "states, sums = (k[..., None] * v[..., None, :]).cumsum(-3), k.cumsum(-2); (q[..., None, :] @ states).squeeze(-2) / …",
         ),
     ),
     Exercise(
         id="9.5",
-        question="Take a tile, scores (n, t) and values (t, d), into the online softmax's state: largest and total (n, 1), mixed (n, d).",
+        question="Add a tile, scores (n, t) and values (t, d), to the online softmax's state: largest and total (n, 1), mixed (n, d).",
         difficulty=3,
         minutes=10,
         trains="taking an exact softmax without ever seeing a whole row",
@@ -672,8 +672,8 @@ EXERCISES = (
             mixed_before_total,
         ),
         hints=(
-            "Find the new maximum first. total and mixed were measured from the old one: which factor turns one into the other?",
-            "The new maximum is (n, 1), with keepdim=True; the tile's exponentials are (n, t), and mix values (t, d) into (n, d).",
+            "Find the new maximum first. total and mixed were measured from the old one. By which factor are they off now?",
+            "With keepdim=True the new maximum is (n, 1). The tile's exponentials are (n, t), and they mix its values, (t, d), into (n, d).",
             "shrink, weights = (largest - new).exp(), (scores - new).exp(); return new, shrink * total + …, shrink * mixed + …",
         ),
     ),
@@ -681,41 +681,41 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "Tiled attention sees one tile of scores at a time. Compared with softmax over whole rows, its output is …",
+        "Tiled attention sees one tile of scores at a time. Compared with a softmax over whole rows, its output is …",
         (
             Option(
                 "the same, to rounding, after one pass",
-                "Whenever a larger score comes, the sums so far are rescaled.",
+                "Whenever a larger score turns up, it rescales the sums it has so far.",
                 True,
             ),
             Option(
                 "the same, to rounding, after a second pass that knows the maxima",
-                "The online softmax saves this second pass: exp(old maximum - new one) corrects what was summed before.",
+                "That second pass is exactly what the online softmax saves: exp(old maximum - new one) corrects the earlier sums.",
             ),
             Option(
                 "an approximation: each tile has a softmax of its own",
-                "The sums of all tiles are rescaled to one maximum, and divided once, after the last tile.",
+                "There's only one softmax: all sums are rescaled to one maximum, and divided once, after the last tile.",
             ),
             Option(
                 "the same, with fewer operations",
-                "Every score is computed, with 4n²d operations; tiles save memory.",
+                "It computes every score, 4n²d operations in all. Tiles save memory.",
             ),
         ),
     ),
     Question(
-        "A window reaches 32 tokens to either side, and the text has 1,025. How many layers until the last token can know of the first?",
+        "A window reaches 32 tokens to either side, and the text has 1,025. How many layers until news of the first token can arrive at the last?",
         (
             Option(
                 "32",
-                "Each layer carries information at most 32 tokens further, and the two tokens are 1,024 apart.",
+                "Each layer passes news 32 tokens on, and these two are 1,024 tokens apart.",
                 True,
             ),
-            Option("1", "One layer reads 32 tokens to either side, and nothing beyond."),
-            Option("16", "The window is 65 wide, but only 32 of it lie towards the first token."),
-            Option("5", "Each layer adds 32 tokens; the distance does not double."),
+            Option("1", "One layer sees 32 tokens to either side, and nothing beyond."),
+            Option("16", "You counted both sides. Only 32 tokens of the window lie towards the first token."),
+            Option("5", "Each layer adds 32 tokens. The distance doesn't double."),
             Option(
                 "no number is enough",
-                "Information passes on: neighbours have read their own neighbours in the layer below.",
+                "News gets passed on: in the layer below, your neighbours have listened to theirs.",
             ),
         ),
     ),
@@ -723,13 +723,13 @@ QUIZ = (
         "The text becomes four times as long. Which of these then takes eight times as many operations?",
         (
             Option(
-                "strided attention in which every token reads √n others",
-                "n√n: there are four times as many tokens, and each reads twice as many.",
+                "strided attention in which every token attends to √n others",
+                "n√n: four times as many tokens, and each attends to twice as many.",
                 True,
             ),
-            Option("a sliding window of 64 tokens", "Four times: n · 64."),
-            Option("tiled exact attention", "Sixteen times: n², even if no map is stored."),
-            Option("linear attention", "Four times: n·d²."),
+            Option("a sliding window of 64 tokens", "Four times as many: n · 64."),
+            Option("tiled exact attention", "Sixteen times as many: n², stored map or not."),
+            Option("linear attention", "Four times as many: n·d²."),
         ),
     ),
     Question(
@@ -737,20 +737,20 @@ QUIZ = (
         (
             Option(
                 "exp(q·k / √d) on average over draws, with an error that shrinks as m grows",
-                "The estimate is right on average, and more features make it spread less.",
+                "Right on average, and the more features, the smaller the scatter.",
                 True,
             ),
             Option(
                 "exp(q·k / √d) exactly, since the features are positive",
-                "Being positive keeps weights from being negative; it does not make them right.",
+                "Positive features keep the weights from going negative. They don't make them right.",
             ),
             Option(
                 "exp(q·k / √d) exactly, as soon as m = d and directions are orthogonal",
-                "Orthogonal directions lower the spread; the estimate would be exact only with infinitely many features.",
+                "Orthogonal directions reduce the scatter, but only infinitely many features would make it exact.",
             ),
             Option(
-                "a kernel of its own, which has nothing to do with the softmax",
-                "That describes linear attention with elu + 1; Performer aims at the softmax.",
+                "some other kernel, which has nothing to do with the softmax",
+                "That's linear attention with elu + 1. Performer aims at the softmax.",
             ),
         ),
     ),
@@ -759,20 +759,20 @@ QUIZ = (
         (
             Option(
                 "linear attention",
-                "Σ φ(k) vᵀ and Σ φ(k) are all it needs of the past, whatever its length.",
+                "Σ φ(k) vᵀ and Σ φ(k) are all it needs of the past, however long that is.",
                 True,
             ),
             Option(
                 "Linformer, which is another name for linear attention",
-                "Both are linear in n, but a slot of Linformer mixes in later tokens, too, and E is built for one longest text.",
+                "Both are linear in n, and there the likeness ends: a slot of Linformer mixes in later tokens, and E is built for one length.",
             ),
             Option(
                 "Nyström, since its landmarks come from the text itself",
-                "A landmark is a mean that includes later tokens, and it reads all tokens, so Nyström is not causal.",
+                "They do, from later tokens as well. And each landmark attends to the whole text, so Nyström isn't causal.",
             ),
             Option(
                 "tiled exact attention",
-                "It can be causal, but every new token reads all keys before it, so the cache grows.",
+                "It can be causal, but every new token needs all earlier keys, so its cache grows.",
             ),
         ),
     ),

@@ -21,48 +21,48 @@ def draw_ranks(seed: int) -> tuple[int, int]:
 
 
 def share_left_out(n, rank):
-    """That is the share of the squares that is left out. The exercise asks for norms, so take the square root."""
+    """You return 1 − rank/n, the share of the squares that's missing. You're one step short: the exercise asks for a norm, so take the root."""
     return 1 - rank / n
 
 
 def share_of_squares_kept(n, rank):
-    """That is the share of the squares that is kept. The exercise asks for the norm of what is missed."""
+    """rank/n is the share of the squares that the map keeps. You want the other share, and then its root, because the exercise asks for a norm."""
     return rank / n
 
 
 def share_kept(n, rank):
-    """That is what is kept. The exercise asks for what is missed."""
+    """√(rank/n) says how much of the permutation the map keeps. Turn it round: what does it miss?"""
     return math.sqrt(rank / n)
 
 
 def none_below_full_rank(n, rank):
-    """Below full rank not everything is lost: n singular values are 1, and the best map keeps `rank` of them."""
+    """Below full rank you call everything lost. But all n singular values are 1, and the best map still has `rank` of them."""
     return float(rank < n)
 
 
 def singular_values_fall(n, rank):
-    """You let the singular values fall off as 1/i, but those of a permutation are all 1."""
+    """You let the singular values fall off as 1/i, as those of a real head might. A permutation only moves rows around: all of its are 1."""
     squares = [1 / (i * i) for i in range(1, n + 1)]
     return math.sqrt(sum(squares[rank:]) / sum(squares))
 
 
 def absolute_error(n, rank):
-    """That is ‖Π − best map‖ itself; divide by ‖Π‖ = √n."""
+    """That's the error itself, √(n − rank). It grows with n, so divide it by the permutation's own norm, √n."""
     return math.sqrt(n - rank)
 
 
 def share_of_the_norm_left_out(n, rank):
-    """You subtract norms, 1 − √(rank/n). Only their squares add up, so take the root of 1 − rank/n."""
+    """You subtract norms, 1 − √(rank/n). Norms don't add up, their squares do: subtract inside the root."""
     return 1 - math.sqrt(rank / n)
 
 
 def in_per_cent(n, rank):
-    """That is the error in per cent. Return it as a share: leave out the factor of 100."""
+    """You're off by a factor of 100: that's the error in per cent, and the exercise wants a share."""
     return 100 * copy_error(n, rank)
 
 
 def divided_by_n(n, rank):
-    """You divide by n, but the Frobenius norm of a permutation is √n."""
+    """You divide by n. A permutation has n ones, so its Frobenius norm is √n."""
     return math.sqrt(n - rank) / n
 
 
@@ -83,62 +83,62 @@ def draw_outputs(seed: int) -> tuple[Tensor, Tensor, int]:
 
 
 def with_the_token_itself(before, after, place):
-    """You count the edited token as well, but that one must change. Look only at the tokens before it."""
+    """You count the edited token, too, and that one has every right to change. [:place] ends just before it."""
     return (after - before)[: place + 1].abs().max().item()
 
 
 def without_the_last_earlier_token(before, after, place):
-    """[:place - 1] leaves out the token just before the edit: tokens 0 to place − 1 are [:place]."""
+    """[:place - 1] drops the token right before the edit, where leaks like to hide. Tokens 0 to place − 1 are [:place]."""
     return (after - before)[: place - 1].abs().max().item() if place else 0.0
 
 
 def maximum_of_nothing(before, after, place):
-    """There is no token before the first one, and the maximum of nothing is an error: if place is 0, return 0.0."""
+    """With place = 0 there's no earlier token, and PyTorch refuses the maximum of nothing. Return 0.0 in that case."""
     return (after - before)[:place].abs().max().item()
 
 
 def later_tokens(before, after, place):
-    """Later tokens may read the edit, with or without a causal mask. A leak is a change of earlier ones."""
+    """You look after the edit. Later tokens may attend to it in any model; a leak is a change of an earlier one."""
     return (after - before)[place:].abs().max().item()
 
 
 def all_tokens(before, after, place):
-    """You look at all tokens, but from the edit on they may change in a causal layer, too."""
+    """You look at all tokens, but from the edit on they may change in an honest causal model, too. Look only before it."""
     return (after - before).abs().max().item()
 
 
 def signed(before, after, place):
-    """A fall is a change as well: take absolute values before the maximum."""
+    """You miss every change downwards. Take absolute values before the maximum."""
     return (after - before)[:place].max().item() if place else 0.0
 
 
 def signed_the_other_way(before, after, place):
-    """A rise is a change as well: take absolute values before the maximum."""
+    """before - after misses every change upwards. Take absolute values before the maximum."""
     return (before - after)[:place].max().item() if place else 0.0
 
 
 def average(before, after, place):
-    """An average hides one token that changed among many that did not. Take the largest change."""
+    """One token that knows is enough for a leak, and your average hides it among many that don't. Take the largest change."""
     return (after - before)[:place].abs().mean().item() if place else 0.0
 
 
 def only_the_neighbour(before, after, place):
-    """You look only at the token just before the edit, but the future may leak to any earlier one."""
+    """You check only the token right before the edit. The future can leak into any earlier token."""
     return (after - before)[place - 1].abs().max().item() if place else 0.0
 
 
 def sums_of_changes(before, after, place):
-    """You add up the changes. The exercise asks for the largest change of a single number."""
+    """You add all changes up. That grows with the text; the exercise asks for the largest change of a single number."""
     return (after - before)[:place].abs().sum().item()
 
 
 def row_norms(before, after, place):
-    """You take the length of a row's change. The exercise asks for the largest change of a single number."""
+    """You measure how far a whole row moved. The exercise asks for the largest change of a single number."""
     return (after - before)[:place].norm(dim=1).max().item() if place else 0.0
 
 
 def sizes_apart(before, after, place):
-    """You compare the largest outputs before and after, but an output can change and stay as large as it was."""
+    """You compare the largest output before with the largest after. An output can change a lot and be as large as it was: subtract first."""
     return abs((after[:place].abs().max() - before[:place].abs().max()).item()) if place else 0.0
 
 
@@ -160,62 +160,62 @@ def draw_windows(seed: int) -> tuple[Tensor, int]:
 
 
 def never_empty(E, n):
-    """That counts slots that are empty for the longest text; asked is a text of n tokens, the first n columns."""
+    """You look at the whole of E, so you count slots that no text could fill. This text has n tokens: look at the first n columns."""
     return int((E == 0).all(dim=1).sum())
 
 
 def partly_empty(E, n):
-    """A slot that misses some of the tokens is not empty: all its first n numbers must be zero."""
+    """You count a slot as empty if it misses any token. It's empty only if it misses all n of them."""
     return int((E[:, :n] == 0).any(dim=1).sum())
 
 
 def share_of_empty_slots(E, n):
-    """That is the share of the slots that are empty. The exercise asks for their number."""
+    """That's the share of empty slots. The exercise asks how many they are."""
     return empty_slots(E, n) / E.size(0)
 
 
 def last_columns(E, n):
-    """A shorter text meets the first columns of E, not the last."""
+    """You use the last n columns. A short text begins at column 0, so it meets the first n."""
     return int((E[:, -n:] == 0).all(dim=1).sum())
 
 
 def sums_to_zero(E, n):
-    """A row whose numbers cancel still reads the text: ask whether all are zero, not whether their sum is."""
+    """You add a row up, and its numbers can cancel while the slot reads the text. Ask whether all of them are zero."""
     return int((E[:, :n].sum(dim=1) == 0).sum())
 
 
 def negative_is_nothing(E, n):
-    """A negative weight reads, too: ask whether all are zero, or take absolute values before the maximum."""
+    """You take a negative weight for none. It reads its token like any other, with a minus sign."""
     return int((E[:, :n].amax(dim=1) <= 0).sum())
 
 
 def nearly_zero(E, n):
-    """A small weight still reads a little. To read nothing at all means to be exactly zero: == 0."""
+    """You drop weights that are only small. A small weight still reads a little; nothing at all means exactly zero."""
     return int((E[:, :n].abs() < 1e-6).all(dim=1).sum())
 
 
 def filled_slots(E, n):
-    """These are the slots that do read something. The exercise asks for the others."""
+    """You count the slots that do read something. The exercise asks for the others."""
     return E.size(0) - empty_slots(E, n)
 
 
 def by_proportion(E, n):
-    """You count by n / seq_len, but not every E has windows of one size, and a window that n cuts in two still reads its first part."""
+    """You count by n / seq_len. That takes all windows for equal, and it loses the window that the end of the text cuts in two."""
     return E.size(0) - E.size(0) * n // E.size(1)
 
 
 def by_proportion_rounded_up(E, n):
-    """That is right for windows of one size. But a learned E may read the text with any of its slots, so look at its rows."""
+    """Right for windows of one size, and only for them. A learned E may read this text with any of its slots, so look at its rows."""
     return E.size(0) - math.ceil(E.size(0) * n / E.size(1))
 
 
 def empty_after_the_text(E, n):
-    """Those slots hold nothing of the tokens after the text. The text itself is the first n columns."""
+    """You look at the columns after the text. Those tokens don't exist; the text is the first n columns."""
     return int((E[:, n:] == 0).all(dim=1).sum())
 
 
 def empty_columns(E, n):
-    """You count the tokens that no slot reads. Count the slots, which are the rows."""
+    """You count tokens that no slot reads, along the wrong axis. Slots are the rows of E."""
     return int((E[:, :n] == 0).all(dim=0).sum())
 
 
@@ -234,42 +234,42 @@ def draw_biases(seed: int) -> tuple[Tensor, ...]:
 
 
 def added_unprojected(output_weight, output_bias, value_bias):
-    """The value's bias passes through W_O as the values do: multiply it by the weight first."""
+    """You add the value's bias as it is. It travels the way of the values, so it has to go through W_O first."""
     return output_bias + value_bias
 
 
 def transposed(output_weight, output_bias, value_bias):
-    """Linear computes x Wᵀ + b with W (out, in): for a column of features that is W @ value_bias, not its transpose."""
+    """You multiply by W_Oᵀ. Linear keeps its weight as (out, in), so for a column of features it's W @ value_bias."""
     return output_bias + output_weight.mT @ value_bias
 
 
 def from_the_left(output_weight, output_bias, value_bias):
-    """From the left it is value_bias @ output_weight.mT: Linear keeps its weight as (out, in)."""
+    """You multiply from the left, which is Wᵀ again: Linear keeps its weight as (out, in). From the left, it would be value_bias @ output_weight.mT."""
     return output_bias + value_bias @ output_weight
 
 
 def value_bias_alone(output_weight, output_bias, value_bias):
-    """You dropped the bias that the output had before. Keep it."""
+    """You replaced the output's bias. It's still needed: add to it."""
     return output_weight @ value_bias
 
 
 def value_bias_taken_away(output_weight, output_bias, value_bias):
-    """The sign is wrong: the output's bias must add what the values no longer contribute."""
+    """You subtract. The new bias has to put back what the values no longer bring, so the sign is plus."""
     return output_bias - output_weight @ value_bias
 
 
 def output_bias_alone(output_weight, output_bias, value_bias):
-    """You lost the value's bias: rows of softmax sum to one, so all of it reaches the output."""
+    """You left the output's bias alone, and the value's is lost. Rows of softmax sum to one, so all of it used to reach the output."""
     return output_bias.clone()
 
 
 def both_projected(output_weight, output_bias, value_bias):
-    """The output's own bias is added after W_O. Only the value's bias goes through W_O."""
+    """You send both biases through W_O. The output's own bias is added after W_O; only the value's goes through."""
     return output_weight @ (output_bias + value_bias)
 
 
 def elementwise(output_weight, output_bias, value_bias):
-    """That multiplies entry by entry. Each output reads the features of all values, so sum over them."""
+    """You multiply entry by entry with the diagonal. Each output mixes all value features, so it's a matrix product."""
     return output_bias + output_weight.diagonal() * value_bias
 
 
@@ -279,7 +279,7 @@ EXERCISES = (
         question="Let rank be a number from 1 to n. How far is the best map of that rank from a permutation of n tokens? Return one number: the Frobenius error divided by the permutation's Frobenius norm.",
         difficulty=1,
         minutes=4,
-        trains="how much of a copy k slots can hold at most",
+        trains="how much of a copy k slots can carry at best",
         reference=copy_error,
         draw=draw_ranks,
         mistakes=(
@@ -294,8 +294,8 @@ EXERCISES = (
             divided_by_n,
         ),
         hints=(
-            "What are the singular values of a permutation? By chapter 04 the error is the root of the sum of the squares left out.",
-            "All n singular values are 1, and the best map keeps `rank` of them. ‖Π‖² is n.",
+            "A permutation only moves rows around. What does that make of its singular values? Chapter 04 turns those that you leave out into an error.",
+            "All n of them are 1, and the best map keeps `rank`. The error is the root of the sum of the squares left out, and the permutation's own norm is √n.",
             "math.sqrt((n - …) / …)",
         ),
     ),
@@ -322,8 +322,8 @@ EXERCISES = (
             sizes_apart,
         ),
         hints=(
-            "Which tokens must not know about the edit?",
-            "Rows 0 … place − 1 of the difference, (place, d); place may be 0, and the maximum of nothing is an error.",
+            "You edited one token. Which outputs must not know?",
+            "Those of rows 0 … place − 1. Their change has shape (place, d), and with place = 0 there is nothing to take a maximum of.",
             "(after - before)[:place].abs()… if place else 0.0",
         ),
     ),
@@ -350,8 +350,8 @@ EXERCISES = (
             empty_columns,
         ),
         hints=(
-            "A slot is a row of E. When does it read none of the n tokens?",
-            "E[:, :n] is (proj_dim, n); a row of zeros is an empty slot. Count rows.",
+            "Forget windows for a moment: a slot is a row of E. What must the row look like to read none of the n tokens?",
+            "Cut E down to what this text meets, E[:, :n]. A row of zeros there is an empty slot; count such rows.",
             "int((E[:, :n] == 0).all(dim=…).sum())",
         ),
     ),
@@ -374,8 +374,8 @@ EXERCISES = (
             elementwise,
         ),
         hints=(
-            "Each row of P sums to one. What is P (V + 1bᵀ)?",
-            "It is P V + 1bᵀ: the bias reaches W_O, (d, d_v), unchanged, and W_O maps it to (d,).",
+            "Give every value the same extra b. Each row of P sums to one, so what comes out of P (V + 1bᵀ)?",
+            "P V + 1bᵀ: the bias arrives at W_O as it was, (d_v,), and W_O maps it to (d,).",
             "output_bias + output_weight @ …",
         ),
     ),
@@ -383,20 +383,20 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "A Linformer is trained to predict the next token of a text. Its loss is lower than that of a causal Transformer. Why?",
+        "Your Linformer predicts the next token with a far lower loss than a causal Transformer. What happened?",
         (
             Option(
                 "Its slots hold the token that it should predict",
-                "A slot that every token reads holds the next token, among others.",
+                "It learned to fetch the answer. Hide the rest of the text, and it does worse than a guess.",
                 True,
             ),
             Option(
                 "Compression keeps it from overfitting",
-                "The held-out loss fell as well. And given only the beginning of a text, the model is worse than a guess.",
+                "A tempting story, since the loss on held-out text is low as well. Held-out text was in its slots, too.",
             ),
             Option(
                 "It has more parameters",
-                "E and F add some parameters, but these cannot tell what comes next.",
+                "E and F add a few. No number of parameters tells you the next byte of an unknown text that well.",
             ),
             Option(
                 "A causal mask is in the way of the Transformer",
@@ -409,36 +409,36 @@ QUIZ = (
         (
             Option(
                 "repeating an earlier part of the text exactly, token by token",
-                "Through 16 slots, copies that had no mistake at 64 tokens were 0.24 to 0.97 right at 256.",
+                "Through 16 slots, copies without a mistake at 64 tokens were 0.24 to 0.97 right at 256.",
                 True,
             ),
             Option(
                 "the topic of the text",
-                "We did not measure this. An average over all tokens already tells much about the topic.",
+                "We didn't measure that, and an average over all tokens already tells much about a topic.",
             ),
-            Option("the speed", "Its cost is linear in n, which is why one uses it."),
+            Option("the speed", "The one thing that fixed k is good for: the cost is linear in n."),
             Option(
                 "nothing, if E and F are learned",
-                "Once learned, they are fixed: the same k sums for every text.",
+                "Recall fell with learned E and F as it did with plain averages. Once learned, they're the same k sums for every text.",
             ),
         ),
     ),
     Question(
-        "Mean pooling with 128 slots was made for 512 tokens; a text has 32. What happens?",
+        "Mean pooling with 128 slots was made for 512 tokens; your text has 32. What happens?",
         (
             Option(
                 "Most slots are empty, and still get weight",
-                "Their scores are 0, and exp 0 is 1, so they take weight in every row; their values are zero, so the output shrinks.",
+                "They score 0, and exp 0 is 1, so they take weight in every row. Their values are zero, so the output shrinks.",
                 True,
             ),
             Option(
                 "Nothing changes, missing tokens count as zero",
-                "The missing tokens do count as zero. But an empty slot scores 0, and exp 0 is 1.",
+                "As values they do. But a score of zero isn't no score: exp 0 is 1.",
             ),
-            Option("An error", "That happens to longer texts, for which E has no columns."),
+            Option("An error", "You'd get that with a longer text, for which E has no columns."),
             Option(
                 "It gets better, since 128 slots are plenty for 32 tokens",
-                "Each slot still stands for four tokens, so only eight slots hold the text.",
+                "They'd be plenty if the text could use them. Each slot is made for four tokens, so 32 tokens fill eight.",
             ),
         ),
     ),
@@ -452,37 +452,37 @@ QUIZ = (
             ),
             Option(
                 "Low rank regularises",
-                "On Image, it gets nearly all of the training pictures right, and few of the others.",
+                "On Image it gets nearly all training pictures right and few of the others. That's the opposite.",
             ),
             Option(
                 "Linformer is made for pictures",
-                "Both tasks use pictures, and it is near the top in one and near the bottom in the other.",
+                "Both tasks are pictures. It can't be made for one and bad at the other for the same reason.",
             ),
             Option(
                 "k = 16 is enough for long texts",
-                "On Text it is well below the Transformer, in this table and when others ran it again.",
+                "On Text it's well below the Transformer, in this table and when others ran it again.",
             ),
         ),
     ),
     Question(
-        "You have fused exact attention, texts of 512 tokens and a pretrained encoder. Which attention should you take?",
+        "You have fused exact attention, texts of 512 tokens and a pretrained encoder. Which attention should you use?",
         (
             Option(
                 "the exact one, as it is",
-                "At 512 tokens Linformer saves no memory and a little time, and the vectors change.",
+                "At this length slots save no memory and a little time, and they change the vectors.",
                 True,
             ),
             Option(
                 "Linformer with the fitted E and F",
-                "Its vectors are close to the exact ones but not the same, and at this length it saves little time.",
+                "Close to the exact vectors, but not the same, and all the surgery saves little time at 512 tokens.",
             ),
             Option(
                 "Linformer with k = 512",
-                "That is exact only if E = F is a permutation, and then it saves nothing.",
+                "Exact only if E = F is a permutation, and then you've saved nothing at all.",
             ),
             Option(
                 "sliding windows, they are never worse",
-                "They cannot see past their reach, and at this length they save little, too.",
+                "They can't see past their reach, and at this length they save little, too.",
             ),
         ),
     ),

@@ -36,62 +36,62 @@ def attend(q, keys, values):
 
 
 def E_on_features(q, k, v, E, F):
-    """k @ E.mT multiplies E with the features; E mixes tokens, so it goes on the left: E @ k."""
+    """k @ E.mT mixes the features of each token, and runs whenever the sizes happen to fit. E mixes tokens, the rows of k: put it on the left, E @ k."""
     return attend(q, k @ E.mT, v @ F.mT)
 
 
 def E_transposed(q, k, v, E, F):
-    """E is (proj_dim, n) here, so E @ k fits as it is; with .mT you use the other convention, n × proj_dim."""
+    """E.mT belongs to the other convention, n × proj_dim. Your E is (proj_dim, n) already, so E @ k fits as it stands."""
     return attend(q, E.mT @ k, F.mT @ v)
 
 
 def E_and_F_swapped(q, k, v, E, F):
-    """E and F are swapped: E compresses the keys, and F compresses the values."""
+    """You shrink the keys with F and the values with E. It's the other way round: E for the keys, F for the values."""
     return attend(q, F @ k, E @ v)
 
 
 def E_for_both(q, k, v, E, F):
-    """Your values are compressed by E as well; they belong to F."""
+    """You shrink the values with E as well. They have a matrix of their own: F @ v."""
     return attend(q, E @ k, E @ v)
 
 
 def values_not_compressed(q, k, v, E, F):
-    """Your map is n × proj_dim, so it cannot mix n values; compress the values too: F @ v."""
+    """Your map has a column for each slot, and you let it mix n values. Every slot needs a value too: F @ v."""
     return attend(q, E @ k, v)
 
 
 def values_in_chapter_1(q, k, v, E, F):
-    """F is not used: every slot needs a key and a value, so the values are compressed too, F @ v."""
+    """You shrink the keys and stop there: F is never used. A slot is a key and a value, so the values shrink as well, F @ v."""
     return scaled_dot_product_attention(q, E @ k, v)
 
 
 def first_values(q, k, v, E, F):
-    """You mix the first proj_dim values as they are; a slot's value is made of all tokens, F @ v."""
+    """You mix the first proj_dim values as they are. The value of a slot is made of all tokens: F @ v."""
     return attend(q, E @ k, v[..., : len(E), :])
 
 
 def values_forgotten(q, k, v, E, F):
-    """That is P̄F, what each token reads from each token; the values v are still to be mixed: P̄ (F v)."""
+    """You multiply P̄ by F and stop. Those are weights for n values, and the values themselves are still missing: P̄ (F v)."""
     return (q @ (E @ k).mT / math.sqrt(q.size(-1))).softmax(-1) @ F
 
 
 def full_attention(q, k, v, E, F):
-    """That is full attention: neither E nor F is used. Compress the keys with E and the values with F first."""
+    """That's full attention: you never use E and F. Shrink the keys with E and the values with F before it starts."""
     return attend(q, k, v)
 
 
 def softmax_over_tokens(q, k, v, E, F):
-    """Your columns sum to one; each query spreads its weights over the slots, so softmax belongs on the last axis."""
+    """Your columns sum to one. Each query spreads its attention over the slots, and the slots are the last axis: dim=-1."""
     return (q @ (E @ k).mT / math.sqrt(q.size(-1))).softmax(-2) @ (F @ v)
 
 
 def scaled_by_slots(q, k, v, E, F):
-    """You divide by the root of proj_dim; what makes dot products large is d, the features: q.size(-1)."""
+    """You divide by √proj_dim, which is tempting, since proj_dim is what's new. But a score is a sum over d features, and they are what makes it large: q.size(-1)."""
     return (q @ (E @ k).mT / math.sqrt(E.size(0))).softmax(-1) @ (F @ v)
 
 
 def linformer_unscaled(q, k, v, E, F):
-    """The scores are not divided by √d; compressed keys have d features, like any other keys."""
+    """You don't divide the scores by √d. The key of a slot has d features like any other key, so its scores need it just as much."""
     return (q @ (E @ k).mT).softmax(-1) @ (F @ v)
 
 
@@ -111,42 +111,42 @@ def draw_tokens_to_keep(seed: int) -> tuple[Tensor, int]:
 
 
 def kept_columns(keep, n):
-    """That is n × m: E has one row for each slot and one column for each token. Index rows of the identity."""
+    """Your E is n × m. It needs a row for each slot and a column for each token, so index the rows of the identity, not its columns."""
     return torch.eye(n)[:, keep]
 
 
 def zeros_on_the_diagonal(keep, n):
-    """Keys of zeros are not hidden: their score is 0, which still gets weight, since exp 0 = 1. Leave those rows out."""
+    """You zero the other tokens' keys, but that doesn't hide them: their score is 0, and exp 0 = 1. Leave those rows out of E."""
     return torch.diag(torch.zeros(n).index_fill(0, keep, 1.0))
 
 
 def all_in_every_slot(keep, n):
-    """Every slot holds the mean of the kept tokens; slot i should hold one of them, token keep[i]."""
+    """All your slots are the same: the mean of the kept tokens. Slot i should copy one of them, token keep[i]."""
     return torch.zeros(n).index_fill(0, keep, 1 / len(keep)).expand(len(keep), n).clone()
 
 
 def first_tokens(keep, n):
-    """That keeps the first m tokens; `keep` says which tokens to keep."""
+    """You keep the first m tokens, whatever keep says. It's an index: use it as one."""
     return torch.eye(n)[: len(keep)]
 
 
 def in_the_order_of_the_text(keep, n):
-    """Attention would not notice, but slot i should hold token keep[i]; your slots are in the order of the text."""
+    """The right tokens in the wrong order: you sorted them. Attention wouldn't notice, but slot i should copy token keep[i]."""
     return torch.eye(n)[keep.sort().values]
 
 
 def ones_at_all_of_them(keep, n):
-    """Every row has a 1 at every kept token, so each slot holds their sum; row i has a single 1, in column keep[i]."""
+    """Each of your rows has a 1 at every kept token, so each slot is their sum. Row i wants a single 1, in column keep[i]."""
     return torch.zeros(len(keep), n).index_fill(1, keep, 1.0)
 
 
 def shared_out(keep, n):
-    """Each row copies a whole token, so its one entry is 1 and not 1/m: a smaller key would have smaller scores."""
+    """You divide by m, as if a slot were an average. It copies one token, so its entry is 1: a smaller key would have smaller scores."""
     return torch.eye(n)[keep] / len(keep)
 
 
 def dropped_instead(keep, n):
-    """These are the tokens to drop; keep the others."""
+    """You drop the tokens in keep and keep all the others. It's the other way round."""
     return torch.eye(n)[[i for i in range(n) if i not in keep.tolist()]]
 
 
@@ -165,34 +165,34 @@ def draw_length(seed: int) -> tuple[Tensor, ...]:
 
 
 def linear_on_features(x, weight):
-    """A linear layer acts on the last axis, and that is the features. Bring the tokens there first: x.mT."""
+    """You apply the layer to x as it stands, and a linear layer acts on the last axis: here, the features. Bring the tokens there first, x.mT."""
     return functional.linear(x, weight)
 
 
 def not_turned_back(x, weight):
-    """The numbers are right, but the axes are swapped: swap them back after the linear layer, so that slots come before features."""
+    """Your numbers are right and their axes are swapped. One more .mT after the linear layer puts slots before features."""
     return functional.linear(x.mT, weight)
 
 
 def reshaped(x, weight):
-    """reshape keeps the numbers in their order and so mixes tokens with features; swap the axes with x.mT instead."""
+    """The shape is right and the contents aren't: reshape reads the numbers in order, so it mixes tokens with features. You want to swap two axes, x.mT."""
     turned = x.reshape(*x.shape[:2], x.size(-1), x.size(-2))
     return functional.linear(turned, weight).mT
 
 
 def reshaped_back(x, weight):
-    """The first step is right; but reshape then mixes slots with features. Swap the axes back with .mT."""
+    """Your first step is right. On the way back reshape mixes slots with features; swap the axes again, with .mT."""
     turned = functional.linear(x.mT, weight)
     return turned.reshape(*x.shape[:2], weight.size(0), x.size(-1))
 
 
 def along_heads(x, weight):
-    """You brought the heads to the end, not the tokens; swap the last two axes: x.mT."""
+    """You brought the heads to the end, not the tokens. Swap the last two axes: x.mT."""
     return functional.linear(x.transpose(1, 3), weight).transpose(1, 3)
 
 
 def weight_of_its_own(x, weight):
-    """The numbers are right, but weight gets no gradient: nn.Parameter(weight), a new nn.Linear and .detach() cut it off; functional.linear(x.mT, weight) does not."""
+    """Your numbers are right, but no gradient reaches weight: nn.Parameter(weight), a new nn.Linear and .detach() all cut it off. functional.linear(x.mT, weight) doesn't."""
     return functional.linear(x.mT, weight.detach()).mT
 
 
@@ -224,40 +224,40 @@ def draw_layer(seed: int) -> tuple:
 
 
 def one_wide_head(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """One head of all features: cut q, k and v into heads first, split_heads(x @ w, num_heads)."""
+    """You attend with a single head as wide as the model. Cut q, k and v into heads first: split_heads(x @ w, num_heads)."""
     return linformer_attention(x @ w_query, x @ w_key, x @ w_value, E, F) @ w_output
 
 
 def heads_not_mixed(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """The last step is missing: after merging, w_output mixes the heads."""
+    """You stop after merging. One step is left: w_output mixes the heads."""
     return multi_head_linformer(x, w_query, w_key, w_value, torch.eye(len(w_output)), E, F, num_heads)
 
 
 def weights_from_the_left(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """These weights multiply from the right, x @ w; you transposed them, as nn.Linear keeps its own."""
+    """You transpose the weights, as you would if nn.Linear had stored them. These multiply from the right as they are: x @ w."""
     return multi_head_linformer(x, w_query.mT, w_key.mT, w_value.mT, w_output.mT, E, F, num_heads)
 
 
 def merged_by_reshape(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """Merging by reshape alone joins features of different tokens; bring heads and features together first, as merge_heads does."""
+    """You merge with reshape alone, and that joins features of different tokens. Bring the heads of a token next to each other first, as merge_heads does."""
     q, k, v = (split_heads(x @ w, num_heads) for w in (w_query, w_key, w_value))
     return linformer_attention(q, k, v, E, F).reshape(x.shape) @ w_output
 
 
 def cut_by_reshape(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """reshape(batch, heads, n, d_head) mixes features of different tokens into a head; cut the features only: split_heads."""
+    """You cut with reshape(batch, heads, n, d_head), and that puts features of different tokens into one head. Cut the features only: split_heads."""
     q, k, v = (reshaped_heads(x @ w, num_heads) for w in (w_query, w_key, w_value))
     return merge_heads(linformer_attention(q, k, v, E, F)) @ w_output
 
 
 def heads_not_brought_forward(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """The features are cut into heads, but tokens still come before heads: swap axes 1 and 2, as split_heads does."""
+    """You cut the features into heads but left the tokens in front of them, so E mixes heads. Swap axes 1 and 2, as split_heads does."""
     q, k, v = ((x @ w).unflatten(-1, (num_heads, -1)) for w in (w_query, w_key, w_value))
     return linformer_attention(q, k, v, E, F).reshape(x.shape) @ w_output
 
 
 def reshaped_there_and_back(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """The shapes fit, but reshape cuts the tokens into heads, not the features; use split_heads and merge_heads."""
+    """The shapes fit, which is how reshape hides the damage: it cut the tokens into heads, not the features. Use split_heads and merge_heads."""
     q, k, v = (reshaped_heads(x @ w, num_heads) for w in (w_query, w_key, w_value))
     return linformer_attention(q, k, v, E, F).reshape(x.shape) @ w_output
 
@@ -268,18 +268,18 @@ def reshaped_heads(x: Tensor, num_heads: int) -> Tensor:
 
 
 def queries_compressed_too(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """Your queries are compressed as well, so proj_dim rows come out instead of n; only keys and values go through E and F."""
+    """You shrink the queries as well, so proj_dim rows come out, and n tokens wait for one each. Only keys and values go through E and F."""
     q, k, v = (split_heads(x @ w, num_heads) for w in (w_query, w_key, w_value))
     return merge_heads(linformer_attention(E @ q, k, v, E, F)) @ w_output
 
 
 def E_in_both_places(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """Your values are compressed by E as well; they belong to F."""
+    """Your values go through E. They have a matrix of their own, F."""
     return multi_head_linformer(x, w_query, w_key, w_value, w_output, E, E, num_heads)
 
 
 def scaled_by_the_model(x, w_query, w_key, w_value, w_output, E, F, num_heads):
-    """√d counts the features of one head, d_head, not all d_model of them."""
+    """You divide by √d_model. A score is a sum over the features of one head, so d is d_head."""
     return multi_head_linformer(x, w_query / math.sqrt(num_heads), w_key, w_value, w_output, E, F, num_heads)
 
 
@@ -306,59 +306,59 @@ def two_texts(n: int) -> Tensor:
 
 
 def padding_kept(x, mask, E):
-    """Padding went into the slots: whatever it holds is mixed with the real tokens, and no mask can take it out later."""
+    """You leave the padding in, and now every slot has some. No mask can take it out later: clean x before E sees it."""
     return E @ x
 
 
 def multiplied_by_the_mask(x, mask, E):
-    """0 · ∞ and 0 · NaN are NaN, so a product lets bad padding through. Replace it by zeros with masked_fill."""
+    """You multiply by the mask, which works until the padding holds ∞ or NaN: 0 · ∞ is NaN. masked_fill writes zeros, whatever was there."""
     return E @ (x * mask[..., None])
 
 
 def first_tokens_taken(x, mask, E):
-    """You count the real tokens and take that many from the left; but they may be anywhere, so fill where ~mask."""
+    """You count the real tokens and take that many from the left. They may stand anywhere: go by the mask, and fill where ~mask."""
     first = torch.arange(x.size(1)) < mask.sum(-1, keepdim=True)
     return E @ torch.where(first[..., None], x, 0.0)
 
 
 def real_tokens_zeroed(x, mask, E):
-    """You put zeros where the tokens are real: True means a real token, so fill where ~mask."""
+    """You put the zeros where the tokens are real. True means a real token, so fill where ~mask."""
     return E @ x.masked_fill(mask[..., None], 0.0)
 
 
 def averaged_over_real_tokens(x, mask, E):
-    """Only leave the padding out; dividing by the number of real tokens changes the slots of every sample that has some."""
+    """You divide by the number of real tokens, as an average would. A slot is a weighted sum: leave the padding out and change nothing else."""
     lengths = mask.sum(-1).clamp(min=1)[:, None, None]
     return padded_slots(x, mask, E) / lengths
 
 
 def slots_filled(x, mask, E):
-    """The mask is one of tokens, and E @ x has slots: every slot already mixes the padding, so fill x before E is applied."""
+    """You fill slots by a mask of tokens. By then every slot has padding mixed into it: fill x first, then apply E."""
     return (E @ x).masked_fill(~mask[..., None], 0.0)
 
 
 def slots_multiplied(x, mask, E):
-    """The mask belongs to tokens, and E @ x has slots, each of which holds some padding; fill x where ~mask, then apply E."""
+    """You multiply E @ x by the mask, but its rows are slots, and each has some padding in it. Fill x where ~mask, then apply E."""
     return (E @ x) * mask[..., None]
 
 
 def mask_times_slots(x, mask, E):
-    """Your mask multiplies slots, but it says which tokens are real: put zeros into x where ~mask, then apply E."""
+    """Your mask multiplies slots, and it speaks of tokens. The zeros go into x, where ~mask, before E is applied."""
     return mask[..., None] * (E @ x)
 
 
 def first_slots_multiplied(x, mask, E):
-    """A mask of tokens, cut to proj_dim, cannot clean slots, since each of them mixes all tokens. Fill x before E is applied."""
+    """You cut the mask to proj_dim to make it fit. That it didn't fit was the warning: it belongs to tokens, not slots. Fill x before E is applied."""
     return (E @ x) * mask[:, : len(E), None]
 
 
 def first_slots_filled(x, mask, E):
-    """A mask of tokens, cut to proj_dim, hides slots: but slot i is not token i, it mixes all. Fill x before E is applied."""
+    """You cut the mask to proj_dim and hide slots with it. But slot i isn't token i, it mixes all of them: fill x before E is applied."""
     return (E @ x).masked_fill(~mask[:, : len(E), None], 0.0)
 
 
 def slots_zeroed(x, mask, E):
-    """You zeroed slots, not tokens: every slot mixes all tokens, so padding must go before E is applied."""
+    """You zero slots as if they were tokens. Every slot mixes all tokens, so the padding has to go before E is applied."""
     kept = torch.arange(len(E)) < mask.sum(-1, keepdim=True)
     return (E @ x).masked_fill(~kept[..., None], 0.0)
 
@@ -379,47 +379,47 @@ def draw_bias(seed: int) -> tuple[Tensor, ...]:
 
 
 def bias_as_it_is(slots, weight, bias, E):
-    """(EX)W + b is what you get by compressing first and changing nothing; E mixes the biases too, and its rows do not sum to one."""
+    """(EX)W + b is what you get if you compress first and change nothing else. But E mixes the biases too: what does row i of E make of n copies of b?"""
     return slots @ weight + bias
 
 
 def bias_forgotten(slots, weight, bias, E):
-    """The bias is missing: E (X W + 1 bᵀ) = (E X) W + (E 1) bᵀ."""
+    """Your bias is gone. Multiply the bracket out: E (X W + 1 bᵀ) = (E X) W + (E 1) bᵀ."""
     return slots @ weight
 
 
 def bias_times_tokens(slots, weight, bias, E):
-    """n · b would be right if every entry of E were 1; slot i gets the sum of row i of E times b."""
+    """You add n · b, which would be right if every entry of E were 1. Slot i gets b times the sum of row i of E."""
     return slots @ weight + E.size(-1) * bias
 
 
 def bias_summed_over_all(slots, weight, bias, E):
-    """You sum all of E; every slot has a factor of its own, the sum of its row."""
+    """You add up all of E to one number. Every slot has its own: the sum of its row."""
     return slots @ weight + E.sum() * bias
 
 
 def bias_times_the_mean(slots, weight, bias, E):
-    """Slot i gets the sum of row i of E times b; you took the mean of the row."""
+    """You take the mean of each row of E, but n weighted copies of b add up. Slot i gets b times the sum of row i."""
     return slots @ weight + E.mean(dim=-1, keepdim=True) * bias
 
 
 def bias_of_columns(slots, weight, bias, E):
-    """E.sum(0) adds up the columns, one number for each token; slot i needs the sum of its row, E.sum(dim=-1, keepdim=True)."""
+    """E.sum(0) adds up the columns: one number for each token. You need one for each slot, the sum of its row, E.sum(dim=-1, keepdim=True)."""
     return slots @ weight + E.sum(0) * bias
 
 
 def bias_of_a_column(slots, weight, bias, E):
-    """You sum over slots, so a number is left for each token; sum over tokens, the last axis of E, and one is left for each slot."""
+    """You sum over slots, so a number is left for each token. Sum over tokens, the last axis of E, and one is left for each slot."""
     return slots @ weight + E.sum(0)[:, None] * bias
 
 
 def bias_of_flat_rows(slots, weight, bias, E):
-    """The sums of E's rows lie along the features, but they belong to slots: keep the axis, E.sum(dim=-1, keepdim=True)."""
+    """The right sums along the wrong axis: they belong to slots, and yours line up with features. Keep the axis, E.sum(dim=-1, keepdim=True)."""
     return slots @ weight + E.sum(-1) * bias
 
 
 def bias_before_weight(slots, weight, bias, E):
-    """You add the mixed bias before the weight is applied; b is added after W, to (E X) W."""
+    """You add the row sums before the weight, so W mixes them. The bias comes after W: (E X) W first, then (E 1) bᵀ."""
     return (slots + E.sum(-1, keepdim=True)) @ weight * bias
 
 
@@ -500,21 +500,21 @@ def draw_whole_layer(seed: int) -> tuple:
 
 
 class MaskIgnored(LinformerAttention):
-    """The mask is not used: zeros must take the place of padding in x before E and F mix it into every slot."""
+    """You take padding_mask and never use it. Put zeros in place of the padding in x, before E and F mix it into every slot."""
 
     def forward(self, x, padding_mask=None):
         return super().forward(x)
 
 
 class MaskMultiplied(LinformerAttention):
-    """You multiply by the mask: 0 · ∞ and 0 · NaN are NaN, so bad padding comes through. Use masked_fill."""
+    """You multiply by the mask, which works until the padding holds ∞ or NaN: 0 · ∞ is NaN. masked_fill writes zeros, whatever was there."""
 
     def forward(self, x, padding_mask=None):
         return super().forward(x if padding_mask is None else x * padding_mask[..., None])
 
 
 class RealTokensZeroed(LinformerAttention):
-    """You put zeros where the tokens are real: True means a real token, so fill where ~padding_mask."""
+    """You put the zeros where the tokens are real. True means a real token, so fill where ~padding_mask."""
 
     def forward(self, x, padding_mask=None):
         return super().forward(x, None if padding_mask is None else ~padding_mask)
@@ -529,7 +529,7 @@ class PaddingInSlots(LinformerAttention):
 
 
 class SlotsMasked(PaddingInSlots):
-    """You mask the scores, but their columns are slots, not tokens, and each holds some padding. Fill x before E is applied."""
+    """You mask the scores, as full attention does. But their columns are slots now, and each has some padding in it: fill x before E is applied."""
 
     def attend(self, q, k, v, padding_mask):
         scores = q @ k.mT / math.sqrt(q.size(-1))
@@ -539,7 +539,7 @@ class SlotsMasked(PaddingInSlots):
 
 
 class SlotsMaskedByTheKernel(PaddingInSlots):
-    """The mask went to the scores, whose columns are slots, not tokens. Fill x where ~padding_mask, before E; then no mask is needed."""
+    """You hand the mask to the kernel, whose keys are slots, not tokens. Fill x where ~padding_mask, before E; after that no mask is needed."""
 
     def attend(self, q, k, v, padding_mask):
         mask = None if padding_mask is None else padding_mask[:, None, None]
@@ -547,7 +547,7 @@ class SlotsMaskedByTheKernel(PaddingInSlots):
 
 
 class SlotsMaskedAsInChapter1(PaddingInSlots):
-    """Chapter 01's mask hides keys, and yours are slots now: each holds some padding, and none is a token. Fill x before E is applied."""
+    """Chapter 01's mask hides keys, and your keys are slots: none of them is a token, and each has some padding in it. Fill x before E is applied."""
 
     def attend(self, q, k, v, padding_mask):
         mask = None if padding_mask is None else padding_mask[:, None, None]
@@ -555,14 +555,14 @@ class SlotsMaskedAsInChapter1(PaddingInSlots):
 
 
 class FirstSlotsMasked(SlotsMasked):
-    """A mask of tokens, cut to proj_dim, hides slots: but slot i is not token i, it mixes all. Fill x before E is applied."""
+    """You cut the mask of tokens to proj_dim and hide slots with it. But slot i isn't token i, it mixes all of them: fill x before E is applied."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q, k, v, None if padding_mask is None else padding_mask[:, : k.size(-2)])
 
 
 class PaddedRowsZeroed(LinformerAttention):
-    """You put zeros into the output at padding; leave those rows as they come, since nobody reads them."""
+    """You put zeros into the output at padded positions. Leave those rows as they come: nobody looks at them."""
 
     def forward(self, x, padding_mask=None):
         output = super().forward(x, padding_mask)
@@ -570,7 +570,7 @@ class PaddedRowsZeroed(LinformerAttention):
 
 
 class InPlace(LinformerAttention):
-    """You write zeros into x itself, and whoever passed it, a residual for example, has lost its tokens: work on a copy."""
+    """You write zeros into x itself, and whoever passed it, a residual connection for example, has lost its tokens. Work on a copy."""
 
     def forward(self, x, padding_mask=None):
         if padding_mask is not None:
@@ -579,7 +579,7 @@ class InPlace(LinformerAttention):
 
 
 class PaddingAsksTheKernel(LinformerAttention):
-    """The slots are right, but your queries are still made from what is in the padding: fill x once, and use it for all three."""
+    """Your slots are clean, but your queries still come from whatever is in the padding. Fill x once, and make all three from it."""
 
     def forward(self, x, padding_mask=None):
         slots = self.slots(real_tokens(x, padding_mask))
@@ -587,14 +587,14 @@ class PaddingAsksTheKernel(LinformerAttention):
 
 
 class PaddingAsks(PaddingAsksTheKernel):
-    """Your queries are still made from what is in the padding: fill x first, then make queries, keys and values from the filled one."""
+    """Your queries are still made from what's in the padding. Fill x first, then make queries, keys and values from the filled one."""
 
     def attend(self, q, k, v, padding_mask):
         return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-1) @ v
 
 
 class PaddingOutOfSlotsOnlyForKeys(LinformerAttention):
-    """The values still hold the padding: both keys and values are made of the x that has zeros there."""
+    """Your keys are clean, and your values still have the padding in them. Make both from the x that has zeros there."""
 
     def forward(self, x, padding_mask=None):
         real = real_tokens(x, padding_mask)
@@ -603,14 +603,14 @@ class PaddingOutOfSlotsOnlyForKeys(LinformerAttention):
 
 
 class LongerCut(LinformerAttention):
-    """A text longer than seq_len is cut, and nobody is told what is missing: raise ValueError with both numbers."""
+    """You cut a text longer than seq_len and tell nobody what's missing. Raise a ValueError with both numbers."""
 
     def slots(self, x):
         return super().slots(x[:, : self.E.seq_len])
 
 
 class LongerCrashes(LinformerAttention):
-    """A text longer than seq_len fails somewhere inside; compare n with E.weight.size(-1) and raise ValueError with both numbers."""
+    """A text longer than seq_len crashes somewhere inside, with a message about shapes. Compare n with E.weight.size(-1) first, and raise a ValueError with both numbers."""
 
     def slots(self, x):
         for_keys, for_values = (E.get_parameter("weight")[:, : x.size(1)] @ x for E in (self.E, self.F))
@@ -618,7 +618,7 @@ class LongerCrashes(LinformerAttention):
 
 
 class LongerAsserted(LinformerAttention):
-    """assert raises an AssertionError, and python -O leaves it out: if n > seq_len, raise ValueError with both numbers."""
+    """assert raises an AssertionError, and python -O leaves it out. If n > seq_len, raise a ValueError with both numbers."""
 
     def forward(self, x, padding_mask=None):
         assert x.size(1) <= self.E.seq_len
@@ -626,7 +626,7 @@ class LongerAsserted(LinformerAttention):
 
 
 class LongerWithoutNumbers(LinformerAttention):
-    """Your ValueError lacks a number: whoever reads it wants to know how long the text was and how long it may be."""
+    """Your ValueError lacks a number. Whoever meets it at three in the morning wants to know how long the text was and how long it may be."""
 
     def forward(self, x, padding_mask=None):
         if x.size(1) > self.E.seq_len:
@@ -635,14 +635,14 @@ class LongerWithoutNumbers(LinformerAttention):
 
 
 class LastColumns(LinformerAttention):
-    """A text of n tokens uses the first n columns of E and F; yours uses the last."""
+    """You take the last n columns of E and F. A text of n tokens uses the first n."""
 
     def slots(self, x):
         return super().slots(functional.pad(x, (0, 0, max(0, self.E.seq_len - x.size(1)), 0)))
 
 
 class ShorterRefused(LinformerAttention):
-    """A text shorter than seq_len is allowed: it uses the first n columns, E.weight[:, :n]."""
+    """A text shorter than seq_len crashes in your layer. It's welcome: it uses the first n columns, E.weight[:, :n]."""
 
     def slots(self, x):
         if x.size(1) > self.E.seq_len:
@@ -652,14 +652,14 @@ class ShorterRefused(LinformerAttention):
 
 
 class EAndFSwapped(LinformerAttention):
-    """E and F are swapped: E compresses what becomes the keys, F what becomes the values."""
+    """You swapped E and F: E compresses what becomes the keys, F what becomes the values."""
 
     def slots(self, x):
         return self.split(self.key(self.F(x))), self.split(self.value(self.E(x)))
 
 
 class KeysAndValuesSwapped(LinformerAttention):
-    """slots(x) returns the keys first and the values second; yours come the other way round."""
+    """Your slots(x) returns values and keys. It's keys first, values second."""
 
     def slots(self, x):
         return super().slots(x)[::-1]
@@ -673,28 +673,28 @@ class ValuesAsKeys(LinformerAttention):
 
 
 class EForBoth(LinformerAttention):
-    """Your values are compressed by E as well; they belong to F."""
+    """You shrink the values with E as well. They have a matrix of their own, F."""
 
     def slots(self, x):
         return tuple(self.split(W(self.E(x))) for W in (self.key, self.value))
 
 
 class DearOrder(LinformerAttention):
-    """You apply the key and value weights to all n tokens; compress first, (E X) W, and proj_dim rows are left for them."""
+    """You apply the key and value weights to all n tokens and compress afterwards. Compress first, (E X) W, and only proj_dim rows are left for them."""
 
     def slots(self, x):
         return self.E(self.split(self.key(x))), self.F(self.split(self.value(x)))
 
 
 class DearOrderOnce(LinformerAttention):
-    """One of keys and values is still made in the expensive order: both E X and F X come first, then their weights."""
+    """One of keys and values is cheap, the other still takes the expensive order. Both E X and F X come first, then their weights."""
 
     def slots(self, x):
         return self.E(self.split(self.key(x))), self.split(self.value(self.F(x)))
 
 
 class HeadByHead(LinformerAttention):
-    """You compress X once for every head; all heads share E X and F X, so compress first and cut into heads at the end."""
+    """You compress X once for every head. All heads share E X and F X: compress once, and cut into heads at the end."""
 
     def slots(self, x):
         def compressed(E, W):
@@ -705,42 +705,42 @@ class HeadByHead(LinformerAttention):
 
 
 class ScaledByTheModel(LinformerAttention):
-    """√d counts the features of one head, d_head, not all d_model of them."""
+    """You divide by √d_model. A score is a sum over the features of one head, so d is d_head."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q / math.sqrt(self.num_heads), k, v, padding_mask)
 
 
 class ScaledBySlots(LinformerAttention):
-    """You divide by the root of proj_dim; what makes dot products large is d_head, the features of a head."""
+    """You divide by √proj_dim, which is tempting, since proj_dim is what's new. But a score is a sum over d_head features, and they are what makes it large."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q * math.sqrt(q.size(-1) / k.size(-2)), k, v, padding_mask)
 
 
 class SoftmaxOverTokens(LinformerAttention):
-    """Your columns sum to one; each query spreads its weights over the slots, so softmax belongs on the last axis."""
+    """Your columns sum to one. Each query spreads its attention over the slots, and the slots are the last axis: dim=-1."""
 
     def attend(self, q, k, v, padding_mask):
         return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-2) @ v
 
 
 class ScaledTwice(LinformerAttention):
-    """The scores are divided by √d_head twice: scaled_dot_product_attention does it already."""
+    """You divide by √d_head, and then scaled_dot_product_attention divides again. Once is enough."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q / math.sqrt(q.size(-1)), k, v, padding_mask)
 
 
 class Unscaled(LinformerAttention):
-    """The scores are not divided by √d_head."""
+    """You forgot to divide the scores by √d_head."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q * math.sqrt(q.size(-1)), k, v, padding_mask)
 
 
 class MergedByReshape(LinformerAttention):
-    """Merging by reshape alone joins features of different tokens; bring heads and features together first, as merge_heads does."""
+    """You merge with reshape alone, and that joins features of different tokens. Bring the heads of a token next to each other first, as merge_heads does."""
 
     def forward(self, x, padding_mask=None):
         real = real_tokens(x, padding_mask)
@@ -749,28 +749,28 @@ class MergedByReshape(LinformerAttention):
 
 
 class CutByReshape(LinformerAttention):
-    """reshape(batch, num_heads, …) mixes features of different tokens into a head; cut the features only, as split_heads does."""
+    """You cut with reshape(batch, num_heads, …), and that puts features of different tokens into one head. Cut the features only, as split_heads does."""
 
     def split(self, x):
         return reshaped_heads(x, self.num_heads)
 
 
 class OneWideHead(LinformerAttention):
-    """You attend with all d_model features at once: cut queries, keys and values into heads first."""
+    """You attend with all d_model features at once. Cut queries, keys and values into heads first."""
 
     def split(self, x):
         return x[:, None]
 
 
 class BiasLost(LinformerAttention):
-    """The output layer has a bias, and yours is lost: call self.output(…) instead of multiplying by its weight."""
+    """The output layer has a bias, and yours got lost. Call self.output(…) instead of multiplying by its weight."""
 
     def forward(self, x, padding_mask=None):
         return super().forward(x, padding_mask) - self.output.bias
 
 
 class HeadsNotMixed(LinformerAttention):
-    """The last step is missing: self.output mixes the merged heads."""
+    """You stop after merging. One step is left: self.output mixes the heads."""
 
     def forward(self, x, padding_mask=None):
         real = real_tokens(x, padding_mask)
@@ -780,10 +780,10 @@ class HeadsNotMixed(LinformerAttention):
 EXERCISES = (
     Exercise(
         id="6.1",
-        question="Write Linformer attention: q, k, v are (batch, heads, n, d), E and F are (proj_dim, n).",
+        question="Write Linformer's attention: q, k, v are (batch, heads, n, d), E and F are (proj_dim, n).",
         difficulty=1,
         minutes=6,
-        trains="where E and F multiply, and what they leave as it is",
+        trains="where E and F multiply, and what they leave alone",
         reference=linformer_attention,
         draw=draw_attention,
         gradients=("q", "k", "v", "E", "F"),
@@ -803,14 +803,14 @@ EXERCISES = (
             linformer_unscaled,
         ),
         hints=(
-            "It is attention as in chapter 01; only the keys and the values change before it begins.",
-            "E @ k is (…, proj_dim, d); the map q @ (E @ k).mT is (…, n, proj_dim).",
-            "weights = (q @ (E @ k).mT / math.sqrt(…)).softmax(dim=-1), and then they mix the compressed …",
+            "It's chapter 01's attention. Only the keys and the values change, before it begins.",
+            "E @ k is (…, proj_dim, d), so the map q @ (E @ k).mT is (…, n, proj_dim).",
+            "weights = (q @ (E @ k).mT / math.sqrt(…)).softmax(dim=-1), and what do they mix? The shrunken …",
         ),
     ),
     Exercise(
         id="6.2",
-        question="Write an E, (m, n), with which Linformer is full attention over the m tokens in `keep`.",
+        question="Write an E, (m, n), with which Linformer does full attention over the m tokens in `keep`.",
         difficulty=2,
         minutes=6,
         trains="E as a matrix: rows are slots, columns are tokens",
@@ -827,9 +827,9 @@ EXERCISES = (
             dropped_instead,
         ),
         hints=(
-            "Row i of E says which tokens slot i is made of. Here that is a single token.",
-            "keep is (m,) and E is (m, n): row i has a single 1, in column keep[i].",
-            "Each row of the identity, torch.eye(n), copies one token; choose rows by indexing.",
+            "Row i of E is the recipe of slot i. Here every recipe has a single ingredient.",
+            "keep is (m,) and E is (m, n). Where in row i does the single 1 go? In column keep[i].",
+            "Each row of the identity, torch.eye(n), copies one token. Pick rows by indexing.",
         ),
     ),
     Exercise(
@@ -850,9 +850,9 @@ EXERCISES = (
             weight_of_its_own,
         ),
         hints=(
-            "A linear layer acts on the last axis, whatever that axis holds.",
-            "x.mT is (batch, heads, d, n): now the tokens are last. The result should be (…, proj_dim, d).",
-            "functional.linear(x.mT, weight), and then swap the last two axes …",
+            "A linear layer acts on the last axis, and doesn't ask what that axis is.",
+            "x.mT is (batch, heads, d, n): now the tokens are last. But the result should be (…, proj_dim, d).",
+            "functional.linear(x.mT, weight), and then swap the last two axes back …",
         ),
     ),
     Exercise(
@@ -877,8 +877,8 @@ EXERCISES = (
             scaled_by_the_model,
         ),
         hints=(
-            "Take chapter 02's layer, and put linformer_attention in the place of attention.",
-            "split_heads(x @ w, num_heads) is (batch, heads, n, d_head); E and F are the same for every head.",
+            "Take chapter 02's layer, and put linformer_attention where its attention was.",
+            "split_heads(x @ w, num_heads) is (batch, heads, n, d_head). E and F are the same for every head.",
             "heads = linformer_attention(q, k, v, E, F); merge_heads(heads) is (batch, n, d_model), and then …",
         ),
     ),
@@ -905,8 +905,8 @@ EXERCISES = (
             slots_zeroed,
         ),
         hints=(
-            "What should a padded token add to a sum over tokens?",
-            "mask[..., None] is (batch, n, 1) and fits x, (batch, n, d).",
+            "A slot is a sum over tokens. What should a padded token add to it?",
+            "mask[..., None] is (batch, n, 1), which fits x, (batch, n, d).",
             "x.masked_fill(~mask[..., None], …), and then multiply by E from the left.",
         ),
     ),
@@ -931,8 +931,8 @@ EXERCISES = (
             bias_before_weight,
         ),
         hints=(
-            "Multiply the bracket out: E X W, and E times a matrix whose rows are all b.",
-            "E times a column of ones is the sum of each row of E, (proj_dim, 1).",
+            "Multiply the bracket out: E X W, plus E times a matrix whose rows are all b.",
+            "E times a column of ones is the sum of each row of E, so (proj_dim, 1).",
             "slots @ weight + E.sum(dim=-1, keepdim=True) * …",
         ),
     ),
@@ -985,8 +985,8 @@ EXERCISES = (
             HeadsNotMixed,
         ),
         hints=(
-            "forward answers three questions, in this order: is x too long, which tokens are real, what do the queries read?",
-            "E.weight[:, :n] @ x is (batch, proj_dim, d_model); self.key of it, split, (batch, heads, proj_dim, d_head).",
+            "forward answers three questions, in this order: is x too long, which tokens are real, what do the queries find?",
+            "E.weight[:, :n] @ x is (batch, proj_dim, d_model). Put self.key on that, then split it into heads.",
             "x = x.masked_fill(~padding_mask[..., None], 0.0); keys, values = self.slots(x); then the queries, softmax, …",
         ),
     ),
@@ -994,40 +994,38 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "Linformer's map P̄ is n × k. What does row i hold?",
+        "Linformer's map P̄ is n × k. What's in row i?",
         (
             Option(
-                "how much token i reads from each of k summaries of all tokens",
-                "Each summary is a weighted sum over the whole sequence.",
+                "how much token i attends to each of k slots",
+                "And each slot is a weighted sum over the whole text.",
                 True,
             ),
             Option(
-                "how much token i reads from the k most important tokens",
-                "Nothing is chosen: E mixes all tokens, with the same weights for every text.",
+                "how much token i attends to the k most important tokens",
+                "Nobody chooses any tokens: E mixes all of them, with the same weights for every text.",
             ),
             Option(
-                "how much token i reads from its k nearest neighbours",
-                "A slot of Linformer may mix tokens from anywhere; nothing prefers neighbours (but see chapter 09).",
+                "how much token i attends to its k nearest neighbours",
+                "A slot may mix tokens from anywhere. Methods that prefer neighbours come in chapter 09.",
             ),
             Option(
                 "the features of token i, compressed to k",
-                "The number of features stays the same; the tokens are compressed.",
+                "All its features are still there. It's the tokens that get compressed.",
             ),
         ),
     ),
     Question(
-        "Why are the queries not compressed?",
+        "Why aren't the queries compressed?",
         (
             Option(
                 "k queries give k outputs, and every token needs one of its own",
-                "The output has one row for each row of Q.",
+                "Attention gives one answer per query, and an answer can't be split up afterwards.",
                 True,
             ),
-            Option(
-                "it would save nothing", "It would save even more, but the output would have only k rows."
-            ),
-            Option("queries have full rank", "Their rank is at most d_head, as is that of the keys."),
-            Option("it would break the softmax", "The softmax would run as before, over fewer rows."),
+            Option("it would save nothing", "It would save even more, and leave k rows for n tokens."),
+            Option("queries have full rank", "Their rank is at most d_head, and so is that of the keys."),
+            Option("it would break the softmax", "The softmax wouldn't mind: it would run over fewer rows."),
         ),
     ),
     Question(
@@ -1035,11 +1033,14 @@ QUIZ = (
         (
             Option(
                 "fails, unless n happens to equal d_head",
-                "A linear layer acts on the last axis, here n; it expects d_head.",
+                "A linear layer acts on the last axis. That's n here, and it was built for d_head.",
                 True,
             ),
-            Option("projects the sequence to k slots", "Only if n = d_head, and then by accident."),
-            Option("projects the features to k", "The features are not the last axis here."),
+            Option(
+                "projects the sequence to k slots",
+                "Only if n = d_head, which is how the bug passed its test.",
+            ),
+            Option("projects the features to k", "The features aren't the last axis here, the tokens are."),
             Option("projects both axes", "A linear layer touches one axis, the last."),
         ),
     ),
@@ -1048,55 +1049,56 @@ QUIZ = (
         (
             Option(
                 "if E = F is a permutation, but not in general",
-                "Softmax allows the slots to be shuffled, but not to be mixed.",
+                "Softmax can be shuffled, but not mixed.",
                 True,
             ),
             Option(
                 "always: nothing is compressed",
-                "A random orthogonal E = F compresses nothing either, and gives something else.",
+                "A random rotation compresses nothing either, and does worse than an answer of zeros.",
             ),
             Option(
                 "if E and F are invertible",
-                "Random orthogonal matrices are invertible, and every one that we drew failed.",
+                "Tempting. But the softmax comes before anything is turned back, and every rotation we drew failed.",
             ),
-            Option("never", "If E = F is the identity or any other permutation matrix, they are equal."),
+            Option("never", "With E = F the identity, or any other permutation matrix, it does."),
         ),
     ),
     Question(
-        "A padded batch comes in. Where must padding be removed?",
+        "A padded batch comes in. Where must the padding go?",
         (
             Option(
-                "from the keys and values, before E and F mix them",
-                "Once E is applied, every slot holds a share of the padding.",
+                "out of the tokens, before E and F mix them",
+                "Afterwards every slot has its share of the padding.",
                 True,
             ),
             Option(
                 "in the scores, with −∞ at padded keys",
-                "The scores belong to slots, so no column of them is a padded token.",
+                "That's full attention's way. Here scores belong to slots, and no column is a padded token.",
             ),
             Option(
                 "nowhere, since E learns to ignore it",
-                "E has one weight for each position, and the padding is at other positions in every text.",
+                "E has one weight for each position, and the padding is somewhere else in every text.",
             ),
             Option(
-                "in the output, with zeros at padded tokens", "By then the real tokens have already read it."
+                "out of the output, with zeros at padded tokens",
+                "Too late: by then the real tokens have attended to it.",
             ),
         ),
     ),
     Question(
-        "E is learned and every slot mixes the whole text. Which mask on the n × k scores makes this causal?",
+        "E is learned, and every slot mixes the whole text. Which mask on the n × k scores makes this causal?",
         (
             Option(
-                "none: every slot already holds the future",
-                "Hiding a slot hides past and future together.",
+                "none: the future is in every slot already",
+                "Hide a slot, and you hide past and future together.",
                 True,
             ),
-            Option("the lower triangle of n × k", "Slot j is not token j; it mixes all tokens."),
+            Option("the lower triangle of n × k", "Slot j isn't token j. It mixes all of them."),
             Option(
                 "one that hides the last slots from early tokens",
-                "The first slots hold the last tokens as well; only an E with zeros there would change that.",
+                "The last tokens are in the first slots as well. Only zeros in E could keep them out.",
             ),
-            Option("it needs none", "If you change the last token, the first output moves."),
+            Option("it needs none", "Edit the last token, and the first output moves."),
         ),
     ),
 )

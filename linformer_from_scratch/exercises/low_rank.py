@@ -36,74 +36,74 @@ def draw_maps(seed: int) -> tuple:
 
 
 def smallest_kept(maps, rank):
-    """You kept the smallest singular values; they come last, and the largest are the ones that matter."""
+    """You kept the last r singular values, and svd sorts them largest first. Which end of the list carries the map?"""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return (u[..., -rank:] * s[..., None, -rank:]) @ vt[..., -rank:, :]
 
 
 def values_forgotten(maps, rank):
-    """The singular values are missing: without them every kept direction is equally strong."""
+    """You multiplied U and Vᵀ and left σ out, so every piece came out equally strong. Where do the strengths go in?"""
     u, _, vt = torch.linalg.svd(maps, full_matrices=False)
     return u[..., :rank] @ vt[..., :rank, :]
 
 
 def values_squared(maps, rank):
-    """The singular values went in twice, once with U and once with Vᵀ; they belong in once."""
+    """σ is in there twice, once with U and once with Vᵀ. Splitting it fairly is a nice thought, but then each takes √σ; simpler is σ on one side."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return (u[..., :rank] * s[..., None, :rank].square()) @ vt[..., :rank, :]
 
 
 def one_too_many(maps, rank):
-    """That is rank r + 1: :rank is exactly the first r."""
+    """You kept r + 1 pieces. In Python :rank already stops after the first r, so the + 1 is one too many."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return (u[..., : rank + 1] * s[..., None, : rank + 1]) @ vt[..., : rank + 1, :]
 
 
 def one_map_only(maps, rank):
-    """That is right for one map; here the first axis counts maps, so [:, :rank] cuts rows and [:rank] cuts maps: write [..., :rank]."""
+    """Right for a single map. Here the first axis counts maps, so [:, :rank] cuts rows and [:rank] throws heads away: count from the end, [..., :rank]."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return u[:, :rank] @ torch.diag(s[:rank]) @ vt[:rank]
 
 
 def one_map_scaled(maps, rank):
-    """That is right for one map. With an axis of maps in front, count axes from the end: u[..., :rank], s[..., None, :rank], vt[..., :rank, :]."""
+    """For a single map this would be it. With an axis of maps in front, count axes from the end: u[..., :rank], s[..., None, :rank], vt[..., :rank, :]."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return (u[:, :rank] * s[:rank]) @ vt[:rank]
 
 
 def diagonal_cut(maps, rank):
-    """torch.diag of many vectors is a vector, not matrices: take s[..., None, :rank], which scales the columns of u in every map."""
+    """You handed torch.diag one vector per head, and it read off a diagonal instead of making matrices. You need none: s[..., None, :rank] scales the columns of u in every map."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return u[:, :rank] @ torch.diag(s)[:rank, :rank] @ vt[:rank]
 
 
 def columns_of_vt(maps, rank):
-    """Vᵀ has its directions in its rows: keep vt[..., :rank, :], not its first columns."""
+    """You cut columns of Vᵀ, as you did with U. But svd returns V transposed, so its directions are rows: vt[..., :rank, :]."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return (u[..., :rank] * s[..., None, :rank]) @ vt[..., :rank]
 
 
 def diagonal_of_many(maps, rank):
-    """torch.diag makes a matrix of one vector, but takes the diagonal out of a matrix; scale columns instead: s[..., None, :rank]."""
+    """torch.diag makes a matrix from one vector, but given a matrix it takes the diagonal out. Skip it and scale the columns of u: s[..., None, :rank]."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return u[..., :rank] @ torch.diag(s[..., :rank]) @ vt[..., :rank, :]
 
 
 def sigma_along_rows(maps, rank):
-    """σ scales the columns of U in each map, so it needs an axis for the rows: s[..., None, :rank]."""
+    """Your σ lines up with the wrong axis of U. It should scale the columns in each map, so give it an axis for the rows: s[..., None, :rank]."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     return (u[..., :rank] * s[..., :rank]) @ vt[..., :rank, :]
 
 
 def columns_kept(maps, rank):
-    """You kept the first r columns of the map itself; the best rank-r map keeps directions, not columns."""
+    """You kept the first r keys and dropped the rest. That has rank r, but the best copy keeps a bit of every column: cut the pieces, not the map."""
     kept = maps.clone()
     kept[..., rank:] = 0
     return kept
 
 
 def ranks_shared_out(maps, rank):
-    """You keep the largest singular values of all heads together; every map is cut to rank r on its own."""
+    """You let the heads compete: the largest singular values of all of them together. But every map gets its own r pieces, weak heads included."""
     u, s, vt = torch.linalg.svd(maps, full_matrices=False)
     least = s.flatten().topk(rank * len(maps)).values[-1]
     return (u * (s * (s >= least))[..., None, :]) @ vt
@@ -119,27 +119,27 @@ def draw_error(seed: int) -> tuple[Tensor, int]:
 
 
 def squares_not_rooted(sigma, rank):
-    """That is the squared error; take its root."""
+    """You stopped one step early: that is the squared error. Take its root."""
     return frobenius_error(sigma, rank).square()
 
 
 def kept_not_lost(sigma, rank):
-    """That is the size of what was kept; the error is made of what was lost, σ_{r+1} and on."""
+    """You measured what the copy keeps. The error is what it lost: σ_{r+1} and everything after it."""
     return sigma[..., :rank].norm(dim=-1)
 
 
 def lost_too_much(sigma, rank):
-    """You count σ_r as lost, but rank r keeps it: in Python σ_{r+1} is at index r."""
+    """You counted σ_r as lost, but rank r keeps it. Python counts from 0, so σ_{r+1} is at index r: start there."""
     return sigma[..., rank - 1 :].norm(dim=-1)
 
 
 def plain_sum(sigma, rank):
-    """You add the lost values; in the Frobenius norm their squares add up, and the root is taken at the end."""
+    """You added the lost values themselves. The pieces are at right angles, so it's Pythagoras: add the squares, then take the root."""
     return sigma[..., rank:].sum(dim=-1)
 
 
 def first_lost_only(sigma, rank):
-    """σ_{r+1} alone is the error in the spectral norm; the Frobenius norm counts all that are lost."""
+    """That's σ_{r+1} alone, the error in the other norm, the spectral one. The Frobenius norm counts every value that's lost."""
     return sigma[..., rank]
 
 
@@ -147,28 +147,28 @@ def first_lost_only(sigma, rank):
 
 
 def cumulative_squares(sigma):
-    """You sum squares, the share of energy; the paper's figure sums the singular values themselves."""
+    """You summed squares, which is the share of energy and looks far more low rank. The paper's figure sums the singular values as they are."""
     squared = sigma.square()
     return squared.cumsum(-1) / squared.sum(-1, keepdim=True)
 
 
 def not_normalised(sigma):
-    """Divide by the sum of all, so that the curve ends at 1 and heads can be compared."""
+    """The running sum is right, but your curve doesn't end at 1, so you can't compare heads. Divide by the sum of all."""
     return sigma.cumsum(-1)
 
 
 def by_the_largest(sigma):
-    """You divide by σ₁; divide by the sum of all."""
+    """You divided by σ₁, so the curve starts at 1 instead of ending there. A share is a share of the sum of all."""
     return sigma.cumsum(-1) / sigma[..., :1]
 
 
 def across_heads(sigma):
-    """You add across heads; each head has its own curve along the last axis."""
+    """You added across heads. Axis 0 counts the heads; each head's curve runs along the last axis."""
     return sigma.cumsum(0) / sigma.sum(0, keepdim=True)
 
 
 def from_the_end(sigma):
-    """You begin with the smallest; begin with the largest."""
+    """You started adding at the smallest. The values come largest first already, so there's nothing to flip."""
     return sigma.flip(-1).cumsum(-1) / sigma.sum(-1, keepdim=True)
 
 
@@ -176,32 +176,32 @@ def from_the_end(sigma):
 
 
 def sum_by_largest(sigma):
-    """Without squares this is another measure: both the sum and σ₁ are squared."""
+    """You left out the squares, and that's another measure. Square both, each σ in the sum and σ₁ below it."""
     return sigma.sum(-1) / sigma[..., 0]
 
 
 def participation(sigma):
-    """That is (Σσ)² / Σσ², another effective rank; the stable rank divides the sum of squares by the largest square."""
+    """You computed (Σσ)² / Σσ², another effective rank. The stable rank puts the sum of squares on top, over the largest square."""
     return sigma.sum(-1).square() / sigma.square().sum(-1)
 
 
 def only_below_squared(sigma):
-    """σ₁ is squared, the others are not."""
+    """Below you squared σ₁, on top you forgot to. Which power does each σ in the sum have in Σσ² / σ₁²?"""
     return sigma.sum(-1) / sigma[..., 0].square()
 
 
 def rooted(sigma):
-    """You took the root; the stable rank is a ratio of squares, so that the identity has rank n."""
+    """You took a root at the end. Try the identity: with its n ones it should come out as n, and yours gives √n."""
     return stable_rank(sigma).sqrt()
 
 
 def count_of_nonzero(sigma):
-    """That is the ordinary rank, in which a tiny singular value counts as much as a large one."""
+    """You counted the values above zero: that's the ordinary rank, where a speck of noise counts as much as σ₁."""
     return (sigma > 0).sum(-1).to(sigma.dtype)
 
 
 def entropy_instead(sigma):
-    """That is the entropy rank; the stable rank needs only Σσ² and σ₁²."""
+    """You computed the entropy rank, a fine measure but another one. Here you only need Σσ² and σ₁²."""
     return entropy_rank(sigma)
 
 
@@ -219,34 +219,34 @@ def draw_share(seed: int) -> tuple[Tensor, float]:
 
 
 def index_not_count(sigma, share):
-    """That is the index, which begins at 0; the number of values is one more."""
+    """You returned the index where the share is reached. It starts at 0, so the number of values is one more."""
     return rank_at(sigma, share) - 1
 
 
 def more_than_the_share(sigma, share):
-    """Where the sum reaches the share exactly you ask for one more; "at least" is enough."""
+    """Where the sum hits the share exactly, you ask for one more. “At least” is met already: compare with <, not <=."""
     return (1 + (cumulative_spectrum(sigma) <= share).sum(-1)).clamp(max=sigma.size(-1))
 
 
 def share_of_energy(sigma, share):
-    """You sum squares; here the values themselves make up the share."""
+    """You summed squares again. Here the share is of the singular values as they are."""
     return rank_at(sigma.square(), share)
 
 
 def larger_than_a_share_of_the_first(sigma, share):
-    """You count values above a share of σ₁; add them up instead, until the share of their sum is reached."""
+    """You counted the values above a share of σ₁, one by one. Add them up instead, until their sum reaches the share of all."""
     return (sigma >= share * sigma[..., :1]).sum(-1)
 
 
 def share_of_the_count(sigma, share):
-    """That is a share of the number of values, whatever their size."""
+    """You took a share of how many values there are. Their sizes never came in, but a strong piece should count for more."""
     return torch.full(sigma.shape[:-1], -int(-share * sigma.size(-1) // 1))
 
 
 EXERCISES = (
     Exercise(
         id="4.1",
-        question="Return the closest maps of rank r, by the singular value decomposition; maps are (heads, n, m).",
+        question="Squeeze each map to its closest copy of rank r, by the singular value decomposition; maps are (heads, n, m).",
         difficulty=2,
         minutes=8,
         trains="what a rank-r map keeps",
@@ -267,14 +267,14 @@ EXERCISES = (
             ranks_shared_out,
         ),
         hints=(
-            "Decompose, keep the first r of everything, multiply.",
-            "torch.linalg.svd(maps, full_matrices=False) gives (heads, n, p), (heads, p), (heads, p, m).",
+            "Three steps: decompose, keep the first r of everything, multiply back.",
+            "torch.linalg.svd(maps, full_matrices=False) gives u (heads, n, p), s (heads, p), vt (heads, p, m). Where is r in each?",
             "(u[..., :rank] * s[..., None, :rank]) @ …",
         ),
     ),
     Exercise(
         id="4.2",
-        question="How far away is the best map of rank r, in the Frobenius norm? Use the singular values only.",
+        question="How far off is the best copy of rank r, in the Frobenius norm? Singular values only.",
         difficulty=1,
         minutes=4,
         trains="the theorem of Eckart and Young",
@@ -282,14 +282,14 @@ EXERCISES = (
         draw=draw_error,
         mistakes=(squares_not_rooted, kept_not_lost, lost_too_much, plain_sum, first_lost_only),
         hints=(
-            "What is lost is made of the singular values that were not kept.",
-            "The first r of (heads, p) are kept; the others begin at index r.",
-            "sigma[..., rank:]…  squares, their sum, its root",
+            "You never need the maps. The error is made of the singular values that weren't kept.",
+            "Of (heads, p) the first r are kept, so the lost ones start at index r.",
+            "sigma[..., rank:]… and then Pythagoras: squares, their sum, its root",
         ),
     ),
     Exercise(
         id="4.3",
-        question="Return the normalised cumulative singular values of each head; sigma is (heads, p).",
+        question="Draw figure 1: for each r, the share of the first r singular values in the sum of all; sigma is (heads, p).",
         difficulty=1,
         minutes=4,
         trains="reading figure 1",
@@ -297,8 +297,8 @@ EXERCISES = (
         draw=draw_spectra,
         mistakes=(cumulative_squares, not_normalised, by_the_largest, across_heads, from_the_end),
         hints=(
-            "Entry r is the sum of the first r, divided by the sum of all.",
-            "(heads, p) -> (heads, p); the divisor is (heads, 1).",
+            "Entry r is a running sum up to r, divided by the sum of all.",
+            "(heads, p) -> (heads, p). The divisor must keep its axis to broadcast: (heads, 1).",
             "sigma.cumsum(dim=-1) / …",
         ),
     ),
@@ -307,7 +307,7 @@ EXERCISES = (
         question="Return the stable rank Σσ² / σ₁² of each head; sigma is (heads, p), largest first.",
         difficulty=1,
         minutes=4,
-        trains="a rank that noise does not move",
+        trains="a rank that noise hardly moves",
         reference=stable_rank,
         draw=draw_spectra,
         mistakes=(
@@ -319,14 +319,14 @@ EXERCISES = (
             entropy_instead,
         ),
         hints=(
-            "How many values as large as the first would give the same sum of squares?",
-            "(heads, p) -> (heads,): sum over the last axis; the largest is the first.",
+            "If all pieces were as strong as the first, how many would give the same sum of squares?",
+            "(heads, p) -> (heads,): sum over the last axis. The largest is the first, sigma[..., 0].",
             "sigma.square().sum(dim=-1) / …",
         ),
     ),
     Exercise(
         id="4.5",
-        question="How many singular values make up at least this share of their sum? Integers, (heads, p) -> (heads,).",
+        question="How many singular values does it take to reach this share of their sum? Integers, (heads, p) -> (heads,).",
         difficulty=2,
         minutes=6,
         trains="a number for each head",
@@ -340,8 +340,8 @@ EXERCISES = (
             share_of_the_count,
         ),
         hints=(
-            "Count how often the cumulative sum is still too small; one more is enough.",
-            "4.3 gives (heads, p), rising to 1; comparing gives booleans, and they can be summed.",
+            "Count how often the running sum is still too small. One more, and it's enough.",
+            "Your 4.3 gives (heads, p), rising to 1. Compare it with the share: booleans can be summed.",
             "1 + (cumulative < share)…",
         ),
     ),
@@ -353,93 +353,114 @@ QUIZ = (
         (
             Option(
                 "up to 512",
-                "exp of every entry can turn rank 1 into full rank: the bound of 64 does not carry over.",
+                "exp works entry by entry and can turn rank 1 into full rank. The bound of 64 ends at the scores.",
                 True,
             ),
-            Option("at most 64", "That is the rank of QKᵀ, before the softmax."),
-            Option("exactly 64", "QKᵀ has rank 64; exp of its entries does not keep it."),
-            Option("1, since rows sum to one", "That all rows sum to one fixes one direction, not all."),
-        ),
-    ),
-    Question(
-        "The best rank-8 map misses P by a Frobenius error of 0.7. Another map of rank 8, found by training, can miss P by …",
-        (
-            Option("0.7 or more", "No map of rank 8 comes closer: Eckart and Young.", True),
             Option(
-                "0.5, if it is trained well", "The bound holds for every map of rank 8, however it was found."
+                "at most 64",
+                "True of QKᵀ, before the softmax. That's where the popular argument stops thinking.",
             ),
+            Option("exactly 64", "QKᵀ has rank 64, but exp of its entries doesn't respect that."),
             Option(
-                "0, if it is made of two learned matrices",
-                "An n×8 matrix times an 8×n matrix has rank at most 8 as well.",
-            ),
-            Option(
-                "any error, it depends on the data", "For a given P the smallest error is a fixed number."
+                "1, since rows sum to one",
+                "Rows that sum to one can still differ in everything else. Think of the identity.",
             ),
         ),
     ),
     Question(
-        "A network with random weights has a cumulative spectrum above that of the trained one. What does this alone tell us about what training does to a map, apart from making it sharper?",
+        "The best map of rank 8 has a Frobenius error of 0.7. You train another map of rank 8 to match P. Its error can be …",
         (
             Option(
-                "nothing yet: the untrained maps are nearly even, so the two differ in sharpness too",
-                "To tell what training does, we need controls that are about as sharp as the trained maps. At equal spread of scores, 45 to 47 of 72 trained heads lie above their own untrained head (MiniLM, four passages).",
+                "0.7 or more", "Nothing of rank 8 gets closer, however you find it: Eckart and Young.", True
+            ),
+            Option(
+                "0.5, if you train it well",
+                "Training can walk down to the bound, as Adam did, but not through it.",
+            ),
+            Option(
+                "0, if it's a product of two learned matrices",
+                "An n×8 matrix times an 8×n matrix is of rank 8 at most, so the bound holds for it too.",
+            ),
+            Option(
+                "anything, it depends on the data", "Once P is given, the smallest error is a fixed number."
+            ),
+        ),
+    ),
+    Question(
+        "The same network with random weights has a cumulative spectrum above the trained one. What does that alone say about training, apart from that it makes maps sharper?",
+        (
+            Option(
+                "nothing yet: untrained maps are nearly even, so the two differ in sharpness as well",
+                "You need a control that's as sharp. With scores that spread as far, 45 to 47 of 72 trained heads lie above their own untrained head (MiniLM, four passages).",
                 True,
             ),
             Option(
                 "training raises the rank of attention maps",
-                "Taken whole it did, but sharpness alone can do that. At equal spread of scores, trained heads of layers 4 to 6 mostly have the lower rank: 30 or 31 of 36 by rank at 90 % (MiniLM, four passages).",
+                "It did raise it, but sharper scores alone can do that. With scores that spread as far, the trained heads of layers 4 to 6 mostly have the lower rank: 30 or 31 of 36 by rank at 90 % (MiniLM, four passages).",
             ),
             Option(
                 "training makes attention maps low rank",
-                "That picture does not show it: the untrained maps lie above. The comparison must hold sharpness fixed.",
+                "That's how figure 1 is usually read, and this curve takes it back: the maps were low rank before training.",
             ),
             Option(
                 "the paper's figure 1 is wrong",
-                "Its curves can be measured again, as we did; the question is what they show.",
+                "Its curves are fine; we redrew them. The question is what they show.",
             ),
         ),
     ),
     Question(
-        "Which map is hardest to compress to rank 16?",
+        "Which map is hardest to squeeze to rank 16?",
         (
             Option(
-                "each token reads only the one before it",
-                "A shifted identity: all singular values are 1.",
+                "each token attends only to the one before it",
+                "A shifted identity: all its singular values are 1, and every row needs a piece to itself.",
                 True,
             ),
-            Option("every token reads all tokens equally", "All rows are the same: rank 1."),
-            Option("every token reads the first one", "Each row is the same choice: rank 1 again."),
-            Option("half of the tokens read the first, half the last", "Two different rows: rank 2."),
+            Option(
+                "every token attends to all tokens equally", "All rows are the same, so one piece does it."
+            ),
+            Option(
+                "every token attends to the first one",
+                "As sharp as can be, and still all rows are the same: rank 1.",
+            ),
+            Option(
+                "half of the tokens attend to the first, half to the last", "Two kinds of row, two pieces."
+            ),
         ),
     ),
     Question(
-        "At n = 512 the heads of our model have a rank at 90 % of 145 on average. At n = 64 it is …",
+        "At n = 512 the heads of MiniLM have a rank at 90 % of 145 on average. At n = 64 it's …",
         (
-            Option("about 16", "From 64 to 512 tokens this rank about doubled each time n did.", True),
-            Option("145 as well", "There are only 64 singular values at n = 64."),
+            Option("about 16", "It about doubles whenever n does: three doublings from 64 to 512.", True),
+            Option("145 as well", "At n = 64 there are only 64 singular values to count."),
             Option(
                 "about 4, the logarithm of 64",
-                "No: about 16 were measured.",
+                "The rank grows with n itself, not with its logarithm: about 16.",
             ),
-            Option("all 64", "That would be all of them; about a quarter hold 90 % of the sum."),
+            Option(
+                "all 64", "About a quarter of them are enough for 90 % of the sum, at every length we tried."
+            ),
         ),
     ),
     Question(
-        "A head has d_head = 32, and the map of rank 128 that is closest to its map P still misses half of P. Then …",
+        "A head has d_head = 32, and even the best map of rank 128 misses half of its map P. Then …",
         (
             Option(
                 "a map of rank 32 may still give the head's output P V",
-                "The map P V V⁺, of rank 32, gives P V exactly, for this V. Eckart and Young bound the distance to P, not to P V.",
+                "P V V⁺ has rank 32 and gives P V exactly, for this V. Eckart and Young bound the distance to P, and the layer hands on P V.",
                 True,
             ),
             Option(
                 "every map of rank 128 misses half of the output P V",
-                "The bound is about P; what V does not see costs nothing.",
+                "The bound is about P. Whatever V doesn't see costs nothing.",
             ),
-            Option("no layer whose map has rank 128 can work", "It need not be near P, only near P V."),
+            Option(
+                "no layer whose map has rank 128 can work",
+                "Its map needn't be near P, as long as its output is near P V.",
+            ),
             Option(
                 "P V V⁺ makes this head cheaper",
-                "It needs P, or P V itself, before it can be formed, and V changes with the text.",
+                "To form it you need P V first, which was the job. And V changes with every text.",
             ),
         ),
     ),

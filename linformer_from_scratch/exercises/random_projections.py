@@ -31,27 +31,27 @@ def draw_projection(seed: int) -> tuple[Tensor, ...]:
 
 
 def not_scaled(x, G):
-    """Lengths come out √k times too long, because each of the k coordinates alone has the variance ‖x‖². Divide by √k."""
+    """Your lengths come out √k times too long. Each of the k coordinates of Gx has variance ‖x‖² all by itself, and you add up k of them: divide by √k."""
     return x @ G.mT
 
 
 def scaled_by_n(x, G):
-    """You divide by √n; there are k coordinates to average over, not n."""
+    """You divide by √n. Tempting, since each sum has n terms, but R averages over its k rows: count G.size(0)."""
     return x @ G.mT / math.sqrt(G.size(1))
 
 
 def scaled_twice(x, G):
-    """You divide by k, so the squared length is k times too short. The entries are divided by the root, √k."""
+    """You divide by k. That's right for squared lengths, so the numbers themselves want its root, √k."""
     return x @ G.mT / G.size(0)
 
 
 def scaled_up(x, G):
-    """You multiply by √k, but the more rows there are, the smaller the entries must be."""
+    """You multiply by √k. Without any factor Gx is already √k times too long, so divide by it instead."""
     return x @ G.mT * math.sqrt(G.size(0))
 
 
 def projected_back(x, G):
-    """That is RᵀRx, which is back in n dimensions. The projection itself has k."""
+    """You went down to k numbers and straight back up to n: that's RᵀRx. Stop halfway, at Rx."""
     return x @ G.mT @ G / G.size(0)
 
 
@@ -66,27 +66,27 @@ def draw_vectors(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def lengths_not_squared(x, R):
-    """The lemma speaks of squared lengths: ‖Rx‖² / ‖x‖² − 1."""
+    """You compare lengths, and the lemma compares squared lengths: ‖Rx‖² / ‖x‖² − 1."""
     return (x @ R.mT).norm(dim=-1) / x.norm(dim=-1) - 1
 
 
 def ratio_only(x, R):
-    """That is the ratio, which is 1 where the length is kept. The distortion is 0 there."""
+    """You return the ratio, which is 1 if the length is kept. A distortion is 0 then: what is still missing?"""
     return distortion(x, R) + 1
 
 
 def ratio_turned_round(x, R):
-    """The ratio is upside down: projected over original."""
+    """Your ratio is upside down: the projected length goes on top, the original below."""
     return 1 / (distortion(x, R) + 1) - 1
 
 
 def without_sign(x, R):
-    """You took the absolute value. Keep the sign: it says whether a length grew or shrank."""
+    """You dropped the sign with an absolute value. Keep it: it tells a length that grew from one that shrank."""
     return distortion(x, R).abs()
 
 
 def relative_difference(x, R):
-    """You compare vectors, but Rx and x have different numbers of entries. Only their lengths can be compared, so sum the squares first."""
+    """You compare the vectors entry by entry, after going back to n numbers. Only the lengths matter here: sum the squares of Rx and of x first, then compare."""
     y = x @ R.mT @ R
     return (y - x).square().sum(-1) / x.square().sum(-1)
 
@@ -100,47 +100,47 @@ def draw_bound(seed: int) -> tuple[int, float, int]:
 
 
 def one_side_only(proj_dim, epsilon, vectors):
-    """A length can come out too long or too short: two ways to fail, hence the factor 2."""
+    """You count only lengths that come out too long. They can also come out too short, and that's the factor 2."""
     return failure_bound(proj_dim, epsilon, vectors) / 2
 
 
 def one_vector_only(proj_dim, epsilon, vectors):
-    """That is the bound for one vector. The chance that at least one of them fails is at most the sum of their chances."""
+    """Your bound is for a single vector; `vectors` never comes in. Each of them may fail, and the chances add up."""
     return failure_bound(proj_dim, epsilon)
 
 
 def as_if_independent(proj_dim, epsilon, vectors):
-    """1 − (1 − p)ᴺ is right only if the vectors fail independently, but they all share one R. The union bound, N p, needs no independence."""
+    """1 − (1 − p)ᴺ is for independent failures, as with N dice. Here all vectors share a single R, so use the bound that asks for no independence: N p."""
     return 1 - (1 - failure_bound(proj_dim, epsilon)) ** vectors
 
 
 def independent_on_one_side(proj_dim, epsilon, vectors):
-    """Two things are missing: the factor 2, for too long and too short, and the union bound, N p in place of 1 − (1 − p)ᴺ."""
+    """Two things at once: you left out the factor 2 (too long and too short), and 1 − (1 − p)ᴺ needs independence, where the union bound N p does not."""
     return 1 - (1 - failure_bound(proj_dim, epsilon) / 2) ** vectors
 
 
 def powers(proj_dim, epsilon, vectors):
-    """You multiplied the chances, as if all vectors had to fail. One failure is enough, so the chances add up."""
+    """You multiplied the chances: that's how likely *all* vectors fail. We want *any* of them, so add."""
     return failure_bound(proj_dim, epsilon) ** vectors
 
 
 def without_the_cube_in_the_bound(proj_dim, epsilon, vectors):
-    """ε³ is missing: the exponent is −(ε² − ε³) k / 4."""
+    """Your exponent has ε² where the lemma has ε² − ε³. It looks small, but with ε = 0.5 it's half."""
     return 2 * vectors * math.exp(-(epsilon**2) * proj_dim / 4)
 
 
 def without_the_quarter(proj_dim, epsilon, vectors):
-    """The 4 in the exponent is missing."""
+    """Your bound is far too good to be true: look for the 4 below the exponent's fraction line."""
     return 2 * vectors * math.exp(-(epsilon**2 - epsilon**3) * proj_dim)
 
 
 def sign_lost(proj_dim, epsilon, vectors):
-    """The exponent has lost its minus sign: with a larger k, failure must become less likely."""
+    """Your bound grows with k. More mixtures should make failure less likely: the exponent wants a minus sign."""
     return 2 * vectors * math.exp((epsilon**2 - epsilon**3) * proj_dim / 4)
 
 
 def clamped(proj_dim, epsilon, vectors):
-    """You cut the bound off at 1. Above 1 it says nothing, but return what the formula gives."""
+    """You cut the bound off at 1, which is sensible for a chance. We want the bare formula, though, also where it says nothing."""
     return min(1, failure_bound(proj_dim, epsilon, vectors))
 
 
@@ -158,32 +158,32 @@ def draw_theorem(seed: int) -> tuple[int, float]:
 
 
 def logarithm_to_base_2(n, epsilon):
-    """The logarithm is the natural one: it comes from exp in the bound."""
+    """You took the logarithm to base 2. It comes from solving an exp for k, so it's the natural one, math.log."""
     return math.ceil(5 * math.log2(n) / (epsilon**2 - epsilon**3))
 
 
 def logarithm_to_base_10(n, epsilon):
-    """The logarithm is the natural one, not the decimal: math.log, not math.log10."""
+    """You took the decimal logarithm. The one that undoes exp is math.log; math.log10 is for counting digits."""
     return math.ceil(5 * math.log10(n) / (epsilon**2 - epsilon**3))
 
 
 def rounded_down(n, epsilon):
-    """Rounded down, k is a little too small for the bound; round up."""
+    """You rounded down, and a k that is even slightly too small misses the bound. Round up."""
     return math.floor(5 * math.log(n) / (epsilon**2 - epsilon**3))
 
 
 def without_the_cube(n, epsilon):
-    """ε³ is missing; it makes the denominator smaller and k larger."""
+    """Your denominator is ε², and the theorem has ε² − ε³. It's smaller, so it asks for a larger k."""
     return math.ceil(5 * math.log(n) / epsilon**2)
 
 
 def cube_added(n, epsilon):
-    """ε³ is subtracted, not added."""
+    """You add ε³ in the denominator. It comes with a minus, as in the lemma's exponent."""
     return math.ceil(5 * math.log(n) / (epsilon**2 + epsilon**3))
 
 
 def for_one_vector(n, epsilon):
-    """The factor 5 is missing: it is what leaves 2 n^(−1/4) after the union bound over n rows."""
+    """You left out the 5. The union bound over n rows eats up 4 of it; the fifth makes the failures vanish."""
     return math.ceil(math.log(n) / (epsilon**2 - epsilon**3))
 
 
@@ -203,34 +203,34 @@ def draw_mix(seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def values_not_projected(P, R, v):
-    """R does not occur: that is the exact result. Compress the last axis of P and the rows of v, then multiply."""
+    """Your answer is the exact one, because R never comes in. Mix the last axis of P and the rows of v down to k with R, then multiply."""
     return P @ v
 
 
 def projected_twice(P, R, v):
-    """You applied RᵀR twice; once compresses and brings back."""
+    """You applied RᵀR to P and again to v. One R on each side of the product is enough."""
     return P @ R.mT @ R @ R.mT @ R @ v
 
 
 def rows_projected(P, R, v):
-    """You compressed the axis of the queries. Values are summed over the last axis of the map, so compress that one."""
+    """You compressed the queries, P's first axis. The sum over values runs along the last one: compress that."""
     return R.mT @ R @ P @ v
 
 
 def map_transposed(P, R, v):
-    """The map is transposed: its rows are queries and must stay queries."""
+    """You turned the map around. Its rows are queries and should come out as queries: P, not P.mT."""
     return P.mT @ R.mT @ R @ v
 
 
 def rescaled(P, R, v):
-    """R already carries its 1/√k; dividing once more shrinks the result."""
+    """You divide by k, as in 5.1. This R already has its 1/√k built in, so there's nothing left to divide by."""
     return P @ R.mT @ R @ v / R.size(0)
 
 
 EXERCISES = (
     Exercise(
         id="5.1",
-        question="Project x (..., n) with a matrix G (k, n) of N(0, 1) entries so that lengths are kept on average.",
+        question="Project x (..., n) with a matrix G (k, n) of N(0, 1) entries, so that squared lengths are kept on average.",
         difficulty=1,
         minutes=4,
         trains="where the 1/k of N(0, 1/k) comes from",
@@ -238,8 +238,8 @@ EXERCISES = (
         draw=draw_projection,
         mistakes=(not_scaled, scaled_by_n, scaled_twice, scaled_up, projected_back),
         hints=(
-            "What is the variance of one coordinate of Gx? How many coordinates add up?",
-            "(..., n) @ (n, k) -> (..., k); squared lengths add k terms, each ‖x‖² on average.",
+            "Take a single coordinate of Gx: what is its variance? And how many coordinates do you add up?",
+            "(..., n) @ (n, k) -> (..., k). The squared length is a sum of k terms, each ‖x‖² on average.",
             "x @ G.mT / …",
         ),
     ),
@@ -259,14 +259,14 @@ EXERCISES = (
             relative_difference,
         ),
         hints=(
-            "Two squared lengths, their ratio, minus one.",
-            "(..., n) -> (...): squares are summed over the last axis, before and after projecting.",
+            "You need two squared lengths. Divide them and take away one.",
+            "(..., n) -> (...): square, then sum over the last axis, once for x and once for Rx.",
             "(x @ R.mT).square().sum(dim=-1) / … - 1",
         ),
     ),
     Exercise(
         id="5.3",
-        question="Bound the chance that any of several vectors is off by ε: the lemma and the union bound, as one number.",
+        question="How likely is it at most that any of several vectors is off by ε? Lemma times union bound, one number.",
         difficulty=2,
         minutes=5,
         trains="the union bound",
@@ -284,8 +284,8 @@ EXERCISES = (
             clamped,
         ),
         hints=(
-            "Pr(A or B) ≤ Pr(A) + Pr(B), whatever A and B have to do with each other.",
-            "One vector: 2 exp(−(ε² − ε³) k / 4), with k = proj_dim.",
+            "Pr(A or B) ≤ Pr(A) + Pr(B), whatever A and B have to do with each other. Now say it for N of them.",
+            "For one vector it's 2 exp(−(ε² − ε³) k / 4), and k is proj_dim.",
             "vectors * 2 * math.exp(…)",
         ),
     ),
@@ -306,8 +306,8 @@ EXERCISES = (
             for_one_vector,
         ),
         hints=(
-            "This is arithmetic, and Python's math module has all of it.",
-            "math.log is the natural logarithm; the result is a whole number.",
+            "No tensors here, just arithmetic, and Python's math module has all of it.",
+            "math.log is the natural logarithm. And half a summary doesn't exist, so round up.",
             "math.ceil(5 * math.log(n) / …)",
         ),
     ),
@@ -321,8 +321,8 @@ EXERCISES = (
         draw=draw_mix,
         mistakes=(values_not_projected, projected_twice, rows_projected, map_transposed, rescaled),
         hints=(
-            "Compress the keys' axis of P, compress the tokens of v, multiply.",
-            "P @ R.mT is (m, k); R @ v is (k, d).",
+            "Which axis of P and which of v do you sum over? Mix both down to k, then multiply.",
+            "P @ R.mT is (m, k), and R @ v is (k, d).",
             "(P @ R.mT) @ …",
         ),
     ),
@@ -330,55 +330,74 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "The Johnson–Lindenstrauss lemma needs a larger k when …",
+        "When does the Johnson–Lindenstrauss lemma need a larger k? When …",
         (
             Option(
-                "more vectors must be kept at once, or ε shrinks", "k grows with ln(vectors) and 1/ε².", True
+                "more vectors must be kept at once, or ε shrinks",
+                "k grows like ln(vectors) and, roughly, 1/ε². Nothing else comes in.",
+                True,
             ),
             Option(
                 "the vectors have more dimensions",
-                "n does not occur in the bound, and the histogram did not become wider.",
+                "That's the charm of it: n isn't in the bound, and the pile didn't get any wider.",
             ),
-            Option("the vectors have larger norms", "The error is measured relative to the length."),
+            Option(
+                "the vectors have larger norms",
+                "The error is relative to the length, so a vector ten times as long has an error ten times as large, and that's fine.",
+            ),
             Option(
                 "the vectors are correlated",
-                "The bound holds for every fixed vector, and the union bound needs no independence.",
+                "It doesn't matter: the bound holds for each vector, and adding chances needs no independence.",
             ),
         ),
     ),
     Question(
-        "x and y are orthogonal unit vectors. After projection to k = 250 their inner product is …",
+        "x and y are orthogonal unit vectors. You project both to k = 250. Their inner product is now …",
         (
             Option(
-                "small, about 1/√k, but not zero", "The error is relative to ‖x‖‖y‖, which is 1 here.", True
+                "small, about 1/√k, but not zero", "The error is relative to ‖x‖‖y‖, and that's 1 here.", True
             ),
-            Option("exactly zero, since the error is at most ε · 0 = 0", "The error is not relative to x·y."),
-            Option("exactly zero, because R keeps angles", "R keeps angles only approximately."),
-            Option("about 1", "It would be about 1 if R mapped all vectors to the same one."),
+            Option(
+                "exactly zero, since the error is at most ε · 0 = 0",
+                "That's the slip in theorem 1's proof. The error is relative to the lengths, not to x·y.",
+            ),
+            Option(
+                "exactly zero, because R keeps angles",
+                "It keeps them roughly. A right angle comes out nearly right.",
+            ),
+            Option("about 1", "For that, R would have to send x and y to the same place."),
         ),
     ),
     Question(
         "What does the proof of theorem 1 use of attention?",
         (
-            Option("nothing: its steps can be written for the identity", "Only that P has n rows.", True),
-            Option("that rows sum to one", "No step uses it."),
-            Option("that softmax makes maps low rank", "It uses no property of the softmax."),
-            Option("that QKᵀ has rank d", "Theorem 2 uses that for the k without n; theorem 1 does not."),
+            Option(
+                "nothing: its steps can be written for the identity",
+                "They need n rows, of whatever kind.",
+                True,
+            ),
+            Option("that rows sum to one", "Check the four steps: none of them adds up a row."),
+            Option("that softmax makes maps low rank", "Softmax doesn't appear in it at all."),
+            Option(
+                "that QKᵀ has rank d",
+                "That's theorem 2, for the k without n. Theorem 1 never looks inside P.",
+            ),
         ),
     ),
     Question(
-        "At n = 512 and ε = 0.1, theorem 1 asks for k = 3,466. This means that …",
+        "At n = 512 and ε = 0.1, theorem 1 asks for k = 3,466. So …",
         (
             Option(
-                "the theorem says nothing useful there: k > n",
-                "It begins to compress from n = 4,699 on.",
+                "the theorem has nothing useful to say there: k > n",
+                "At this ε it starts to compress from n = 4,699 on.",
                 True,
             ),
             Option(
-                "Linformer cannot work at n = 512", "It says what the proof needs, not what practice needs."
+                "Linformer cannot work at n = 512",
+                "It may well. The theorem says what the proof needs, not what the layer needs.",
             ),
-            Option("k must be larger than n", "With k = n nothing is compressed, and E = F = I is exact."),
-            Option("3,466 is a misprint", "5 ln 512 / (0.01 − 0.001) is 3,466 when rounded up."),
+            Option("k must be larger than n", "With k = n you could take E = F = I and be exact."),
+            Option("3,466 is a misprint", "Do the sum: 5 ln 512 / (0.01 − 0.001), rounded up."),
         ),
     ),
     Question(
@@ -386,15 +405,18 @@ QUIZ = (
         (
             Option(
                 "gets the same answer",
-                "δ times the scores vanishes, so all summaries get the same weight.",
+                "δ wipes out the scores, so each summary gets the same weight, whoever asks.",
                 True,
             ),
             Option(
                 "gets the right answer, by the theorem",
-                "In the median of 72 heads the error is that of answering zero; with a larger δ it is larger.",
+                "Its bound holds, and so it does for zero. In the median head the error is that of answering zero.",
             ),
-            Option("reads one summary only", "That can happen with a large δ, not with a small one."),
-            Option("gets zero", "It gets the plain mean of the summaries, which is not zero."),
+            Option("attends to one summary only", "A large δ can do that. A small one does the opposite."),
+            Option(
+                "gets zero",
+                "Close, but it gets the plain mean of the summaries, which isn't zero. It's just no better.",
+            ),
         ),
     ),
 )

@@ -47,70 +47,70 @@ def draw_rows(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def always_masked(ids, chosen, fate, random):
-    """You put MASK in every chosen place. Then the model would never learn that a token which it sees may be wrong. MASK belongs only where fate < 0.8."""
+    """You put MASK in every chosen place, so the model could trust every token that it sees. Only a fate below 0.8 means MASK: what about the other fifth?"""
     return torch.where(chosen, MASK, ids), torch.where(chosen, ids, IGNORE)
 
 
 def never_kept(ids, chosen, fate, random):
-    """Your chosen tokens are all MASK or random, but one in ten stays as it is (fate ≥ 0.9)."""
+    """Each of your chosen tokens becomes MASK or random. One in ten should get away unharmed: look at fate ≥ 0.9."""
     replaced = torch.where(fate < 0.8, MASK, random)
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
 def shares_swapped(ids, chosen, fate, random):
-    """You keep the token where 0.8 ≤ fate < 0.9 and put a random one where fate ≥ 0.9. It should be the other way round."""
+    """You keep the token where 0.8 ≤ fate < 0.9 and make it random from 0.9 on. Both tenths are there, but swapped."""
     replaced = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, ids, random))
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
 def everything_replaced(ids, chosen, fate, random):
-    """You also replace tokens that are not chosen. Those must reach the model unchanged."""
+    """You hide tokens that nobody has chosen. fate has a number for every place, so it's easy to forget: ask chosen before you use it."""
     return hide(ids, torch.ones_like(chosen), fate, random)[0], torch.where(chosen, ids, IGNORE)
 
 
 def targets_everywhere(ids, chosen, fate, random):
-    """Your targets are the tokens everywhere. Where nothing is to be guessed the target is IGNORE; otherwise the model would be rewarded for copying."""
+    """Your targets have a token in every place, so the model would earn most of its reward by copying what it sees. Where nothing is to be guessed, the target is IGNORE."""
     return hide(ids, chosen, fate, random)[0], ids.clone()
 
 
 def targets_only_where_changed(ids, chosen, fate, random):
-    """A chosen token that stays as it is must be guessed as well: its target is the token, not IGNORE."""
+    """You ignore the chosen tokens that stayed as they are. They have to be guessed, too, since the model can't know that they're right: their target is the token."""
     inputs, _ = hide(ids, chosen, fate, random)
     return inputs, torch.where(inputs != ids, ids, IGNORE)
 
 
 def targets_after_hiding(ids, chosen, fate, random):
-    """Your targets are the tokens after hiding. They should be the original tokens."""
+    """Your targets are what is left after hiding, so the model would have to guess MASK. It should guess the original token: look at ids."""
     inputs, _ = hide(ids, chosen, fate, random)
     return inputs, torch.where(chosen, inputs, IGNORE)
 
 
 def at_both_bounds(ids, chosen, fate, random):
-    """A fate of exactly 0.8 is not below 0.8, nor 0.9 below 0.9: write < and not <=."""
+    """A fate of exactly 0.8 isn't below 0.8, and 0.9 isn't below 0.9. You let both in: write < instead of <=."""
     replaced = torch.where(fate <= 0.8, MASK, torch.where(fate <= 0.9, random, ids))
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
 def at_the_lower_bound(ids, chosen, fate, random):
-    """A fate of exactly 0.8 is not below 0.8, so there is no MASK in that place: write < and not <=."""
+    """You put MASK where fate is exactly 0.8, and 0.8 isn't below 0.8: write < instead of <= at this bound."""
     replaced = torch.where(fate <= 0.8, MASK, torch.where(fate < 0.9, random, ids))
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
 def at_the_upper_bound(ids, chosen, fate, random):
-    """A fate of exactly 0.9 is not below 0.9, so the token stays: write < and not <=."""
+    """You replace the token where fate is exactly 0.9, and 0.9 isn't below 0.9: write < instead of <= at that bound."""
     replaced = torch.where(fate < 0.8, MASK, torch.where(fate <= 0.9, random, ids))
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
 def masks_overwritten(ids, chosen, fate, random):
-    """Your random tokens overwrite the masks. A fate below 0.8 is also below 0.9, so ask for 0.8 <= fate as well."""
+    """Your random tokens overwrite your masks, because a fate below 0.8 is below 0.9 as well. Put the masks in last, or ask for 0.8 <= fate."""
     replaced = torch.where(fate < 0.9, random, ids)
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
 def targets_first(ids, chosen, fate, random):
-    """You return the targets first; the inputs come first."""
+    """All the values are right, but you return the targets first. The inputs come first."""
     return hide(ids, chosen, fate, random)[::-1]
 
 
@@ -169,27 +169,27 @@ def over_tokens(norm: nn.LayerNorm, x: Tensor) -> Tensor:
 
 @with_forward
 def post_norm(self, x, padding_mask=None):
-    """You normalise after adding, as the Transformer of 2017 did. A pre-norm block normalises what goes into a layer, and leaves the sum alone."""
+    """You normalise the sum, as the Transformer of 2017 did, and many diagrams still show that. A pre-norm block normalises what goes into a layer and leaves the sum alone."""
     x = self.attention_norm(x + self.attention(x, padding_mask))
     return self.feed_forward_norm(x + self.feed_forward(x))
 
 
 @with_forward
 def without_norms(self, x, padding_mask=None):
-    """There is no norm. Attention should read attention_norm(x), and the feed-forward layer feed_forward_norm(x)."""
+    """Your block never normalises anything, and __init__ has two norms waiting. What should each layer get instead of x?"""
     x = x + self.attention(x, padding_mask)
     return x + self.feed_forward(x)
 
 
 @with_forward
 def without_residuals(self, x, padding_mask=None):
-    """You replace x by the output of a layer. Add that output to x."""
+    """You replace x by what a layer returns, so the tokens themselves are lost after the first layer. Add the output to x."""
     return self.feed_forward(self.feed_forward_norm(self.attention(self.attention_norm(x), padding_mask)))
 
 
 @with_forward
 def normed_residuals(self, x, padding_mask=None):
-    """You add to the normalised x; add to x itself, so that it runs through unchanged from the first block to the last."""
+    """You overwrite x with its normalised version and add to that. Add to the old x, so that it runs straight through all blocks, and give the norm to the layer alone."""
     x = self.attention_norm(x)
     x = self.feed_forward_norm(x + self.attention(x, padding_mask))
     return x + self.feed_forward(x)
@@ -197,7 +197,7 @@ def normed_residuals(self, x, padding_mask=None):
 
 @with_forward
 def first_residual_normed(self, x, padding_mask=None):
-    """Your first sum adds to the normalised x; add to x itself: only what goes into attention is normalised."""
+    """Your second line is right; your first one adds to the normalised x. Only what goes into attention is normalised, and the sum is with x itself."""
     x = self.attention_norm(x)
     x = x + self.attention(x, padding_mask)
     return x + self.feed_forward(self.feed_forward_norm(x))
@@ -205,7 +205,7 @@ def first_residual_normed(self, x, padding_mask=None):
 
 @with_forward
 def second_residual_normed(self, x, padding_mask=None):
-    """Your second sum adds to the normalised x; add to x itself: only what goes into the feed-forward layer is normalised."""
+    """Your first line is right; your second one adds to the normalised x. Only what goes into the feed-forward layer is normalised, and the sum is with x itself."""
     x = x + self.attention(self.attention_norm(x), padding_mask)
     x = self.feed_forward_norm(x)
     return x + self.feed_forward(x)
@@ -213,55 +213,55 @@ def second_residual_normed(self, x, padding_mask=None):
 
 @with_forward
 def side_by_side(self, x, padding_mask=None):
-    """Your feed-forward layer reads the old x. It should read the x to which attention has already added something."""
+    """You compute both layers from the same x, side by side. That trains, too, but here the feed-forward layer works on the x to which attention has already added something."""
     read = self.attention(self.attention_norm(x), padding_mask)
     return x + read + self.feed_forward(self.feed_forward_norm(x))
 
 
 @with_forward
 def normed_once(self, x, padding_mask=None):
-    """Your feed-forward layer reads x without a norm. There is a norm before each of the two layers."""
+    """Attention gets a normalised x, but your feed-forward layer gets x raw. Each of the two layers has its own norm."""
     x = x + self.attention(self.attention_norm(x), padding_mask)
     return x + self.feed_forward(x)
 
 
 @with_forward
 def one_norm_twice(self, x, padding_mask=None):
-    """You use attention_norm twice. Each of the two norms learns weights of its own, so put feed_forward_norm before the second layer."""
+    """You use attention_norm for both layers. At the start of training nobody would notice, since both norms begin alike, but each learns its own weights: feed_forward_norm belongs before the second layer."""
     x = x + self.attention(self.attention_norm(x), padding_mask)
     return x + self.feed_forward(self.attention_norm(x))
 
 
 @with_forward
 def norms_swapped(self, x, padding_mask=None):
-    """Your norms have changed places: attention_norm belongs before attention, feed_forward_norm before the feed-forward layer."""
+    """Your norms have changed places. Each is named after the layer that it comes before."""
     x = x + self.attention(self.feed_forward_norm(x), padding_mask)
     return x + self.feed_forward(self.attention_norm(x))
 
 
 @with_forward
 def feed_forward_first(self, x, padding_mask=None):
-    """Your feed-forward layer comes first. Attention mixes the tokens first, and then the feed-forward layer works on each of them alone."""
+    """Your feed-forward layer runs before attention. First the tokens exchange something, and then each digests it by itself: swap the two lines."""
     x = x + self.feed_forward(self.feed_forward_norm(x))
     return x + self.attention(self.attention_norm(x), padding_mask)
 
 
 @with_forward
 def mask_not_passed_on(self, x, padding_mask=None):
-    """Your attention is not told which tokens are padding: pass it padding_mask, after x."""
+    """Your block forgets padding_mask, so attention treats padding as text. Pass it on as attention's second argument."""
     return Block.forward(self, x)
 
 
 @with_forward
 def second_sum_missing(self, x, padding_mask=None):
-    """You return the output of the feed-forward layer. Add it to x, as you did with the output of attention."""
+    """You return what the feed-forward layer says, without x. Add it to x, just as you did with the output of attention."""
     x = x + self.attention(self.attention_norm(x), padding_mask)
     return self.feed_forward(self.feed_forward_norm(x))
 
 
 @with_forward
 def normed_over_tokens(self, x, padding_mask=None):
-    """You normalise over the tokens; LayerNorm works on the features of one token, the last axis."""
+    """You normalise each feature over the tokens of the text. LayerNorm does it the other way: over the features of one token, the last axis."""
     x = x + self.attention(over_tokens(self.attention_norm, x), padding_mask)
     return x + self.feed_forward(over_tokens(self.feed_forward_norm, x))
 
@@ -288,68 +288,68 @@ def draw_schedule(seed: int) -> tuple[int, int, float, int]:
 
 
 def without_warmup(step, steps, highest, warmup):
-    """The rise is missing: during the first `warmup` steps the rate rises in equal steps."""
+    """You start at the highest rate and go straight into the cosine. What about the first `warmup` updates, where the rate rises in equal steps?"""
     return highest * (1 + math.cos(math.pi * step / steps)) / 2
 
 
 def cosine_from_the_start(step, steps, highest, warmup):
-    """Your cosine begins at step 0. It should begin where the rise ends, so count (step - warmup) of (steps - warmup)."""
+    """Your rise is right, but your cosine has been running since step 0 and is on its way down when the rise ends. Count from there: (step - warmup) of (steps - warmup)."""
     if step < warmup:
         return highest * (step + 1) / warmup
     return highest * (1 + math.cos(math.pi * step / steps)) / 2
 
 
 def zero_first_step(step, steps, highest, warmup):
-    """Your first update has the rate 0 and is wasted. Update 0 has the rate highest / warmup, and update warmup - 1 the highest."""
+    """Your first update has the rate 0, so it computes gradients for nothing. Steps count from 0: which number should stand above `warmup` at step 0?"""
     if step < warmup:
         return highest * step / warmup
     return rate_at(step, steps, highest, warmup)
 
 
 def linear_fall(step, steps, highest, warmup):
-    """Your rate falls in a straight line. Half a cosine starts and ends flat."""
+    """Your rate falls in a straight line. That's a popular schedule, but not this one: half a cosine starts flat and ends flat."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return highest * (steps - step) / (steps - warmup)
 
 
 def whole_cosine(step, steps, highest, warmup):
-    """cos goes down to -1, so your rate falls below 0. Take (1 + cos) / 2."""
+    """Your rate becomes negative, because cos goes down to -1. Shift it up and halve it: (1 + cos) / 2."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return highest * math.cos(math.pi * (step - warmup) / (steps - warmup))
 
 
 def full_turn(step, steps, highest, warmup):
-    """You run through a whole turn, 2π, so the rate is high again at the end. Half a turn, π, ends at 0."""
+    """Your rate is back at the top by the end: 2π is a whole turn. Half a turn goes from peak to trough."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return highest * (1 + math.cos(2 * math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
 def quarter_turn(step, steps, highest, warmup):
-    """You take a quarter of a turn of cos, from 1 to 0, which ends steeply. Take half a turn, from its peak to its trough, as (1 + cos) / 2."""
+    """You use the quarter of the cosine from 1 to 0. It ends at 0, so it looks right, but it gets there at full speed. Take half a turn, as (1 + cos) / 2."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return highest * math.cos(math.pi / 2 * (step - warmup) / (steps - warmup))
 
 
 def warmup_one_too_long(step, steps, highest, warmup):
-    """Your rise is one update too long. Update warmup - 1 is its last and update `warmup` is the first of the cosine, so write < and not <=."""
+    """Your rise runs one update too long and overshoots `highest`. Step `warmup` already belongs to the cosine: write < instead of <=."""
     if step <= warmup:
         return highest * (step + 1) / (warmup or 1)
     return rate_at(step, steps, highest, warmup)
 
 
 def cosine_one_ahead(step, steps, highest, warmup):
-    """Your cosine is one update ahead. At update `warmup` the rate is still the highest, so count (step - warmup), without + 1."""
+    """Your cosine is one update ahead. The + 1 belongs to the rise alone: at step `warmup` the rate is still the highest."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return rate_at(step + 1, steps, highest, warmup)
 
 
 def zero_at_the_last(step, steps, highest, warmup):
-    """Your last update has the rate 0 and is wasted. The cosine would reach 0 at `steps`, when all updates have been made."""
+    """Your last update has the rate 0 and moves nothing. The cosine reaches 0 at `steps`, when all updates have been made, and not at steps - 1."""
     if step < warmup:
         return rate_at(step, steps, highest, warmup)
     return rate_at(step, steps - 1, highest, warmup)
@@ -379,24 +379,24 @@ def draw_curve(seed: int) -> tuple[Tensor, float]:
 
 
 def at_the_next_point(curve, loss):
-    """You return the first point that is low enough. The curve crossed the loss before that point, so go back along the straight line."""
+    """You return the first point that's low enough. The curve crossed the loss somewhere before it: go back along the straight line."""
     below = [updates for updates, measured in curve.tolist() if measured <= loss]
     return below[0] if below else -1.0
 
 
 def at_the_last_point_above(curve, loss):
-    """You return the point before the crossing. Go on along the straight line until the loss is reached."""
+    """You stop at the last point above the loss. Go on along the straight line to where it's reached."""
     reached = updates_until(curve, loss)
     return reached if reached <= curve[0, 0] else max(u for u, _ in curve.tolist() if u <= reached)
 
 
 def at_the_lowest_point(curve, loss):
-    """You return where the curve is lowest. Return where it first comes down to the loss."""
+    """You return where the curve is lowest. We don't ask how low it gets, but when it first gets as low as `loss`."""
     return curve[curve[:, 1].argmin(), 0].item()
 
 
 def the_last_crossing(curve, loss):
-    """The curve rises again and comes down a second time. The first time counts."""
+    """This curve comes down to the loss, rises again, and comes down once more. You took the last time; the first one counts."""
     points = curve.tolist()
     above = [i for i, (_, measured) in enumerate(points) if measured > loss]
     if not above or above[-1] == len(points) - 1:
@@ -405,13 +405,13 @@ def the_last_crossing(curve, loss):
 
 
 def place_not_updates(curve, loss):
-    """You return the place in the list. The first column says after how many updates the point was measured."""
+    """You return the place in the list. How many updates that was stands in the first column."""
     below = [float(i) for i, (_, measured) in enumerate(curve.tolist()) if measured <= loss]
     return below[0] if below else -1.0
 
 
 def never_unless_reached_late(curve, loss):
-    """The curve never reaches the loss, but you return its last point. Return -1.0 in this case."""
+    """This curve never comes down to the loss, and you return its last point, as if it had. Say so honestly: -1.0."""
     reached = updates_until(curve, loss)
     return curve[-1, 0].item() if reached < 0 else reached
 
@@ -430,22 +430,22 @@ def crossing(
 
 
 def only_below(curve, loss):
-    """A point that has exactly this loss has come down to it: ask for <= and not <."""
+    """This curve touches the loss exactly at a point, and you walk past it: ask for <= instead of <."""
     return crossing(curve, lambda measured: measured < loss, lambda measured: measured < loss, loss)
 
 
 def later_only_below(curve, loss):
-    """A later point that has exactly this loss has come down to it as well: ask for <= and not <."""
+    """At the first point you ask for <=, and further along for <. A later point at exactly this loss has come down to it as well."""
     return crossing(curve, lambda measured: measured <= loss, lambda measured: measured < loss, loss)
 
 
 def first_point_forgotten(curve, loss):
-    """If the first point is already at the loss or below it, return its updates. Look at this point by itself, with <=."""
+    """This curve starts out low enough, and you never look at its first point because nothing comes before it. Check it by itself, with <=."""
     return crossing(curve, lambda measured: False, lambda measured: measured <= loss, loss)
 
 
 def from_the_other_end(curve, loss):
-    """You measure from the wrong end. Of the way from the earlier point to the later one, the share (l0 - loss) / (l0 - l1) lies before the crossing."""
+    """You found the right pair of points, but you measure from the wrong end. From the earlier point on, the share (l0 - loss) / (l0 - l1) of the way lies before the crossing."""
     points = curve.tolist()
     for (u0, l0), (u1, l1) in zip([points[0], *points], points, strict=False):
         if l1 <= loss:
@@ -490,13 +490,13 @@ def visits_of(seed: int) -> Sequence[tuple[int, int]]:
 
 
 def last_per_step(log):
-    """You take the last line of each step, wherever it is. But a restart from an earlier checkpoint also throws away later steps that the run has not reached again."""
+    """You take the last line of each step, which is nearly right. But if a run goes back to step 2 and ends at step 3, its old step 4 is gone as well, though nothing has replaced it."""
     losses = {int(step): loss for step, loss in log}
     return torch.stack([losses[step] for step in sorted(losses)])
 
 
 def first_per_step(log):
-    """You keep the first line of each step. What came after the checkpoint was lost when the run was killed, so the line written after the restart counts."""
+    """You keep the first line of each step. The weights behind it died with the run: after the restart the step was made again, and that's the line that counts."""
     losses: dict[int, Tensor] = {}
     for step, loss in log:
         losses.setdefault(int(step), loss)
@@ -504,12 +504,12 @@ def first_per_step(log):
 
 
 def all_lines(log):
-    """You return all lines, so a step that was computed twice is there twice."""
+    """You return the whole log, so a step that was made twice is there twice. The final weights remember only one of them."""
     return log[:, 1].clone()
 
 
 def mean_per_step(log):
-    """You average the lines of a step. Only one of them belongs to the weights that the run went on with."""
+    """You average the lines of a step, as if both had counted a little. Only one of them led to the weights that the run went on with: which?"""
     losses: dict[int, list[Tensor]] = {}
     for step, loss in log:
         losses.setdefault(int(step), []).append(loss)
@@ -517,24 +517,24 @@ def mean_per_step(log):
 
 
 def last_visit_only(log):
-    """You keep only what came after the last restart, and lose the steps before its checkpoint."""
+    """You keep only what came after the last restart. It went on from a checkpoint, though, so the steps before that checkpoint count, too."""
     restarts = [i for i in range(1, len(log)) if log[i, 0] <= log[i - 1, 0]]
     return log[max(restarts, default=0) :, 1].clone()
 
 
 def steps_not_losses(log):
-    """You return the steps. Return their losses, which are in the second column."""
+    """You return the steps. Their losses are in the second column."""
     return torch.arange(1, len(curve_of(log)) + 1, dtype=torch.float32)
 
 
 def lines_not_repeated(log):
-    """You keep every line whose step does not come again. But if a run goes back and is then killed earlier than before, later steps are void although they never come again."""
+    """You keep a line if its step never comes again. But if a run goes back and then ends earlier than before, its old later steps are void, although nothing ever replaces them."""
     steps = log[:, 0].tolist()
     return torch.stack([log[i, 1] for i, step in enumerate(steps) if step not in steps[i + 1 :]])
 
 
 def old_line_kept(log):
-    """You cut one step too late: when step s comes again, its own old line is void as well."""
+    """You cut one line too late. When step s comes again, its own old line is void, too, not only those after it."""
     curve: list[Tensor] = []
     for step, loss in log:
         curve[int(step) :] = [loss]
@@ -807,125 +807,125 @@ def loop_of(name: str, moves: str, sentence: str) -> Callable:
 LOOPS = {  # name: the moves of every update, and what whoever makes them needs to hear
     "gradients_add_up": (
         "train forward note backward clip set_rate update validate",
-        "Your gradients add up from batch to batch: optimizer.zero_grad() before every backward().",
+        "Your gradients add up from batch to batch, and PyTorch doesn't complain. Call optimizer.zero_grad() before every backward().",
     ),
     "never_moves": (
         "train clear forward note update backward clip set_rate validate",
-        "Your weights never move, because there are no gradients when optimizer.step() is called. Clear them, then backward, clip and step, in this order.",
+        "Your weights never move: when optimizer.step() is called, the gradients have just been cleared or aren't there yet. Clear, then backward, clip and step.",
     ),
     "late_gradients": (
         "train forward note set_rate update clear backward clip validate",
-        "Your update uses the gradients of the batch before. backward() comes first, and then optimizer.step().",
+        "Each of your updates uses the gradients of the batch before. All the calls are there, but backward() has to come before optimizer.step().",
     ),
     "not_clipped": (
         "train clear forward note backward set_rate update validate",
-        "Your gradients are not clipped when the update is made: between backward() and optimizer.step(), nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
+        "Your update is made with unclipped gradients. Between backward() and optimizer.step() there has to be nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
     ),
     "clipped_each": (
         "train clear forward note backward clip_each set_rate update validate",
-        "You clip the gradient of every weight matrix by itself. The norm is that of all gradients together.",
+        "You clip each weight matrix by itself, which changes the direction of the step. It's the norm of all gradients together that should be at most 1.",
     ),
     "clipped_numbers": (
         "train clear forward note backward clip_numbers set_rate update validate",
-        "You clip every number to between -1 and 1. The norm of all gradients together should be at most 1: use clip_grad_norm_.",
+        "You clip every single number to between -1 and 1. Many small numbers can still be a long gradient: use clip_grad_norm_, not clip_grad_value_.",
     ),
     "clipped_elsewhere": (
         "train clear forward note backward clip_at_two set_rate update validate",
-        "You clip the gradients to another norm than 1: nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
+        "You clip, but not to a norm of 1. Look at the second argument: nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
     ),
     "always_norm_one": (
         "train clear forward note backward to_norm_one set_rate update validate",
-        "You bring all gradients to a norm of 1. Clipping leaves gradients that are shorter as they are.",
+        "You bring every gradient to a norm of exactly 1, short ones included. Clipping only shortens; what's shorter already stays as it is.",
     ),
     "rate_constant": (
         "train clear forward note backward clip update validate",
-        'Your rate stays AdamW\'s own, 0.001: before every update, set group["lr"] = rate(step) in optimizer.param_groups.',
+        'Your rate stays at 0.001, AdamW\'s default, and rate(step) is never used. Before every update set group["lr"] = rate(step) for each group of optimizer.param_groups.',
     ),
     "rate_times_its_own": (
         "train clear forward note backward clip set_thousandth update validate",
-        'Your rate is a thousandth of rate(step), because LambdaLR multiplies the optimizer\'s own rate, 0.001. Set group["lr"] = rate(step) instead.',
+        "Your rate is a thousandth of rate(step). LambdaLR multiplies the optimizer's own rate, 0.001, by what it's given; set group[\"lr\"] = rate(step) instead.",
     ),
     "rate_one_ahead": (
         "train clear forward note backward clip set_next_rate update validate",
-        "Your schedule is one update ahead: updates are counted from 0, and update `step` has rate(step).",
+        "Your schedule runs one update ahead. Updates count from 0, so the first has rate(0).",
     ),
     "rate_one_behind": (
         "train clear forward note backward clip set_last_rate update validate",
-        "Your schedule is one update behind: update `step`, counted from 0, has rate(step), not rate(step - 1).",
+        "Your schedule runs one update behind: update `step` has rate(step), not rate(step - 1).",
     ),
     "rate_set_after": (
         "train clear forward note backward clip update set_rate validate",
-        "You set the rate after optimizer.step(), so it serves the next update. Set it before.",
+        "You set the rate after optimizer.step(), so it's used one update late. Set it before.",
     ),
     "first_batch_always": (
         "train clear forward_first note backward clip set_rate update validate",
-        "Your loop sees the same batch at every update: ask for batches(step).",
+        "Your loop trains on the same batch at every update, and will soon know it by heart. Ask for batches(step).",
     ),
     "noted_after_the_update": (
         "train clear forward backward clip set_rate update forward note validate",
-        "You note the loss after the update. The loss of a step is the one that its gradients come from, before the weights move.",
+        "You note the loss after the weights have moved. A step's loss is the one that its gradients come from, so note it before.",
     ),
     "optimizer_anew": (
         "begin train clear forward note backward clip set_rate update validate",
-        "You make a new optimizer for every update, which forgets its averages. Make one before the loop.",
+        "You make a new optimizer for every update, and each begins with empty averages. Make one before the loop.",
     ),
     "adam": (
         "begin_with_adam train clear forward note backward clip set_rate update validate",
-        "That is Adam; AdamW also shrinks the weights a little at every update: torch.optim.AdamW(model.parameters()).",
+        "That's Adam. AdamW also shrinks the weights a little at every update: torch.optim.AdamW(model.parameters()).",
     ),
     "plain_descent": (
         "begin_with_sgd train clear forward note backward clip set_rate update validate",
-        "That is plain gradient descent (SGD). Use torch.optim.AdamW(model.parameters()).",
+        "That's plain gradient descent (SGD), which doesn't divide by the gradient's typical size. Use torch.optim.AdamW(model.parameters()).",
     ),
     "validated_in_training_mode": (
         "train clear forward note backward clip set_rate update validate_as_training",
-        "You validate in training mode, in which dropout is active. Call model.eval() before.",
+        "You validate in training mode, so dropout is still throwing features away. Call model.eval() first.",
     ),
     "training_mode_not_restored": (
         "train_once clear forward note backward clip set_rate update validate",
-        "After the first validation you train on in evaluation mode, without dropout: model.train() before the next update.",
+        "After your first validation the model stays in evaluation mode, so the rest of the training has no dropout. Where in the loop does model.train() have to be?",
     ),
     "never_in_training_mode": (
         "clear forward note backward clip set_rate update validate",
-        "You never call model.train(): the model may come in evaluation mode, and is in it after every validation.",
+        "You never call model.train(). The model may arrive in evaluation mode, and it's in that mode after every validation.",
     ),
     "validated_with_gradients": (
         "train clear forward note backward clip set_rate update validate_with_gradients",
-        "Your validation keeps what a backward pass would need, or even makes one. Put it under with torch.no_grad().",
+        "Your validation keeps everything that a backward pass would need, or even makes one. Put it inside with torch.no_grad().",
     ),
     "validated_before_the_update": (
         "train clear forward note backward clip set_rate validate train update",
-        "You validate before the update is made; do it after optimizer.step().",
+        "You validate just before the update. It should be judged with the new weights, so do it after optimizer.step().",
     ),
     "validated_one_late": (
         "train clear forward note backward clip set_rate update validate_early",
-        "You validate after updates 1, 1 + evaluate_every, …; step counts from 0, so ask whether step + 1 is a multiple.",
+        "You validate after the very first update, since 0 is a multiple of everything. After update `step`, step + 1 updates have been made: ask whether that is a multiple.",
     ),
     "validated_at_the_end_too": (
         "train clear forward note backward clip set_rate update validate_at_the_end_too",
-        "You also validate after the last update; do it after every `evaluate_every` updates only.",
+        "You validate once more after the last update. It's a good habit, but not asked for here: only after every `evaluate_every` updates.",
     ),
     "validated_every_time": (
         "train clear forward note backward clip set_rate update validate_every_time",
-        "You validate after every update, which takes too long. Do it after every `evaluate_every` of them.",
+        "You validate after every update, which would take longer than the training. Do it after every `evaluate_every` of them.",
     ),
     "validated_on_one_batch": (
         "train clear forward note backward clip set_rate update validate_on_one",
-        "You validate on one batch; the validation loss is the mean over all of them.",
+        "You validate on one batch only. The validation loss is the mean over all batches of the list.",
     ),
     "validation_summed": (
         "train clear forward note backward clip set_rate update validate_by_sum",
-        "Your validation loss is a sum; take the mean over the batches.",
+        "Your validation loss is a sum over the batches, so it would grow with their number. Take the mean.",
     ),
     "validation_weighted": (
         "train clear forward note backward clip set_rate update validate_by_size",
-        "You weight the validation batches by their sizes. Take the plain mean of their losses.",
+        "You weight the validation batches by their sizes. That's a fair idea, but here each batch counts the same: take the plain mean.",
     ),
 }
 
 TRAINING_LOOP = Exercise(
     id="8.4",
-    question="Write the training loop with loss, backward, clipping, rate, step and validation, and return both lists of losses.",
+    question="Write the training loop: loss, backward, clipping, rate, step and validation. Return both lists of losses.",
     difficulty=3,
     minutes=15,
     trains="the order of an update, and what validation must not touch",
@@ -935,8 +935,8 @@ TRAINING_LOOP = Exercise(
     part="training_loop",
     mistakes=tuple(loop_of(name, *row) for name, row in LOOPS.items()),
     hints=(
-        "An update has an order: clear the old gradients, compute the loss, call backward, clip, set the rate, and step. When must the model be in which mode?",
-        "loss(model, *batches(step)) has no axes; .item() makes a number of it. A validation loss is the mean over all validation batches.",
+        "An update has an order: clear the old gradients, compute the loss, call backward, clip, set the rate, step. And ask yourself which mode the model is in when an update begins.",
+        "loss(model, *batches(step)) has no axes, and .item() makes a number of it. A validation loss is the mean over all batches of the list.",
         'for group in optimizer.param_groups: group["lr"] = rate(step); if (step + 1) % evaluate_every == 0: model.eval(), with torch.no_grad(): …',
     ),
 )
@@ -945,7 +945,7 @@ TRAINING_LOOP = Exercise(
 EXERCISES = (
     Exercise(
         id="8.1",
-        question="Hide tokens: return inputs and targets, given which tokens are chosen and the fate of each, from 0 to 1.",
+        question="Hide tokens: given which are chosen and the fate of each, from 0 to 1, return inputs and targets.",
         difficulty=1,
         minutes=6,
         trains="the masking rule of BERT, 80/10/10",
@@ -966,14 +966,14 @@ EXERCISES = (
             targets_first,
         ),
         hints=(
-            "A chosen place holds one of three things: MASK, the random token or the token itself. The targets do not depend on which.",
-            "All four are (batch, n). torch.where(condition, a, b) picks entry by entry, and a or b may be a number.",
+            "In a chosen place there's one of three things: MASK, the random token, or the token itself. The targets don't care which.",
+            "All four have the shape (batch, n). torch.where(condition, a, b) picks entry by entry, and a or b may be a number.",
             "replaced = torch.where(fate < 0.8, MASK, torch.where(…, random, ids)); then torch.where(chosen, …, ids) and torch.where(chosen, ids, …)",
         ),
     ),
     Exercise(
         id="8.2",
-        question="Write forward of a pre-norm block. The two norms, the attention layer and the feed-forward layer are given.",
+        question="Write forward of a pre-norm block. Its two norms, its attention and its feed-forward layer are already there.",
         difficulty=2,
         minutes=8,
         trains="where the norms and the sums belong in a block",
@@ -999,14 +999,14 @@ EXERCISES = (
             normed_over_tokens,
         ),
         hints=(
-            "Two lines do, and each has the form x = x + layer(norm(x)). Which layer needs to know which tokens are padding?",
-            "Norms and layers keep the shape, (batch, n, d_model); only attention takes padding_mask, after x.",
+            "Two lines are enough, both of the form x = x + layer(norm(x)). Which of the layers mixes tokens, and so needs to know about padding?",
+            "Everything keeps the shape (batch, n, d_model). Only attention takes padding_mask, after x.",
             "x = x + self.attention(self.attention_norm(x), padding_mask); return x + self.feed_forward(…)",
         ),
     ),
     Exercise(
         id="8.3",
-        question="Return the learning rate of update `step`, counted from 0: it rises to `highest`, and then falls along half a cosine.",
+        question="Return the learning rate of update `step`, counted from 0. It rises to `highest` and then falls along half a cosine.",
         difficulty=1,
         minutes=6,
         trains="a rate that rises first and then falls along a cosine",
@@ -1025,15 +1025,15 @@ EXERCISES = (
             zero_at_the_last,
         ),
         hints=(
-            "There are two cases: before the end of the rise, and after it.",
-            "The last update of the rise, step warmup - 1, has the full rate. At step = steps the cosine would reach 0.",
+            "There are two cases: the update belongs to the rise, or to the cosine.",
+            "The rise reaches the full rate at its last update, warmup - 1. The cosine would reach 0 at step = steps, which never comes.",
             "done = (step - warmup) / (steps - warmup); return highest * (1 + math.cos(…)) / 2",
         ),
     ),
     TRAINING_LOOP,
     Exercise(
         id="8.5",
-        question="After how many updates does a curve (points, 2) of updates and losses first come down to a loss? Return -1.0 if never.",
+        question="After how many updates does a curve (points, 2) of updates and losses first come down to a loss? If never, return -1.0.",
         difficulty=2,
         minutes=7,
         trains="comparing runs by what they cost",
@@ -1052,14 +1052,14 @@ EXERCISES = (
             from_the_other_end,
         ),
         hints=(
-            "Find the first point at or below the loss; the crossing lies on the straight line from the point before it.",
-            "When the loss is reached, the share (l0 - loss) / (l0 - l1) of the way from (u0, l0) to (u1, l1) has been covered.",
+            "Find the first point at or below the loss. The crossing is on the straight line that leads to it from the point before.",
+            "Where the line meets the loss, it has covered the share (l0 - loss) / (l0 - l1) of its way from (u0, l0) to (u1, l1).",
             "return u0 + (l0 - loss) / (l0 - l1) * (…); if the very first point is low enough, its updates",
         ),
     ),
     Exercise(
         id="8.6",
-        question="From the log (lines, 2) of a run that was killed and restarted, return the losses of the updates that led to its weights.",
+        question="A run was killed and restarted. From its log (lines, 2), return the losses of the updates that led to its final weights.",
         difficulty=3,
         minutes=8,
         trains="which updates a restart throws away",
@@ -1076,8 +1076,8 @@ EXERCISES = (
             old_line_kept,
         ),
         hints=(
-            "Read the lines from the top, as they were written. What does it mean when the step goes back?",
-            "When step s comes again, everything that you have kept from step s on is void. The result has the shape (steps,).",
+            "Go through the lines in the order in which they were written. What has happened when the step goes back?",
+            "When step s comes again, whatever you've kept from step s on is void. The result has the shape (steps,).",
             "for step, loss in log: curve[int(step) - 1 :] = [loss], with a list; then torch.stack(…)",
         ),
     ),
@@ -1085,83 +1085,93 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "A masked model has a loss of 5.9 nats after an hour, and the unigram baseline has 5.9. What has it learned?",
+        "After an hour a masked language model has a loss of 5.9 nats. So has the unigram. What has the model learned?",
         (
             Option(
-                "judged by its loss, no more than how often each token occurs",
-                "That is all that a unigram knows.",
+                "as far as its loss shows, how often each token occurs, and no more",
+                "That's all a unigram knows, and it took no hour.",
                 True,
             ),
             Option(
-                "a third of the language", "A loss is not a share. Compare it with what counting reaches."
+                "a third of the language",
+                "A loss isn't a share of anything. It says something only beside what counting reaches.",
             ),
-            Option("nothing at all", "A uniform guess over 1,000 tokens would cost ln 1,000 = 6.9 nats."),
-            Option("to copy its input", "Only one chosen token in ten is still there to be copied."),
+            Option(
+                "nothing at all",
+                "Nothing at all would be a blind guess among 1,000 tokens, ln 1,000 = 6.9 nats.",
+            ),
+            Option(
+                "to copy its input",
+                "It would have little to copy: nine of ten chosen tokens aren't there any more.",
+            ),
         ),
     ),
     Question(
-        "Of 100 tokens chosen for guessing, how many reach the model as MASK, on average?",
+        "Of 100 chosen tokens, how many does the model see as MASK, on average?",
         (
-            Option("80", "10 become a random token, and 10 stay as they are.", True),
-            Option("100", "Then the model would trust every token it can see."),
-            Option("15", "15 % of all tokens are chosen; of these, 80 % become MASK."),
-            Option("12", "12 is right for every 100 tokens of the text, but not for every 100 chosen ones."),
+            Option("80", "The other 20: ten become random tokens, ten stay as they are.", True),
+            Option("100", "Then the model could trust every token that it sees."),
+            Option(
+                "15",
+                "15 is how many of 100 tokens of the text are chosen. Of the chosen ones 80 % become MASK.",
+            ),
+            Option("12", "12 is right for 100 tokens of the text: 80 % of the 15 that are chosen."),
         ),
     ),
     Question(
-        "Two models are compared after the same number of updates. One update of the second takes half the time. Then …",
+        "You compare two models after the same number of updates. An update of the second takes half the time. So …",
         (
             Option(
-                "also compare them after the same time, and say which of the two you mean",
-                "Both comparisons are fair, and they can have different answers.",
+                "compare them after the same time as well, and say which comparison you mean",
+                "Both comparisons are fair, and they can disagree.",
                 True,
             ),
             Option(
                 "the comparison is fair as it is",
-                "In the same time the second model could have made twice as many updates.",
+                "In that time the second model could have made twice as many updates.",
             ),
-            Option("halve the second one's loss", "Loss does not scale with time."),
+            Option("halve the second one's loss", "A loss doesn't scale with time."),
             Option(
                 "only the final loss counts",
-                "What does final mean here: after so many updates, tokens, or seconds?",
+                "Final after what: so many updates, so many tokens, or so many seconds?",
             ),
         ),
     ),
     Question(
-        "Measured once on 665 passages, one fine-tuned model's share of right answers is 0.01 higher than another's. Is it better?",
+        "One fine-tuned model gets 0.01 more right than another, in one run each, on 665 passages. Is it better?",
         (
             Option(
-                "We cannot say, because another seed or other passages may reverse the order",
-                "One seed says nothing about the spread over seeds, and 0.01 of 665 is about seven passages.",
+                "We can't say: another seed, or other passages, may reverse the order",
+                "0.01 of 665 is about seven passages, and one run says nothing about the spread.",
                 True,
             ),
-            Option("yes, by 1 %", "A difference says nothing without a spread to compare it with."),
+            Option("yes, by 1 %", "A difference says little without a spread to compare it with."),
             Option(
                 "yes, since both saw the same passages",
-                "They saw the same passages, but one draw of the new layer and of the order.",
+                "The passages are the same, but the new layer and the order of training are one draw each.",
             ),
-            Option("no, it is worse", "Nothing shows that either."),
+            Option("no, it is worse", "Nothing shows that either, and the same doubt works both ways."),
         ),
     ),
     Question(
-        "A run is killed at step 730, and checkpoints were written every 100 steps. What must a checkpoint hold so that the run continues along the same curve?",
+        "A run is killed at step 730; it wrote a checkpoint every 100 steps. What must be in the checkpoint so that the run continues along the same curve?",
         (
             Option(
                 "the weights, AdamW's averages, the step, and the state of the random numbers",
-                "With these, and batches that depend only on seed and step, every later loss is the same.",
+                "With these, and batches that depend on nothing but seed and step, every later loss comes out the same.",
                 True,
             ),
             Option(
                 "the weights",
-                "Then AdamW would begin again with empty averages, and the learning rate at its start.",
+                "Then AdamW starts over with empty averages, and the learning rate starts over as well.",
             ),
             Option(
                 "the weights and the loss",
-                "The loss follows from the weights and the batch, so it need not be stored.",
+                "The loss follows from the weights and the batch; nothing else that was lost does.",
             ),
             Option(
                 "the whole process, as a pickle",
-                "Reading a pickle can run any code. Tensors and JSON are enough.",
+                "It would work, but reading a pickle can run any code. Tensors and JSON are enough.",
             ),
         ),
     ),

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from linformer_from_scratch.common.files import DATA
 from linformer_from_scratch.data import ByteVocabulary, docstrings, generator_of
 from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
@@ -18,6 +20,7 @@ from linformer_from_scratch.training.corpora import streams
 
 SEQ_LEN, D_MODEL, NUM_HEADS, SLOTS = 128, 64, 4, 32
 CONFIG = Config(steps=3000, learning_rate=3e-3, warmup=100)
+WEIGHTS = DATA / "writers.safetensors"  # of the models of seed 0, in half precision; a prefix names each
 GIVEN = (16, 32, 64, 96, 127)  # tokens, of a text yet to be written
 WRITERS: dict[str, Callable[[], nn.Module]] = {
     "full, causal": lambda: MultiHeadAttention(D_MODEL, NUM_HEADS, causal=True),
@@ -38,11 +41,15 @@ def window_before(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def write(attention: str, seed: int, config: Config = CONFIG) -> dict:
     """Train one language model; ten times on the way both losses on held-out text."""
+    return {"curve": trained(attention, seed, config)[1]}
+
+
+def trained(attention: str, seed: int, config: Config = CONFIG) -> tuple[nn.Module, list[list[float]]]:
+    """The model, and its curve: updates, loss with the whole text in sight, loss of a text to be written."""
     torch.manual_seed(seed)
-    train, held = streams(docstrings(), ByteVocabulary())
-    texts, unseen = train.unfold(0, SEQ_LEN + 1, 1), held.unfold(0, SEQ_LEN + 1, SEQ_LEN + 1)[:256]
-    layers = [WRITERS[attention]() for _ in range(2)]
-    model = MaskedLanguageModel(Encoder(ByteVocabulary.size, SEQ_LEN, D_MODEL, layers))
+    train, _ = streams(docstrings(), ByteVocabulary())
+    texts, unseen = train.unfold(0, SEQ_LEN + 1, 1), held_out()
+    model = untrained(attention)
 
     def batches(step: int) -> tuple[Tensor]:
         return (texts[torch.randint(len(texts), (16,), generator=generator_of(seed, step))],)
@@ -53,7 +60,28 @@ def write(attention: str, seed: int, config: Config = CONFIG) -> dict:
         trainer.train(until)
         seen = trainer.evaluate([(unseen,)])
         curve.append([until, round(seen, 4), round(written_loss(model, unseen, GIVEN), 4)])
-    return {"curve": curve}  # updates, loss with the whole text in sight, loss of a text yet to be written
+    return model, curve
+
+
+def untrained(attention: str) -> nn.Module:
+    """A language model with an attention of WRITERS in its two layers."""
+    layers = [WRITERS[attention]() for _ in range(2)]
+    return MaskedLanguageModel(Encoder(ByteVocabulary.size, SEQ_LEN, D_MODEL, layers))
+
+
+def held_out() -> Tensor:
+    """Texts that no model was trained on: (256, SEQ_LEN + 1) bytes."""
+    _, held = streams(docstrings(), ByteVocabulary())
+    return held.unfold(0, SEQ_LEN + 1, SEQ_LEN + 1)[:256]
+
+
+def writer(attention: str) -> nn.Module:
+    """The model of seed 0 after all its updates, as the package carries it."""
+    model = untrained(attention)
+    prefix = f"{attention}."
+    stored = {name: one.float() for name, one in load_file(WEIGHTS).items() if name.startswith(prefix)}
+    model.load_state_dict({name.removeprefix(prefix): tensor for name, tensor in stored.items()})
+    return model.eval()
 
 
 EXPERIMENTS = [

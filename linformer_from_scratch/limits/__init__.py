@@ -7,12 +7,13 @@ better than another.
 
 from linformer_from_scratch.limits.recall import copy_error
 from linformer_from_scratch.limits.sharpness import errors_by_temperature
-from linformer_from_scratch.limits.writing import leak, next_token_loss, written_loss
+from linformer_from_scratch.limits.writing import leak, next_token_loss, write_on, written_loss
 
 __all__ = [
     "copy_error",
     "errors_by_temperature",
     "leak",
     "next_token_loss",
+    "write_on",
     "written_loss",
 ]

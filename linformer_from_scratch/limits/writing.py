@@ -36,6 +36,18 @@ def written_loss(model: nn.Module, ids: Tensor, lengths: Sequence[int]) -> float
     return torch.stack(losses).mean().item()
 
 
+@torch.no_grad()
+def write_on(model: nn.Module, ids: Tensor, count: int) -> Tensor:
+    """A text and the tokens that the model adds to it, each time the likeliest next one.
+
+    Shape: ids (n,) -> (n + count,)
+    """
+    with evaluating(model):
+        for _ in range(count):
+            ids = torch.cat([ids, model(ids[None])[0, -1].argmax()[None]])
+    return ids
+
+
 def leak(before: Tensor, after: Tensor, place: int) -> float:
     """Largest change of an output before token `place` when that token was edited.
 

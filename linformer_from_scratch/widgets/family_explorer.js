@@ -78,8 +78,8 @@ export default widget(({ model, stage }) => {
 
   /** A relative with its size and its cost, in words. */
   function costOf(name, at) {
-    const { unit, sizes, costs } = relatives[name], keys = `costs as much as reading ${fixed(costs[at], 0)}`;
-    if (sizes[at] === null) return `${names[name]} ${keys} keys, the budget is ${budgets[at]}.`;
+    const { unit, sizes, costs } = relatives[name], keys = `costs ${fixed(costs[at], 0)}`;
+    if (sizes[at] === null) return `${names[name]} ${keys} keys per query, the budget is ${budgets[at]}.`;
     return `${names[name]}${unit && ` with ${sizes[at]} ${unit}`} ${keys} of ${n} keys per query.`;
   }
 

@@ -76,13 +76,11 @@ class FamilyExplorer(LiveWidget):
         """See `LiveWidget.words`."""
         name, size, shown = self.relative, self.size, NAMES[self.relative]
         if size is None:
-            return (
-                f"{shown} costs as much as reading {cost(name, None):.0f} keys, the budget is {self.budget}."
-            )
+            return f"{shown} costs {cost(name, None):.0f} keys per query, the budget is {self.budget}."
         unit = members(self.head)[name].size
         sized = f" with {size} {unit}" if unit else ""
         return (
-            f"{shown}{sized} costs as much as reading {cost(name, size):.0f} of {N} keys per query. "
+            f"{shown}{sized} costs {cost(name, size):.0f} of {N} keys per query. "
             f"Its output is off by {self.errors[name]:.0%}. "
             f"{(self.effective < -1e-6).double().mean():.0%} of its weights are negative."
         )

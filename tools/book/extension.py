@@ -75,7 +75,7 @@ def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
     body = PICTURE.sub(lambda found: _late(found, app), body)
     source = app.env.doc2path(pagename) if pagename in app.env.all_docs else ""
     if str(source).endswith(".ipynb"):
-        body = linked(body, addresses(app, Path(source)))
+        body = linked(body, addresses(app, Path(source), "../" * pagename.count("/")))
     context["body"] = body
     context["prev"], context["next"] = neighbour(app, pagename, 1), neighbour(app, pagename, 2)
     context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
@@ -108,11 +108,11 @@ def linked(body: str, addresses: dict[str, str]) -> str:
     return "".join(parts)
 
 
-def addresses(app: Sphinx, notebook: Path) -> dict[str, str]:
-    """What a notebook imports from the package: name -> where the reference tells of it, from its page."""
+def addresses(app: Sphinx, notebook: Path, up: str) -> dict[str, str]:
+    """What a notebook imports from the package: name -> where the reference tells of it; up: from its page to the first."""
     objects = app.env.domains.python_domain.objects
     return {
-        name: f"../{objects[full].docname}.html#{objects[full].node_id}"
+        name: f"{up}{objects[full].docname}.html#{objects[full].node_id}"
         for name, full in api.used(notebook).items()
         if full in objects
     }

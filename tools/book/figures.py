@@ -15,10 +15,10 @@ class Figures:
     """Numbers the figures of one chapter.
 
     Args:
-        chapter: its number.
+        chapter: its number; before that of a page of evidence stands an E.
     """
 
-    def __init__(self, chapter: int):
+    def __init__(self, chapter: str):
         self._numbers = (f"Figure {chapter}.{i}" for i in count(1))
 
     def picture(self, cell: NotebookNode, alt: str) -> None:

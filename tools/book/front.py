@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.ledger import by_kind, ledger
-from linformer_from_scratch.course.start_here import ACTS
+from linformer_from_scratch.course.start_here import ACTS, PATH
 
 CHAPTER = re.compile(r"^\| (\d\d) \| \[(.+)\]\(chapters/(\w+)\.ipynb\) \| (.+) \| (\d+) \|$", re.MULTILINE)
 COUNTED = {  # kind of verdict -> how the heading counts it
@@ -17,8 +17,6 @@ COUNTED = {  # kind of verdict -> how the heading counts it
     "only if": "true only under a condition",
     "not reproduced": "not reproduced",
 }
-
-TABLE = re.compile(r"^(\||!\[).*\n", re.MULTILINE)  # and the picture above it
 
 
 class Chapter(NamedTuple):
@@ -30,6 +28,11 @@ class Chapter(NamedTuple):
     question: str
     minutes: str
 
+    @property
+    def path(self) -> str:
+        """How far it is on the path of three hours; empty where it is not."""
+        return PATH[self.number][0] if self.number in PATH else ""
+
 
 def told(chapters: str) -> dict[str, object]:
     """What the page is filled with; chapters: the README's section of that name."""
@@ -39,7 +42,6 @@ def told(chapters: str) -> dict[str, object]:
         "verdicts": kinds,
         "verdict": f"{sum(map(len, kinds.values()))} claims tested: {', '.join(counts)}",
         "acts": acts(chapters),
-        "about_chapters": TABLE.sub("", chapters),
         "text": one.text,
         "question": front_page.OPENING[0],
         "slots": front_page.SLOTS,

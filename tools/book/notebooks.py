@@ -28,6 +28,8 @@ HEADING = re.compile(r"^## (\d+\.\d+) ", re.MULTILINE)
 STILL = '<img [^>]*src="(scenes/media/{}\\.png)" alt="([^"]+)"'  # of the chapter's own clip
 IN_BRACKETS = re.compile(r"(?:(?<=[.?!])\n\n|(?<![\w\]]))\(([A-Z][^()\n]*(?:\([^()]*\)[^()\n]*)*[.?!])\)")
 AS_IT_IS = re.compile(r"(```.*?```|^[|<].*?$)", re.DOTALL | re.MULTILINE)  # code, tables, HTML
+SHARED = re.compile(r"(\]\(|href=')(glossary\.md|evidence/)")  # links of a chapter in all its editions
+MEDIA = re.compile(r'"((?:\.\./)*)scenes/media/')
 UNSPOKEN = "no-code"  # the tag of a cell whose code no deck shows
 OURS = "<details><summary>Our version</summary>"
 CLOUD = {  # where a chapter of a public repository can be run
@@ -58,7 +60,7 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
         imports[0].source = "\n\n".join(cell.source for cell in imports)
         fold(imports[0], "hide-input", "the imports")
         cells.append(imports[0])
-    figures = Figures(int(path.stem[:2]))
+    figures = Figures(str(int(path.stem[:2])))
     for cell in cells:
         if slide_type(cell) == "notes":
             head, told = cell.source.split("\n\n", 1)
@@ -68,6 +70,21 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
         else:
             show(cell, shelf, figures)
     notebook.cells = cells
+    return notebook
+
+
+def evidence_page(path: Path, shelf: Shelf) -> NotebookNode:
+    """What a chapter leaves to its page of evidence; shelf: as in `chapter_page`."""
+    notebook = nbformat.read(path, as_version=4)
+    figures = Figures(f"E{int(path.stem[:2])}")
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = prose(cell.source, figures)
+        else:
+            show(cell, shelf, figures)
+        for output in cell.get("outputs", []):  # a folder further down than a chapter
+            if html := output.get("data", {}).get("text/html"):
+                output.data["text/html"] = html.replace('"../_static/', '"../../_static/')
     return notebook
 
 
@@ -143,8 +160,8 @@ def prose(source: str, figures: Figures) -> str:
     """Markdown as the book shows it: brackets beside the text, clips as figures."""
     parts = AS_IT_IS.split(source)
     parts[::2] = [IN_BRACKETS.sub(r' <span class="aside">\1</span>', part) for part in parts[::2]]
-    source = figures.clips("".join(parts)).replace("](glossary.md", "](../chapters/glossary.md")
-    return source.replace('"scenes/media/', '"../slides/scenes/media/')
+    source = SHARED.sub(r"\1../chapters/\2", figures.clips("".join(parts)))
+    return MEDIA.sub(r'"\1../slides/scenes/media/', source)
 
 
 def stripped(path: Path) -> str:
@@ -179,5 +196,7 @@ def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
             output.data = NotebookNode({"text/html": html})
         elif WIDGET in data:  # a quiz
             output.data = NotebookNode({"text/html": data["text/html"]})
+        elif "text/html" in data:  # the ledger
+            data["text/html"] = SHARED.sub(r"\1../chapters/\2", data["text/html"])
         elif "image/png" in data:
             figures.picture(cell, output.metadata["image/png"]["alt"])

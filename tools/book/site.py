@@ -15,7 +15,7 @@ import wheel
 from slides import CHAPTERS
 
 from book import api, front, teaching
-from book.notebooks import chapter_page, solution_page, stripped
+from book.notebooks import chapter_page, evidence_page, solution_page, stripped
 from book.shelf import Shelf
 from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import KINDS, by_kind, kind_of, ledger
@@ -34,7 +34,6 @@ COPIED = (
     "SECURITY.md",
     "chapters/glossary.md",
     "chapters/map.png",
-    "chapters/wall.png",
     CARD,
 )
 
@@ -57,13 +56,15 @@ def gather(source: Path, out: Path, model: dict[str, Any]) -> None:
         model: what page_scripts says of the folder MODEL, where it lies.
     """
     shelf = Shelf(out / "_static" / "live", "../_static/live")
-    for folder in ("chapters", "teacher", "solutions"):
-        (source / folder).mkdir()
+    for folder in ("chapters/evidence", "teacher", "solutions"):
+        (source / folder).mkdir(parents=True)
     for path in chapters():
         solution = ROOT / "solutions" / path.name
         nbformat.write(chapter_page(path, solution, shelf), source / "chapters" / path.name)
         nbformat.write(chapter_page(path, solution, shelf, teacher=True), source / "teacher" / path.name)
         nbformat.write(solution_page(solution), source / "solutions" / path.name)
+    for path in sorted((CHAPTERS / "evidence").glob("*.ipynb")):
+        nbformat.write(evidence_page(path, shelf), source / "chapters" / "evidence" / path.name)
     shelf.close(model | {"folder": f"../../{MODEL}"})
     for name in COPIED:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
@@ -82,15 +83,12 @@ def filled(path: Path, told: dict[str, object]) -> str:
 
 
 def written() -> dict[str, object]:
-    """What the pages are filled with: sections of the README, plans, decks, clips."""
+    """What the pages are filled with: two sections of the README, plans, decks, clips."""
     lessons = [teaching.lesson(path) for path in chapters()]
     readme = sections(as_in_the_book((ROOT / "README.md").read_text(encoding="utf-8")))
-    start, pitch = readme[""].split("\n![", 1)
-    title, source = start.split("\n\n", 1)
     return {
-        "readme": readme,
-        "title": title,
-        "pitch": f"{source}\n![{pitch}",
+        "title": readme[""].split("\n", 1)[0],
+        "worth": readme["So, should you use it?"],
         **front.told(readme["Chapters"]),
         "stems": [one.stem for one in lessons],
         "lessons": lessons,
