@@ -68,6 +68,13 @@ def test_every_line_of_eight_looks_different():
     assert len(looks) == 8
 
 
+def test_points_that_are_not_joined_have_no_line_and_a_shape_for_each_name():
+    figure = plots.curves([1, 2], {"a": [1, 2], "b": [2, 1]}, "x", "y", "t", joined=False)
+    lines = figure.axes[0].lines
+    assert [line.get_linestyle() for line in lines] == ["None", "None"]
+    assert len({line.get_marker() for line in lines}) == 2
+
+
 @pytest.mark.parametrize(("value", "label"), [(1024, "1,024"), (0.25, "0.25")])
 def test_logarithmic_axes_show_plain_numbers(value, label):
     figure = plots.curves([256, 1024], {"a": [0.25, 1024]}, "n", "ms", "t", log=True)

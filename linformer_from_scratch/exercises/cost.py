@@ -52,7 +52,7 @@ def chosen_by_first_product(p, q, r, s):
 
 
 def chosen_by_inner_sizes(p, q, r, s):
-    """You let q and r decide, but p and s are in every product too. Work out both orders in full and compare."""
+    """You let q and r decide, but p and s matter just as much. Work out both orders in full and compare."""
     return from_the_left(p, q, r, s) if r < q else from_the_right(p, q, r, s)
 
 

@@ -108,7 +108,7 @@ export default widget(({ model, stage }) => {
       table.heading.textContent = `How many σ make up ${percent(share)} of their sum`;
       table.small.textContent = `layers down, heads across; ${n} would be all`;
       const limit = Math.max(0.05, quantile(shown, 0.99)), note = `a cell: ${n / m} queries down, ${n / m} keys across`;
-      map.show(shown, m, m, { theme, limit, note, title: `Layer ${layer}, head ${head} reads ${n} tokens` });
+      map.show(shown, m, m, { theme, limit, note, title: `Layer ${layer}, head ${head}, on ${n} tokens` });
       lines.show(draw(spectra, share), { note: "as a share of the sum of all" });
       Object.assign(numbersNow, { ranks: ranks(), map: shown, sigma: here, spectra });
       const [own, ...others] = Object.entries(spectra).map(([line, shares]) => [line, rankAt(shares, share)]);

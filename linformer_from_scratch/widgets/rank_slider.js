@@ -11,7 +11,7 @@ export default widget(({ model, stage }) => {
   const tokens = () => words[model.get("preset")]?.() ?? places;
   const hover = pointing(), decomposed = remember(), rebuilt = remember();
   const missed = (weight, i, j) =>
-    `“${tokens()[i]}” reads “${tokens()[j]}”: ${signed(Math.abs(weight))} too ${weight < 0 ? "much" : "little"}`;
+    `“${tokens()[i]}” attends to “${tokens()[j]}”: ${signed(Math.abs(weight))} too ${weight < 0 ? "much" : "little"}`;
   const maps = ["P", "P_r", "P − P_r"].map((title, i) => heatMap(stage, { title, rows: tokens, hover, read: i === 2 ? missed : undefined }));
   const margin = { top: 20, right: 20, bottom: 44, left: 64 };
   const spectrum = chart(stage, { title: "Singular values σ₁, σ₂, …", width: 75, height: 11.5, margin });

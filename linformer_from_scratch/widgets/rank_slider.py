@@ -34,11 +34,11 @@ N = 128  # tokens
 PERIOD = 32  # after how many tokens the text of the induction map repeats itself
 PRESETS = {
     "head": "a head of a real model",
-    "untrained": "the same network, untrained (first head of the layer)",
+    "untrained": "the same network with random weights (first head of the layer)",
     "shuffled": "the real head, each row's weights shuffled",
     "random": "random softmax",
-    "local": "local: reads its neighbours",
-    "induction": "induction: reads what followed last time",
+    "local": "local: attends to its neighbours",
+    "induction": "induction: attends to what followed last time",
 }
 
 
