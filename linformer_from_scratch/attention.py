@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: every query reads every key (chapter 01).
+"""Scaled dot-product attention: every query meets every key (chapter 01).
 
     Attention(Q, K, V) = softmax(Q Kᵀ / √d) V          Vaswani et al. 2017, section 3.2.1
 
@@ -16,8 +16,8 @@ from linformer_from_scratch.common.checks import check_size
 def attention_weights(q: Tensor, k: Tensor, mask: Tensor | None = None) -> Tensor:
     """softmax(q kᵀ / √d): each row sums to one.
 
-    A query that may attend to nobody gets a row of zeros. Its softmax would be 0/0; zero says "nothing was
-    read", keeps gradients finite, and is what PyTorch's fused function returns.
+    A query that may attend to nobody gets a row of zeros. Its softmax would be 0/0; zeros say "nobody was
+    attended to", keep gradients finite, and are what PyTorch's fused function returns.
 
     Shape: q (..., n, d), k (..., m, d), mask broadcastable to (..., n, m) -> (..., n, m)
     Raises: ValueError if q and k differ in d or are not floating point, or if the mask is no boolean tensor,

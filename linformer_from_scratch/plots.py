@@ -224,6 +224,49 @@ def curves(
         return _finish(figure, f"{title}. {y_label} against {x_label}: {drawn}.")
 
 
+def races(
+    dims: Sequence[int],
+    panels: Mapping[str, Mapping[str, ArrayLike]],
+    title: str,
+    between: tuple[float, float],
+    dashed: Sequence[str] = (),
+) -> Figure:
+    """Errors against the slots k, a panel for each head, on one scale; each line is named at its end.
+
+    Args:
+        panels: name of a head -> name of a line -> its error for each k. An error of 1 is marked.
+        between: lowest and highest error that are shown; a line may leave the picture.
+        dashed: lines that could not be had in practice.
+    """
+    low, high = between
+    with plt.rc_context(STYLE):
+        figure, axes = _figure(len(panels), width=6.1, height=4.6)
+        for axis, (head, lines) in zip(axes, panels.items(), strict=True):
+            axis.axhline(1, color=EDGE, lw=7, zorder=0)
+            for (name, errors), colour in zip(lines.items(), LINES, strict=False):
+                style = "--" if name in dashed else "-"
+                axis.plot(dims, errors, color=colour, lw=3, ls=style, marker="" if name in dashed else "o")
+            axis.set_xscale("log", base=2)
+            axis.set_yscale("log", base=2)
+            axis.set_xticks(dims, [str(k) for k in dims])
+            axis.set_ylim(low, high)
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            axis.minorticks_off()
+            axis.set(xlabel="slots k", title=head)
+            place = math.inf
+            ends = {name: float(np.asarray(errors)[-1]) for name, errors in lines.items()}
+            for name, end in sorted(ends.items(), key=lambda item: -item[1]):
+                height = math.log(max(end, low) / low) / math.log(high / low)
+                place = min(height, place - 0.062)
+                colour = LINES[list(lines).index(name)]
+                axis.text(1.03, place, name, color=colour, va="center", transform=axis.transAxes)
+        axes[0].set_ylabel("relative error")
+        axes[0].text(dims[-1], 1.07, "silence", color=GREY, ha="right", fontsize=11)
+        figure.suptitle(title)
+        drawn = "; ".join([*next(iter(panels.values()))])
+        return _finish(figure, f"{title}. Relative error against slots k, for {', '.join(panels)}: {drawn}.")
+
+
 def roofline(
     points: Mapping[str, tuple[float, float]], flops_per_s: float, bytes_per_s: float, title: str
 ) -> Figure:

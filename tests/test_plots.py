@@ -111,6 +111,19 @@ def test_bars_carry_their_numbers_and_their_spreads():
     assert [segment[:, 1].tolist() for segment in segments] == [[1.0, 2.0], [2.0, 2.5]]
 
 
+def test_a_race_has_a_panel_for_each_head_and_names_its_lines_in_their_order_at_the_end():
+    lines = {"a": [2.0, 0.5], "best": [0.5, 0.01], "b": [1.0, 1.0]}
+    figure = plots.races([1, 2], {"one head": lines, "another": lines}, "A race", (0.25, 4), dashed=["best"])
+    assert [axis.get_title() for axis in figure.axes] == ["one head", "another"]
+    for axis in figure.axes:
+        level, *drawn = axis.lines
+        assert list(level.get_ydata()) == [1, 1] and axis.get_ylim() == (0.25, 4)
+        assert [list(line.get_ydata()) for line in drawn] == [*lines.values()]
+        assert [line.get_linestyle() for line in drawn] == ["-", "--", "-"]
+        assert texts(axis)[:3] == ["b", "a", "best"]
+    assert figure.alt == "A race. Relative error against slots k, for one head, another: a; best; b."
+
+
 def test_axis_of_curves_begins_at_zero_unless_something_lies_below():
     above, below = (plots.curves([1, 2], {"a": [low, 2.0]}, "x", "y", "t") for low in (0.5, -0.5))
     assert above.axes[0].get_ylim()[0] == 0

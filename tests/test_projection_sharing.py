@@ -11,13 +11,14 @@ from linformer_from_scratch.exercises.projections import projection_parameters
 from linformer_from_scratch.projections import LearnedProjection
 
 EIGHT_WAYS = list(product((True, False), repeat=3))  # own E for each: head, role, layer
-CHAPTER = Path(__file__).parents[1] / "chapters" / "07_projections.ipynb"
+CHAPTERS = Path(__file__).parents[1] / "chapters"
+PAGES = CHAPTERS / "07_projections.ipynb", CHAPTERS / "evidence" / "07_projections.ipynb"
 HEADS, LAYERS, SEQ_LEN, PROJ_DIM = 12, 12, 512, 128
 
 
 @pytest.fixture(scope="module")
 def cells():
-    found = nbformat.read(CHAPTER, as_version=4).cells
+    found = [cell for page in PAGES for cell in nbformat.read(page, as_version=4).cells]
     return {tag: cell for cell in found for tag in cell.metadata.get("tags", [])}
 
 
@@ -47,7 +48,12 @@ def test_what_is_shared_is_one_object(model, own):
         assert len(objects) == (LAYERS if per_layer else 1)
 
 
-def test_the_chapter_prints_all_eight_and_both_counts_agree(cells):
+def test_the_chapter_prints_the_matrices_of_the_papers_ways(cells):
+    rows = [row.split() for row in cells["sharing"].outputs[0].text.splitlines()]
+    assert [row[-3].strip(",") for row in rows] == ["288", "24", "12", "1"]
+
+
+def test_the_evidence_prints_all_eight_and_both_counts_agree(cells):
     rows = cells["sharing-counts"].outputs[0].text.splitlines()[1:]
     assert len(rows) == 8
     for row, own in zip(rows, EIGHT_WAYS, strict=True):

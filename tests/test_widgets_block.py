@@ -58,6 +58,7 @@ def test_it_opens_on_linformer_and_says_what_the_query_reads():
     assert explorer.state() == {"edit": "0", "head": "5.6", "query": 14}
     explorer.edit = "2"
     assert explorer.words == (
-        "“modify” reads 3 slots (11% of its attention) and 4 tokens (89%); 0% goes to the future. The head "
-        "is off by 28% from exact causal attention, and its layer keeps 7,680 numbers for 18,432."
+        "“modify” attends to 3 slots (11% of its attention) and 4 tokens (89%); 0% goes to the future. The "
+        "head is off by 28% from exact causal attention. Its layer keeps 7,680 numbers where exact attention "
+        "keeps 18,432."
     )

@@ -36,43 +36,43 @@ def draw_one_query(seed: int) -> tuple[Tensor, ...]:
 
 
 def one_unscaled(query, keys):
-    """The scores go into the softmax undivided; divide them by √d first, or long vectors make it one-hot."""
+    """Your softmax gets the scores undivided. With long vectors they're so large that one key takes everything. Divide by √d first."""
     return (keys @ query).softmax(-1)
 
 
 def one_scaled_by_d(query, keys):
-    """You divide by d; the scores' standard deviation is √d, so divide by √d."""
+    """You divide by d. The variance of a dot product grows with d, its standard deviation with √d: which of them do you want at one?"""
     return (keys @ query / len(query)).softmax(-1)
 
 
 def one_scaled_by_n(query, keys):
-    """You divide by the root of the number of keys; what makes scores large is d, the number of features."""
+    """You divide by the root of the number of keys. More keys don't make a score larger; more features do. Which axis has the length d?"""
     return (keys @ query / math.sqrt(len(keys))).softmax(-1)
 
 
 def one_scaled_afterwards(query, keys):
-    """√d divides the scores, before the softmax; after it the weights no longer sum to one."""
+    """You divide after the softmax, and so your weights sum to 1/√d. It's the scores that are too large: divide those."""
     return (keys @ query).softmax(-1) / math.sqrt(len(query))
 
 
 def one_scaled_up(query, keys):
-    """You multiply by √d, which makes large scores larger; divide."""
+    """You multiply by √d, and the scores are too large already. Divide."""
     return (keys @ query * math.sqrt(len(query))).softmax(-1)
 
 
 def one_without_softmax(query, keys):
-    """These are still scores: they can be negative and do not sum to one. Put them through a softmax."""
+    """You stopped one step early. These are scores: some are negative, and they don't sum to one. Put them through a softmax."""
     return keys @ query / math.sqrt(len(query))
 
 
 def one_divided_by_sum(query, keys):
-    """Dividing scores by their sum gives negative shares when scores are negative; softmax takes exp first."""
+    """You divide the scores by their sum, as with votes. Scores can be negative, and then so are your shares. Softmax takes exp first."""
     scores = keys @ query / math.sqrt(len(query))
     return scores / scores.sum()
 
 
 def one_not_normalised(query, keys):
-    """exp makes the scores positive, but they must also sum to one: divide by their sum."""
+    """Half a softmax: after exp your numbers are positive, but they don't sum to one yet. Divide by their sum."""
     return (keys @ query / math.sqrt(len(query))).exp()
 
 
@@ -91,57 +91,57 @@ def draw_queries_and_keys(seed: int) -> tuple[Tensor, ...]:
 
 
 def softmax_over_queries(q, k):
-    """Your columns sum to one, not your rows: each query spreads its weight over the keys, the last axis."""
+    """Your columns sum to one, not your rows. It's the queries that have attention to give, so the softmax runs over the keys, the last axis."""
     return (q @ k.mT / math.sqrt(q.size(-1))).softmax(-2)
 
 
 def softmax_over_heads(q, k):
-    """The softmax runs over the heads; within each head it should run over the keys, the last axis."""
+    """Your softmax runs over axis 1, and that's the heads: they compete with each other for every pair. The keys are on the last axis."""
     return (q @ k.mT / math.sqrt(q.size(-1))).softmax(1)
 
 
 def softmax_over_batch(q, k):
-    """The softmax runs over the batch; within each sample it should run over the keys, the last axis."""
+    """Your softmax runs over axis 0, so the texts of a batch compete with each other. The keys are on the last axis."""
     return (q @ k.mT / math.sqrt(q.size(-1))).softmax(0)
 
 
 def scaled_afterwards(q, k):
-    """√d divides the scores, before the softmax; after it the rows no longer sum to one."""
+    """You divide by √d after the softmax, and so every row sums to 1/√d. Divide the scores instead."""
     return (q @ k.mT).softmax(-1) / math.sqrt(q.size(-1))
 
 
 def keys_not_transposed(q, k):
-    """q @ k multiplies features by tokens; transpose the keys first: k.mT is (…, d, m)."""
+    """You multiply q by k as it stands, (…, n, d) by (…, m, d), so features meet tokens. Transpose the keys first: k.mT is (…, d, m)."""
     return (q @ k / math.sqrt(q.size(-1))).softmax(-1)
 
 
 def all_axes_transposed(q, k):
-    """Swap only the last two axes: k.mT. k.T reverses all four, and k.transpose(1, 2) swaps heads and tokens."""
+    """You transposed too much. k.T reverses all four axes, and k.transpose(1, 2) swaps heads and tokens. k.mT leaves batch and heads alone."""
     return (q @ k.permute(3, 2, 1, 0) / math.sqrt(q.size(-1))).softmax(-1)
 
 
 def keys_ask(q, k):
-    """Your rows belong to keys; they should belong to queries: q comes first, q @ k.mT."""
+    """Your rows belong to the keys, as if they were asking. The query asks, so q comes first: q @ k.mT."""
     return (k @ q.mT / math.sqrt(q.size(-1))).softmax(-1)
 
 
 def scaled_by_all_heads(q, k):
-    """√d counts the features of one head, q.size(-1), not those of all heads together."""
+    """Your d counts the features of all heads together. Each dot product runs over those of one head, q.size(-1)."""
     return (q @ k.mT / math.sqrt(q.size(-1) * q.size(1))).softmax(-1)
 
 
 def scaled_by_tokens(q, k):
-    """You divide by the root of the number of queries; d is the number of features, q.size(-1)."""
+    """You divide by the root of the number of queries, axis −2. A dot product adds up features: d is on the last axis."""
     return (q @ k.mT / math.sqrt(q.size(-2))).softmax(-1)
 
 
 def scaled_by_heads(q, k):
-    """You divide by the root of the number of heads; d is the number of features, q.size(-1)."""
+    """You divide by the root of the number of heads. A dot product never sees the other heads: its d is q.size(-1)."""
     return (q @ k.mT / math.sqrt(q.size(1))).softmax(-1)
 
 
 def unscaled(q, k):
-    """The scores are not divided by √d; compare what happens at d = 256 in the section above."""
+    """Right axes, right order, but the scores go in undivided. With many features one key will take the whole row: divide by √d."""
     return (q @ k.mT).softmax(-1)
 
 
@@ -163,32 +163,32 @@ def draw_weights(seed: int) -> tuple[Tensor]:
 
 
 def entropy_in_nats(weights):
-    """This is the entropy in nats; bits need the logarithm to base 2."""
+    """Right formula, wrong unit: that's in nats. For bits take the logarithm to base 2, or divide by ln 2."""
     return torch.special.entr(weights).sum(-1)
 
 
 def entropy_negative(weights):
-    """The sign is missing: logarithms of numbers below one are negative, so entropy is minus the sum."""
+    """Your entropy is negative. Weights lie below one, so their logarithms do lie below zero; the minus in front is missing."""
     return -torch.special.entr(weights).sum(-1) / math.log(2)
 
 
 def entropy_nan_at_zero(weights):
-    """A masked key gives 0 · log 0 = NaN, but a weight of zero adds nothing: torch.special.entr and xlogy know that."""
+    """You have a NaN where a weight is exactly zero: 0 · log 0 is 0 · −∞. Such a weight should add nothing, and torch.special.entr and xlogy know that."""
     return -(weights * weights.log2()).sum(-1)
 
 
 def entropy_mean(weights):
-    """Sum over the keys, do not average: the weights already are the probabilities of the average."""
+    """You average over the keys. Entropy is an average already, with the weights as its shares, so add up."""
     return torch.special.entr(weights).mean(-1) / math.log(2)
 
 
 def entropy_over_queries(weights):
-    """You sum over the queries; every query has an entropy of its own, so sum over the last axis."""
+    """You add up over the queries, axis −2. Each query has its own entropy: add up over its keys, the last axis."""
     return torch.special.entr(weights).sum(-2) / math.log(2)
 
 
 def entropy_of_everything(weights):
-    """This is one number for all rows; every query has an entropy of its own: sum over the last axis only."""
+    """You return a single number. Each row is spread in its own way: add up over the last axis only."""
     return torch.special.entr(weights).sum() / math.log(2)
 
 
@@ -199,8 +199,8 @@ def entropy_shifted_by(constant: float) -> Callable[[Tensor], Tensor]:
         return -(weights * (weights + constant).log2()).sum(-1)
 
     shifted.__doc__ = (
-        f"You take the logarithm of w + {constant:g}, which lowers the entropy of a row with many weights as "
-        "small as that. Only a weight of exactly zero needs care: torch.special.entr or xlogy."
+        f"You keep the logarithm from −∞ by adding {constant:g} to the weights. In a row of many weights as small as "
+        "that it costs you entropy. Only a weight of exactly zero needs help: torch.special.entr or xlogy."
     )
     return shifted
 
@@ -212,8 +212,8 @@ def entropy_bounded_by(constant: float) -> Callable[[Tensor], Tensor]:
         return -(weights * weights.clamp(min=constant).log2()).sum(-1)
 
     bounded.__doc__ = (
-        f"Your logarithm never falls below that of {constant:g}, which lowers the entropy of a row with many weights "
-        "smaller than that. Only a weight of exactly zero needs care: torch.special.entr or xlogy."
+        f"You don't let a weight fall below {constant:g} inside the logarithm. In a row of many smaller ones that costs "
+        "you entropy. Only a weight of exactly zero needs help: torch.special.entr or xlogy."
     )
     return bounded
 
@@ -222,7 +222,7 @@ def entropy_bounded_by(constant: float) -> Callable[[Tensor], Tensor]:
 
 
 def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Token i reads tokens 0 … i. Shape: q, k, v (…, n, d) -> (…, n, d)."""
+    """Token i attends to tokens 0 … i. Shape: q, k, v (…, n, d) -> (…, n, d)."""
     return scaled_dot_product_attention(q, k, v, causal_mask(q.size(-2)))
 
 
@@ -242,67 +242,67 @@ def scores_of(q, k):
 
 
 def product_with_the_mask(q, k, v):
-    """Multiplying by 0 makes a score 0, and exp 0 = 1: hidden keys still get weight. Set them to −∞."""
+    """You multiply the scores by the mask. It's tempting, it's in many a diagram, and a score of 0 still gets weight, since exp 0 = 1. Set hidden scores to −∞."""
     scores, mask = scores_of(q, k)
     return (scores * mask).softmax(-1) @ v
 
 
 def zero_times_infinity(q, k, v):
-    """0 · −∞ is NaN, so a factor cannot switch −∞ off; fill the hidden scores: scores.masked_fill(~mask, -math.inf)."""
+    """You switch −∞ off by a factor of 0, and 0 · −∞ is NaN. Fill in −∞ only where a key is hidden: scores.masked_fill(~mask, -math.inf)."""
     scores, mask = scores_of(q, k)
     return (scores + (1 - mask.float()) * -math.inf).softmax(-1) @ v
 
 
 def filled_with_a_number(q, k, v):
-    """−100 is not −∞: where the visible scores are lower still, the hidden keys win. Fill with -math.inf."""
+    """You hide keys with a score like −100. That looks safe until a row's visible scores are lower still, and then the hidden keys win. Fill in -math.inf."""
     scores, mask = scores_of(q, k)
     return scores.masked_fill(~mask, -100).softmax(-1) @ v
 
 
 def zeroed_after_softmax(q, k, v):
-    """Zeroing after the softmax leaves rows that sum to less than one; hide the scores before it."""
+    """You zero the weights after the softmax, when the future has already had its share. Your rows sum to less than one. Hide the scores before it."""
     scores, mask = scores_of(q, k)
     return scores.softmax(-1) * mask @ v
 
 
 def only_the_future(q, k, v):
-    """The mask is upside down: token i must read the past, columns 0 … i, not the future."""
+    """Your triangle is upside down: your tokens attend to the future and not to the past. Row i may attend to columns 0 … i."""
     scores, mask = scores_of(q, k)
     return scores.masked_fill(~mask.mT, -math.inf).softmax(-1) @ v
 
 
 def one_ahead(q, k, v):
-    """Token i also reads token i + 1, the next one: what it may read ends on the diagonal."""
+    """Off by one: token i also sees token i + 1, which is just what it should predict. Stop at the diagonal."""
     scores = q @ k.mT / math.sqrt(q.size(-1))
     mask = torch.ones(q.size(-2), q.size(-2), dtype=torch.bool).tril(1)
     return scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
 
 
 def without_itself(q, k, v):
-    """A token may read itself: keep the diagonal, or the first row has nothing to attend to and becomes NaN."""
+    """You hide the diagonal as well. A token may attend to itself; without that, the first one has nobody and becomes NaN."""
     scores, mask = scores_of(q, k)
     return scores.masked_fill(~mask.tril(-1), -math.inf).softmax(-1) @ v
 
 
 def hidden_kept(q, k, v):
-    """masked_fill fills where the mask is True; ours is True where a token may be read, so fill ~mask."""
+    """You filled where the mask is True, and here True means “may attend”. So you've hidden the past: fill ~mask."""
     scores, mask = scores_of(q, k)
     return scores.masked_fill(mask, -math.inf).softmax(-1) @ v
 
 
 def no_mask(q, k, v):
-    """Every token still reads the future; apply causal_mask(n) to the scores."""
+    """No mask yet: every token still sees the future. Put causal_mask(n) to use on the scores."""
     return scaled_dot_product_attention(q, k, v)
 
 
 def causal_unscaled(q, k, v):
-    """The mask is right, but the scores are not divided by √d."""
+    """Your mask is fine. The scores aren't divided by √d."""
     scores, mask = scores_of(q, k)
     return (scores * math.sqrt(q.size(-1))).masked_fill(~mask, -math.inf).softmax(-1) @ v
 
 
 def causal_weights_only(q, k, v):
-    """These are the weights, (…, n, n); one product is missing: let them mix the values."""
+    """You return the weights, (…, n, n). One product to go: let them mix the values."""
     scores, mask = scores_of(q, k)
     return scores.masked_fill(~mask, -math.inf).softmax(-1)
 
@@ -330,47 +330,47 @@ def softmax_with(scores, shift):
 
 
 def not_shifted(scores):
-    """exp of scores in the hundreds is infinite, and ∞/∞ is NaN; subtract the row's maximum first."""
+    """You take exp of the scores as they are. Beyond 88 that's infinite, and ∞/∞ is NaN. Subtract the row's maximum first."""
     return softmax_with(scores, 0)
 
 
 def in_float64(scores):
-    """float64 only moves the limit from 88 to 709; subtract the row's maximum, and there is none."""
+    """float64 moves the ceiling from 88 to 709, and some scores are above that, too. Subtract the row's maximum, and there is no ceiling."""
     return softmax_with(scores.double(), 0)
 
 
 def shifted_by_the_batch(scores):
-    """You subtract the maximum of the whole batch; in rows far below it every exp becomes 0, and 0/0 is NaN."""
+    """You subtract the maximum of all rows. In a row far below it every exp becomes 0, and 0/0 is NaN. Each row needs its own."""
     return softmax_with(scores, scores.max())
 
 
 def shifted_by_the_mean(scores):
-    """Subtracting the mean leaves scores above zero, which can still overflow; only the maximum is safe."""
+    """You subtract the mean, so some scores stay above zero and can still overflow. Which number leaves none above zero?"""
     return softmax_with(scores, scores.mean(-1, keepdim=True))
 
 
 def shifted_by_the_largest_size(scores):
-    """You subtract the largest absolute value; where all scores are far below zero every exp becomes 0, and 0/0 is NaN."""
+    """You subtract the largest absolute value. In a row of large negative scores that pushes them further down, until every exp is 0. Take the maximum, sign and all."""
     return softmax_with(scores, scores.abs().amax(-1, keepdim=True))
 
 
 def shifted_by_columns(scores):
-    """You subtract each column's maximum, so different amounts within one row, which changes its softmax."""
+    """You subtract each column's maximum, so the scores of one row move by different amounts, and that changes its softmax. One number for each row."""
     return softmax_with(scores, scores.amax(0))
 
 
 def over_columns(scores):
-    """Your columns sum to one; each row is a softmax of its own, over the last axis."""
+    """Your columns sum to one. Each row is a softmax to itself, over the last axis."""
     return scores.softmax(0)
 
 
 def logarithms(scores):
-    """These are the logarithms of the weights; exp of them is the softmax."""
+    """You return the logarithms of the weights. One exp more, and you have the softmax."""
     return scores.log_softmax(-1)
 
 
 def summed_over_everything(scores):
-    """The sum runs over all rows; every row must sum to one on its own: sum(-1, keepdim=True)."""
+    """You divide by the sum over everything, so that all rows together sum to one. Each row should: sum(-1, keepdim=True)."""
     e = (scores - scores.amax(-1, keepdim=True)).exp()
     return e / e.sum()
 
@@ -405,62 +405,62 @@ def masked_scores(q, k, mask):
 
 
 def nan_where_nobody_is_read(q, k, v, mask=None):
-    """The softmax of a row of −∞ is 0/0 = NaN: where nothing may be read, the weights must be zeros. Fill them in after the softmax."""
+    """A row that may attend to nobody came out as NaN: its softmax is 0/0. Nearly everybody forgets that row. Fill in zeros for its weights, after the softmax."""
     return masked_scores(q, k, mask).softmax(-1) @ v
 
 
 def everybody_where_nobody_is_read(q, k, v, mask=None):
-    """A large negative number hides a key only beside larger scores; a row of nothing else reads all keys evenly. It must give zeros."""
+    """You hide keys with a large negative number. In a row where all are hidden they're all equal again, so the row attends to everybody. It should give zeros."""
     return masked_scores(q, k, mask).clamp(min=-1e9).softmax(-1) @ v
 
 
 def upside_down(q, k, v, mask=None):
-    """The mask is upside down: True means that a token may be read, so fill the scores where it is False, ~mask."""
+    """You read the mask the other way round. Here True means “may attend”, so fill in −∞ where it's False: ~mask."""
     return nan_where_nobody_is_read(q, k, v, None if mask is None else ~mask)
 
 
 def times_the_mask(q, k, v, mask=None):
-    """Multiplying scores by the mask makes hidden ones 0, and exp 0 = 1: they keep weight. Fill them with −∞."""
+    """You multiply the scores by the mask. Hidden ones become 0, and exp 0 = 1, so they keep their weight. Fill in −∞."""
     return (masked_scores(q, k, None) * (1 if mask is None else mask)).softmax(-1) @ v
 
 
 def weights_times_the_mask(q, k, v, mask=None):
-    """Hiding after the softmax leaves rows that sum to less than one; hide the scores, before it."""
+    """You hide the weights, after the softmax, and so your rows sum to less than one. Hide the scores, before it."""
     return masked_scores(q, k, None).softmax(-1) * (1 if mask is None else mask) @ v
 
 
 def masked_over_queries(q, k, v, mask=None):
-    """Your softmax runs over the queries; each query spreads its weight over the keys, the last axis."""
+    """Your softmax runs over the queries, axis −2. Each query divides its attention among the keys: the last axis."""
     return masked_scores(q, k, mask).softmax(-2).nan_to_num() @ v
 
 
 def mask_unread(q, k, v, mask=None):
-    """The mask is not used: hidden keys are still read."""
+    """You never use the mask, so hidden keys still get attention."""
     return scaled_dot_product_attention(q, k, v)
 
 
 def mask_needed(q, k, v, mask=None):
-    """mask is None where everything may be read, and None cannot be inverted: ask `if mask is not None` first."""
+    """You need a mask, and sometimes there is none: then mask is None, and ~None is an error. Ask `if mask is not None` first."""
     return scaled_dot_product_attention(q, k, v, ~~mask)
 
 
 def masked_unscaled(q, k, v, mask=None):
-    """Masks and empty rows are right, but the scores are not divided by √d."""
+    """Masks and empty rows are right, and that's the hard part. But nothing divides the scores by √d."""
     return scaled_dot_product_attention(q * math.sqrt(q.size(-1)), k, v, mask)
 
 
 def scaled_by_value_features(q, k, v, mask=None):
-    """You divide by the root of the features of v; the dot products run over those of q and k: q.size(-1)."""
+    """Your d is the width of v. The dot products run over the features of q and k, and v may be wider: q.size(-1)."""
     return scaled_dot_product_attention(q * math.sqrt(q.size(-1) / v.size(-1)), k, v, mask)
 
 
 def filled_after_the_values(q, k, v, mask=None):
-    """The values are right, but NaN weights met v, and NaN flows back to it: fill the weights with zeros before they meet v."""
+    """Your output is right, your gradients aren't. NaN weights met v before you cleaned up, and NaN flows back to it. Fill in the zeros before the weights meet v."""
     return (masked_scores(q, k, mask).softmax(-1) @ v).nan_to_num(0)
 
 
 def infinity_added(q, k, v, mask=None):
-    """The values are right, but where −∞ was added NaN flows back to q and k from an empty row; masked_fill stops it."""
+    """Your output is right, but you added −∞, and from an empty row NaN flows back through that sum to q and k. masked_fill lets nothing through."""
     scores = masked_scores(q, k, None)
     if mask is not None:
         scores = scores + torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
@@ -488,8 +488,8 @@ EXERCISES = (
             one_not_normalised,
         ),
         hints=(
-            "Three steps: one dot product for each key, divide, softmax.",
-            "keys @ query has shape (n,): one score for each key. d is query.size(-1).",
+            "Three steps: a dot product with each key, a division, a softmax.",
+            "keys @ query has the shape (n,), a score for each key. d is query.size(-1).",
             "scores = keys @ query / math.sqrt(query.size(-1)); then return scores.softmax(dim=…)",
         ),
     ),
@@ -516,9 +516,9 @@ EXERCISES = (
             unscaled,
         ),
         hints=(
-            "The same three steps as in 1.1; a matrix product does all dot products at once.",
-            "(…, n, d) @ (…, d, m) gives (…, n, m). k.mT swaps the last two axes and leaves batch and heads.",
-            "scores = q @ k.mT / math.sqrt(q.size(-1)); rows are queries, so the softmax runs over the axis of …",
+            "The same three steps as in 1.1. One matrix product does all the dot products; which of the two has to be turned?",
+            "(…, n, d) @ (…, d, m) gives (…, n, m). k.mT swaps the last two axes and leaves batch and heads alone.",
+            "scores = q @ k.mT / math.sqrt(q.size(-1)). Each row is a query that divides its attention among …",
         ),
     ),
     Exercise(
@@ -526,7 +526,7 @@ EXERCISES = (
         question="Write the entropy in bits of each row of weights (…, n, m); a weight of 0 adds 0.",
         difficulty=2,
         minutes=6,
-        trains="reading how sharp a row of attention is",
+        trains="measuring how sharp a row of attention is",
         reference=attention_entropy,
         draw=draw_weights,
         mistakes=(
@@ -540,14 +540,14 @@ EXERCISES = (
             *map(entropy_bounded_by, (1e-5, 1e-6)),
         ),
         hints=(
-            "Entropy is −Σ w · log₂ w over the keys of one query.",
-            "Input (…, n, m), output (…, n). log2 of 0 is −∞, and 0 · −∞ is NaN: those terms must be 0.",
-            "torch.special.entr(weights) is −w · ln w with 0 at 0; sum it over dim=-1 and divide by ln 2.",
+            "It's −Σ w · log₂ w over the keys of one query. What happens at w = 0?",
+            "log2 of 0 is −∞, and 0 · −∞ is NaN. Those terms have to be 0, and only those.",
+            "torch.special.entr(weights) is −w · ln w, and 0 at 0. Sum it over dim=-1; then from nats to bits.",
         ),
     ),
     Exercise(
         id="1.4",
-        question="Write causal attention: token i reads tokens 0 … i. q, k and v are (batch, heads, n, d).",
+        question="Write causal attention: token i attends to tokens 0 … i. q, k and v are (batch, heads, n, d).",
         difficulty=2,
         minutes=10,
         trains="masks before the softmax, not inside and not after",
@@ -568,8 +568,8 @@ EXERCISES = (
             causal_weights_only,
         ),
         hints=(
-            "Which number, put in place of a score, has exp equal to zero?",
-            "causal_mask(n) is (n, n) and True where a token may be read; scores are (batch, heads, n, n).",
+            "Which number has an exp of zero? Put it where a score should count for nothing.",
+            "causal_mask(n) is (n, n), True where a token may attend. The scores are (batch, heads, n, n); it broadcasts.",
             "scores.masked_fill(~causal_mask(q.size(-2)), -math.inf), then the softmax over keys, then … @ v",
         ),
     ),
@@ -593,14 +593,14 @@ EXERCISES = (
             logarithms,
         ),
         hints=(
-            "Adding the same number to every score of a row leaves its softmax as it was. Which number helps?",
-            "scores.amax(dim=-1, keepdim=True) has shape (rows, 1), so it is subtracted row by row.",
+            "You may add the same number to every score of a row without changing its softmax. Which one would help?",
+            "scores.amax(dim=-1, keepdim=True) has the shape (rows, 1), so each row loses its own maximum.",
             "e = (scores - scores.amax(dim=-1, keepdim=True)).exp(); return e / e.sum(…)",
         ),
     ),
     Exercise(
         id="1.6",
-        question="Write scaled dot-product attention with an optional mask of any shape that broadcasts, True = may be read.",
+        question="Write scaled dot-product attention with an optional mask of any shape that broadcasts, True = may attend.",
         difficulty=3,
         minutes=12,
         trains="the whole function, the empty row included",
@@ -624,8 +624,8 @@ EXERCISES = (
             infinity_added,
         ),
         hints=(
-            "Take 1.4 with the mask that you are given, or without one if it is None. What becomes of a row of −∞?",
-            "mask.any(dim=-1, keepdim=True) is True where a row may read something; it broadcasts as the mask does.",
+            "Take 1.4 with the mask that you're given, or without one if it's None. What becomes of a row of nothing but −∞?",
+            "mask.any(dim=-1, keepdim=True) is True for rows that may attend to somebody. It broadcasts as the mask does.",
             "weights = scores.masked_fill(~mask, -math.inf).softmax(dim=-1); then weights.masked_fill(…, 0) @ v",
         ),
     ),
@@ -636,17 +636,21 @@ QUIZ = (
         "Row i of the attention map holds …",
         (
             Option(
-                "how much token i reads from every token",
-                "Rows are queries, and each row sums to one.",
+                "how token i divides its attention among all tokens",
+                "A row belongs to the token that attends, and it sums to one.",
                 True,
             ),
             Option(
-                "how much every token reads from token i", "That is column i. Columns need not sum to one."
+                "how much attention token i gets from every token",
+                "That's column i, and a column can sum to anything.",
             ),
-            Option("the features of token i", "The map has no feature axis: it is tokens by tokens."),
+            Option(
+                "the features of token i",
+                "The map is tokens by tokens. By then the features have disappeared into the dot products.",
+            ),
             Option(
                 "the similarity of token i to all others, so that the map is symmetric",
-                "q and k differ, so i may read j without j reading i.",
+                "Query and key are different vectors, so i may attend to j without j attending to i. Ask anybody who's been in love.",
             ),
         ),
     ),
@@ -654,18 +658,21 @@ QUIZ = (
         "Without the division by √d, at d = 256 and standard normal q and k, …",
         (
             Option(
-                "the softmax is nearly one-hot: most rows of weights hardly change when a score changes, and a few change violently",
-                "The scores' standard deviation is 16, and one key takes almost everything.",
+                "one key takes nearly everything: most queries get hardly any gradient, and a few get a huge one",
+                "The scores have a standard deviation of 16, so the choice is made before anything is learned.",
                 True,
             ),
             Option(
                 "nothing changes, since softmax normalises anyway",
-                "Softmax ignores an added constant, not a factor: the factor is an inverse temperature.",
+                "Softmax swallows an added constant, but not a factor. A factor changes the temperature.",
             ),
-            Option("the rows no longer sum to one", "They do: softmax always sums to one."),
+            Option(
+                "the rows no longer sum to one",
+                "They do. A softmax always does; it's the shares within the row that change.",
+            ),
             Option(
                 "the scores overflow float32",
-                "Scores of a few dozen are far from overflow; they are only too sharp.",
+                "A few dozen is far from 88. The scores are too sharp, and not too large to compute.",
             ),
         ),
     ),
@@ -674,14 +681,14 @@ QUIZ = (
         (
             Option(
                 "weight, as if their score were zero",
-                "A score of zero still gives exp 0 = 1, and the hidden keys together can even get most of the weight.",
+                "exp 0 = 1. In the chapter's row the two hidden keys even took four fifths.",
                 True,
             ),
-            Option("exactly zero weight", "Only a score of −∞ gives exactly zero."),
-            Option("NaN", "Nothing here is infinite, so nothing becomes NaN: the error is silent."),
+            Option("exactly zero weight", "That takes a score of −∞. Zero is a perfectly ordinary score."),
+            Option("NaN", "Nothing here is infinite, so there's no NaN to warn you. The mistake is silent."),
             Option(
                 "a little weight, too small to matter",
-                "The table in the chapter gives hidden keys most of the row.",
+                "In the chapter's row they got more than the visible keys.",
             ),
         ),
     ),
@@ -689,20 +696,21 @@ QUIZ = (
         "Why may you subtract the row's maximum before exp?",
         (
             Option(
-                "numerator and denominator are divided by the same factor, which cancels, so the softmax is unchanged",
-                "Because exp(s − c) = exp(s)/exp(c), and exp(c) cancels.",
+                "above and below the fraction bar stands the same factor, and it cancels",
+                "exp(s − c) = exp(s)/exp(c), for every term of the row, so the softmax stays exactly what it was.",
                 True,
             ),
             Option(
-                "it changes the weights so little that it does not matter", "It does not change them at all."
+                "it changes the weights so little that it doesn't matter",
+                "It doesn't change them at all, rounding aside.",
             ),
             Option(
                 "it centres the scores, which also helps training",
-                "Centring would be the mean, and that can overflow.",
+                "Centring would subtract the mean, and then the scores above it can still overflow.",
             ),
             Option(
-                "any constant would serve as well; the maximum is only a habit",
-                "Any constant is right on paper; the maximum alone keeps exp ≤ 1.",
+                "any constant would do; the maximum is only a habit",
+                "On paper, yes. On a machine only the maximum keeps every exp at 1 or below, and one of them at 1.",
             ),
         ),
     ),
@@ -711,15 +719,15 @@ QUIZ = (
         (
             Option(
                 "takes four times the memory",
-                "The map has n × n numbers. This is the wall that Linformer removes.",
+                "It has n × n numbers. That's the wall.",
                 True,
             ),
-            Option("takes twice the memory", "q, k, v and the output double; the map has n² entries."),
+            Option("takes twice the memory", "Queries, keys, values and output do. The map has n² entries."),
             Option(
                 "stays the same, since its rows sum to one",
-                "Sums say nothing about how many numbers are stored.",
+                "A sum of one can be made of any number of shares, and here it's n for each of n rows.",
             ),
-            Option("takes 2d times the memory", "The map has no feature axis, so d does not enter."),
+            Option("takes 2d times the memory", "The map has no feature axis, so d doesn't come into it."),
         ),
     ),
 )

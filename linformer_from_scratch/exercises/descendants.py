@@ -27,31 +27,31 @@ def draw_text(seed: int) -> tuple[Tensor, ...]:
 
 
 def means(x, bias):
-    """Your slots are plain means. The softmax of bias says how much each place of a block counts."""
+    """Your slots are plain means, so bias does nothing. Its softmax says how much each place of a block counts."""
     return compress_blocks(x, torch.zeros_like(bias))
 
 
 def bias_as_weights(x, bias):
-    """You take bias itself for the weights. They are its softmax, so that a slot stays a mean."""
+    """You multiply by bias itself. They're logits: take their softmax, and the weights sum to one, so a slot stays a mean."""
     n = x.size(1) // len(bias) * len(bias)
     return (bias[:, None] * x[:, :n].unflatten(1, (-1, len(bias)))).sum(2)
 
 
 def every_mth_token(x, bias):
-    """A slot of yours holds every so many tokens of the whole text. A block is m tokens that stand side by side: unflatten the tokens to (n // m, m), not to (m, n // m)."""
+    """Your slot collects tokens from all over the text, the last of them from the future. A block is m tokens side by side: unflatten to (n // m, m), not (m, n // m). Both shapes fit, which is why it's so easy to miss."""
     m, blocks = len(bias), x.size(1) // len(bias)
     return (bias.softmax(0)[:, None, None] * x[:, : blocks * m].unflatten(1, (m, blocks))).sum(1)
 
 
 def with_the_rest(x, bias):
-    """You make a slot of the tokens after the last whole block, too. They get theirs when their block is full."""
+    """You also make a slot of the tokens after the last whole block. It's tempting not to waste them, but they have to wait until their block is full."""
     m = len(bias)
     parts = x.split(m, dim=1)
     return torch.stack([(bias[: p.size(1)].softmax(0)[:, None] * p).sum(1) for p in parts], dim=1)
 
 
 def last_tokens(x, bias):
-    """You leave out the tokens at the beginning. Blocks are counted from the first token, and the rest at the end waits."""
+    """You drop tokens at the beginning. Blocks are counted from the first token, and it's the end that has to wait."""
     m = len(bias)
     return compress_blocks(x[:, x.size(1) % m :], bias)
 
@@ -76,19 +76,19 @@ def draw_piece(seed: int) -> tuple[int, int, int]:
 
 
 def own_open_block(start, n, block):
-    """Your queries read the block in which they stand, and it holds tokens after them. They may read it from its last token on: (t + 1) // block slots."""
+    """Your query attends to the block it stands in, which holds tokens after it. That's the bug of the two issues. Only from its last token on is a block over: (t + 1) // block slots."""
     tokens = torch.arange(start, start + n)[:, None]
     return torch.arange((start + n) // block) <= tokens // block
 
 
 def one_late(start, n, block):
-    """The last token of a block may already read its slot: it holds nothing that comes later. (t + 1) // block, and not t // block, have ended."""
+    """You're one token too careful. The last token of a block may attend to its slot already, since nothing in there comes later: (t + 1) // block blocks have ended, not t // block."""
     tokens = torch.arange(start, start + n)[:, None]
     return torch.arange((start + n) // block) < tokens // block
 
 
 def from_the_piece(start, n, block):
-    """You count blocks from where the piece starts. They are counted from the beginning of the text: token i of the piece is token start + i."""
+    """You count blocks from where the piece starts. They start where the text starts: token i of the piece is token start + i."""
     return (
         may_read(0, n, block)[:, :0]
         .new_zeros(n, (start + n) // block)
@@ -97,18 +97,18 @@ def from_the_piece(start, n, block):
 
 
 def all_slots(start, n, block):
-    """You let every query read every slot, so the first token reads the end of the text. That is Linformer again."""
+    """You let every query attend to every slot, so the first token knows how the text ends. That's Linformer again, and it can't write."""
     return torch.ones(n, (start + n) // block, dtype=torch.bool)
 
 
 def only_the_latest(start, n, block):
-    """You let a query read only the slot that ended last. It may read all that have ended."""
+    """You show a query only the slot that ended last. All earlier ones are in its past too."""
     tokens = torch.arange(start, start + n)[:, None]
     return torch.arange((start + n) // block) == (tokens + 1) // block - 1
 
 
 def slots_first(start, n, block):
-    """Your axes are swapped. A row is a query, a column is a slot: (n, slots)."""
+    """Your axes are swapped: a row for each query, a column for each slot, (n, slots)."""
     return may_read(start, n, block).T
 
 
@@ -132,42 +132,42 @@ def in_blocks_of(m, *tensors):
 
 
 def gate_without_bias(x, gate, bias):
-    """You forgot the bias: the logits are gate + bias, place by place in a block."""
+    """You left out the bias. Add it to the gate, place by place in a block, before the softmax."""
     return compress_blocks(x, torch.zeros_like(bias), gate)
 
 
 def bias_without_gate(x, gate, bias):
-    """You forgot the gate, so a slot weighs its tokens by their place alone, as in 13.1."""
+    """You left out the gate, so your slots weigh tokens by place alone. That was 13.1."""
     return compress_blocks(x, bias)
 
 
 def over_the_text(x, gate, bias):
-    """Your softmax goes over the whole text. The weights of each block sum to one: cut into blocks first."""
+    """Your softmax goes over the whole text, so the blocks share one total of one. Each block needs its own: cut first, then softmax."""
     x, gate = in_blocks_of(len(bias), x, gate)
     weights = (gate + bias).flatten(1, 2).softmax(1).view_as(gate)
     return (weights * x).sum(2)
 
 
 def over_features(x, gate, bias):
-    """Your softmax goes over the features. It goes over the tokens of a block, for each feature on its own."""
+    """Your softmax goes over the features. The question is how much each *token* counts: take it over the tokens of a block, for each feature separately."""
     x, gate = in_blocks_of(len(bias), x, gate)
     return ((gate + bias).softmax(-1) * x).sum(2)
 
 
 def over_blocks(x, gate, bias):
-    """Your softmax goes over the blocks. It goes over the m tokens of each block."""
+    """Your softmax goes over the blocks, so blocks compete with one another. The m tokens inside a block should compete."""
     x, gate = in_blocks_of(len(bias), x, gate)
     return ((gate + bias).softmax(1) * x).sum(2)
 
 
 def one_weight_for_all_features(x, gate, bias):
-    """You average the logits over the features, so that a token has one weight. Each feature has a weight of its own."""
+    """You average the logits over the features and give each token one weight. A slot may take one feature from the verb and another from the subject, so keep a weight for each feature."""
     x, gate = in_blocks_of(len(bias), x, gate)
     return ((gate + bias).mean(-1, keepdim=True).softmax(2) * x).sum(2)
 
 
 def sigmoid_gate(x, gate, bias):
-    """You take a sigmoid of each logit. Then the weights of a block need not sum to one; take a softmax over its tokens."""
+    """You take a sigmoid of each logit, as gates often do. Then the weights of a block needn't sum to one; a softmax over its tokens makes them."""
     x, gate = in_blocks_of(len(bias), x, gate)
     return ((gate + bias).sigmoid() * x).sum(2)
 
@@ -204,7 +204,7 @@ def read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen, scale=None):
 
 
 def two_softmaxes(q, k, v, slots_k, slots_v, block, window):
-    """You take two softmaxes, one over the slots and one over the window, and add what they mix. Put all scores of a query side by side and take one."""
+    """You take one softmax over the slots and another over the window, and add what they mix. Then a query spends as much attention on slots as on neighbours, whether it wants to or not. Put all its scores side by side and take one softmax."""
     slots_seen, tokens_seen = seen_by(q.size(1), block, window)
     scale = math.sqrt(q.size(-1))
     far = masked_softmax(q @ slots_k.mT / scale, slots_seen) @ slots_v
@@ -212,7 +212,7 @@ def two_softmaxes(q, k, v, slots_k, slots_v, block, window):
 
 
 def window_without_itself(q, k, v, slots_k, slots_v, block, window):
-    """Your window ends before the query's own token. It holds the last `window` tokens, and the query's own is one of them."""
+    """Your window stops before the query's own token. It holds the last `window` tokens, and the query's own is one of them."""
     t = torch.arange(q.size(1))
     back = t[:, None] - t
     return read(
@@ -221,47 +221,47 @@ def window_without_itself(q, k, v, slots_k, slots_v, block, window):
 
 
 def window_one_too_long(q, k, v, slots_k, slots_v, block, window):
-    """Your window is one token too long: with the query's own it holds `window` tokens, so t - s < window, and not <=."""
+    """Your window is one token too long. With the query's own it holds `window` tokens, so t - s < window, not <=."""
     slots_seen, tokens_seen = seen_by(q.size(1), block, window + 1)
     return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen)
 
 
 def window_ahead(q, k, v, slots_k, slots_v, block, window):
-    """Your window reaches forward as well, so a query reads what comes after it."""
+    """Your window reaches forward as well, so a query sees what comes after it. Did you take abs(t - s)?"""
     t = torch.arange(q.size(1))
     near = (t[:, None] - t).abs() < window
     return read(q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], near)
 
 
 def future_in_the_window(q, k, v, slots_k, slots_v, block, window):
-    """Your window has no end: t - s < window is also true of every token s after t. Ask for t - s >= 0 as well."""
+    """Your window has a beginning and no end: t - s < window is also true for every token s after t, where t - s is negative. Ask for t - s >= 0 as well."""
     t = torch.arange(q.size(1))
     near = t[:, None] - t < window
     return read(q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], near)
 
 
 def nothing_divided_by_nothing(q, k, v, slots_k, slots_v, block, window):
-    """A query that may read nothing gets 0/0. It should get zeros: PyTorch's own function returns them, a softmax over -inf does not."""
+    """A query that sees nothing gets 0/0 from you. It should get zeros: PyTorch's own function returns them, a softmax over -inf doesn't."""
     mask = torch.cat(seen_by(q.size(1), block, window), 1)
     scores = q @ torch.cat([slots_k, k], 1).mT / math.sqrt(q.size(-1))
     return scores.masked_fill(~mask, -math.inf).softmax(-1) @ torch.cat([slots_v, v], 1)
 
 
 def mean_of_everything(q, k, v, slots_k, slots_v, block, window):
-    """A query that may read nothing should get zeros, but your mask is a large negative number: after the softmax all shares are alike, and such a query reads the mean of everything, future included."""
+    """A query that sees nothing should get zeros. You mask with a large negative number, and if all scores are that low the softmax makes them equal: the query gets the mean of everything, future included."""
     mask = torch.cat(seen_by(q.size(1), block, window), 1)
     scores = q @ torch.cat([slots_k, k], 1).mT / math.sqrt(q.size(-1))
     return scores.masked_fill(~mask, -1e9).softmax(-1) @ torch.cat([slots_v, v], 1)
 
 
 def open_block_read(q, k, v, slots_k, slots_v, block, window):
-    """Your queries read the slot of the block in which they stand. Only blocks that have ended are in the past: (t + 1) // block of them."""
+    """Your queries attend to the slot of the block they're in. Only blocks that have ended are in the past, (t + 1) // block of them."""
     n = q.size(1)
     return read(q, k, v, slots_k, slots_v, own_open_block(0, n, block), seen_by(n, block, window)[1])
 
 
 def slots_not_in_the_window(q, k, v, slots_k, slots_v, block, window):
-    """You leave out slots whose tokens are in the window. They may be read twice; only blocks that have not ended are left out."""
+    """You hide slots whose tokens are in the window too. It looks tidier, but nobody asked for it: a token may be seen twice, in its slot and in the window. Hide only blocks that have not ended."""
     n = q.size(1)
     slots_seen, tokens_seen = seen_by(n, block, window)
     first = torch.arange(n)[:, None] - window + 1
@@ -271,13 +271,13 @@ def slots_not_in_the_window(q, k, v, slots_k, slots_v, block, window):
 
 
 def slots_alone(q, k, v, slots_k, slots_v, block, window):
-    """Your queries read slots only, and so nothing of the last few tokens. The window goes into the same softmax."""
+    """Your queries attend to slots only, so they miss the last few tokens. The window goes into the same softmax."""
     slots_seen, tokens_seen = seen_by(q.size(1), block, window)
     return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen & False)
 
 
 def scores_not_scaled(q, k, v, slots_k, slots_v, block, window):
-    """You forgot to divide the scores by √d, for slots and window alike."""
+    """You forgot to divide the scores by √d, those of the slots and those of the window."""
     slots_seen, tokens_seen = seen_by(q.size(1), block, window)
     return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen, scale=1.0)
 
@@ -300,17 +300,17 @@ def draw_padded(seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def zeroed(x, mask, bias):
-    """Zeros still take weight in their block, and still move the real tokens to other blocks: so it was in the wild. Take the padding out first, x[mask], and cut what is left into blocks."""
+    """You set padding to zero, as chapter 06 did and as the library did. Here a zero still takes its share of the softmax, and still pushes the real tokens into other blocks. Take the padding out first, x[mask], and cut what's left."""
     return compress_blocks(x * mask[:, None], bias)
 
 
 def zeroed_to_length(x, mask, bias):
-    """You return as many slots as the real tokens fill, but the padding is still inside them as zeros. Take it out before you cut: x[mask]."""
+    """You return the right number of slots, but the padding is still inside them as zeros. Take it out before you cut: x[mask]."""
     return compress_blocks(x * mask[:, None], bias)[: int(mask.sum()) // len(bias)]
 
 
 def weightless(x, mask, bias):
-    """Your padding has no weight, but the real tokens still stand in the blocks of their padded places. Without padding they would stand in others: cut after x[mask]."""
+    """Your padding has no weight, which is half the cure. But the real tokens still stand in the blocks of their padded places. Alone they'd stand in others: cut after x[mask]."""
     m, n = len(bias), len(x) // len(bias) * len(bias)
     blocks, real = x[:n].unflatten(0, (-1, m)), mask[:n].unflatten(0, (-1, m))
     return (masked_softmax(bias.expand_as(real), real)[..., None] * blocks).sum(1)
@@ -322,22 +322,22 @@ def mask_not_used(x, mask, bias):
 
 
 def mask_inverted(x, mask, bias):
-    """You keep the padding and drop the text: True means a real token."""
+    """You keep the padding and throw away the text. True means a real token."""
     return compress_blocks(x[~mask], bias)
 
 
 def from_the_first_real(x, mask, bias):
-    """You cut off the padding at the beginning only. It may stand at the end or inside as well: x[mask]."""
+    """You cut off the padding at the beginning only. It can also stand at the end, or in the middle: x[mask] doesn't care where."""
     return compress_blocks(x[int(mask.int().argmax()) :] if mask.any() else x[:0], bias)
 
 
 def as_many_from_the_front(x, mask, bias):
-    """You cut off as many tokens at the beginning as are padded anywhere. Padding may stand at the end or inside as well, so take out those that it masks: x[mask]."""
+    """You count the padded tokens and drop that many at the front. They may be anywhere, so drop exactly the ones that mask names: x[mask]."""
     return compress_blocks(x[int((~mask).sum()) :], bias)
 
 
 def rest_kept(x, mask, bias):
-    """You make a slot of the tokens after the last whole block, too; it waits until its block is full."""
+    """You make a slot of the tokens after the last whole block as well. They wait until their block is full."""
     parts = x[mask].split(len(bias)) if mask.any() else ()
     slots = [(bias[: len(part)].softmax(0)[:, None] * part).sum(0) for part in parts]
     return torch.stack(slots) if slots else x[:0]
@@ -369,47 +369,47 @@ def by_exponentials(slots, total, x, logits):
 
 
 def shares_by_exponentials(slots, total, x, logits):
-    """Your total is right, but not your shares: exp(200) is infinite in float32, and infinity over infinity is NaN. Subtract before you exponentiate: exp(total - after)."""
+    """Your total is fine and your shares are not: exp(200) is infinite in float32, and infinity over infinity is NaN. Subtract before you exponentiate: exp(total - after)."""
     old, new = total.exp(), logits.exp()
     return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], torch.logaddexp(total, logits)
 
 
 def moving_average(slots, total, x, logits):
-    """You mix by the new token's logit alone. How much it moves a slot depends on what the slot holds already, and that is total."""
+    """You mix by the new token's logit alone. How far it moves a slot also depends on how much weight the slot has gathered, and that's total."""
     new = logits.sigmoid()[:, None]
     return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
 
 
 def over_slots(slots, total, x, logits):
-    """You share the token out among the slots by a softmax over them. The softmax is over time: each slot weighs this token against all before it."""
+    """You share the token out among the slots by a softmax over them. The softmax here is over time: within each slot, the new token competes with all before it."""
     new = logits.softmax(0)[:, None]
     return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
 
 
 def total_not_updated(slots, total, x, logits):
-    """The slots are right, but you return the old total. Then the next token weighs as if this one had never come."""
+    """Your slots are right, but you return the old total. The next token would weigh as if this one had never come."""
     return remember(slots, total, x, logits)[0], total
 
 
 def not_divided(slots, total, x, logits):
-    """You add the token without making room: the shares of what was there and of what is new sum to one."""
+    """You add the new token without making room for it. What was there and what is new have shares that sum to one."""
     after = torch.logaddexp(total, logits)
     return slots + (logits - after).exp()[:, None] * x, after
 
 
 def logits_added(slots, total, x, logits):
-    """total is the logarithm of a sum of exponentials, so logits are not added to it: torch.logaddexp(total, logits)."""
+    """You add logits to total. total is the logarithm of a sum of exponentials, and the logarithm of the new sum is torch.logaddexp(total, logits)."""
     return remember(slots, total, x, logits)[0], total + logits
 
 
 def total_as_a_sum(slots, total, x, logits):
-    """You treat total as the sum itself. It is the logarithm of the sum, which is exp(total)."""
+    """You treat total as the sum itself. It's the logarithm of the sum; the sum is exp(total)."""
     after = total + logits.exp()
     return (total / after)[:, None] * slots + (logits.exp() / after)[:, None] * x, after
 
 
 def shares_swapped(slots, total, x, logits):
-    """You swapped the shares: what was there has exp(total - after), the new token exp(logits - after)."""
+    """You swapped the shares: what was there keeps exp(total - after), and the new token gets exp(logits - after)."""
     after = torch.logaddexp(total, logits)
     return (logits - after).exp()[:, None] * slots + (total - after).exp()[:, None] * x, after
 
@@ -417,7 +417,7 @@ def shares_swapped(slots, total, x, logits):
 EXERCISES = (
     Exercise(
         id="13.1",
-        question="One slot for each whole block of m tokens: their mean, weighed by the softmax of bias (m,). x (batch, n, d) -> (batch, n // m, d).",
+        question="Make one slot of each whole block of m tokens: their mean, weighted by the softmax of bias (m,). x (batch, n, d) -> (batch, n // m, d).",
         difficulty=1,
         minutes=6,
         trains="E, cut into blocks",
@@ -426,15 +426,15 @@ EXERCISES = (
         gradients=("x", "bias"),
         mistakes=(means, bias_as_weights, every_mth_token, with_the_rest, last_tokens, divided_by_m),
         hints=(
-            "How many whole blocks are there, and how many tokens do they hold? Leave the others out.",
-            "x[:, : blocks * m] can be seen as (batch, blocks, m, d); bias.softmax(0) as (m, 1).",
+            "How many whole blocks are there, and how many tokens fill them? Cut the rest off first.",
+            "View x[:, : blocks * m] as (batch, blocks, m, d), and bias.softmax(0) as (m, 1).",
             "(bias.softmax(0)[:, None] * x[:, : blocks * m].unflatten(1, (blocks, m))).sum(…)",
         ),
         part="block_slots",
     ),
     Exercise(
         id="13.2",
-        question="A piece of a text: tokens start … start + n - 1. Which slots may each query read without seeing the future? Return booleans (n, (start + n) // block).",
+        question="A piece of a text: tokens start … start + n - 1. Which slots may each query attend to without seeing the future? Return booleans (n, (start + n) // block).",
         difficulty=2,
         minutes=6,
         trains="causality at the edge of a block",
@@ -442,8 +442,8 @@ EXERCISES = (
         draw=draw_piece,
         mistakes=(own_open_block, one_late, from_the_piece, all_slots, only_the_latest, slots_first),
         hints=(
-            "Slot i holds the tokens i · block … (i + 1) · block - 1. From which token on is all of it in the past or present?",
-            "Query t may read the first (t + 1) // block slots.",
+            "Slot i is made of tokens i · block … (i + 1) · block - 1. Standing at which token do you have all of them behind you?",
+            "Query t gets the first (t + 1) // block slots. Try it by hand for the last token of a block, and for the one before.",
             "torch.arange(slots) < (torch.arange(start, start + n)[:, None] + 1) // …",
         ),
     ),
@@ -470,15 +470,15 @@ EXERCISES = (
             scores_not_scaled,
         ),
         hints=(
-            "Put the slots' keys before the tokens' keys, and the values likewise. It is chapter 01's attention with a mask.",
-            "The mask is (n, n // block + n): on the left exercise 13.2 with start 0, on the right t - s from 0 to window - 1.",
+            "Put the slots' keys in front of the tokens' keys, and likewise the values. From there on it's chapter 01's attention with a mask.",
+            "The mask is (n, n // block + n): the staircase of exercise 13.2 on the left, with start 0, and on the right the band where t - s is from 0 to window - 1.",
             "mask = torch.cat([slots_seen, tokens_seen], dim=1); scaled_dot_product_attention(q, keys, values, …)",
         ),
         part="block_attention",
     ),
     Exercise(
         id="13.4",
-        question="Slots whose weights depend on content: in each block, and for each feature, the softmax of gate + bias over the tokens. x and gate (batch, n, d), bias (m, d).",
+        question="Slots whose weights depend on the words: in each block, and for each feature, the softmax of gate + bias over the tokens. x and gate (batch, n, d), bias (m, d).",
         difficulty=2,
         minutes=6,
         trains="from places to contents",
@@ -495,14 +495,14 @@ EXERCISES = (
             sigmoid_gate,
         ),
         hints=(
-            "Cut x and gate into blocks alike. Over which axis do the weights sum to one?",
-            "Blocks are (batch, blocks, m, d), and bias (m, d) is added to those of gate. The softmax is over axis 2.",
+            "Cut x and gate into blocks in the same way. Who competes with whom: over which axis do the weights sum to one?",
+            "Blocks have the shape (batch, blocks, m, d), so bias (m, d) can be added to those of gate as it is. The softmax is over axis 2.",
             "((gate + bias).softmax(2) * x).sum(…), with both cut into blocks",
         ),
     ),
     Exercise(
         id="13.5",
-        question="One step of a memory: slots (k, d) are means so far, total (k,) the log of the sum of their weights. A token x (d,) comes with logits (k,). Return both as they are after it.",
+        question="One step of a memory: slots (k, d) are the means so far, total (k,) the log of the sum of their weights. A token x (d,) comes with logits (k,). Return both as they are after it.",
         difficulty=3,
         minutes=8,
         trains="a softmax over time, kept up token by token",
@@ -521,14 +521,14 @@ EXERCISES = (
             shares_swapped,
         ),
         hints=(
-            "A slot is Σ exp(l) x / Σ exp(l) over the tokens so far. What happens to the sum below, and so to the share of what was there?",
-            "after = torch.logaddexp(total, logits), (k,). What was there keeps the share exp(total - after).",
+            "A slot is Σ exp(l) x / Σ exp(l) over the tokens so far. One more token comes: what happens to the sum below the line, and so to the share of everything that was there?",
+            "after = torch.logaddexp(total, logits), of shape (k,). What was there keeps the share exp(total - after). And the new token?",
             "(total - after).exp()[:, None] * slots + … * x, after",
         ),
     ),
     Exercise(
         id="13.6",
-        question="Mend the module: padded tokens must enter no block. x (n, d), mask (n,) with True = a real token, bias (m,) -> (real tokens // m, d).",
+        question="Mend the padding bug: padded tokens must enter no block. x (n, d), mask (n,) with True = a real token, bias (m,) -> (real tokens // m, d).",
         difficulty=2,
         minutes=5,
         trains="what padding does to blocks",
@@ -545,8 +545,8 @@ EXERCISES = (
             rest_kept,
         ),
         hints=(
-            "What would the slots be if this text stood alone, without padding?",
-            "x[mask] has the shape (real tokens, d).",
+            "What would the slots be if nobody had padded this text at all?",
+            "x[mask] is that text: (real tokens, d), wherever the padding was.",
             "block_slots(x[mask][None], …)[0]",
         ),
     ),
@@ -554,24 +554,24 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "A Linformer whose E is cut into blocks of 128 tokens can write. What had to change besides E?",
+        "We cut E into blocks of 128 tokens, and Linformer can write. What had to change besides E?",
         (
             Option(
-                "A query reads only slots of blocks that have ended",
-                "Each slot mixes its whole block, so before the block has ended it holds the future.",
+                "A query attends only to slots of blocks that have ended",
+                "A slot mixes its whole block. Until the block is over, part of what it mixes is the future.",
                 True,
             ),
             Option(
                 "Nothing: blocks are causal by themselves",
-                "Token 3 would read a slot that mixes token 100 in.",
+                "Then token 3 would attend to a slot that has token 100 in it.",
             ),
             Option(
                 "The scores need a triangular mask over the tokens",
-                "There are no scores over tokens, only over slots. The mask is a staircase, 128 tokens a step.",
+                "A triangle is for scores between tokens. These are scores for slots, and their mask is a staircase with steps of 128 tokens.",
             ),
             Option(
                 "E must be learned anew for each length",
-                "Cut into blocks it has one weight for each place in a block.",
+                "That was the old E. In blocks it has one weight for each place in a block, and any length will do.",
             ),
         ),
     ),
@@ -579,57 +579,69 @@ QUIZ = (
         "With one slot for every m tokens and a window of w, how many scores does a text of n tokens need, about?",
         (
             Option(
-                "n (n / m + w)", "So it is quadratic again in n, m times smaller, until m grows with n.", True
-            ),
-            Option("n (m + w)", "There are n / m slots, not m."),
-            Option("n w", "That is the window alone."),
-            Option("n²", "Each query reads one slot in place of m tokens."),
-        ),
-    ),
-    Question(
-        "Which failure of Linformer does the window repair?",
-        (
-            Option(
-                "A query cannot see the tokens since the last whole block",
-                "Their slot does not exist yet, and the next token depends on them most.",
+                "n (n / m + w)",
+                "So it's quadratic in n again, only m times smaller, unless m grows with n.",
                 True,
             ),
-            Option("The slots read the future", "Reading only ended blocks repairs that."),
-            Option("Exact look-up far back in the text", "What is far back is read through slots still."),
-            Option("The cost of long texts", "It adds to the cost, w scores for each query."),
+            Option(
+                "n (m + w)",
+                "That counts the tokens of a block. A query attends to slots, and there are n / m of them.",
+            ),
+            Option("n w", "That's the window alone. The slots cost something too."),
+            Option("n²", "That's exact attention. Here a query attends to one slot in place of m tokens."),
         ),
     ),
     Question(
-        "A gate that is zero for every token turns content-weighted slots into …",
+        "Which failure does the window mend?",
         (
             Option(
-                "slots weighed by place: E in blocks again",
-                "Softmax of the bias alone is left, the same for every text.",
+                "A query can't see the tokens since the last whole block",
+                "Their slot doesn't exist yet, and they're the ones that the next token depends on most.",
                 True,
             ),
-            Option("empty slots", "The softmax of zeros is an even share, not nothing."),
             Option(
-                "the last token of each block", "No logit is larger than another unless the bias says so."
+                "The slots have seen the future",
+                "Edit 1 mended that: nobody attends to a block before it has ended.",
             ),
-            Option("exact attention", "A block still has one slot."),
+            Option(
+                "Exact look-up far back in the text",
+                "What lies far back still comes through slots. A window only reaches w tokens.",
+            ),
+            Option("The cost of long texts", "It adds to the cost: w more scores for each query."),
         ),
     ),
     Question(
-        "A batch is padded on the left, and padded inputs are set to zero before they are compressed. What goes wrong?",
+        "A content gate gives zero for every token. The slots become …",
+        (
+            Option(
+                "slots weighted by place: E in blocks again",
+                "Only the softmax of the bias is left, the same for every text. That's edit 1.",
+                True,
+            ),
+            Option("empty slots", "A softmax of zeros isn't zero: everybody gets an even share."),
+            Option(
+                "the last token of each block",
+                "Why the last one? No logit is larger than another unless the bias says so.",
+            ),
+            Option("exact attention", "A block still has just one slot."),
+        ),
+    ),
+    Question(
+        "A batch is padded on the left, and the padding is set to zero before the blocks are mixed. What goes wrong?",
         (
             Option(
                 "Zeros take weight, and real tokens fall into other blocks",
-                "So a text's output depends on how much padding stands before it. This happened in a real library.",
+                "So what a text gets depends on how much padding stands in front of it. It happened in a real library.",
                 True,
             ),
             Option(
-                "Nothing, zeros add nothing to a sum",
-                "They add nothing to the sum, but they take a share of the softmax.",
+                "Nothing: zeros add nothing to a sum",
+                "True of the sum, and that saved us in chapter 06. But these weights are a softmax, and zeros take their share of it.",
             ),
-            Option("The softmax becomes NaN", "Zeros are ordinary inputs; nothing is masked."),
+            Option("The softmax becomes NaN", "Zeros are ordinary inputs, and no score is masked here."),
             Option(
                 "Only the padded rows change",
-                "Their neighbours in a block change as well, and all blocks after them.",
+                "Their neighbours in a block change too, and so do all blocks after them.",
             ),
         ),
     ),

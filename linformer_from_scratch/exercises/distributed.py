@@ -30,42 +30,42 @@ def draw_gradients(seed: int) -> tuple[Tensor, Tensor]:
 
 
 def plain_mean(gradients, rows):
-    """You give every rank the same weight. A rank with more texts stands for more of the batch, so weight by rows."""
+    """You give every rank the same say. But a rank with three texts speaks for more of the batch than one with two: weight its gradient by its rows."""
     return gradients.mean(dim=0)
 
 
 def plain_sum(gradients, rows):
-    """A sum of means grows with the number of ranks. Weight each mean by its share of the rows."""
+    """You add up means, and the result grows with the number of ranks. Each mean counts for its share of the rows only: multiply it by rows / rows.sum()."""
     return gradients.sum(dim=0)
 
 
 def not_divided(gradients, rows):
-    """That is the gradient of the summed loss. Divide it by the rows of all ranks to get the gradient of the mean."""
+    """Good so far: that's the gradient of the summed loss. The mean loss has one division more, by the rows of all ranks together."""
     return (gradients * rows[:, None]).sum(dim=0)
 
 
 def divided_by_ranks(gradients, rows):
-    """You divide the weighted sum by the number of ranks. Divide it by the number of all rows."""
+    """You weight by rows, then divide by the number of ranks. How many texts went into that weighted sum? Divide by those: rows.sum()."""
     return (gradients * rows[:, None]).mean(dim=0)
 
 
 def summed_and_divided(gradients, rows):
-    """Each gradient is already a mean over its rank's rows. Multiply it by these rows before you divide by all of them."""
+    """You divide by all rows before anybody was multiplied by their own. Each gradient is a mean; turn it into a sum first, times its rows."""
     return gradients.sum(dim=0) / rows.sum()
 
 
 def weighted_the_wrong_way(gradients, rows):
-    """You weight by 1 / rows, which gives the ranks with the fewest rows the largest weights. Weight by rows."""
+    """Your weights are 1 / rows, so the rank with the fewest texts is the loudest. It's the other way round: weight by rows."""
     return (gradients / rows[:, None]).sum(dim=0) / (1 / rows).sum()
 
 
 def weighted_by_squares(gradients, rows):
-    """You weight twice. Multiply each rank's gradient by its rows once, and divide the sum by all rows."""
+    """You weight by rows twice. Once is enough to turn a mean into a sum; after that, divide by all rows."""
     return (gradients * rows[:, None] ** 2).sum(dim=0) / (rows**2).sum()
 
 
 def only_the_first(gradients, rows):
-    """That is rank 0's gradient alone, so the texts of all other ranks would be ignored. Combine all ranks."""
+    """That's rank 0's gradient alone. The other ranks have computed theirs for nothing: they belong in the sum."""
     return gradients[0].clone()
 
 
@@ -89,58 +89,58 @@ def draw_shards(seed: int) -> tuple[Tensor, Tensor, list[int]]:
 
 
 def first_columns_everywhere(E, x, lengths):
-    """Every rank uses the first columns of E here. A shard that begins at token i needs the columns from i on."""
+    """Every rank takes the first columns of E, as a layer does with a short text. But rank 1's tokens don't stand at the beginning of the text: a shard that begins at token i needs the columns from i on."""
     parts = zip(lengths, x.split(lengths), strict=True)
     return torch.stack([E[:, :length] @ tokens for length, tokens in parts])
 
 
 def empty_shards_left_out(E, x, lengths):
-    """A rank without tokens adds zeros. Keep its place, so that the result has a part for every rank."""
+    """You drop the ranks that hold no tokens. They still take part in the all-reduce, and what they add is zeros: keep their place."""
     return partial_slots(E, x, [length for length in lengths if length])
 
 
 def equal_shards(E, x, lengths):
-    """You cut the text into equal parts, but the shards differ: cut it by `lengths`."""
+    """You cut the text into equal parts, which is what one would do. Here somebody else has cut it: use `lengths`."""
     own = shares(len(x), len(lengths))
     return partial_slots(E, x, own)
 
 
 def summed_already(E, x, lengths):
-    """That is the sum over ranks, once for each rank. Return what each rank adds before the sum."""
+    """You return the finished sum, once for each rank. Nobody has summed anything yet: what does one rank compute from its own tokens?"""
     return (E @ x).expand(len(lengths), -1, -1).clone()
 
 
 def a_mean_already(E, x, lengths):
-    """You divide by the number of ranks, but E x is the sum of the parts and not their mean."""
+    """You divide by the number of ranks, as for gradients of a shared batch. E x is the sum of the parts, not their mean: leave them as they are."""
     return partial_slots(E, x, lengths) / len(lengths)
 
 
 def summed_up_to_here(E, x, lengths):
-    """Your ranks also add what the ranks before them hold, so the sum over ranks counts the early tokens several times."""
+    """Your rank s also adds what the ranks before it hold. Sum that over ranks, and the early tokens count several times. Give each rank its own part only."""
     return partial_slots(E, x, lengths).cumsum(dim=0)
 
 
 def summed_without_ranks(E, x, lengths):
-    """That is E x itself, the sum over all ranks. Return what each rank adds, (ranks, proj_dim, d)."""
+    """That's E x, what all ranks know after the sum. The question is what each of them puts in before it: (ranks, proj_dim, d)."""
     return E @ x
 
 
 def begun_at_multiples(E, x, lengths):
-    """You let shard i begin at i times its own length. It begins where the shards before it end: at the sum of their lengths."""
+    """You let shard i begin at i times its own length. That works while all shards are equally long. It begins where the ones before it end: add up their lengths."""
     starts = [min(i * length, E.size(1) - length) for i, length in enumerate(lengths)]
     parts = zip(starts, lengths, x.split(lengths), strict=True)
     return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
 
 
 def columns_in_reverse(E, x, lengths):
-    """The tokens of one rank meet the columns of another. Cut E at the same places as the text, in the same order."""
+    """One rank's tokens meet another rank's columns. Cut E and the text at the same places, and deal them out in the same order."""
     starts = [sum(lengths[i + 1 :]) for i in range(len(lengths))]
     parts = zip(starts, lengths, x.split(lengths), strict=True)
     return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
 
 
 def means_of_tokens(E, x, lengths):
-    """You average over the tokens of a shard. A slot is a weighted sum, however long the shard is."""
+    """You take the mean over a shard's tokens. A slot is a weighted sum, and E has all the weights in it already: don't divide."""
     return partial_slots(E, x, lengths) / torch.tensor(lengths)[:, None, None]
 
 
@@ -159,42 +159,42 @@ def draw_upstream(seed: int) -> tuple[Tensor, ...]:
 
 
 def own_only(upstream):
-    """You give each rank its own gradient only. But its x went into every rank's sum, so every rank's loss depends on it."""
+    """You give each rank its own gradient back, which is what autograd does when it doesn't see the sum. But x_s went into every rank's y, so every rank's loss has something to say about it."""
     return upstream.clone()
 
 
 def mean_of_all(upstream):
-    """That is the mean. The whole loss is the sum of the ranks' losses, so its gradient is the sum of their gradients."""
+    """That's the mean. The whole loss is the *sum* of the ranks' losses, so their gradients add up, and nobody divides."""
     return upstream.mean(dim=0).expand_as(upstream).clone()
 
 
 def times_the_ranks(upstream):
-    """You multiply a rank's own gradient by the number of ranks, but the gradients of the other ranks are different."""
+    """You multiply a rank's own gradient by the number of ranks, as if all of them had the same loss. Each has its own: add up the ones that really arrive."""
     return upstream * len(upstream)
 
 
 def of_rank_0(upstream):
-    """That gives every rank the gradient of rank 0. Sum what arrives on all ranks."""
+    """Everybody gets rank 0's gradient. What arrives on the other ranks counts as much: sum over all of them."""
     return upstream[:1].expand_as(upstream).clone()
 
 
 def of_the_others(upstream):
-    """You leave out the rank's own loss, which depends on its x as well."""
+    """You sum over the other ranks and leave out the rank itself. Its own loss depends on its own x too, through its own copy of y."""
     return upstream.sum(dim=0) - upstream
 
 
 def without_ranks(upstream):
-    """You return one gradient. Every rank has an x of its own, so return (ranks, …), with the same gradient for each."""
+    """You return the sum once. It's the right sum, but each rank has an x of its own that waits for a gradient: return (ranks, …), the same for each."""
     return upstream.sum(dim=0)
 
 
 def one_for_all(upstream):
-    """The sum is right, but every rank needs it. Return (ranks, …), not (1, …)."""
+    """The sum is right, and its first axis has length 1. Every rank needs a copy: (ranks, …) instead of (1, …)."""
     return upstream.sum(dim=0, keepdim=True)
 
 
 def only_on_rank_0(upstream):
-    """You give the other ranks nothing. That would be right if rank 0 alone had added to the sum, but all ranks did."""
+    """Rank 0 gets the sum and the others get zeros. That would be right if only rank 0 had added something; they all have."""
     total = torch.zeros_like(upstream)
     total[0] = upstream.sum(dim=0)
     return total
@@ -222,95 +222,95 @@ def draw_sizes(seed: int) -> tuple[int, int, int, int, int, int]:
 
 
 def of_whole_keys(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You count the keys and values of n tokens. The ranks exchange slots, and there are only proj_dim of them."""
+    """You send the keys and values of n tokens, as ring attention does. Linformer's ranks exchange slots, and there are proj_dim of those, however long the text."""
     return wire_bytes(batch, n, d_model, n, bytes_per_number, ranks)
 
 
 def keys_alone(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That is half of it. Keys and values are both summed, and each part goes around the ring twice."""
+    """That's half of it. Either the values are missing, or one of the two rounds: keys and values are both summed, and each part goes around the ring twice."""
     return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / 2
 
 
 def size_of_the_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That is the size of what is summed. In each of two rounds a rank sends P − 1 of its P parts, so multiply by 2 (P − 1)/P."""
+    """That's how large the thing is that gets summed. In each of two rounds a rank sends P − 1 of its P parts, so multiply by 2 (P − 1)/P."""
     return 2.0 * batch * proj_dim * d_model * bytes_per_number
 
 
 def size_of_one_texts_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That is the size of one text's slots. Count the whole batch, and multiply by 2 (P − 1)/P for what an all-reduce sends."""
+    """That's how large one text's slots are. There's a whole batch of texts, and an all-reduce sends 2 (P − 1)/P times what it sums."""
     return 2.0 * proj_dim * d_model * bytes_per_number
 
 
 def numbers_of_one_texts_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That counts the numbers in one text's slots. The question is how many bytes an all-reduce sends for a whole batch."""
+    """You count the numbers in one text's slots. From there it's three steps: the batch, the bytes of a number, and the 2 (P − 1)/P of an all-reduce."""
     return 2.0 * proj_dim * d_model
 
 
 def no_more_than_its_tokens(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You let a short shard send fewer slots. But each of its tokens adds to all proj_dim slots, however few tokens there are."""
+    """You let a short shard send fewer slots. It's tempting, but a token adds to all proj_dim slots, even a token on its own."""
     return wire_bytes(batch, n, d_model, min(proj_dim, n // ranks), bytes_per_number, ranks)
 
 
 def no_more_than_the_text(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You let a text shorter than proj_dim send fewer slots. But E has proj_dim rows, so all slots are summed and sent."""
+    """You let a text shorter than proj_dim send fewer slots. E has proj_dim rows all the same, and each makes a slot that gets summed and sent. That's why Linformer loses on short texts."""
     return wire_bytes(batch, n, d_model, min(proj_dim, n), bytes_per_number, ranks)
 
 
 def slots_shared_out(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You divide the slots by the ranks, as if each rank added to a few of them only. Every rank adds to all proj_dim slots."""
+    """You divide the slots among the ranks, as if each made a few of them. Each makes all proj_dim, from its own tokens."""
     return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / ranks
 
 
 def rounded_up(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You round the parts up to whole numbers. Here the parts may be cut anywhere, so do not round."""
+    """You round the parts up to whole numbers, as a real program has to. Here they may be cut anywhere: don't round."""
     part = math.ceil(2 * batch * proj_dim * d_model / ranks)
     return 2 * part * bytes_per_number * (ranks - 1)
 
 
 def rounded_down(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You round down to whole bytes, as // does. Here the parts may be cut anywhere, so write /."""
+    """Somewhere you round down to whole bytes; look for a //. Here the parts may be cut anywhere, so write /."""
     return float(wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) // 1)
 
 
 def to_everybody(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You send all slots to each of the other ranks. Around a ring the slots are cut into P parts, so no rank sends more than twice their size."""
+    """You let a rank send all its slots to each of the others. The ring is thriftier: it cuts them into P parts, and no rank sends more than twice the whole, however many ranks there are."""
     return 2.0 * batch * proj_dim * d_model * bytes_per_number * (ranks - 1)
 
 
 def numbers_not_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You count numbers. Each of them takes bytes_per_number bytes."""
+    """You count numbers. The question is how many bytes: bytes_per_number for each."""
     return wire_bytes(batch, n, d_model, proj_dim, 1, ranks)
 
 
 def one_text(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You count one text. Every text of the batch has its own slots."""
+    """You count a single text. Every text of the batch has its own slots, and all of them are summed."""
     return wire_bytes(1, n, d_model, proj_dim, bytes_per_number, ranks)
 
 
 def whole_twice(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You forget the factor (P − 1)/P. In each round a rank sends only P − 1 of the P parts, and a rank that is alone sends nothing."""
+    """You send the whole twice. In each round a rank sends only P − 1 of its P parts, so there's a factor (P − 1)/P. Try it with one rank, which has nobody to send to."""
     return 4.0 * batch * proj_dim * d_model * bytes_per_number
 
 
 def forward_and_backward(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That is forward and backward together, or one pass of two layers. The question is about one layer's forward pass."""
+    """That's twice the right number: forward and backward together, or two layers. We're after one layer's forward pass."""
     return 2 * wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks)
 
 
 def of_all_ranks(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That is what all ranks send together. One rank sends 2 (P − 1) parts, each 1/P of the whole."""
+    """That's what all ranks send together. One of them sends 2 (P − 1) parts, each 1/P of the whole."""
     return ranks * wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks)
 
 
 def maps_sent(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You count n×k numbers, as in a map. Maps stay where their queries are. What is sent are slots, which have d_model features."""
+    """You count n × k numbers, which is a map. Maps stay where their queries are. It's slots that travel, and they have d_model features."""
     return 4.0 * batch * n * proj_dim * bytes_per_number * (ranks - 1) / ranks
 
 
 EXERCISES = (
     Exercise(
         id="11.1",
-        question="Each rank has the gradient of the mean loss over its own texts: gradients (ranks, d), and rows (ranks,) counts the texts. Return the gradient of the mean loss over all texts, (d,).",
+        question="Each rank knows the gradient of the mean loss over its own texts: gradients (ranks, d), and rows (ranks,) counts those texts. What's the gradient of the mean loss over all texts, (d,)?",
         difficulty=1,
         minutes=4,
         trains="one batch on several ranks",
@@ -327,14 +327,14 @@ EXERCISES = (
             only_the_first,
         ),
         hints=(
-            "Write the mean over all texts as a sum over ranks of sums over their texts.",
-            "A rank's gradient is a mean. Multiplied by the number of its texts it is a sum, (d,). Add up these sums, and divide by the number of all texts.",
+            "Forget the ranks for a moment. What would you divide by what, if you had every text's gradient? Now group that sum by rank.",
+            "A rank's gradient is a mean. Times the number of its texts, it's a sum, (d,). Add up the sums and divide once, by the number of all texts.",
             "(gradients * rows[:, None]).sum(dim=0) / …",
         ),
     ),
     Exercise(
         id="11.2",
-        question="Rank 0 holds the first lengths[0] tokens of x (n, d), rank 1 the next lengths[1], and so on. Return what each rank adds to E x: (ranks, proj_dim, d).",
+        question="Rank 0 holds the first lengths[0] tokens of x (n, d), rank 1 the next lengths[1], and so on. What does each of them add to E x, (ranks, proj_dim, d)?",
         difficulty=2,
         minutes=6,
         trains="a product over n as a sum over shards",
@@ -353,14 +353,14 @@ EXERCISES = (
             means_of_tokens,
         ),
         hints=(
-            "Each column of E belongs to one token. Which columns does a rank need?",
-            "Tensor.split takes a list of lengths and an axis. E (proj_dim, n) is cut along axis 1, and x (n, d) along axis 0.",
+            "Each column of E belongs to one token. Which columns does rank 1 need, and why not the first ones?",
+            "Cut both at the same places. Tensor.split takes a list of lengths and an axis: 1 for E (proj_dim, n), 0 for x (n, d).",
             "torch.stack([columns @ tokens for columns, tokens in zip(E.split(lengths, dim=1), …)])",
         ),
     ),
     Exercise(
         id="11.3",
-        question="Every rank holds y = x₀ + x₁ + … From upstream (ranks, …), the gradient of each rank's loss for y, return the gradient of the sum of all losses for every x_s.",
+        question="Every rank holds y = x₀ + x₁ + …, and upstream (ranks, …) is the gradient of each rank's loss for y. What's the gradient of the sum of all losses for each x_s?",
         difficulty=2,
         minutes=5,
         trains="what autograd must be told of an exchange",
@@ -377,14 +377,14 @@ EXERCISES = (
             only_on_rank_0,
         ),
         hints=(
-            "The whole loss is the sum of the ranks' losses. Which of these change if x₀ changes?",
-            "All of them do, each through its own copy of y, and the chain rule adds up their gradients. The result has the shape of upstream.",
+            "Change x₀ a little. On which ranks does y change, and on which does the loss?",
+            "On all of them, each through its own copy of y. The chain rule adds up what they say, and the answer is the same for every x_s. It has the shape of upstream.",
             "upstream.sum(dim=0).expand_as(…).clone()",
         ),
     ),
     Exercise(
         id="11.4",
-        question="How many bytes does a rank send for a layer's forward pass, if the all-reduce goes around a ring and E and F are different? Given: batch, n, d_model, proj_dim, bytes_per_number, ranks.",
+        question="An all-reduce goes around a ring; E and F are different. How many bytes does a rank send for a layer's forward pass, given batch, n, d_model, proj_dim, bytes_per_number, ranks?",
         difficulty=2,
         minutes=6,
         trains="a budget for the wire",
@@ -410,8 +410,8 @@ EXERCISES = (
             maps_sent,
         ),
         hints=(
-            "How many numbers are in what is summed over the ranks? n is not among the factors.",
-            "Compressed keys and values are 2 · batch · proj_dim · d_model numbers. In an all-reduce of S bytes every rank sends 2 S (P − 1)/P.",
+            "First the thing that's summed: how many numbers? If n is among your factors, look again.",
+            "Slots of keys and of values: 2 · batch · proj_dim · d_model numbers. If they're S bytes, the ring sends 2 (P − 1) parts of S/P from every rank.",
             "2 * (2 * batch * proj_dim * d_model * …) * (ranks - 1) / ranks",
         ),
     ),
@@ -419,33 +419,44 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "Eight ranks share a text of n tokens, and then a text of 4n tokens. What happens to the bytes that Linformer's layer sends?",
+        "Eight ranks share a text, and then one four times as long. What happens to the bytes that a Linformer layer sends?",
         (
-            Option("They stay the same", "The ranks sum k slots, however many tokens went into them.", True),
+            Option(
+                "They stay the same",
+                "What's summed are k slots, and nobody can tell from a slot how many tokens went in.",
+                True,
+            ),
             Option(
                 "There are four times as many",
-                "That would be ring attention or Ulysses, which move the keys and values of tokens.",
+                "That's ring attention, or Ulysses. They move a row for every token.",
             ),
-            Option("There are sixteen times as many", "No n×n map leaves a rank in any of these schemes."),
-            Option("There are a quarter as many", "A rank holds more tokens than before, but as many slots."),
+            Option(
+                "There are sixteen times as many",
+                "That's how an n×n map grows, and in none of these schemes does a map leave its rank.",
+            ),
+            Option(
+                "There are a quarter as many", "There's more work for each rank, and exactly as much to send."
+            ),
         ),
     ),
     Question(
-        "The output of a layer on shards is right to the last digit, but many gradients are wrong. What is the likeliest mistake?",
+        "Your layer on shards gives the right output to the last digit, and wrong gradients for E, F, W_K and W_V. What do you suspect first?",
         (
             Option(
-                "all_reduce was called in place, and autograd does not know of it",
-                "Then the slots of each rank get the gradient of that rank's loss only.",
+                "all_reduce in place: autograd doesn't know of it",
+                "Then each rank's slots get the gradient of that rank's loss alone, and all that comes back through them is wrong.",
                 True,
             ),
-            Option("The shards are uneven", "A sum comes out right however long its parts are."),
             Option(
-                "The gradients of E's shards were not summed over ranks",
-                "They must not be summed: a column belongs to one token, which lies on one rank.",
+                "the shards are uneven", "A sum doesn't care how long its parts are, forward or backward."
+            ),
+            Option(
+                "the gradients of E's columns weren't summed over ranks",
+                "And a good thing, too: a column belongs to one token, and that lives on one rank. There's nothing to sum.",
             ),
             Option(
                 "float32 rounds",
-                "Rounding makes the sixth or seventh digit wrong, in the forward pass as well.",
+                "That spoils the sixth or seventh digit, and the output's as well.",
             ),
         ),
     ),
@@ -454,64 +465,64 @@ QUIZ = (
         (
             Option(
                 "those of the weights that every rank holds, such as W_Q",
-                "Each rank used these weights on its own tokens, and the gradient of the whole text is the sum.",
+                "Each rank used its copy on its own tokens. The whole text's gradient is the sum.",
                 True,
             ),
             Option(
                 "all of them",
-                "Each rank has its own columns of E and F, so a sum over ranks would mix different columns.",
+                "E and F would suffer: each rank has other columns, and you'd add up what doesn't belong together.",
             ),
             Option(
                 "those of E and F",
-                "They stay where they are, since the other ranks do not even have these columns.",
+                "Those are the ones that stay. No other rank even has these columns.",
             ),
             Option(
-                "none, since backward had an all-reduce already",
-                "That all-reduce is for the slots. W_Q's gradient comes from this rank's queries only.",
+                "none, since backward has had its all-reduce",
+                "That one was for the slots. W_Q's gradient still comes from this rank's queries alone.",
             ),
         ),
     ),
     Question(
-        "Two ranks share a batch of 5 texts as 3 and 2. When is their update the same as that of one process, up to rounding?",
+        "Two ranks share five texts, three and two. When is their update that of one process, up to rounding?",
         (
             Option(
-                "if gradients are averaged with weights 3/5 and 2/5",
-                "A mean over 5 texts gives every text the same weight.",
+                "if you weight their gradients by 3/5 and 2/5",
+                "Then each text counts for a fifth, as in a mean over all five.",
                 True,
             ),
             Option(
-                "if gradients are averaged with equal weights",
-                "Then each of the 2 texts counts for more than each of the 3.",
+                "if you take the plain mean of their gradients",
+                "Then each of the two counts for a quarter, and each of the three for a sixth.",
             ),
             Option(
-                "if the learning rate is doubled",
-                "Gradients are averaged and not added, so the size of an update does not change with the number of ranks.",
+                "if you double the learning rate",
+                "Twice the step in a wrong direction. Gradients are averaged, so their size doesn't depend on the number of ranks.",
             ),
             Option(
                 "never, because sums are rounded differently",
-                "They are, but only in the last digits, and the question allows for rounding.",
+                "They are, in the last digits. We've allowed for that.",
             ),
         ),
     ),
     Question(
-        "At n = 1,000,000 and k = 256, E and F of one layer hold 512 million numbers. What follows for eight ranks?",
+        "A million tokens, k = 256: E and F of one layer have 512 million numbers. What does that mean for eight ranks?",
         (
             Option(
-                "Each rank holds 64 million, since it needs only its own columns",
-                "E and F are cut along n, as the text is.",
+                "each holds 64 million: the columns of its own tokens",
+                "E and F are cut where the text is cut, and never travel.",
                 True,
             ),
             Option(
-                "Every rank holds all of them",
-                "A rank would never use the columns of other ranks' tokens, so it need not hold them.",
+                "each holds all 512 million",
+                "What for? It would never touch the columns of other ranks' tokens.",
             ),
             Option(
-                "They are sent around with the tokens",
-                "Neither is sent: Linformer sends nothing that has n rows or columns.",
+                "they're sent around along with the tokens",
+                "Neither of them travels. Linformer sends nothing that has n rows or columns.",
             ),
             Option(
-                "k must shrink as n grows",
-                "Memory does not ask for that. It is another question whether k is large enough for so much text.",
+                "k has to shrink as n grows",
+                "Memory doesn't ask for that, once E is cut. Whether k is large enough for so much text is another matter.",
             ),
         ),
     ),

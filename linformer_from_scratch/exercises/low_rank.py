@@ -387,7 +387,7 @@ QUIZ = (
         ),
     ),
     Question(
-        "The same network with random weights has a cumulative spectrum above the trained one. What does that alone say about training, apart from that it makes maps sharper?",
+        "The same network with random weights has a cumulative spectrum above the trained one. What does that alone say about training, beyond making maps sharper?",
         (
             Option(
                 "nothing yet: untrained maps are nearly even, so the two differ in sharpness as well",

@@ -28,27 +28,27 @@ def draw_pool(seed: int) -> tuple:
 
 
 def every_kth_token(x, proj_dim):
-    """Your slot i averages every proj_dim-th token of the text; a window holds neighbours: unflatten to (proj_dim, -1), in this order."""
+    """Your slot i averages every proj_dim-th token of the whole text. A window is made of neighbours: cut the axis into (proj_dim, -1), in this order."""
     return x.unflatten(1, (-1, proj_dim)).mean(dim=1)
 
 
 def picked_not_averaged(x, proj_dim):
-    """You pick the first token of each window; average all its tokens."""
+    """You keep the first token of each window and drop the others. That's strided sampling; pooling averages all of them."""
     return x.unflatten(1, (proj_dim, -1))[:, :, 0]
 
 
 def summed_windows(x, proj_dim):
-    """You sum each window; a mean keeps the slots as large as the tokens, however wide the window is."""
+    """You add the tokens of a window up and stop. A slot should be about as large as a token, however wide its window: divide by the width."""
     return x.unflatten(1, (proj_dim, -1)).sum(dim=2)
 
 
 def pooled_by_max(x, proj_dim):
-    """That is max pooling, which is not linear; take the mean."""
+    """That's max pooling: you keep each feature's largest number. Here we want the mean, which is a matrix product and the maximum isn't."""
     return x.unflatten(1, (proj_dim, -1)).amax(dim=2)
 
 
 def windows_of_k(x, proj_dim):
-    """Your windows have proj_dim tokens; there should be proj_dim windows, of n / proj_dim tokens each."""
+    """You've made windows of proj_dim tokens each. It's the other way round: proj_dim windows, of n / proj_dim tokens each."""
     return x.unflatten(1, (-1, proj_dim)).mean(dim=2)
 
 
@@ -67,32 +67,32 @@ def draw_sizes(seed: int) -> tuple[int, int]:
 
 
 def matrix_transposed(n, proj_dim):
-    """That is n × proj_dim; E has a row for each slot and a column for each token."""
+    """You've built n × proj_dim, and E @ x won't fit. E has a row for each slot and a column for each token."""
     return pooling_matrix(n, proj_dim).mT.clone()
 
 
 def matrix_of_sums(n, proj_dim):
-    """Your rows sum to n / proj_dim, so slots are sums; the rows of a mean sum to one."""
+    """Each of your rows sums to n / proj_dim, so your slots are sums. The rows of a mean sum to one."""
     return torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1)
 
 
 def matrix_over_slots(n, proj_dim):
-    """You divide by proj_dim, the number of windows; a mean divides by the number of tokens in a window, n / proj_dim."""
+    """You divide by proj_dim, which is how many windows there are. A mean divides by how many tokens are in one: n / proj_dim."""
     return torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1) / proj_dim
 
 
 def matrix_interleaved(n, proj_dim):
-    """Slot i takes every proj_dim-th token; its tokens should be neighbours: repeat_interleave, not repeat."""
+    """Your slot i takes every proj_dim-th token. Its tokens should be neighbours: repeat each column in place, with repeat_interleave instead of repeat."""
     return torch.eye(proj_dim).repeat(1, n // proj_dim) * proj_dim / n
 
 
 def matrix_that_picks(n, proj_dim):
-    """Each row picks a single token; a mean spreads its 1 over the window."""
+    """Each of your rows has a single 1, so a slot copies one token. A mean spreads that 1 evenly over the window."""
     return torch.eye(n)[:: n // proj_dim].clone()
 
 
 def matrix_of_everything(n, proj_dim):
-    """Every slot averages the whole text, so all slots are the same; slot i averages window i."""
+    """All your rows are alike: every slot averages the whole text. Row i should have zeros outside window i."""
     return torch.full((proj_dim, n), 1 / n)
 
 
@@ -123,40 +123,40 @@ def gradient_of_E(q, k, v, E, F, reduce=Tensor.mean, target=True):
 
 
 def step_uphill(q, k, v, E, F, rate):
-    """You walk uphill: the gradient points to more error, so subtract it."""
+    """You walk uphill: the gradient points to where the error grows, and you added it. Subtract it."""
     return (E + rate * gradient_of_E(q, k, v, E, F)).detach()
 
 
 def step_without_rate(q, k, v, E, F, rate):
-    """The learning rate is missing: E - rate · gradient."""
+    """You subtract the whole gradient. How far a step goes is for the rate to say: E - rate * gradient."""
     return (E - gradient_of_E(q, k, v, E, F)).detach()
 
 
 def step_of_the_sum(q, k, v, E, F, rate):
-    """You sum the squared differences; the mean keeps the step from growing with the batch."""
+    """You add the squared differences up, so your step grows with the batch. Take their mean."""
     return (E - rate * gradient_of_E(q, k, v, E, F, Tensor.sum)).detach()
 
 
 def step_of_the_relative_loss(q, k, v, E, F, rate):
-    """You divide by the size of full attention, as the fit above does; here it is the plain mean of the squares."""
+    """You divide by the size of full attention, as the chapter's fit does. Tempting, but here the loss is the plain mean of the squares."""
     size = scaled_dot_product_attention(q, k, v).detach().square().sum()
     gradient = gradient_of_E(q, k, v, E, F, lambda squares: squares.sum() / size)
     return (E - rate * gradient).detach()
 
 
 def step_of_the_mean_over_tokens(q, k, v, E, F, rate):
-    """You sum over the features and average over tokens only; take the mean of all squares."""
+    """You average over tokens and add the features up, so your step is d times too long. Take the mean of all squares at once."""
     gradient = gradient_of_E(q, k, v, E, F, lambda squares: squares.sum(dim=-1).mean())
     return (E - rate * gradient).detach()
 
 
 def step_without_target(q, k, v, E, F, rate):
-    """This makes Linformer's output small, not close to full attention: subtract full attention before you square."""
+    """You pull Linformer's output towards zero, because nothing tells it where to go. Subtract full attention's output before you square."""
     return (E - rate * gradient_of_E(q, k, v, E, F, target=False)).detach()
 
 
 def the_gradient_alone(q, k, v, E, F, rate):
-    """That is the gradient; the new E is the old one minus rate times it."""
+    """That's the gradient, and a good one. The new E is the old one minus rate times it."""
     return gradient_of_E(q, k, v, E, F)
 
 
@@ -194,47 +194,47 @@ def count_both_ways(attempt, layers, heads, seq_len, proj_dim, per_head, per_rol
 
 
 def without_F(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """Where F is not shared with E, there are two matrices and not one; you left F out."""
+    """You count E and forget F. Where per_role is True, there are two matrices."""
     return projection_parameters(layers, heads, seq_len, proj_dim, per_head, False, per_layer)
 
 
 def both_roles_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """You always count E and F as two; where per_role is False, they are one object."""
+    """You always count E and F as two. Where per_role is False they're one object, so they count once."""
     return projection_parameters(layers, heads, seq_len, proj_dim, per_head, True, per_layer)
 
 
 def flags_turned_round(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """True says that each head, role or layer has its own; you multiply where they share."""
+    """You multiply where they share. True says that each head, role or layer has a matrix of its own, so that's where the count grows."""
     return projection_parameters(layers, heads, seq_len, proj_dim, not per_head, not per_role, not per_layer)
 
 
 def heads_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """Heads that share one matrix count once; multiply by heads only where per_head is True."""
+    """You multiply by the heads in any case. Heads that share one matrix count once: look at per_head first."""
     return projection_parameters(layers, heads, seq_len, proj_dim, True, per_role, per_layer)
 
 
 def layers_always(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """Layers that share one matrix count once; multiply by layers only where per_layer is True."""
+    """You multiply by the layers in any case. Layers that share one matrix count once: look at per_layer first."""
     return projection_parameters(layers, heads, seq_len, proj_dim, per_head, per_role, True)
 
 
 def one_layer(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """That is the count of one layer; where per_layer is True, every layer has matrices of its own."""
+    """You've counted one layer. Where per_layer is True, every layer has matrices of its own, so multiply by layers."""
     return projection_parameters(layers, heads, seq_len, proj_dim, per_head, per_role, False)
 
 
 def one_head(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """Where per_head is True, every head has a matrix of its own: multiply by heads there."""
+    """You've counted as if the heads shared. Where per_head is True, each has a matrix of its own, so multiply by heads."""
     return projection_parameters(layers, heads, seq_len, proj_dim, False, per_role, per_layer)
 
 
 def matrices_only(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """That is the number of matrices; each holds seq_len · proj_dim numbers."""
+    """You've counted the matrices, and counted them right. Each of them holds seq_len * proj_dim numbers."""
     return projection_parameters(layers, heads, 1, 1, per_head, per_role, per_layer)
 
 
 def square_matrices(layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
-    """A matrix has seq_len · proj_dim numbers, not seq_len²: it leads from tokens to slots."""
+    """Your matrices hold seq_len² numbers each. But E leads from tokens to slots, so it has seq_len * proj_dim."""
     return projection_parameters(layers, heads, seq_len, seq_len, per_head, per_role, per_layer)
 
 
@@ -260,47 +260,47 @@ def draw_spectra(seed: int) -> tuple[Tensor, int]:
 
 
 def shared_alike(sigma, budget):
-    """Every layer gets the same, as in a uniform k; look which layers have singular values left that matter."""
+    """Every layer gets the same from you, whatever its σ are. Look which layers still have large σ² that nobody keeps."""
     return torch.tensor([budget // len(sigma) + (i < budget % len(sigma)) for i in range(len(sigma))])
 
 
 def smallest_first(sigma, budget):
-    """You keep the smallest singular values; what is kept should be as large as possible."""
+    """You keep the smallest singular values. topk takes the largest if you leave largest=False out."""
     chosen = sigma.flatten().topk(budget, largest=False).indices
     return torch.bincount(chosen // sigma.size(1), minlength=len(sigma))
 
 
 def index_within_the_layer(sigma, budget):
-    """After flatten, index // p is the layer and index % p the place within it; you counted places."""
+    """You count places within a layer. After flatten, index // p is the layer and index % p the place in it: you want the layer."""
     chosen = sigma.flatten().topk(budget).indices
     return torch.bincount(chosen % sigma.size(1), minlength=len(sigma))
 
 
 def by_share_of_the_layer(sigma, budget):
-    """You compare shares within each layer; what is lost adds up over layers, so compare the values themselves."""
+    """You compare shares within each layer. What's kept adds up across layers, so compare the values themselves."""
     return slots_per_layer(sigma / sigma.sum(dim=-1, keepdim=True), budget)
 
 
 def proportional_to_energy(sigma, budget):
-    """You share the slots out in proportion to Σσ²; but a layer with one huge σ needs one slot: take the largest σ² of all, one by one."""
+    """You share the slots out in proportion to Σσ². But a layer with one huge σ needs one slot and no more: take the largest σ² of all, one at a time."""
     energy = sigma.square().sum(dim=-1)
     return (budget * energy / energy.sum()).round().long()
 
 
 def proportional_to_the_sum(sigma, budget):
-    """You share the slots out in proportion to Σσ; give each to the largest σ² that no slot keeps yet, in whatever layer it is."""
+    """You share the slots out in proportion to Σσ. A sum doesn't say where the next large σ² is; give each slot to the largest one left, in whatever layer it is."""
     total = sigma.sum(dim=-1)
     return (budget * total / total.sum()).round().long()
 
 
 def proportional_rounded_down(sigma, budget):
-    """In proportion to Σσ², rounded down, slots are left over; and a layer's sum does not say how many of its σ² are large."""
+    """In proportion to Σσ² and rounded down, some slots are never spent. And a layer's sum doesn't say how many of its σ² are large: pick them one by one."""
     energy = sigma.square().sum(dim=-1)
     return (budget * energy / energy.sum()).long()
 
 
 def proportional_to_the_last_slot(sigma, budget):
-    """All slots are spent, in proportion to each layer's Σσ²; what counts is the next σ² that a slot would keep, not the layer's sum."""
+    """You spend every slot, in proportion to each layer's Σσ². What counts is the next σ² that a slot would keep, not what the layer adds up to."""
     energy = sigma.square().sum(dim=-1)
     wanted = budget * energy / energy.sum()
     slots = wanted.long()
@@ -309,12 +309,12 @@ def proportional_to_the_last_slot(sigma, budget):
 
 
 def last_layers_missing(sigma, budget):
-    """A layer without a slot still counts, with 0: tell bincount how many there are, minlength=len(sigma)."""
+    """Your result is too short where the last layers get nothing. They still count, with 0: minlength=len(sigma)."""
     return torch.bincount(sigma.flatten().topk(budget).indices // sigma.size(1))
 
 
 def one_winner(sigma, budget):
-    """All slots went to the layer with the largest sum; give each slot to the largest value that is not kept yet."""
+    """One layer takes all your slots. Each slot looks anew for the largest value that nobody keeps yet, and that may be in another layer."""
     return torch.zeros(len(sigma), dtype=torch.long).index_fill(0, sigma.sum(-1).argmax(), budget)
 
 
@@ -330,8 +330,8 @@ EXERCISES = (
         gradients=("x",),
         mistakes=(every_kth_token, picked_not_averaged, summed_windows, pooled_by_max, windows_of_k),
         hints=(
-            "Cut the tokens into windows of neighbours, then average inside each.",
-            "x.unflatten(1, (…, …)) makes two axes of one: (batch, proj_dim, n / proj_dim, d).",
+            "How many windows are there, and how many tokens in each? Cut first, then average inside.",
+            "x.unflatten(1, (…, …)) makes two axes out of one: (batch, proj_dim, n / proj_dim, d).",
             "x.unflatten(1, (proj_dim, -1)).mean(dim=…)",
         ),
     ),
@@ -352,14 +352,14 @@ EXERCISES = (
             matrix_of_everything,
         ),
         hints=(
-            "Row i has equal numbers at the tokens of window i, zeros elsewhere, and sums to one.",
-            "The identity of proj_dim rows, every column repeated n / proj_dim times, has the right pattern.",
-            "torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1), times what makes rows sum to one: …",
+            "Draw row i: equal numbers at the tokens of window i, zeros everywhere else, and it sums to one.",
+            "Take the identity with proj_dim rows and repeat every column n / proj_dim times: that's the pattern.",
+            "torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1), and now make its rows sum to one.",
         ),
     ),
     Exercise(
         id="7.3",
-        question="Return E after one gradient step on the mean squared distance to full attention.",
+        question="Return E after one gradient step on the mean squared difference to full attention.",
         difficulty=3,
         minutes=10,
         trains="learning E from the output of full attention",
@@ -375,14 +375,14 @@ EXERCISES = (
             the_gradient_alone,
         ),
         hints=(
-            "The loss is ((linformer_attention(…) - scaled_dot_product_attention(…)) ** 2).mean().",
-            "Work on E.detach().requires_grad_(); torch.autograd.grad(loss, E) returns a tuple of one.",
+            "Write the loss first: ((linformer_attention(…) - scaled_dot_product_attention(…)) ** 2).mean().",
+            "Compute it with E.detach().requires_grad_(). torch.autograd.grad(loss, E) gives you a tuple of one.",
             "(gradient,) = torch.autograd.grad(loss, E); return (E - rate * …).detach()",
         ),
     ),
     Exercise(
         id="7.4",
-        question="Count the numbers in all E and F of a model; True says that each head, role or layer has its own.",
+        question="How many numbers do all E and F of a model hold? True: each head, role or layer has its own.",
         difficulty=1,
         minutes=5,
         trains="counting what sharing saves",
@@ -401,8 +401,8 @@ EXERCISES = (
             square_matrices,
         ),
         hints=(
-            "Count matrices first, then numbers in one matrix.",
-            "per_role is about E and F: two matrices where it is True, one where they are the same object.",
+            "First count the matrices, then the numbers in one of them.",
+            "per_role is about E and F: two matrices where it's True, one where they're the same object.",
             "matrices = (heads if per_head else 1) * (2 if … else 1) * …; each has seq_len * proj_dim numbers.",
         ),
     ),
@@ -427,9 +427,9 @@ EXERCISES = (
             one_winner,
         ),
         hints=(
-            "Every slot keeps one singular value of one layer. Which ones would you keep, of all layers together?",
-            "sigma is (layers, p), largest first in each row; sigma.flatten().topk(budget) finds the largest of all.",
-            "chosen // p is the layer of each; torch.bincount(…, minlength=layers) counts them.",
+            "A slot keeps one singular value of one layer. Throw all layers' values into one pot: which would you keep?",
+            "That pot is sigma.flatten(), and .topk(budget) finds the largest in it, with their indices.",
+            "index // p is the layer that a value came from; torch.bincount(…, minlength=layers) counts them.",
         ),
     ),
 )
@@ -438,46 +438,81 @@ QUIZ = (
     Question(
         "In the paper's trained models, E and F are …",
         (
-            Option("learned, like any other weight", "Random matrices appear only in the proofs.", True),
+            Option("learned, like any other weight", "Random matrices appear only in its proofs.", True),
             Option(
                 "fixed random matrices",
-                "The theorems use random matrices, the experiments do not. Ours were worse than answering zero.",
+                "That's what the proofs use. In our race such matrices did worse than silence on every head.",
             ),
             Option(
                 "computed from the text",
-                "Some relatives do that (chapter 09); Linformer's E is the same for every text.",
+                "Some relatives do that (chapter 09). Linformer's E is the same for every text.",
             ),
-            Option("singular vectors of P", "Those need the whole n × n map, which we want to avoid."),
+            Option(
+                "singular vectors of P",
+                "You'd need the whole n × n map to find them, and that's what we avoid.",
+            ),
         ),
     ),
     Question(
-        "In each of 12 layers, the 12 heads share one E and one F, and E is not F. How many matrices are there?",
+        "On the gist head, half the mean of the whole text beats the averages of 64 slots. Why?",
         (
-            Option("24", "Each layer has two; this is headwise sharing.", True),
-            Option("288", "That is an E and an F for each head, with nothing shared."),
-            Option("12", "That is key-value sharing, where E is F."),
-            Option("1", "That is layerwise sharing."),
+            Option(
+                "the head is quiet: it gives [CLS] half of its attention and gets nothing back",
+                "Averages bury [CLS], so they come out twice as loud. Halving them is most of what a fit learns.",
+                True,
+            ),
+            Option(
+                "64 slots learn the texts by heart",
+                "Averages learn nothing, so there's nothing to know by heart.",
+            ),
+            Option(
+                "fewer slots make a sharper softmax",
+                "With one slot there's no softmax left: every token gets the same answer.",
+            ),
+            Option(
+                "the mean has a higher rank",
+                "Its map has rank one, the lowest there is.",
+            ),
+        ),
+    ),
+    Question(
+        "In each of 12 layers, the 12 heads share one E and one F, and E isn't F. How many matrices are there?",
+        (
+            Option("24", "Two in each layer. It's headwise sharing.", True),
+            Option("288", "That would be an E and an F for each head, with nothing shared."),
+            Option("12", "That's key-value sharing, where E is F."),
+            Option("1", "That's layerwise sharing."),
         ),
     ),
     Question(
         "With which of these does it pay to compress X first, and only then apply W?",
         (
-            Option("mean pooling", "It is a matrix on the token axis, the same for every head.", True),
-            Option("max pooling", "The largest of a mixture is not the mixture of the largest."),
-            Option("a convolution that mixes features", "It multiplies features before W would."),
+            Option("mean pooling", "It's a matrix on the token axis, the same for every head.", True),
+            Option("max pooling", "The largest of a mixture isn't the mixture of the largest."),
+            Option("a convolution that mixes features", "It multiplies the features before W gets to them."),
             Option(
                 "one learned matrix for each head",
-                "The result would be the same, but X would have to be compressed once for every head.",
+                "The result would be the same, but you'd have to compress X once for every head.",
             ),
         ),
     ),
     Question(
-        "The error of theorem 1's random construction falls like 1/√k. To halve it by more slots alone takes …",
+        "You plot a learned E and see a staircase of windows. What follows?",
         (
-            Option("four times as many slots", "1/√(4k) is half of 1/√k.", True),
-            Option("twice as many", "That would be right for an error like 1/k."),
-            Option("one more slot for each head", "Then the error would barely move."),
-            Option("as many slots as tokens", "RᵀR of a random R is not the identity, not even for k = n."),
+            Option(
+                "look at where the fit started",
+                "From windows the stairs stay; from random numbers none appeared.",
+                True,
+            ),
+            Option(
+                "gradient descent discovers neighbourhoods",
+                "From random numbers ours didn't, and did worse for it.",
+            ),
+            Option(
+                "the head attends to its neighbours",
+                "E never sees the head's map, and the gist head's E has stairs too.",
+            ),
+            Option("k is too small", "The start draws stairs for any k."),
         ),
     ),
     Question(
@@ -485,12 +520,12 @@ QUIZ = (
         (
             Option(
                 "67 million numbers, sixteen times as many as its four weight matrices at d_model = 1,024",
-                "2 · n · k = 67,108,864; 4 · d² = 4,194,304.",
+                "2 · n · k = 67,108,864, and 4 · d² = 4,194,304.",
                 True,
             ),
             Option("few numbers, since k is small", "They grow with n: there are 2 · n · k."),
-            Option("as many as the attention map", "The map n × n would be 17 billion."),
-            Option("none, they are activations", "Learned E and F are parameters, kept and trained."),
+            Option("as many as the attention map", "An n × n map would have 17 billion."),
+            Option("none, they are activations", "Learned E and F are parameters: stored, and trained."),
         ),
     ),
 )

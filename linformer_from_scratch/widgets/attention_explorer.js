@@ -1,4 +1,4 @@
-// What one token reads: bars, bands from the keys to the query, and the map of which they are one row.
+// What one token attends to: bars, bands from the keys to the query, and the map of which they are one row.
 // The numbers are in attention_explorer.py.
 
 const [CELL, LOW_CELL] = [1.75, 1.2]; // em: the largest row, and that of bands above their map
@@ -35,7 +35,7 @@ export default widget(({ model, stage }) => {
   return {
     numbers: numbersNow,
     controls: [controls.text, controls.own, grid],
-    hint: "click a word to make it the query. Which heads look one word back, and which find the verb?",
+    hint: "click a word to make it the query. Which heads look one word back? Which find the verb?",
     more: [
       controls.query,
       slider(model, "temperature", { label: "Temperature", values: range(-20, 20).map((i) => 10 ** (i / 20)), say: (t) => fixed(t, 2) }),
@@ -51,8 +51,8 @@ export default widget(({ model, stage }) => {
       bands.show(weights, stacked ? null : map.element.querySelector(".lw-frame"));
       Object.assign(numbersNow, { map: P, weights, entropy: entropy(weights), elsewhere: elsewhere().map(({ weight }) => weight) });
       const words =
-        `“${tokens()[query()]}” reads “${tokens()[most]}” most: weight ${fixed(weights[most], 2)}. ` +
-        `Entropy ${fixed(entropy(weights), 2)} bits of at most log₂ ${n} = ${fixed(Math.log2(n), 2)}.`;
+        `“${tokens()[query()]}” attends to “${tokens()[most]}” most: weight ${fixed(weights[most], 2)}. ` +
+        `Its attention is as spread out as if ${fixed(2 ** entropy(weights), 1)} of the ${n} tokens shared it equally.`;
       return refusal() ? { refusal: refusal() } : words;
     },
   };
@@ -147,7 +147,7 @@ function reading(stage, { tokens, query, pick, hover }) {
     show(now, frame) {
       const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1;
       weights = now;
-      heading.textContent = `What “${tokens()[query()]}” reads: lines as thick as weights`;
+      heading.textContent = `What “${tokens()[query()]}” attends to: lines as thick as weights`;
       place.wide = (box.clientWidth || 320) / em;
       place.top = frame ? (frame.offsetTop - box.offsetTop) / em : 26;
       place.pitch = frame ? frame.offsetHeight / em / now.length : 16 * LOW_CELL;

@@ -1,6 +1,5 @@
-"""Widget 1: what one token of a real sentence reads from the others. Drawn by attention_explorer.js."""
+"""Widget 1: what one token of a real sentence attends to. Drawn by attention_explorer.js."""
 
-import math
 from functools import partial
 
 import torch
@@ -19,7 +18,7 @@ class AttentionExplorer(SentenceWidget):
     Temperature T shows softmax(scores / T): at 1 the head as it is, below sharper, above flatter.
     """
 
-    title = "What one token reads from the others"
+    title = "What one token attends to"
     controls = ("sentence", "query", "temperature", "layer", "head")
 
     temperature = Number(1.0, min=0.1, max=10.0).tag(sync=True)
@@ -50,15 +49,15 @@ class AttentionExplorer(SentenceWidget):
             return self.refused
         n, tokens = len(self.tokens), self.tokens
         return (
-            f"“{tokens[self.place]}” reads “{tokens[self.strongest]}” most: "
+            f"“{tokens[self.place]}” attends to “{tokens[self.strongest]}” most: "
             f"weight {self.weights.max():.2f}. "
-            f"Entropy {self.entropy:.2f} bits of at most log₂ {n} = {math.log2(n):.2f}."
+            f"Its attention is as spread out as if {2**self.entropy:.1f} of the {n} tokens shared it equally."
         )
 
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
         heat = "" if self.temperature == 1 else f", temperature {self.temperature:.2f}"
-        title = f"Layer {self.layer}, head {self.head}{heat}: what “{self.tokens[self.place]}” reads"
+        title = f"Layer {self.layer}, head {self.head}{heat}: what “{self.tokens[self.place]}” attends to"
         draw = partial(plots.draw_reading, tokens=self.tokens, values=self.map, query=self.place, title=title)
         return plots.board([["reading"]], {"reading": draw}, (10.5, 5.7))
 

@@ -17,7 +17,7 @@ export default widget(({ model, stage }) => {
       menu(model, "edit", { label: "State" }),
       slider(model, "query", { label: "Query", values: range(0, n - 1), say: (i) => `“${tokens[i]}”` }),
     ],
-    hint: "walk through the states from the top: which edit closes the future, and which brings the neighbours back?",
+    hint: "go through the states from the top: which edit closes the future, and which brings the neighbours back?",
     more: [menu(model, "head", { label: "Head", wide: true })],
     draw(theme) {
       const state = states.indexOf(model.get("edit")), head = heads.indexOf(model.get("head")), t = model.get("query");
@@ -32,10 +32,10 @@ export default widget(({ model, stage }) => {
       numbersNow.weights = { slots: onSlots, tokens: onTokens, mix, effective };
       const sum = (weights) => weights.reduce((all, weight) => all + weight, 0), read = (weights) => weights.filter((w) => w > 0).length;
       return (
-        `“${tokens[t]}” reads ${read(ofSlots)} slots (${percent(sum(ofSlots))} of its attention) and ${read(ofTokens)} tokens ` +
+        `“${tokens[t]}” attends to ${read(ofSlots)} slots (${percent(sum(ofSlots))} of its attention) and ${read(ofTokens)} tokens ` +
         `(${percent(sum(ofTokens))}); ${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} goes to the future. ` +
-        `The head is off by ${percent(errors[head * states.length + state])} from exact causal attention, and its layer keeps ` +
-        `${thousands(kept[state])} numbers for ${thousands(kept[0])}.`
+        `The head is off by ${percent(errors[head * states.length + state])} from exact causal attention. Its layer keeps ` +
+        `${thousands(kept[state])} numbers where exact attention keeps ${thousands(kept[0])}.`
       );
     },
   };
@@ -43,7 +43,7 @@ export default widget(({ model, stage }) => {
 
 /** The sentence from left to right: a box for each slot over the tokens that it mixes, and under each token what the query takes of it. */
 function board(stage, { tokens, pick }) {
-  const { element, small } = figure(stage, "What the query reads", "");
+  const { element, small } = figure(stage, "What the query attends to", "");
   const box = html("div"), picture = d3.select(box).append("svg").attr("role", "img");
   const [HIGH, BAR, SLANT] = [20, 48, 40]; // of a cell and of a whole bar; what the last word needs to the right of its cell
   element.classList.add("lw-board");
@@ -52,7 +52,7 @@ function board(stage, { tokens, pick }) {
   return {
     show({ t, mix, ofSlots, ofTokens, effective }) {
       const n = tokens.length, count = ofSlots.length, largest = Math.max(1e-9, ...effective);
-      small.textContent = `above: slots; below: the window; bars: what it takes of each token, at most ${percent(Math.max(...effective))}`;
+      small.textContent = `above: slots; below: the window; bars: what it gets of each token, at most ${percent(Math.max(...effective))}`;
       const spans = range(0, count - 1).map((i) => {
         const filled = range(0, n - 1).filter((j) => mix[i * n + j] > 1e-6);
         return { i, from: filled[0], to: filled.at(-1), weight: ofSlots[i] };
@@ -61,7 +61,7 @@ function board(stage, { tokens, pick }) {
       const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1, wide = (element.clientWidth || 640) / em;
       const step = (wide - SLANT) / n, size = clamp(0.7 * step, 12, 15), high = top + HIGH + 4.6 * size + BAR;
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
-      picture.attr("aria-label", `What “${tokens[t]}” reads`).selectAll("*").remove();
+      picture.attr("aria-label", `What “${tokens[t]}” attends to`).selectAll("*").remove();
       const cell = (x, y, width, colour, share) =>
         picture.append("rect").attr("x", x + 1).attr("y", y).attr("width", width - 2).attr("height", HIGH).attr("rx", 3)
           .style("fill", `var(--${colour})`).style("fill-opacity", share ? 0.15 + 0.85 * Math.sqrt(share) : 0)

@@ -50,7 +50,7 @@ class Reading(NamedTuple):
 
 
 class BlockExplorer(LiveWidget):
-    """One sentence, and what a query of it reads: slots, and tokens of its window, edit by edit."""
+    """One sentence, and what a query of it attends to: slots, and tokens of its window, edit by edit."""
 
     title = "From E to the models of 2026, edit by edit"
     controls = ("edit", "head", "query")
@@ -87,10 +87,10 @@ class BlockExplorer(LiveWidget):
         read = int((slots > 0).sum()), int((near > 0).sum())
         ahead = now.effective[t, t + 1 :].sum()
         return (
-            f"“{tokens()[t]}” reads {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} "
+            f"“{tokens()[t]}” attends to {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} "
             f"tokens ({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%} "
-            f"from exact causal attention, and its layer keeps {kept(self.edit):,} numbers for "
-            f"{kept('exact'):,}."
+            f"from exact causal attention. Its layer keeps {kept(self.edit):,} numbers where exact attention "
+            f"keeps {kept('exact'):,}."
         )
 
     def figure(self) -> Figure:

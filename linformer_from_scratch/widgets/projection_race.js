@@ -80,9 +80,9 @@ export default widget(({ model, stage }) => {
       Object.assign(numbersNow, { dims, medians, low, high, slope });
       const at = (kind) => percent(medians[kind][dims.length - 1]);
       return (
-        `At k = ${dims[dims.length - 1]} of ${n} tokens: learned ${at("learned")}, mean pooling ${at("mean")}, ` +
-        `every n/k-th ${at("strided")}, Gaussian ${at("gaussian")} (median of ${model.get("seeds")}); answering zero would be 100%. ` +
-        `The theorem's error ${dims.length > 1 ? `is k to the power ${fixed(slope, 2)}` : "needs two k"}.`
+        `Through ${dims[dims.length - 1]} slots of ${n} tokens: learned ${at("learned")}, mean pooling ${at("mean")}, ` +
+        `every n/k-th token ${at("strided")}, Gaussian ${at("gaussian")} (median of ${model.get("seeds")}). Silence would be 100%. ` +
+        (dims.length > 1 ? `Theorem 1's error goes like k to the power ${fixed(slope, 2)}.` : "Pick two k to see how theorem 1's error falls.")
       ).replace("power -", "power −");
     },
   };

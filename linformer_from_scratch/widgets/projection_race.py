@@ -36,7 +36,7 @@ DRAWS = 20  # seeds
 class ProjectionRace(LiveWidget):
     """Relative error of a head's output against k; random kinds between their 10th and 90th percentile."""
 
-    title = "The kinds of E and F in one race"
+    title = "Race them yourself: which E, how many slots?"
     controls = ("head", "first", "last", "seeds")
     helpers = ("errors",)
 
@@ -90,13 +90,14 @@ class ProjectionRace(LiveWidget):
     @property
     def words(self) -> str:
         """See `LiveWidget.words`."""
-        slope = "needs two k" if math.isnan(self.slope) else f"is k to the power {self.slope:z.2f}"
+        slope = "Pick two k to see how theorem 1's error falls."
+        if not math.isnan(self.slope):
+            slope = f"Theorem 1's error goes like k to the power {self.slope:z.2f}."
         at = {kind: median[-1].item() for kind, median in self.medians.items()}
         return (
-            f"At k = {self.dims[-1]} of {len(stored_tokens())} tokens: learned {at[LEARNED]:.0%}, "
-            f"mean pooling {at[MEAN]:.0%}, every n/k-th {at[STRIDED]:.0%}, "
-            f"Gaussian {at[GAUSSIAN]:.0%} (median of {self.seeds}); answering zero would be 100%. "
-            f"The theorem's error {slope}."
+            f"Through {self.dims[-1]} slots of {len(stored_tokens())} tokens: learned {at[LEARNED]:.0%}, "
+            f"mean pooling {at[MEAN]:.0%}, every n/k-th token {at[STRIDED]:.0%}, "
+            f"Gaussian {at[GAUSSIAN]:.0%} (median of {self.seeds}). Silence would be 100%. {slope}"
         ).replace("power -", "power −")
 
     def figure(self) -> Figure:

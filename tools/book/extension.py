@@ -109,7 +109,7 @@ def linked(body: str, addresses: dict[str, str]) -> str:
 
 
 def addresses(app: Sphinx, notebook: Path, up: str) -> dict[str, str]:
-    """What a notebook imports from the package: name -> where the reference tells of it; up: from its page to the first."""
+    """What a notebook imports of the package: name -> its place in the reference, `up` from its page."""
     objects = app.env.domains.python_domain.objects
     return {
         name: f"{up}{objects[full].docname}.html#{objects[full].node_id}"
