@@ -39,44 +39,44 @@ def three_parts(x, stacked):
 
 
 def cut_across_tokens(x, stacked, num_heads):
-    """The shape is right, the contents are not: view(batch, heads, n, …) cuts across tokens. Cut, then transpose."""
+    """Right shape, wrong numbers: going straight to (batch, heads, n, …) cuts across tokens, because that's how they lie in memory. Cut the last axis, then transpose."""
     return [part.reshape(x.size(0), num_heads, x.size(1), -1) for part in three_parts(x, stacked)]
 
 
 def heads_after_tokens(x, stacked, num_heads):
-    """Heads and tokens are the wrong way round; attention needs (batch, heads, n, d_head): transpose axes 1 and 2."""
+    """You've cut correctly and stopped at (batch, n, heads, d_head). Attention works on the last two axes, and they should be tokens and features: transpose axes 1 and 2."""
     return [part.unflatten(-1, (num_heads, -1)) for part in three_parts(x, stacked)]
 
 
 def every_other_feature(x, stacked, num_heads):
-    """Head 0 took every h-th feature; head i takes the i-th block of d_head neighbours: (num_heads, d_head), in this order."""
+    """You deal out the features like cards: head 0 gets every h-th one. A head is a block of d_head neighbours, so unflatten to (num_heads, d_head), in this order."""
     return [part.unflatten(-1, (-1, num_heads)).permute(0, 3, 1, 2) for part in three_parts(x, stacked)]
 
 
 def tokens_cut(x, stacked, num_heads):
-    """You cut the tokens; every head keeps all n tokens, and the features are what is cut."""
+    """You cut the text into pieces, one for each head. It's in many a diagram, and it's wrong: every head keeps all n tokens. Cut the features."""
     return [part.repeat(1, num_heads, 1).unflatten(1, (num_heads, -1)) for part in three_parts(x, stacked)]
 
 
 def stacked_head_by_head(x, stacked, num_heads):
-    """You cut into heads first and each head into three; in the stack all queries come first, then all keys, then all values."""
+    """You cut into heads first, and then each head into three. The stack isn't sorted by head: all queries come first, then all keys, then all values. Split into three first."""
     return split_heads(x @ stacked.mT, num_heads).chunk(3, dim=-1)
 
 
 def keys_in_front(x, stacked, num_heads):
-    """Queries and keys have changed places: the stack holds the queries first."""
+    """Your queries and keys have changed places. In the stack the queries come first."""
     q, k, v = project_and_split(x, stacked, num_heads)
     return k, q, v
 
 
 def values_before_keys(x, stacked, num_heads):
-    """Keys and values have changed places: the stack holds queries, keys and values, in this order."""
+    """Your keys and values have changed places. The stack goes queries, keys, values."""
     q, k, v = project_and_split(x, stacked, num_heads)
     return q, v, k
 
 
 def one_unsplit(x, stacked, num_heads):
-    """These are q, k and v of all heads together, (batch, n, d_model); each must still be cut into heads."""
+    """You have q, k and v, still in one piece: (batch, n, d_model). One step to go: cut each into heads."""
     return three_parts(x, stacked)
 
 
@@ -88,7 +88,7 @@ def cut_off(name: str) -> Callable[[Tensor, Tensor, int], list[Tensor]]:
         return [part.detach() if other == name else part for other, part in parts]
 
     cut.__name__ = f"cut_off_{name}"
-    cut.__doc__ = f"The values are right, but no gradient flows through {name}: .detach(), .data and torch.tensor() cut it off."
+    cut.__doc__ = f"Your numbers are right, but no gradient gets back through {name}, so its weights would never learn. Look for .detach(), .data or torch.tensor()."
     return cut
 
 
@@ -102,32 +102,32 @@ def draw_heads(seed: int) -> tuple[Tensor, ...]:
 
 
 def merged_without_transpose(x):
-    """The shape is right, the contents are not: without a transpose, features of different tokens are joined."""
+    """Right shape, wrong numbers: you join features of different tokens. Heads and tokens have to swap axes before you flatten."""
     return x.reshape(x.size(0), x.size(2), -1)
 
 
 def heads_interleaved(x):
-    """The heads are shuffled feature by feature; each head's d_head features must stay together."""
+    """You shuffle the heads like two halves of a pack of cards, feature by feature. The d_head features of a head stay together."""
     return x.permute(0, 2, 3, 1).flatten(-2)
 
 
 def heads_averaged(x):
-    """You average the heads; they belong side by side, so that d_model features come out again."""
+    """You average the heads, and so all but d_head of the features are gone. They belong side by side: d_model features went in, d_model come out."""
     return x.mean(1)
 
 
 def heads_added(x):
-    """You add up the heads; they belong side by side, and W_O adds them later."""
+    """You add up the heads. That does happen, but later, and by W_O, which multiplies each by its own slice first. Here they only go side by side."""
     return x.sum(1)
 
 
 def not_joined(x):
-    """Heads are still an axis of their own: join (num_heads, d_head) into one axis of d_model features."""
+    """Good transpose. The heads still have their own axis, though: flatten the last two, (num_heads, d_head), into d_model."""
     return x.transpose(1, 2)
 
 
 def heads_along_tokens(x):
-    """You joined the heads along the tokens, which gives h·n tokens; join them along the features."""
+    """You put the heads one below the other, and now there are h·n tokens. Put them side by side: it's the features that you join."""
     return x.flatten(1, 2)
 
 
@@ -162,35 +162,35 @@ def draw_layer(seed: int) -> tuple:
 
 
 class ScaledByDModel(MultiHeadAttention):
-    """Inside a head the dot product has d_head terms, so the divisor is √d_head, not √d_model."""
+    """You divide by √d_model. Inside a head a dot product has only d_head terms, so √d_head is what brings its variance to one."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q / math.sqrt(self.num_heads), k, v, padding_mask)
 
 
 class Unscaled(MultiHeadAttention):
-    """The scores are not divided: by √d_head, the features of one head."""
+    """Your scores go into the softmax undivided. Divide them by √d_head, the root of the number of features of one head."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q * math.sqrt(q.size(-1)), k, v, padding_mask)
 
 
 class OneLargeHead(MultiHeadAttention):
-    """This is one head of d_model features: split q, k and v into heads before attending."""
+    """You have one head with all d_model features. It's the large head from the beginning of the chapter: split q, k and v before they attend."""
 
     def __init__(self, d_model, num_heads):
         super().__init__(d_model, 1)
 
 
 class KeysAndValuesSwapped(MultiHeadAttention):
-    """Keys and values have changed places: scores come from the keys, and it is the values that are mixed."""
+    """Your keys and values have changed jobs. Queries meet the keys in the scores, and the weights mix the values."""
 
     def attend(self, q, k, v, padding_mask):
         return super().attend(q, v, k, padding_mask)
 
 
 class CutAcrossTokens(MultiHeadAttention):
-    """Heads were cut by a reshape to (batch, heads, n, …), which mixes tokens: cut the features, then transpose."""
+    """Your split mixes tokens: a reshape to (batch, heads, n, …) has the right shape and the wrong numbers. split_heads cuts the features, then transposes."""
 
     def project(self, x, padding_mask=None):
         shape = (x.size(0), self.num_heads, x.size(1), -1)
@@ -198,42 +198,42 @@ class CutAcrossTokens(MultiHeadAttention):
 
 
 class MergedWrongly(MultiHeadAttention):
-    """Everything is right up to the merge, where tokens were mixed: transpose heads and tokens back first."""
+    """All's well until you merge, and there you mix tokens. Transpose heads and tokens back before you join the features, as merge_heads does."""
 
     def forward(self, x, padding_mask=None):
         return self.output(merged_without_transpose(self.attend(*self.project(x), padding_mask)))
 
 
 class NoOutput(MultiHeadAttention):
-    """The last step is missing: the merged heads still go through `output`, which mixes them."""
+    """One step short: your merged heads lie side by side, and nobody has added them up. Send them through `output`."""
 
     def forward(self, x, padding_mask=None):
         return merge_heads(self.attend(*self.project(x), padding_mask))
 
 
 class MaskForgotten(MultiHeadAttention):
-    """padding_mask is not used: real tokens still read padding. Hide its keys before the softmax."""
+    """You don't use padding_mask, so real tokens attend to padding. Hide its keys before the softmax."""
 
     def mask(self, x, padding_mask):
         return None
 
 
 class MaskInverted(MultiHeadAttention):
-    """The mask is the wrong way round: True marks a real token, which may be read."""
+    """Your mask hides the real tokens and shows the padding. Here True means a real token; it's nn.MultiheadAttention that has it the other way round."""
 
     def mask(self, x, padding_mask):
         return None if padding_mask is None else ~padding_mask[:, None, None, :]
 
 
 class QueriesHidden(MultiHeadAttention):
-    """You hid the padded queries, but it is the padded keys that must not be read: the mask goes on the last axis."""
+    """You hide the padded tokens as queries. They may ask what they like; nobody may attend to them. So the mask goes on the axis of the keys, the last one."""
 
     def mask(self, x, padding_mask):
         return None if padding_mask is None else padding_mask[:, None, :, None]
 
 
 class PaddedQueriesHiddenToo(MultiHeadAttention):
-    """Padded queries may attend as usual, since what they read is thrown away; hide padding as keys only."""
+    """You hide padding twice, as keys and as queries. Padded queries attend like all others here (what they get is thrown away later), so hide the keys only."""
 
     def mask(self, x, padding_mask):
         keys = super().mask(x, padding_mask)
@@ -241,14 +241,14 @@ class PaddedQueriesHiddenToo(MultiHeadAttention):
 
 
 class PaddingZeroed(MultiHeadAttention):
-    """Tokens set to zero still have a score, 0, and exp 0 = 1: they take weight from the real ones. Use −∞."""
+    """You set the padding to zero and hope that nobody notices. A zero key still has a score, 0, and exp 0 = 1 takes weight from the real ones. Set those scores to −∞."""
 
     def forward(self, x, padding_mask=None):
         return super().forward(x if padding_mask is None else x * padding_mask[..., None])
 
 
 class ZeroedAfterwards(MultiHeadAttention):
-    """Zeroing the weights after the softmax leaves rows that sum to less than one; hide the scores before it."""
+    """You zero the weights after the softmax, when the padding has already had its share, so your rows sum to less than one. Hide the scores before it."""
 
     def attend(self, q, k, v, padding_mask):
         keep = self.mask(q, padding_mask)
@@ -256,7 +256,7 @@ class ZeroedAfterwards(MultiHeadAttention):
 
 
 class ZerosForPadding(MultiHeadAttention):
-    """A sample that is padding throughout gives zeros here; it reads zeros, and `output` then adds its bias."""
+    """For a text that is nothing but padding you return zeros. Its heads do bring back zeros, but `output` comes after them and adds its bias."""
 
     def forward(self, x, padding_mask=None):
         output = super().forward(x, padding_mask)
@@ -264,7 +264,7 @@ class ZerosForPadding(MultiHeadAttention):
 
 
 class PaddedOutputsZeroed(MultiHeadAttention):
-    """You set the outputs of padded tokens to zero; they read like all others, and later layers ignore them."""
+    """You clean up too much: the outputs of padded tokens needn't be zero. They attend like all others, and whoever comes next ignores them."""
 
     def forward(self, x, padding_mask=None):
         output = super().forward(x, padding_mask)
@@ -272,7 +272,7 @@ class PaddedOutputsZeroed(MultiHeadAttention):
 
 
 class NaNForPadding(MultiHeadAttention):
-    """A sample that is padding throughout gives 0/0 = NaN; it must read zeros, so that its output is the bias."""
+    """A text that is nothing but padding gives you 0/0 = NaN, and it'll take every gradient with it. Its heads should bring back zeros, so that its output is the bias."""
 
     hidden = -math.inf
 
@@ -283,7 +283,7 @@ class NaNForPadding(MultiHeadAttention):
 
 
 class EverybodyForPadding(NaNForPadding):
-    """A sample that is padding throughout reads all of it evenly, since its scores are equally low; it must read zeros."""
+    """You hide keys with a very low score instead of −∞. If all of them are hidden, they're equally low, and softmax shares the attention out evenly. Such a text should bring back zeros."""
 
     hidden = -1e9
 
@@ -312,62 +312,62 @@ def draw_lengths(seed: int) -> tuple[Tensor, int]:
 
 
 def future_read(lengths, n):
-    """Padding is hidden, the future is not: a token may read itself and those before it, causal_mask(n)."""
+    """Padding is hidden, but your tokens can see the future. Each may attend to itself and to those before it: that's causal_mask(n)."""
     return real_at_the_end(lengths, n)[:, None, None, :].repeat(1, 1, n, 1)
 
 
 def padding_read(lengths, n):
-    """The future is hidden, padding is not: it comes first, so real tokens have it in their past."""
+    """The future is hidden, but padding isn't. It comes first here, so it lies in the past of every real token, where the causal mask lets it through."""
     return causal_mask(n).repeat(len(lengths), 1, 1, 1)
 
 
 def either(lengths, n):
-    """You join the two by “or”; a key must be real and not in the future, both: &."""
+    """You join the two conditions with “or”, so a key in the past gets through even if it's padding. It has to be real and not in the future: &."""
     return real_at_the_end(lengths, n)[:, None, None, :] | causal_mask(n)
 
 
 def padding_behind(lengths, n):
-    """You hide the last tokens; here the padding comes first, and the last tokens are the real ones."""
+    """You hide the last tokens, as padding usually has it. In this batch the padding comes first, and the last tokens are the real ones."""
     return padding_mask(lengths, n)[:, None, None, :] & causal_mask(n)
 
 
 def padded_queries(lengths, n):
-    """You hide padding along the queries' axis, so real tokens still read it; hide it as keys, on the last axis."""
+    """You hide padding along the rows, so real tokens still attend to it. Queries are rows, keys are columns: hide it on the last axis."""
     return real_at_the_end(lengths, n)[:, None, :, None] & causal_mask(n)
 
 
 def the_future_only(lengths, n):
-    """The causal half is upside down: row i, the query, may read columns 0 … i, on and below the diagonal."""
+    """Your triangle is upside down: tokens see the future and not the past. Row i is the query, and it may attend to columns 0 … i."""
     return real_at_the_end(lengths, n)[:, None, None, :] & causal_mask(n).mT
 
 
 def not_itself(lengths, n):
-    """A token may read itself: keep the diagonal, or the first real token has nothing to read."""
+    """You hide the diagonal, too. A token may attend to itself; without that, the first real one has nobody."""
     return readable(lengths, n).tril(-1)
 
 
 def one_too_many(lengths, n):
-    """One padded token is still read: with L real ones of n, padding is 0 … n − L − 1, so real keys have j ≥ n − L."""
+    """Off by one: a padded token gets through. With L real ones of n, padding is 0 … n − L − 1, so the real keys are those with j ≥ n − L."""
     return (torch.arange(n) >= n - 1 - lengths[:, None])[:, None, None, :] & causal_mask(n)
 
 
 def one_too_few(lengths, n):
-    """The first real token is hidden as well: with L real ones of n they are n − L … n − 1, so >= and not >."""
+    """Off by one: you've hidden the first real token as well. With L real ones of n they are n − L … n − 1, so it's >= and not >."""
     return (torch.arange(n) > n - lengths[:, None])[:, None, None, :] & causal_mask(n)
 
 
 def padding_reads_itself(lengths, n):
-    """Padded tokens still read themselves; nobody reads padding, so their rows are empty."""
+    """Your padded tokens attend to themselves. Nobody attends to padding, not even padding, so its rows are empty."""
     return readable(lengths, n) | torch.eye(n, dtype=torch.bool)
 
 
 def no_axis_for_heads(lengths, n):
-    """(batch, n, n) has no axis for the heads, so beside (batch, heads, n, n) its batch would line up with them: (batch, 1, n, n)."""
+    """Right mask, but (batch, n, n) has no axis for the heads. Beside scores of (batch, heads, n, n), your batch would line up with the heads: make it (batch, 1, n, n)."""
     return readable(lengths, n)[:, 0]
 
 
 def ones_and_zeros(lengths, n):
-    """These are numbers; a mask is boolean, since PyTorch adds a mask of numbers to the scores."""
+    """Right places, wrong kind: these are ones and zeros. PyTorch would add such numbers to the scores and hide nothing. Return booleans."""
     return readable(lengths, n).float()
 
 
@@ -388,32 +388,32 @@ def draw_pooled(seed: int) -> tuple:
 
 
 def pooled_like_cards(weight, num_heads, num_kv_heads):
-    """You grouped the heads like dealt cards (0 1 0 1 …); neighbours share a head (0 0 1 1 …)."""
+    """You deal the heads out like cards, 0 1 0 1 …. In this layer neighbours share: 0 0 1 1 …."""
     return weight.unflatten(0, (num_heads // num_kv_heads, num_kv_heads, -1)).mean(0).flatten(0, 1)
 
 
 def first_of_each_group(weight, num_heads, num_kv_heads):
-    """You keep the first head of each group and throw the others away; take the mean of all heads of a group."""
+    """You keep the first head of each group and throw away the others, and all that they've learned. Take the mean of the group."""
     return weight.unflatten(0, (num_kv_heads, num_heads // num_kv_heads, -1))[:, 0].flatten(0, 1)
 
 
 def summed(weight, num_heads, num_kv_heads):
-    """You add the heads of a group up, which makes keys longer and scores larger; take their mean."""
+    """You add up the heads of a group. That makes keys longer and scores larger than the queries are used to: divide by the size of the group."""
     return pooled(weight, num_heads, num_kv_heads) * (num_heads // num_kv_heads)
 
 
 def features_pooled(weight, num_heads, num_kv_heads):
-    """You averaged neighbouring rows, features of one head; average the same feature of different heads."""
+    """You average neighbouring rows, and those are different features of one head. Average the same feature over the heads of the group."""
     return weight.unflatten(0, (-1, num_heads // num_kv_heads)).mean(1)
 
 
 def all_pooled(weight, num_heads, num_kv_heads):
-    """You averaged all heads; each new head is the mean of its own group only."""
+    """You average over all heads, so all your new heads are alike. Each is the mean of its own group."""
     return pooled(weight, num_heads, 1).repeat(num_kv_heads, 1)
 
 
 def written_out_again(weight, num_heads, num_kv_heads):
-    """You wrote each mean out once for every head of its group; the grouped layer has only num_kv_heads heads."""
+    """Right means, but you repeat each for every head of its group, and then nothing is saved. The grouped layer has num_kv_heads heads."""
     heads = pooled(weight, num_heads, num_kv_heads).unflatten(0, (num_kv_heads, -1))
     return heads.repeat_interleave(num_heads // num_kv_heads, 0).flatten(0, 1)
 
@@ -451,37 +451,37 @@ def draw_memory(seed: int) -> tuple[int, ...]:
 
 
 def parameters_forgotten(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """The parameters are in the same memory; the cache gets only what they leave."""
+    """You give the whole memory to the cache, and the model has nowhere to live. Take its parameters off first."""
     return memory // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
 
 
 def parameters_as_bytes(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """parameters counts numbers; each of them takes bytes_per_number bytes, too."""
+    """You take off one byte for each parameter. Parameters are numbers, too: each takes bytes_per_number bytes."""
     return (memory - parameters) // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
 
 
 def keys_only(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """Keys alone are half of it: values are kept as well."""
+    """You've counted the keys. The values take as much again."""
     return (memory - parameters * bytes_per_number) // (num_layers * num_kv_heads * d_head * bytes_per_number)
 
 
 def one_layer(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """That is one layer; every layer keeps its own keys and values."""
+    """You've counted one layer. Every layer has its own keys and values, so multiply by num_layers."""
     return (memory - parameters * bytes_per_number) // (2 * num_kv_heads * d_head * bytes_per_number)
 
 
 def one_head(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """That is one key/value head; a token has num_kv_heads of them in every layer."""
+    """You've counted one key/value head. A token has num_kv_heads of them in every layer."""
     return (memory - parameters * bytes_per_number) // (2 * num_layers * d_head * bytes_per_number)
 
 
 def numbers_for_bytes(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """You divide by the numbers of a token; each of them takes bytes_per_number bytes."""
+    """You divide bytes by numbers. Each number of a token takes bytes_per_number bytes: multiply by that first."""
     return (memory - parameters * bytes_per_number) // (2 * num_layers * num_kv_heads * d_head)
 
 
 def rounded_up(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """You round up; the last of these tokens does not fit in full. Round down."""
+    """You round up, and the last of your tokens doesn't quite fit. Round down."""
     return -(
         (parameters * bytes_per_number - memory)
         // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
@@ -489,19 +489,19 @@ def rounded_up(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_n
 
 
 def not_whole(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """Part of a token cannot be kept: round down to a whole number."""
+    """There's a fraction in your answer, and nobody can keep a third of a token. Round down to a whole number: //."""
     return (memory - parameters * bytes_per_number) / (
         2 * num_layers * num_kv_heads * d_head * bytes_per_number
     )
 
 
 def rounded(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """round() goes up from one half on, and then the last token does not fit in full. Round down."""
+    """round() goes up from one half on, and then your last token hangs out of the memory. Round down: //."""
     return round(not_whole(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number))
 
 
 def in_float32(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """A quotient of tensors is float32, whose seven digits round the last token up; stay with whole numbers: //."""
+    """You divide tensors, and a quotient of tensors is float32: seven digits, too few for this many bytes, so your last token is an artefact. Stay with whole numbers: //."""
     free = torch.tensor(memory - parameters * bytes_per_number)
     return int(free / (2 * num_layers * num_kv_heads * d_head * bytes_per_number))
 
@@ -509,7 +509,7 @@ def in_float32(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_n
 EXERCISES = (
     Exercise(
         id="2.1",
-        question="Project by a stacked weight (3·d_model, d_model) and cut into heads: q, k, v of all heads.",
+        question="Project with one stacked weight (3·d_model, d_model), then split into heads: q, k and v of all heads.",
         difficulty=2,
         minutes=6,
         trains="reshape without mixing tokens",
@@ -528,14 +528,14 @@ EXERCISES = (
             *map(cut_off, "qkv"),
         ),
         hints=(
-            "One product gives all three side by side; take them apart first, then cut each into heads.",
+            "One product gives you all three, side by side. Take them apart first, then cut each into heads.",
             "(batch, n, 3·d_model) -> three (batch, n, d_model) -> each (batch, n, num_heads, d_head) -> …",
             "q, k, v = (x @ stacked.mT).chunk(3, dim=-1); then x.unflatten(-1, (num_heads, -1)) and a transpose of …",
         ),
     ),
     Exercise(
         id="2.2",
-        question="Undo it: x (batch, num_heads, n, d_head) -> (batch, n, num_heads · d_head).",
+        question="Undo the split: x (batch, num_heads, n, d_head) -> (batch, n, num_heads · d_head).",
         difficulty=1,
         minutes=4,
         trains="the inverse of a reshape",
@@ -551,14 +551,14 @@ EXERCISES = (
             heads_along_tokens,
         ),
         hints=(
-            "Do the two steps of 2.1 that made heads backwards, in the opposite order.",
+            "Two steps made the heads in 2.1. Take them back, the last one first.",
             "(batch, num_heads, n, d_head) -> (batch, n, num_heads, d_head) -> (batch, n, d_model)",
-            "x.transpose(1, 2), and then flatten the last two axes into one",
+            "Start with x.transpose(1, 2). Then flatten the last two axes into one.",
         ),
     ),
     Exercise(
         id="2.3",
-        question="Write the forward pass of a multi-head attention layer, with an optional padding_mask (batch, n).",
+        question="Write the forward pass of a whole multi-head attention layer, with an optional padding_mask (batch, n).",
         difficulty=3,
         minutes=12,
         trains="the whole layer in five lines",
@@ -587,16 +587,16 @@ EXERCISES = (
             EverybodyForPadding,
         ),
         hints=(
-            "Project three times, split, attend in every head at once, merge, project once more.",
-            "self.query(x) is (batch, n, d_model); split_heads makes it (batch, num_heads, n, d_head). Of the scores "
-            "(batch, heads, n, n) the mask (batch, n) lacks two axes.",
+            "It's five lines: project three times and split, fit the mask, attend in all heads at once, merge, project once more.",
+            "self.query(x) is (batch, n, d_model); split_heads makes it (batch, num_heads, n, d_head). The scores are "
+            "(batch, heads, n, n), so the mask (batch, n) is two axes short. Which two?",
             "keys = None if padding_mask is None else padding_mask[:, None, None, :]; q = split_heads(self.query(x), "
             "self.num_heads); … ; return self.output(merge_heads(…))",
         ),
     ),
     Exercise(
         id="2.4",
-        question="Build the causal mask of a batch with padding in front: lengths (batch,) -> (batch, 1, n, n).",
+        question="Build the causal mask of a batch with the padding in front: lengths (batch,) -> (batch, 1, n, n).",
         difficulty=2,
         minutes=6,
         trains="masks with axes for heads and queries",
@@ -617,14 +617,14 @@ EXERCISES = (
             ones_and_zeros,
         ),
         hints=(
-            "Two conditions: which keys are real does not depend on the query; which lie in the past does.",
-            "Real keys: (batch, 1, 1, n). The past: (n, n). Joined by &, they broadcast to (batch, 1, n, n).",
+            "There are two conditions. Whether a key is real doesn't depend on who asks. Whether it lies in the past does.",
+            "Real keys are (batch, 1, 1, n), the past is (n, n). Join them with &, and they broadcast to (batch, 1, n, n).",
             "real = torch.arange(n) >= n - lengths[:, None]; return real[:, None, None, :] & …",
         ),
     ),
     Exercise(
         id="2.5",
-        question="Pool a key or value weight of num_heads heads into num_kv_heads: the mean of each group of neighbours.",
+        question="Pool a key or value weight from num_heads heads to num_kv_heads: the mean of each group of neighbours.",
         difficulty=2,
         minutes=8,
         trains="which rows of a weight are which head, and who shares",
@@ -639,14 +639,14 @@ EXERCISES = (
             written_out_again,
         ),
         hints=(
-            "Which rows of the weight make head 0? Which heads go into the first new one?",
+            "Which rows of the weight belong to head 0? And which heads go into the first new one?",
             "(num_heads·d_head, d_model) -> (num_kv_heads, group, d_head, d_model) -> mean over the group -> two axes.",
             "weight.unflatten(0, (num_kv_heads, num_heads // num_kv_heads, -1)), then the mean over dim=…",
         ),
     ),
     Exercise(
         id="2.6",
-        question="How many tokens fit into the cache, beside a model's parameters, in a given memory?",
+        question="How many tokens fit into the cache, if the model's parameters are in the same memory?",
         difficulty=2,
         minutes=5,
         trains="what fewer key/value heads save",
@@ -665,8 +665,8 @@ EXERCISES = (
             in_float32,
         ),
         hints=(
-            "What is left when the parameters are in, and what does one more token take?",
-            "A token takes keys and values, in num_layers layers, of num_kv_heads heads with d_head numbers each.",
+            "How many bytes are left when the parameters are in? And how many does one more token take?",
+            "A token takes a key and a value, in each of num_layers layers, for each of num_kv_heads heads, d_head numbers each.",
             "(memory - parameters * bytes_per_number) // (2 * num_layers * …)",
         ),
     ),
@@ -674,19 +674,19 @@ EXERCISES = (
 
 QUIZ = (
     Question(
-        "d_model = 512 and 8 heads, n tokens. The layer computes …",
+        "A layer has d_model = 512 and 8 heads, the text has n tokens. It computes …",
         (
-            Option("8 maps of n×n", "The features are cut into eighths, the tokens are not.", True),
+            Option("8 maps of n×n", "Features are cut into eighths. Tokens aren't cut at all.", True),
             Option(
-                "8 maps of n/8 × n/8", "The tokens are not divided among the heads: every head reads all n."
+                "8 maps of n/8 × n/8", "That's the diagram from claim h. Every head attends to all n tokens."
             ),
             Option(
                 "1 map of n×n, shared by the heads",
-                "Every head has its own queries and keys, hence its own map.",
+                "Every head has its own queries and keys, and so its own map.",
             ),
             Option(
                 "64 maps of n×n, one for each feature of a head",
-                "Features are summed in the dot product; heads are not.",
+                "A dot product adds up the features of a head, so they share one map.",
             ),
         ),
     ),
@@ -695,66 +695,70 @@ QUIZ = (
         (
             Option(
                 "runs, and mixes features of different tokens",
-                "The shape is right and the contents are wrong.",
+                "The shape is right, the numbers are wrong, and nothing tells you.",
                 True,
             ),
             Option(
                 "raises an error",
-                "The number of entries fits, so nothing is raised: that is what makes it dangerous.",
+                "If only it did. The number of entries fits, so PyTorch has nothing to complain about.",
             ),
             Option(
                 "is the same, only faster",
-                "view keeps memory order, in which a token's features lie together.",
+                "It is fast. But view keeps the order in memory, where a token's features lie together, so it cuts across tokens.",
             ),
             Option(
                 "gives the heads in another order, which W_O can undo",
-                "Tokens are mixed across rows; no W_O undoes that.",
+                "W_O mixes features of one token. Here different tokens are mixed, and no W_O gets at that.",
             ),
         ),
     ),
     Question(
         "Inside a head, scores are divided by …",
         (
-            Option("√d_head", "The dot product has d_head terms.", True),
-            Option("√d_model", "That would be right for one head of d_model features."),
-            Option("√num_heads", "The number of heads does not enter a head's dot product."),
-            Option("√n", "n sets how many scores there are, not how large they are."),
+            Option("√d_head", "A dot product inside a head has d_head terms.", True),
+            Option("√d_model", "Right for a single head with all d_model features."),
+            Option("√num_heads", "A head's dot product knows nothing of the other heads."),
+            Option("√n", "n says how many scores there are, not how large."),
         ),
     ),
     Question(
         "8 query heads, 2 key/value heads. Compared with 8 and 8, the scores cost …",
         (
-            Option("the same; the cache is a quarter", "Every query head still makes its n×n map.", True),
+            Option(
+                "the same; the cache is a quarter",
+                "Every query head still makes its n×n map, and the cache has 2 heads instead of 8.",
+                True,
+            ),
             Option(
                 "a quarter; the cache is the same",
-                "The other way round: what is kept shrinks, what is computed does not.",
+                "Just the other way round: what's kept shrinks, what's computed doesn't.",
             ),
             Option(
                 "a quarter, and so does the cache",
-                "Every query head still multiplies with n keys: 8·n² scores.",
+                "Half right. The cache shrinks, but all 8 query heads still meet n keys each: 8·n² scores.",
             ),
             Option(
                 "the same, and so does the cache",
-                "Only 2 heads of keys and values are stored for each token.",
+                "Half right. The scores cost the same, but only 2 heads of keys and values are stored for each token.",
             ),
         ),
     ),
     Question(
-        "Two sentences of 7 and 4 tokens are padded to 7. The mask hides …",
+        "Two sentences with 7 and 4 tokens are padded to 7. The mask hides …",
         (
             Option(
                 "the last 3 keys of the second sentence from every query",
-                "Nobody may read padding.",
+                "Nobody may attend to padding.",
                 True,
             ),
             Option(
                 "the last 3 queries of the second sentence",
-                "What padded queries compute is thrown away later; hiding them keeps padding readable.",
+                "That leaves the padded keys in plain sight. What padded queries compute is thrown away anyway.",
             ),
-            Option("both sentences' last 3 tokens", "The first sentence has no padding."),
+            Option("both sentences' last 3 tokens", "The first sentence has no padding to hide."),
             Option(
                 "nothing: zero vectors have no effect",
-                "A zero key has score 0, and exp 0 = 1: it takes weight.",
+                "A zero key has the score 0, and exp 0 = 1, so it takes weight from the others.",
             ),
         ),
     ),
