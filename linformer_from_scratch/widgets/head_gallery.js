@@ -42,7 +42,7 @@ export default widget(({ model, stage }) => {
       const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
       Object.assign(numbersNow, { map: P, weights, entropies: bits(), shares: shares(P, n) });
       const words =
-        `Layer ${layer}, head ${head}: “${tokens()[query()]}” reads “${tokens()[most]}” most, weight ${fixed(weights[most], 2)}. ` +
+        `Layer ${layer}, head ${head}: “${tokens()[query()]}” attends to “${tokens()[most]}” most, weight ${fixed(weights[most], 2)}. ` +
         `Mean entropy ${fixed(bitsOf(layer, head), 2)} bits of at most ${fixed(Math.log2(n), 2)}. On average a token gives ` +
         `${Object.entries(numbersNow.shares).map(([where, share]) => `${percent(share)} to ${where}`).join(", ")}.`;
       return refusal() ? { refusal: refusal() } : words;

@@ -43,7 +43,7 @@ class HeadGallery(SentenceWidget):
         layer, head, tokens = self.layer, self.head, self.tokens
         shares = ", ".join(f"{share:.0%} to {where}" for where, share in self.shares.items())
         return (
-            f"Layer {layer}, head {head}: “{tokens[self.place]}” reads “{tokens[self.strongest]}” most, "
+            f"Layer {layer}, head {head}: “{tokens[self.place]}” attends to “{tokens[self.strongest]}” most, "
             f"weight {self.weights.max():.2f}. Mean entropy {self.entropies[layer - 1, head - 1]:.2f} bits "
             f"of at most {math.log2(len(tokens)):.2f}. On average a token gives {shares}."
         )
