@@ -46,9 +46,10 @@ def pytest_unconfigure(config):
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
-    """The longest files first, within a file as written; a cell with the tag `slow` is a slow test."""
+    """The longest files first, within a file as written; slow: cells with that tag, and pages of evidence."""
     for item in items:
-        if "slow" in getattr(item, "cell", {}).get("metadata", {}).get("tags", ()):
+        tags = getattr(item, "cell", {}).get("metadata", {}).get("tags", ())
+        if "slow" in tags or item.path.parent.name == "evidence":
             item.add_marker("slow")
     place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(f"{item.path.parent.name}/{item.path.name}", len(LONG)))
