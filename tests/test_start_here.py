@@ -1,6 +1,5 @@
 """start_here.py: the doctor says what is missing, and a question finds its answer through few slots."""
 
-import importlib.metadata
 from collections import namedtuple
 
 import torch
@@ -21,7 +20,7 @@ def test_one_line_is_enough_where_all_is_well(capsys, monkeypatch):
 
 
 def test_a_missing_model_is_named_with_its_remedy(capsys, monkeypatch):
-    monkeypatch.setattr(importlib.metadata, "distributions", list)
+    monkeypatch.setattr(start_here, "model_folder", lambda: None)
     assert lines(capsys)[1:] == [start_here.REMEDY]
 
 

