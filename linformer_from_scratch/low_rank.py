@@ -117,7 +117,7 @@ def entropy_rank(sigma: Tensor) -> Tensor:
 
 
 def identity_map(n: int, generator: torch.Generator) -> Tensor:
-    """Every token reads itself. Shape: (n, n)."""
+    """Every token attends to itself. Shape: (n, n)."""
     return torch.eye(n, device=generator.device)
 
 

@@ -117,7 +117,7 @@ def test_prose_and_ledger_give_the_same_verdicts():
 
 def test_a_verdict_is_of_one_of_seven_kinds_and_a_condition_is_named():
     assert len(KINDS) == 7
-    assert kind_of("only if E = F is a permutation") == "only if" and kind_of("wrong") == "wrong"
+    assert kind_of("only if E and F are the same permutation") == "only if" and kind_of("wrong") == "wrong"
     for wrong in ("disputed", "only if ", "wrong if n = 3"):
         with pytest.raises(ValueError, match=f"got the verdict '{wrong}', expected wrong, right"):
             kind_of(wrong)

@@ -219,7 +219,7 @@ def test_the_card_says_what_was_recorded_in_the_form_of_the_hub():
         "base_model_relation": "finetune",
         "tags": ["sentence-similarity", "feature-extraction", "linformer", "efficient-attention"],
     }
-    for title in ("How to use", "What it keeps, by length", "Limits and risks", "Licence and citation"):
+    for title in ("How to use", "How close it comes, by length", "Limits and risks", "Licence and citation"):
         assert f"\n## {title}\n" in body
     for n in (256, 384, 512):
         (row,) = select(read_rows("12_lengths"), way="windows of n, last layer exact, fitted", n=n)

@@ -74,7 +74,7 @@ def test_the_words_name_what_the_query_attends_to_exactly_and_through_the_slots(
     exact, got = explorer.P[36], explorer.effective[36]
     assert got.nonzero().flatten().tolist() == [0, 32, 64, 96]
     assert f"“and” attends most to “{tokens[int(exact.argmax())]}”, {exact.max():.2f}" in explorer.words
-    assert f"it gets most of “{tokens[int(got.argmax())]}”, {got.max():.2f}." in explorer.words
+    assert f"it gets most from “{tokens[int(got.argmax())]}”, {got.max():.2f}." in explorer.words
     assert "rank" not in explorer.words.partition("“and”")[2]
     explorer.matrices = True
     assert "its rank is 4." in explorer.words

@@ -14,7 +14,7 @@ N, D, SLOTS, CELL, GAP = 12, 4, 3, 0.35, 0.25
 
 
 class Linformer(Story):
-    """Each row of E mixes its tokens into one slot, F does so for the values, and queries read the slots."""
+    """Each row of E mixes tokens into one slot, F does the same for values, and queries attend to slots."""
 
     def construct(self) -> None:
         """First E and the keys, then F and the values, then attention over the slots."""
@@ -38,7 +38,7 @@ class Linformer(Story):
         self.wait(0.3)
 
         gone = VGroup(*for_keys[:2], *for_keys[3], *for_values[:2], *for_values[3])
-        caption = f"Now {N} queries read {SLOTS} slots instead of {N} tokens."
+        caption = f"Now {N} queries attend to {SLOTS} slots instead of {N} tokens."
         self.step(caption, FadeOut(gone), seconds=0.4, pause=0.1)
         outputs = linformer_attention(q, k, v, E, E)
         self.attend(q, attention_weights(q, E @ k), outputs, slots, mixtures)

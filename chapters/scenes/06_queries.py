@@ -37,7 +37,7 @@ class Queries(Story):
         self.step(
             "The map mixes the values: one row comes out for each query.", FadeIn(outputs, *rows), pause=1.5
         )
-        caption = f"{N} tokens keep {N} outputs only if the queries stay."
+        caption = f"{N} tokens get {N} outputs only if the queries stay."
         self.step(caption, Circumscribe(outputs[0], color=INK), pause=2.5)
 
 

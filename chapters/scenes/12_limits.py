@@ -36,7 +36,7 @@ class Limits(Story):
         keys = words(f"{N} keys", KEY).move_to([0, Y["slots"], 0])
         names = {"singular values": Y["bars"] + TALL / 2, "relative error": Y["error"]}
         names = [words(name, size=24).move_to([0, y, 0]) for name, y in names.items()]
-        caption = f"To copy a text, each of {N} queries reads a key of its own."
+        caption = f"To copy a text, each of {N} queries needs a key of its own."
         self.step(caption, FadeIn(titles[0], queries, keys, *copying[:2], diagonal), seconds=0.7)
         ghosts = copying[2].copy().set_fill(WHITE).set_stroke(GRID, 2)
         caption = f"Its {N} singular values are equal: none can be spared."

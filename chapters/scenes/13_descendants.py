@@ -21,7 +21,7 @@ CAPTIONS = {
 
 
 class Descendants(Story):
-    """Linformer's slots read the future; four edits later each query reads little, and the right things."""
+    """Linformer's slots see the future; four edits later each query attends to little, and the right things."""
 
     def construct(self) -> None:
         """The strip of slots and the window beside it change, and the error falls."""
@@ -32,11 +32,11 @@ class Descendants(Story):
         ]
         queries = words(f"{n} queries", QUERY).rotate(PI / 2).move_to([-6.2, Y["map"], 0])
         parts = shown("0")
-        caption = "Linformer: every query reads slots of the whole text, its future too."
+        caption = "Linformer: every slot mixes the whole text, so every query sees its future."
         self.step(caption, FadeIn(*titles, queries, *parts), seconds=0.8, pause=1.5)
         for edit, caption in CAPTIONS.items():
             self.step(caption, *map(Transform, parts, shown(edit)), pause=1.6)
-        caption = "No query reads the future, and none reads more than seven things."
+        caption = "No query sees the future, and none attends to more than seven things."
         assert reading("4", HEAD).effective.triu(1).abs().max() == 0
         assert sum((part > 0).sum(dim=1) for part in reading("4", HEAD)[:2]).max() == 7
         self.step(caption, Indicate(parts[2], color=KEY), pause=2)

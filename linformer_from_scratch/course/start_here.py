@@ -40,7 +40,7 @@ ACTS = {  # of the course -> colour, and its chapters: number and name, and what
         plots.KEY,
         {
             "06 Linformer": "must every token\nattend to all?",
-            "07 E and F": "what may stand in\nfor E and F?",
+            "07 E and F": "what can stand in\nfor E and F?",
         },
     ),
     "does it hold?": (

@@ -1,4 +1,4 @@
-"""Which slots a query reads: a small indexer scores them, and the best are taken (chapter 13).
+"""Which slots a query attends to: a small indexer scores them, and the best are taken (chapter 13).
 
 score(t, s) = Σ_h w_{t,h} · ReLU(q_{t,h} · k_s)          DeepSeek-AI 2026 (DeepSeek-V4), section 2.3.1
 """

@@ -1,4 +1,4 @@
-"""A layer that reads a window, and a slot for every block before it: at once, or token by token (chapter 13).
+"""A layer that attends to a window, and a slot for every block before it: at once, or token by token (chapter 13).
 
 DeepSeek-AI 2026 (DeepSeek-V4), section 2.3, with the parts that came from Linformer and none of the others.
 """
@@ -45,11 +45,11 @@ class CompressedAttention(AttentionLayer):
     Args:
         d_model: features per token, a multiple of num_heads.
         num_heads: query heads of d_model // num_heads features each.
-        block: tokens in a slot. window: tokens, its own among them, that each query reads; 0 for none.
+        block: tokens in a slot. window: tokens, its own among them, that each query attends to; 0 for none.
         content: what a token is decides its weight in its slot, feature by feature. Otherwise only its place
             in the block does.
         overlap: a slot mixes the block before as well, by projections of its own.
-        top: how many slots a query reads, those that score best over all heads; all by default.
+        top: how many slots a query attends to, those that score best over all heads; all by default.
         one_tensor: one head of keys for all queries, and the values are the keys.
 
     Shape: x (batch, n, d_model), padding_mask (batch, n) with True = a real token -> (batch, n, d_model)
@@ -122,7 +122,7 @@ class CompressedAttention(AttentionLayer):
         return split_heads(k, self.num_kv_heads), split_heads(v, self.num_kv_heads)
 
     def choose(self, q: Tensor, slots_k: Tensor, seen: Tensor) -> Tensor | None:
-        """Which slots each query reads, (batch, 1, n, slots); None: all."""
+        """Which slots each query attends to, (batch, 1, n, slots); None: all."""
         if self.top is None:
             return None
         scores = index_scores(q, slots_k, q.new_ones(q.size(0), q.size(2), q.size(1)))

@@ -22,7 +22,7 @@ FURTHEST = 60.0  # that the logarithm of a sum may rise among them: exp(60) fits
 def bounded_memory_attention(q: Tensor, k: Tensor, v: Tensor, logits: Tensor, chunk: int = CHUNK) -> Tensor:
     """Causal attention to slots, each of which averages the tokens so far, by the softmax of its logits.
 
-    With logits that depend on the position alone, the last token reads what Linformer reads whose E and F
+    With logits that depend on the position alone, the last token sees what it would in a Linformer whose E and F
     have the softmaxed columns of the logits as rows. The state has k slots, however long the text.
 
     Args:
@@ -70,7 +70,7 @@ def read_on(memory: Memory, q: Tensor, k: Tensor, v: Tensor, logits: Tensor) -> 
     if q.size(-2) > 1 and (last - first).max() > FURTHEST:
         return _read_halves(memory, q, k, v, logits)
     old = (total[..., None, :] - sums).exp()  # share of each slot that the memory keeps
-    # A token's share of a slot, when a later one reads it, is up of the one times down of the other.
+    # A token's share of a slot, when a later one attends to it, is up of the one times down of the other.
     up, down = (logits - first).exp(), (first - sums).exp()
     scores = old * (q @ keys.mT) + down * ((q @ k.mT).tril() @ up)
     weights = (scores / math.sqrt(q.size(-1))).softmax(dim=-1)

@@ -66,7 +66,7 @@ def _largest_so_far(k: Tensor) -> Tensor:
 
 
 def _from_first_half(q: Tensor, k: Tensor, v: Tensor, largest: Tensor, top: Tensor, half: int) -> Tensor:
-    """What the second half of each pair reads in the first; zeros for the first."""
+    """What the second half of each pair attends to in the first; zeros for the first."""
     q, k, v, largest, top = (x.unflatten(-2, (-1, 2, half)) for x in (q, k, v, largest, top))
     reference = largest[..., 0, -1:, :]
     queries = (q[..., 1, :, :] + reference).sub_(top[..., 1, :, :]).exp_()

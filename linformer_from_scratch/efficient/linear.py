@@ -59,7 +59,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> T
     Raises: ValueError if q, k and v differ in n.
     Cost: 4 n·d² operations and 2 n·d more for the divisors; memory O(n·d).
     A query may lie as far below zero as it likes: a factor common to its features cancels. φ of a key stops
-    at -69, so that no divisor is zero: keys below that, in all that a query reads, count alike.
+    at -69, so that no divisor is zero: keys below that, in all that a query attends to, count alike.
     Causal, it is exported for every n from CHUNK + 1 tokens on: PyTorch treats a single chunk apart.
     """
     q = q - q.detach().amax(dim=-1, keepdim=True).clamp(max=0)  # 0 unless all features are below zero

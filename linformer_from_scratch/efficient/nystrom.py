@@ -24,7 +24,7 @@ def nystrom_attention(q: Tensor, k: Tensor, v: Tensor, landmarks: int, steps: in
     Six steps, as in the paper, do not reach the pseudoinverse where landmarks attend alike: their map is then
     nearly singular, and the smallest singular values are not inverted.
     With a landmark for each token all three maps are S, and S S⁺ S = S: computed as exact attention.
-    Not causal: a landmark is a mean over its segment, and every landmark reads all tokens.
+    Not causal: a landmark is a mean over its segment, and every landmark attends to all tokens.
     """
     n = q.size(-2)
     landmarks = check_size("landmarks", landmarks)

@@ -1,4 +1,4 @@
-"""Sliding window: every token reads its neighbours only (chapter 09).
+"""Sliding window: every token attends to its neighbours only (chapter 09).
 
 output_i = Σ_j softmax_j(q_i · k_j / √d) v_j over |i − j| ≤ window
                                       Beltagy et al. 2020 (Longformer, arXiv 2004.05150), section 3.1
@@ -19,7 +19,7 @@ from linformer_from_scratch.efficient.blocks import (
     whole_blocks,
 )
 
-ALONE = 0  # the window of a mask in which every token reads itself
+ALONE = 0  # the window of a mask in which every token attends to itself
 
 
 def sliding_window_attention(q: Tensor, k: Tensor, v: Tensor, window: int, causal: bool = False) -> Tensor:

@@ -1,6 +1,6 @@
 """Sparse: every stride-th token, and a few that read and are read by all (chapter 09).
 
-i reads j if stride divides i − j, or j < num_global, or i < num_global
+i attends to j if stride divides i − j, or j < num_global, or i < num_global
           strides: Child et al. 2019 (Sparse Transformer, arXiv 1904.10509), section 4.3
           global tokens: Beltagy et al. 2020 (Longformer, arXiv 2004.05150), section 3.1
 """

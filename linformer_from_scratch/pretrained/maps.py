@@ -24,7 +24,7 @@ SENTENCES = (  # their maps are stored, and so available without the package
 
 
 class AttentionMaps(NamedTuple):
-    """How much every token of a text reads from every other.
+    """How much every token of a text attends to every other.
 
     tokens: n strings, from [CLS] to [SEP]; a piece that continues a word begins with ##.
     weights: (layers, heads, n, n), float32, each row sums to one.

@@ -57,7 +57,7 @@ class WindowAttention(AttentionLayer):
         return split_heads(q, self.num_heads), split_heads(k, self.num_heads), split_heads(v, self.num_heads)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """Every query reads every slot that holds a token."""
+        """Every query attends to every slot that holds a token."""
         if padding_mask is None:
             padding_mask = torch.ones(q.size(0), q.size(-2), dtype=torch.bool, device=q.device)
         filled = torch.arange(self.proj_dim, device=q.device) < padding_mask.sum(dim=1, keepdim=True)

@@ -52,7 +52,7 @@ function board(stage, { tokens, pick }) {
   return {
     show({ t, mix, ofSlots, ofTokens, effective }) {
       const n = tokens.length, count = ofSlots.length, largest = Math.max(1e-9, ...effective);
-      small.textContent = `above: slots; below: the window; bars: what it gets of each token, at most ${percent(Math.max(...effective))}`;
+      small.textContent = `above: slots; below: the window; bars: what it gets from each token, at most ${percent(Math.max(...effective))}`;
       const spans = range(0, count - 1).map((i) => {
         const filled = range(0, n - 1).filter((j) => mix[i * n + j] > 1e-6);
         return { i, from: filled[0], to: filled.at(-1), weight: ofSlots[i] };

@@ -1,4 +1,4 @@
-"""From E to DeepSeek-V4: one text, read by Linformer and after each edit. Drawn by block_explorer.js."""
+"""From E to DeepSeek-V4: one text, through Linformer and after each edit. Drawn by block_explorer.js."""
 
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -33,9 +33,9 @@ ALL_HEADS, D_HEAD = 12, 32  # of MiniLM's layers
 
 
 class Reading(NamedTuple):
-    """What every query reads in one state.
+    """What every query attends to in one state.
 
-    slots: (n, slots), and tokens: (n, n): weights, which sum to one where there is anything to read.
+    slots: (n, slots), and tokens: (n, n): weights, which sum to one where there is anything to attend to.
     mix: what each slot is made of, (slots, n).
     """
 
@@ -66,7 +66,7 @@ class BlockExplorer(LiveWidget):
 
     @property
     def reading(self) -> Reading:
-        """What all queries read."""
+        """What all queries attend to."""
         return reading(self.edit, self.head)
 
     @property

@@ -98,7 +98,7 @@ export default widget(({ model, stage }) => {
         })),
       });
       const numbers_ = ["full", "tiled exact", "Linformer", "Linformer, tiled"].map((name) => `${name} ${say(total(name))}`);
-      const less = opponents.map((name) => (name in crossings ? `than ${name} from n = ${thousands(crossings[name])} on` : `than ${name} never`));
+      const less = opponents.map((name) => (name in crossings ? `than ${name} from n = ${thousands(crossings[name])} on` : `than ${name} at no length`));
       return (
         `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: ${numbers_.join("; ")}. ` +
         `Linformer takes fewer ${show} ${less.join(", ")}.`

@@ -28,7 +28,7 @@ LEARNED = "Linformer, learned"
 NAMES = {relative.name: relative.name for relative in FAMILY} | {LEARNED: f"{LEARNED} on other texts"}
 BUDGETS = [2**i for i in range(3, 8)]  # keys per query
 N, D = stored_head("5.6").q.shape
-KEY_FLOPS = 4 * N * D  # operations of exact attention for each key that a query reads
+KEY_FLOPS = 4 * N * D  # operations of exact attention for each key that a query attends to
 
 
 class FamilyExplorer(LiveWidget):

@@ -39,8 +39,8 @@ function band(path, [a, b], top, [c, d], bottom) {
 }
 
 /**
- * From top to bottom: what the query gets of each token through the slots, the text, its slots, the query, the text
- * again, and what exact attention gets of each token. A slot has the colours of what it mixes.
+ * From top to bottom: what the query gets from each token through the slots, the text, its slots, the query, the text
+ * again, and what exact attention gets from each token. A slot has the colours of what it mixes.
  *
  * tokens: of the text; hover: what is pointed at, { key } or { slot }; pick: (token) called on a click or Enter;
  * say: ({ key, slot }) -> words.
@@ -191,7 +191,7 @@ function flow(stage, { tokens, hover, pick, say }) {
     element, canvas,
     get colours() { return colours; },
     /**
-     * k slots that F (k, n) fills; read: what the query `asked` reads of each; through, exact: what it gets of each token;
+     * k slots that F (k, n) fills; read: what the query `asked` reads of each; through, exact: what it gets from each token;
      * words: of both ways, beside the query.
      */
     show(state, { title: heads, note }) {

@@ -66,7 +66,7 @@ class HeadPicker(TextWidget):
 
     @property
     def map(self) -> Tensor:
-        """What neighbouring queries of the chosen head read of neighbouring keys, on average.
+        """How much neighbouring queries of the chosen head attend to neighbouring keys, on average.
 
         BLOCK of them are neighbours; in the reader's own text each token stands alone. Each row sums to one
         but for rounding.
@@ -167,7 +167,7 @@ def analysed(text: str) -> Heads:
 
 
 def in_blocks(maps: Tensor) -> Tensor:
-    """What BLOCK neighbouring queries read of BLOCK neighbouring keys, on average.
+    """What BLOCK neighbouring queries attend to BLOCK neighbouring keys, on average.
 
     Shape: (..., n, n) -> (..., n / BLOCK, n / BLOCK)
     """

@@ -146,7 +146,7 @@ export default widget(({ model, stage, redraw }) => {
       const [read, exact, got] = [P_bar, P, effective].map((all) => row(all, query));
       lost.replaceChildren(html("b", {}, `${percent(error)} off`), ` the head's output through ${k} slots`);
       stream.show({ k, F, read, exact, through: got, asked: query, theme, words: [`▲ through ${k} slots`, "▼ exact attention"] }, {
-        title: `What “${tokens()[query]}” gets of each token`,
+        title: `What “${tokens()[query]}” gets from each token`,
         note: "A slot has the colours of the tokens it mixes. Bars: square roots; red: below zero.",
       });
       text.show(stream.colours, F);
@@ -165,7 +165,7 @@ export default widget(({ model, stage, redraw }) => {
         `the best map of rank ${k} is off by ${percent(errors.best[at])}. ` +
         (updates ? `E and F have learned on this very text for ${updates} updates. ` : "") +
         `“${tokens()[query]}” attends most to “${tokens()[most_]}”, ${fixed(weight, 2)}; ` +
-        `through the slots it gets most of “${tokens()[other]}”, ${fixed(gotten, 2)}.` +
+        `through the slots it gets most from “${tokens()[other]}”, ${fixed(gotten, 2)}.` +
         (shown ? ` The rows of P̄F sum to ${fixed(Math.min(...sums), 2)} … ${fixed(Math.max(...sums), 2)}, ` +
           `${percent(negative)} of its entries are negative, its rank is ${rank()}.` : "")
       ).replaceAll("-", "−");

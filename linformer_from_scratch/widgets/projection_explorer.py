@@ -18,10 +18,10 @@ from linformer_from_scratch.widgets.live import menu, packed
 from linformer_from_scratch.widgets.reading import TextWidget, read_heads
 
 HEADS = {  # layer.head -> what a menu shows
-    "5.6": "layer 5, head 6: reads the whole text",
-    "1.5": "layer 1, head 5: reads its neighbourhood",
-    "1.3": "layer 1, head 3: reads the token before",
-    "4.2": "layer 4, head 2: reads what a word refers to",
+    "5.6": "the gist head: layer 5, head 6",
+    "1.5": "layer 1, head 5: attends to its neighbours",
+    "1.3": "the previous-token head: layer 1, head 3",
+    "4.2": "layer 4, head 2: took “it” to “bank”",
 }
 LEARNED, MEAN, STRIDED, GAUSSIAN, BEST = "learned", "mean", "strided", "gaussian", "best"
 KINDS = {
@@ -91,7 +91,7 @@ class ProjectionExplorer(TextWidget):
 
     @property
     def P_bar(self) -> Tensor:
-        """What each query reads of each slot, (n, proj_dim)."""
+        """How much each query attends to each slot, (n, proj_dim)."""
         return strip(self.kind, self.head, self.k, text=self.shown)
 
     @property
@@ -128,7 +128,7 @@ class ProjectionExplorer(TextWidget):
             f"With k = {k} slots for {len(tokens)} tokens, the head's output is off by {self.error:.0%}; "
             f"the best map of rank {k} is off by {best:.0%}. "
             f"“{tokens[at]}” attends most to “{tokens[most]}”, {exact[most]:z.2f}; "
-            f"through the slots it gets most of “{tokens[other]}”, {got[other]:z.2f}."
+            f"through the slots it gets most from “{tokens[other]}”, {got[other]:z.2f}."
         )
         if self.matrices:
             sums, negative = self.effective.sum(dim=-1), (self.effective < 0).double().mean()

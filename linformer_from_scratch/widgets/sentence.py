@@ -19,7 +19,7 @@ from linformer_from_scratch.pretrained import (
 from linformer_from_scratch.widgets.live import CannotDraw, LiveWidget, packed
 
 MOST_TOKENS = 40  # more would be too small to read
-OPENING_WORDS = ("it", "he", "is", "two")  # of the presets: words that read something worth seeing
+OPENING_WORDS = ("it", "he", "is", "two")  # of the presets: words that attend to something worth seeing
 RESTS = ("[CLS]", "[SEP]")  # marks that stand for no word
 EMPTY = "The sentence is empty; type at least one word, or choose a preset."
 LONG = f"The sentence has {{n}} tokens; up to {MOST_TOKENS} can be shown, so make it shorter."
@@ -49,7 +49,7 @@ class SentenceWidget(LiveWidget):
     sentence = traitlets.Unicode(SENTENCES[0]).tag(sync=True, choices={one: one for one in SENTENCES})
     query = traitlets.Int(None, min=0, max=MOST_TOKENS - 1, allow_none=True).tag(sync=True)
     layer = traitlets.Int(4, min=1, max=NUM_LAYERS).tag(sync=True)  # in layer 4, head 2 …
-    head = traitlets.Int(2, min=1, max=NUM_HEADS).tag(sync=True)  # … pronouns read the noun they stand for
+    head = traitlets.Int(2, min=1, max=NUM_HEADS).tag(sync=True)  # … pronouns attend to their noun
 
     def __init__(self, sentence: str = SENTENCES[0], **start):
         super().__init__(sentence=sentence, **start)
@@ -83,12 +83,12 @@ class SentenceWidget(LiveWidget):
 
     @property
     def weights(self) -> Tensor:
-        """What the query token reads from each key, (n,)."""
+        """How much the query token attends to each key, (n,)."""
         return self.map[self.place]
 
     @property
     def strongest(self) -> int:
-        """Which key the query token reads most; the first of equals."""
+        """Which key the query token attends to most; the first of equals."""
         return self.weights.tolist().index(self.weights.max())
 
     @property
