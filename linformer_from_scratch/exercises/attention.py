@@ -658,7 +658,7 @@ QUIZ = (
         "Without the division by √d, at d = 256 and standard normal q and k, …",
         (
             Option(
-                "one key takes nearly everything: most queries get hardly any gradient, and a few get a huge one",
+                "one key takes nearly everything: some queries get hardly any gradient, and a few get a huge one",
                 "The scores have a standard deviation of 16, so the choice is made before anything is learned.",
                 True,
             ),
@@ -696,7 +696,7 @@ QUIZ = (
         "Why may you subtract the row's maximum before exp?",
         (
             Option(
-                "above and below the fraction bar stands the same factor, and it cancels",
+                "the same factor appears above and below the fraction bar, and cancels",
                 "exp(s − c) = exp(s)/exp(c), for every term of the row, so the softmax stays exactly what it was.",
                 True,
             ),
