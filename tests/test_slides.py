@@ -310,6 +310,10 @@ TOO_MUCH = {
     "a box that hides the rest": [
         prose(f"## Cut\n\n<div style='height: 40px; overflow: hidden'>{'cut ' * 200}</div>", "slide")
     ],
+    "prose beneath a picture": [
+        prose(f"## Beneath\n\n<p style='max-width: none'>{'one more word ' * 9}</p>", "slide"),
+        code("picture", result(image_png=png(800, 600))),
+    ],
     "a fragment": [prose("## Step by step", "slide"), prose(MANY_LINES, "fragment")],
     "a picture without room": [
         prose("## Small\n\n" + "- one more line\n" * 9, "slide"),
