@@ -312,7 +312,7 @@ TOO_MUCH = {
     ],
     "prose beneath a picture": [
         prose(f"## Beneath\n\n<p style='max-width: none'>{'one more word ' * 9}</p>", "slide"),
-        code("picture", result(image_png=png(800, 600))),
+        code("picture", result(image_png=png(800, 600)), tags=["no-code"]),
     ],
     "a fragment": [prose("## Step by step", "slide"), prose(MANY_LINES, "fragment")],
     "a picture without room": [
