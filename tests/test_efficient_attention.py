@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention as pytorch_attention
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
@@ -173,18 +172,22 @@ def test_pseudoinverse_of_many_matrices_at_once():
     assert_close(pseudoinverse(large_and_small, 6)[1], 1e4 * torch.eye(5))
 
 
+def kernel_by_hand(q, k, v, causal):
+    q, k = (torch.where(x > 0, x + 1, x.clamp(max=0).exp()) for x in (q, k))
+    weights = q @ k.mT
+    return rows_divided_by_their_sum(weights.tril() if causal else weights, v)
+
+
 @both_ways
 @pytest.mark.parametrize("n", [1, N, CHUNK, 2 * CHUNK + 3])
 def test_linear_attention_is_a_map_of_kernel_weights(n, causal):
     torch.manual_seed(1)
     qkv = [torch.randn(BATCH, n, size, dtype=torch.float64, requires_grad=True) for size in (D, D, D_V)]
-
-    def definition(q, k, v):
-        q, k = (torch.where(x > 0, x + 1, x.clamp(max=0).exp()) for x in (q, k))
-        weights = q @ k.mT
-        return rows_divided_by_their_sum(weights.tril() if causal else weights, v)
-
-    assert_same(lambda q, k, v: linear_attention(q, k, v, causal), definition, qkv)
+    assert_same(
+        lambda q, k, v: linear_attention(q, k, v, causal),
+        lambda q, k, v: kernel_by_hand(q, k, v, causal),
+        qkv,
+    )
 
 
 @both_ways
@@ -353,12 +356,6 @@ def test_a_huge_later_key_changes_no_bit_of_what_earlier_tokens_read():
             assert not torch.equal(after[:, edited:], before[:, edited:])
 
 
-def kernel_by_hand(q, k, v, causal):
-    q, k = (torch.where(x > 0, x + 1, x.clamp(max=0).exp()) for x in (q, k))
-    weights = q @ k.mT
-    return rows_divided_by_their_sum(weights.tril() if causal else weights, v)
-
-
 @both_ways
 @pytest.mark.parametrize("shift", [0, -20, -60])
 def test_linear_attention_far_below_zero(shift, causal):
@@ -478,6 +475,7 @@ def test_sizes_beyond_the_text_cost_no_more_than_the_text(qkv, causal):
 OMEGA = orthogonal_gaussian(11, D)
 RECORDED = {
     "sliding window": lambda q, k, v: sliding_window_attention(q, k, v, 7),
+    "sliding window, causal": lambda q, k, v: sliding_window_attention(q, k, v, 7, causal=True),
     "two levels": lambda q, k, v: hierarchical_attention(q, k, v, 6),
     "two levels, causal": lambda q, k, v: hierarchical_attention(q, k, v, 6, causal=True),
     "strided + global": lambda q, k, v: sparse_attention(q, k, v, 6, 2),
@@ -539,25 +537,6 @@ def test_a_layer_around_a_relative_is_traced_for_every_length():
     assert_close(traced(x), layer(x))
     with pytest.raises(ValueError, match="got a padding_mask, expected None: a graph cannot see that no"):
         torch.jit.trace(layer, (x, torch.ones(2, 70, dtype=torch.bool)))
-
-
-# Beside PyTorch's own
-
-
-@both_ways
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")  # here it is a definition
-def test_windows_and_strides_are_those_of_flexible_attention(causal):
-    torch.manual_seed(0)
-    n, q, k, v = 128, *torch.randn(3, 1, 2, 128, 16)
-    window = create_block_mask(
-        lambda b, h, i, j: ((i - j).abs() <= 9) & ((j <= i) | (not causal)), None, None, n, n, device="cpu"
-    )
-    strides = create_block_mask(
-        lambda b, h, i, j: (((i - j) % 11 == 0) | (j < 2) | (i < 2)) & ((j <= i) | (not causal)),
-        None, None, n, n, device="cpu",
-    )  # fmt: skip
-    assert_close(sliding_window_attention(q, k, v, 9, causal), flex_attention(q, k, v, block_mask=window))
-    assert_close(sparse_attention(q, k, v, 11, 2, causal), flex_attention(q, k, v, block_mask=strides))
 
 
 # The family

@@ -83,31 +83,6 @@ def test_no_step_backward_is_ever_nan(causal):
     assert_close(found, wanted)
 
 
-class Windows(torch.nn.Module):
-    def __init__(self, causal):
-        super().__init__()
-        self.causal = causal
-
-    def forward(self, q, k, v):
-        return sliding_window_attention(q, k, v, 4, self.causal)
-
-
-@pytest.mark.slow
-@both_ways
-@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
-def test_exports_and_traces_with_every_length(causal):
-    tokens = {1: torch.export.Dim("n", min=5, max=64)}  # from the second block on
-    seen = tuple(numbers(3, 2, 23, D))
-    graphs = (
-        torch.export.export(Windows(causal), seen, dynamic_shapes=(tokens,) * 3).module(),
-        torch.jit.trace(Windows(causal), seen),
-    )
-    for n in (5, 16, 29, 64):
-        qkv = numbers(3, 2, n, D)
-        for graph in graphs:
-            assert_close(graph(*qkv), sliding_window_attention(*qkv, 4, causal))
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
