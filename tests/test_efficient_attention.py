@@ -652,6 +652,8 @@ def test_a_layer_around_exact_attention_is_multi_head_attention():
     ("call", "message"),
     [
         (lambda q: sliding_window_attention(q, q, q, 0), "window is 0, expected an integer of at least 1"),
+        (lambda q: sliding_window_attention(q, q[..., :4], q, 2), "q has 5 features, k has 4"),
+        (lambda q: sliding_window_attention(*3 * [q.long()], 2), "torch.int64; expected floating"),
         (lambda q: hierarchical_attention(q, q, q, 2.5), "block is 2.5, expected an integer"),
         (lambda q: nystrom_attention(q, q, q, 9), "landmarks is 9, expected at most n=8"),
         (lambda q: tiled_attention(q, q.expand(2, 8, 5), q), r"batch axes \(1,\), \(2,\), \(1,\)"),

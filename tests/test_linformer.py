@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from test_attention import gradients
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
@@ -49,11 +50,6 @@ def make_x(n=SEQ_LEN, batch=BATCH):
 
 def qkv(n=SEQ_LEN):
     return torch.randn(3, BATCH, HEADS, n, D_HEAD, generator=torch.Generator().manual_seed(2)).double()
-
-
-def gradients(output, inputs):
-    upstream = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).view_as(output)
-    return torch.autograd.grad(output, inputs, upstream)
 
 
 def written_out(layer, x, mask=None):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from test_attention import gradients
 from torch import nn
 from torch.testing import assert_close
 
@@ -40,11 +41,6 @@ def pytorch_twin(layer):
         twin.out_proj.weight.copy_(layer.output.weight)
         twin.out_proj.bias.copy_(layer.output.bias)
     return twin
-
-
-def gradients(output, inputs):
-    upstream = torch.linspace(-1, 1, output.numel()).view_as(output)
-    return torch.autograd.grad(output, inputs, upstream)
 
 
 @pytest.mark.parametrize("num_kv_heads", [HEADS, 2, 1])

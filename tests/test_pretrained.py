@@ -4,7 +4,6 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import json
-import random
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import BertWordPieceTokenizer
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
@@ -20,7 +18,6 @@ from linformer_from_scratch.data import docstrings, documents
 from linformer_from_scratch.data.text import SHIPPED
 from linformer_from_scratch.pretrained import (
     INSTALL,
-    MAX_TOKENS,
     SENTENCES,
     PretrainedMissing,
     attention_maps,
@@ -60,21 +57,6 @@ def test_tokens_maps_and_output_equal_those_of_transformers(name):
     assert_close(hidden[middle, :8], torch.tensor(expected["hidden"]), atol=1e-4, rtol=0)
 
 
-KOREAN = "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."
-VIETNAMESE = "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi."
-MARKS = (
-    "n\u0303o\u0302\u0323 a" + "\u0301" * 300 + " e\u0301te\u0301 İstanbul ΣΊΣΥΦΟΣ Ǆ ﬁ ½ हिन्दी ภาษาไทย עִבְרִית"
-)
-CHINESE = "人人生而自由,在尊严和权利上一律平等。\u3000東京タワー"
-LETTERS = "aB1-'. \n\0\u200d\ufeffßéñøŁđ각갂뷁힣한글ớệữ\u0300\u0301\u0323\u1100\u1161人東ーかがИйЁاَ🎉"
-
-
-@pytest.fixture(scope="module")
-def reference():
-    """The tokenizer of another library, with the same pieces."""
-    return BertWordPieceTokenizer(str(weights.model_folder() / "vocab.txt"), lowercase=True)
-
-
 DIGESTS = {  # ids of all documents, as a second tokenizer gave them: how many, and their SHA-256
     documents: (128_229, "8a6aa0754a28972c84302f51698b832616f11361312d2f6a277eed7f44604a0a"),
     docstrings: (435_415, "187c1e0527db57c47af8d9d71a1d3e4f4fd0ea4ea306e49269619c8c8c35dec4"),
@@ -107,26 +89,11 @@ def test_a_text_is_cut_into_the_longest_known_pieces(text):
     assert [vocabulary()[i] for i in tokenize(text).tolist()] == ["[CLS]", *PIECES[text], "[SEP]"]
 
 
-@pytest.mark.parametrize("text", [KOREAN, VIETNAMESE, MARKS, CHINESE, KOREAN * 30, " "])
-def test_without_a_limit_every_token_of_every_script_is_there(reference, text):
-    ids = tokenize(text, max_tokens=None)
-    assert ids.tolist() == reference.encode(text).ids
-    assert len(tokenize(text)) == min(len(ids), MAX_TOKENS) and tokenize(text)[-1] == ids[-1]
-
-
-def test_any_letters_in_any_order_are_cut_as_another_library_cuts_them(reference):
-    draw = random.Random(0)
-    for length in (1, 2, 3, 7, 29, 211) * 40:
-        text = "".join(draw.choices(LETTERS, k=length))
-        assert tokenize(text, None).tolist() == reference.encode(text).ids, ascii(text)
-
-
-def test_a_sentence_too_long_to_be_seen_is_told_its_whole_length(reference):
+def test_a_sentence_too_long_to_be_seen_is_told_its_whole_length():
     from linformer_from_scratch.widgets.sentence import CannotDraw, read_maps
 
-    n = len(reference.encode(KOREAN).ids)
-    with pytest.raises(CannotDraw, match=f"^The sentence has {n} tokens; up to 40 can be shown"):
-        read_maps(KOREAN)
+    with pytest.raises(CannotDraw, match=r"^The sentence has 602 tokens; up to 40 can be shown"):
+        read_maps("한국 " * 100)  # six pieces each, more than the model reads
 
 
 def test_maps_of_any_text_have_a_row_for_each_token_that_sums_to_one():
