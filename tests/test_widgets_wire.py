@@ -104,8 +104,7 @@ def test_the_page_says_what_python_says_at_the_ends_of_every_control(chromium, t
     file = tmp_path / "page.html"
     some = ENDS[::7]  # each control at both of its ends
     file.write_text(page_of([WireExplorer(**values) for values in some]), encoding="utf-8")
-    with open_browser(chromium) as browser, open_page(browser, 1280, 900) as page:
-        page.goto(file.as_uri())
+    with open_browser(chromium) as browser, open_page(browser, 1280, 900, at=file) as page:
         for i, values in enumerate(some):
             live = Live(page, page.locator(".lw").nth(i))
             assert live.differences(WireExplorer(**values)) == []
