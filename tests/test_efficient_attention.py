@@ -381,15 +381,20 @@ def test_elu_plus_one_keeps_its_digits_below_zero():
 
 # Halves
 
-OF_HALVES = {
-    "two levels": lambda n, d: lambda q, k, v, **how: hierarchical_attention(q, k, v, 16, **how),
-    "strided + global": lambda n, d: lambda q, k, v, **how: sparse_attention(q, k, v, 7, 2, **how),
-    "Nyström": lambda n, d: lambda q, k, v: nystrom_attention(q, k, v, 8),
-    "linear": lambda n, d: linear_attention,
-    "Performer": lambda n, d: (
-        lambda q, k, v, **how: performer_attention(q, k, v, orthogonal_gaussian(16, d).to(q.dtype), **how)
+OF_HALVES = {  # causal where they can be
+    "sliding window": lambda q, k, v, causal: sliding_window_attention(q, k, v, 7, causal),
+    "two levels": lambda q, k, v, causal: hierarchical_attention(q, k, v, 16, causal),
+    "strided + global": lambda q, k, v, causal: sparse_attention(q, k, v, 7, 2, causal),
+    "Nyström": lambda q, k, v, _: nystrom_attention(q, k, v, 8),
+    "linear": linear_attention,
+    "Performer": lambda q, k, v, causal: performer_attention(
+        q, k, v, orthogonal_gaussian(16, q.size(-1)).to(q.dtype), causal
     ),
-    "tiled exact": lambda n, d: lambda q, k, v, **how: tiled_attention(q, k, v, 32, **how),
+    "tiled exact": lambda q, k, v, causal: tiled_attention(q, k, v, 32, causal),
+}
+OF_LONG_TEXTS = OF_HALVES | {
+    "two levels": lambda q, k, v, causal: hierarchical_attention(q, k, v, 173, causal),
+    "strided + global": lambda q, k, v, causal: sparse_attention(q, k, v, 173, 1, causal),
 }
 every_relative_of_halves = pytest.mark.parametrize("name", OF_HALVES)
 dtypes = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
@@ -401,13 +406,11 @@ dtypes = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=[
 @every_relative_of_halves
 def test_relatives_of_halves_are_those_of_float32_to_the_rounding_of_halves(name, size, causal, dtype):
     torch.manual_seed(0)
-    how = {"causal": True} if causal and name != "Nyström" else {}
     q, k, v = (s * torch.randn(2, 75, 16) for s in (size, size, 1))
     halves = [x.to(dtype).requires_grad_() for x in (q, k, v)]
-    attend = OF_HALVES[name](75, 16)
-    output = attend(*halves, **how)
+    output = OF_HALVES[name](*halves, causal)
     assert output.dtype == dtype
-    expected = attend(*(x.detach().float() for x in halves), **how)
+    expected = OF_HALVES[name](*(x.detach().float() for x in halves), causal)
     assert_close(output.float(), expected, atol=1e-2, rtol=1e-2)
     for gradient in torch.autograd.grad(output.float().sum(), halves):
         assert gradient.dtype == dtype
@@ -419,33 +422,24 @@ def test_relatives_of_halves_are_those_of_float32_to_the_rounding_of_halves(name
 @every_relative_of_halves
 def test_long_texts_in_halves_keep_their_sums(name, causal):
     torch.manual_seed(0)
-    how = {"causal": True} if causal and name != "Nyström" else {}
-    n = 3_000 if name == "tiled exact" else 30_000
-    attend = {
-        "two levels": lambda q, k, v, **how: hierarchical_attention(q, k, v, 173, **how),
-        "strided + global": lambda q, k, v, **how: sparse_attention(q, k, v, 173, 1, **how),
-    }.get(name) or OF_HALVES[name](n, 8)
+    n, attend = 3_000 if name == "tiled exact" else 30_000, OF_LONG_TEXTS[name]
     q, k, v = (x.half() for x in (torch.randn(n, 8), torch.randn(n, 8) + 3, torch.rand(n, 8) + 1))
     with torch.no_grad():
-        expected = attend(*(x.double() for x in (q, k, v)), **how)
-        assert_close(attend(q, k, v, **how).double(), expected, atol=1e-2, rtol=1e-2)
+        expected = attend(*(x.double() for x in (q, k, v)), causal)
+        assert_close(attend(q, k, v, causal).double(), expected, atol=1e-2, rtol=1e-2)
 
 
 @both_ways
-@pytest.mark.parametrize("name", ["sliding window", *OF_HALVES])
+@every_relative_of_halves
 def test_the_largest_halves_give_what_doubles_give(name, causal):
     torch.manual_seed(0)
-    how = {"causal": True} if causal and name != "Nyström" else {}
-    windows = {
-        "sliding window": lambda n, d: lambda q, k, v, **how: sliding_window_attention(q, k, v, 7, **how)
-    }
-    attend = (OF_HALVES | windows)[name](150, 16)
+    attend = OF_HALVES[name]
     q, k, v = (60_000 * torch.randn(3, 2, 150, 16)).clamp(-60_000, 60_000).half()
     assert ((q.double() @ k.double().mT).abs() > 4 * 65_504).double().mean() > 0.3  # scores beyond a half
-    expected = attend(*(x.double() for x in (q, k, v)), **how)
+    expected = attend(*(x.double() for x in (q, k, v)), causal)
     if name == "Performer":  # float32 does not hold exponents of 10¹⁰: there it is near its own definition
-        expected = attend(*(x.float() for x in (q, k, v)), **how).double()
-    assert_close(attend(q, k, v, **how).double(), expected, atol=60_000 * 2**-10, rtol=0)
+        expected = attend(*(x.float() for x in (q, k, v)), causal).double()
+    assert_close(attend(q, k, v, causal).double(), expected, atol=60_000 * 2**-10, rtol=0)
 
 
 def test_tiles_under_autocast_have_the_gradients_of_their_own_scores(qkv):

@@ -353,10 +353,6 @@ def test_a_fixed_random_projection_differs_between_seeds_and_layers():
             {"projection": "max"},
             "projection is 'max', expected one of windows, random, gaussian, mean",
         ),
-        (
-            {"projection": "mean", "sharing": "none"},
-            "mean projections have no matrix for each head; expected windows or random",
-        ),
     ],
 )
 def test_a_recipe_of_unknown_words_is_refused(wrong, sentence):

@@ -52,18 +52,6 @@ def test_axes_before_the_tokens_are_broadcast(axes, n, causal):
 
 
 @both_ways
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("size", [1, 300])
-def test_large_numbers_give_what_exact_attention_gives(dtype, size, causal):
-    q, k, v = numbers(3, 2, 3, 29, D).to(dtype)
-    q, k = size * q, size * k
-    exact = pytorch_attention(*(x.double() for x in (q, k, v)), window_mask(29, 4, causal))
-    found = sliding_window_attention(q, k, v, 4, causal)
-    assert found.dtype == dtype
-    assert_close(found.double(), exact, atol=max(8 * torch.finfo(dtype).eps, 1e-7) * size, rtol=0)
-
-
-@both_ways
 def test_what_stands_outside_the_window_never_enters(causal):
     q, k, v = numbers(3, 1, 20, D)
     expected = sliding_window_attention(q, k, v, 3, causal)[:, :10]

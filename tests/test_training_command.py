@@ -38,6 +38,12 @@ def text(tmp_path):
 
 
 @pytest.fixture
+def folder(tmp_path):
+    """Where a run is kept."""
+    return tmp_path / "run"
+
+
+@pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
     """Run the command as python -m does, but in this process: what it printed, and its exit's message."""
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # the command sets it
@@ -68,8 +74,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_trains_resumes_and_evaluates_a_text_of_the_learner(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_trains_resumes_and_evaluates_a_text_of_the_learner(folder, text, command):
     trained, code = command("--folder", folder, "--text", text, *SMALL, "--quiet")
     loss = re.fullmatch(r"([\d,]+) parameters, cpu, step 0\n" + SENTENCE, trained)
     assert loss and code is None
@@ -153,8 +158,7 @@ def test_what_a_refused_command_left_does_not_bind_the_next_and_files_of_others_
     assert losses(folder) == losses(whole) and (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_text_that_was_edited_is_noticed(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_a_text_that_was_edited_is_noticed(folder, text, command):
     command("--folder", folder, "--text", text, *SUBWORDS)
     original = text.read_text(encoding="utf-8")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -167,8 +171,7 @@ def test_a_text_that_was_edited_is_noticed(tmp_path, text, command):
     assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
 
 
-def test_another_vocabulary_is_noticed(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_another_vocabulary_is_noticed(folder, text, command):
     command("--folder", folder, "--text", text, *SUBWORDS)
     other = SubwordVocabulary(["quite another text, and words of its own; " * 9], 290)
     other.save(folder / "vocabulary.json")
@@ -183,8 +186,7 @@ def test_a_fingerprint_is_of_every_token_and_of_where_the_held_out_ones_begin():
     assert len({runs.fingerprint(map(torch.tensor, pair)) for pair in sides}) == len(sides)
 
 
-def test_settings_that_were_changed_by_hand_are_refused_in_one_sentence(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_settings_that_were_changed_by_hand_are_refused_in_one_sentence(folder, text, command):
     command("--folder", folder, "--text", text, *SMALL, "--quiet")
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
     for change in ({"d_model": "8"}, {"steps": 8}, {"sharing": "sometimes"}):
@@ -194,8 +196,7 @@ def test_settings_that_were_changed_by_hand_are_refused_in_one_sentence(tmp_path
 
 
 @pytest.mark.slow
-def test_two_commands_in_one_folder_are_told_apart(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_two_commands_in_one_folder_are_told_apart(tmp_path, folder, text, command):
     words = ["--folder", folder, "--text", text, *SMALL, "--quiet", "--steps", 10**6]
     process = subprocess.Popen([sys.executable, "-m", MODULE, *map(str, words)], cwd=tmp_path)
     try:
@@ -217,11 +218,10 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path, text, command):
     assert out == "" and said == f"{tmp_path / 'notes'} is a file, expected a folder"
 
 
-def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(tmp_path, text, command, monkeypatch):
+def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(folder, text, command, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    folder = tmp_path / "run"
     with monkeypatch.context() as there:
         there.setattr("os.fsync", full)
         out, said = command("--folder", folder, "--text", text, *SUBWORDS)
@@ -278,8 +278,7 @@ def test_a_word_that_is_no_choice_is_refused_with_the_choices(tmp_path, command)
     assert names(tmp_path) == []
 
 
-def test_other_settings_are_refused_with_both_values(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_other_settings_are_refused_with_both_values(folder, text, command):
     words = ["--folder", folder, "--text", text, *SMALL, "--quiet"]
     command(*words)
     before = losses(folder)
@@ -315,8 +314,7 @@ def test_there_is_nothing_to_evaluate_where_no_run_is(tmp_path, command):
 
 
 @pytest.mark.parametrize("content", ["my settings", '{"colour": "red"}'])
-def test_settings_of_somebody_else_are_refused_by_name(tmp_path, text, command, content):
-    folder = tmp_path / "run"
+def test_settings_of_somebody_else_are_refused_by_name(folder, text, command, content):
     folder.mkdir()
     (folder / "settings.json").write_text(content, encoding="utf-8")
     for words in (["--text", text, *SMALL, "--quiet"], ["--evaluate"]):
@@ -326,16 +324,14 @@ def test_settings_of_somebody_else_are_refused_by_name(tmp_path, text, command, 
     assert names(folder) == ["settings.json"]
 
 
-def test_a_vocabulary_of_somebody_else_is_not_written_over(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_a_vocabulary_of_somebody_else_is_not_written_over(folder, text, command):
     folder.mkdir()
     (folder / "vocabulary.json").write_text('["my words"]', encoding="utf-8")
     _, said = command("--folder", folder, "--text", text, *SUBWORDS)
     assert "vocabulary.json is not a vocabulary of subwords" in said and names(folder) == ["vocabulary.json"]
 
 
-def test_evaluating_changes_no_file_of_the_run(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_evaluating_changes_no_file_of_the_run(folder, text, command):
     command("--folder", folder, "--text", text, *SMALL, "--quiet")
     (folder / "step-00000007.safetensors").unlink()  # as a run that is at step 7, its checkpoint at 6
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
