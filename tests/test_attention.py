@@ -64,8 +64,7 @@ def test_a_query_with_nobody_to_attend_to_reads_zeros(qkv):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "size"),
-    [(torch.bfloat16, 1), *itertools.product((torch.float16, torch.float32), (1, 60_000))],
+    ("dtype", "size"), [(torch.bfloat16, 1), *itertools.product((torch.float16, torch.float32), (1, 60_000))]
 )  # bfloat16 rounds large scores to 8 bits, and stays finite
 @pytest.mark.parametrize("mask", [None, random_mask()])
 def test_large_numbers_give_what_pytorch_gives(qkv, dtype, size, mask):

@@ -46,13 +46,7 @@ from linformer_from_scratch.benchmark.layers import (
 )
 from linformer_from_scratch.benchmark.memory import available_bytes, is_out_of_memory
 from linformer_from_scratch.benchmark.modes import PASSES, compiled
-from linformer_from_scratch.benchmark.published import (
-    LRA,
-    LRA_MEANS,
-    LRA_TASKS,
-    LRA_XIONG,
-    TABLE_3,
-)
+from linformer_from_scratch.benchmark.published import LRA, LRA_MEANS, LRA_TASKS, LRA_XIONG, TABLE_3
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked

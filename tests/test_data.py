@@ -456,15 +456,9 @@ def test_padding_fills_short_rows_and_cuts_long_ones():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (
-            lambda: MaskedBatches(torch.arange(22), SEQ_LEN, 2, VOCAB),
-            "22 tokens, .* at least seq_len=23",
-        ),
+        (lambda: MaskedBatches(torch.arange(22), SEQ_LEN, 2, VOCAB), "22 tokens, .* at least seq_len=23"),
         (lambda: MaskedBatches(torch.arange(30), SEQ_LEN, 0, VOCAB), "batch_size is 0, expected an integer"),
-        (
-            lambda: LabelledBatches(torch.zeros(3, 7), torch.zeros(2), 2),
-            "3 texts and 2 labels; need equal",
-        ),
+        (lambda: LabelledBatches(torch.zeros(3, 7), torch.zeros(2), 2), "3 texts and 2 labels; need equal"),
         (lambda: LabelledBatches(torch.zeros(0, 7), torch.zeros(0), 2), "0 texts and 0 labels; .* non-zero"),
         (lambda: SubwordVocabulary((1 / 0 for _ in "a"), 10**6 + 1), "size is 1000001, .* 259 … 1000000"),
     ],

@@ -349,10 +349,7 @@ def test_a_fixed_random_projection_differs_between_seeds_and_layers():
     ("wrong", "sentence"),
     [
         ({"sharing": "all"}, "sharing is 'all', expected one of none, headwise, key-value, layerwise"),
-        (
-            {"projection": "max"},
-            "projection is 'max', expected one of windows, random, gaussian, mean",
-        ),
+        ({"projection": "max"}, "projection is 'max', expected one of windows, random, gaussian, mean"),
     ],
 )
 def test_a_recipe_of_unknown_words_is_refused(wrong, sentence):

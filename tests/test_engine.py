@@ -100,10 +100,7 @@ class Unfinished(torch.autograd.Function):
 
 @pytest.mark.parametrize(
     "attempt",
-    [
-        cell("def attempt(q, k):\n    raise NotImplementedError('later')"),
-        lambda q, k: Unfinished.apply(q),
-    ],
+    [cell("def attempt(q, k):\n    raise NotImplementedError('later')"), lambda q, k: Unfinished.apply(q)],
 )
 def test_errors_that_only_look_like_a_stub_are_failures(attempt):
     assert message(attempt).startswith("Raised NotImplementedError: ")

@@ -152,10 +152,7 @@ BAD = torch.tensor([[1.0, math.nan], [math.inf, 1.0]])
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (
-            lambda: singular_values(torch.ones(3)),
-            r"torch\.float32 \(3,\), expected a floating-point tensor",
-        ),
+        (lambda: singular_values(torch.ones(3)), r"torch\.float32 \(3,\), expected a floating-point tensor"),
         (lambda: decompose(torch.ones(3, 3).long()), r"torch\.int64 \(3, 3\)"),
         (lambda: singular_values([[1.0]]), "maps are list"),
         (lambda: best_rank(torch.ones(0, 3), 1), r"\(0, 3\), expected at least 1 row"),

@@ -77,11 +77,7 @@ def test_what_fails_and_what_is_the_packages_own_is_not_kept(file):
 
 
 @pytest.mark.parametrize(
-    ("module", "ours"),
-    [
-        ("linformer_from_scratch.attention", True),
-        ("linformer_from_scratch_ana", False),
-    ],
+    ("module", "ours"), [("linformer_from_scratch.attention", True), ("linformer_from_scratch_ana", False)]
 )
 def test_the_packages_own_is_what_is_in_the_package_and_nothing_else(file, cell, module, ours):
     attempt = attempted(cell, ATTENTION, "attend")

@@ -11,8 +11,7 @@ from linformer_from_scratch.exercises.engine.quiz import Option, Question, as_ht
 
 QUESTIONS = (
     Question(
-        "A < B?",
-        (Option("1 & 1", "No: 2."), Option("3", "Yes: it is.", True), Option("2", "It is 2.")),
+        "A < B?", (Option("1 & 1", "No: 2."), Option("3", "Yes: it is.", True), Option("2", "It is 2."))
     ),
     Question("Rows?", (Option("sum to one", "Yes: softmax.", True), Option("sum to n", "No: to one."))),
 )
