@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import runpy
 import subprocess
 import sys
 import time
@@ -763,12 +762,9 @@ def test_a_lack_of_memory_is_known_by_each_of_its_names():
     assert all(map(is_out_of_memory, LACKS)) and not is_out_of_memory(RuntimeError("shapes differ"))
 
 
-def test_the_command_is_behind_the_door_of_the_room(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["benchmark", "--help"])
-    monkeypatch.delitem(sys.modules, "linformer_from_scratch.benchmark.__main__", raising=False)
-    with pytest.raises(SystemExit, match=r"^0$"):
-        runpy.run_module("linformer_from_scratch.benchmark", run_name="__main__")
-    assert "--resume" in capsys.readouterr().out
+def test_the_command_is_behind_the_door_of_the_room(as_module):
+    code, out, _ = as_module("linformer_from_scratch.benchmark", "--help")
+    assert code == 0 and "--resume" in out
 
 
 def test_available_bytes_are_what_the_system_says(monkeypatch):

@@ -84,21 +84,6 @@ def repository(tmp_path):
     return tmp_path
 
 
-def inside(repository, *words):
-    """Run a Python there that finds this package first."""
-    path = os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = os.environ | {"PYTHONPATH": path}
-    return subprocess.Popen(
-        [sys.executable, *map(str, words)],
-        cwd=repository,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-
-
 # The command
 
 
@@ -132,9 +117,10 @@ def small(repository):
     command = EXPERIMENTS["09_needle"].command.removeprefix("python ").split()
 
     def run(*words):
-        run = inside(repository, *command[:2], *words)
-        said, wrong = run.communicate()
-        return said if run.returncode == 0 else wrong
+        path = os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])])  # first
+        environment, line = os.environ | {"PYTHONPATH": path}, [sys.executable, *command[:2], *words]
+        run = subprocess.run(line, cwd=repository, env=environment, capture_output=True, encoding="utf-8")
+        return run.stdout if run.returncode == 0 else run.stderr
 
     return run, command[2], declared, repository / PACKAGE / "experiments" / "recorded" / "09_needle.json"
 

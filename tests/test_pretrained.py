@@ -30,18 +30,11 @@ from linformer_from_scratch.pretrained import (
     tokenize,
     weights,
 )
-from linformer_from_scratch.pretrained.tokens import tokenizer, vocabulary
+from linformer_from_scratch.pretrained.tokens import vocabulary
 
 REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").read_text(encoding="utf-8"))[
     "texts"
 ]
-
-
-@pytest.fixture
-def without_the_package(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for cached in (vocabulary, tokenizer, model_weights):
-        cached.cache_clear()
 
 
 @pytest.mark.parametrize("name", REFERENCE)

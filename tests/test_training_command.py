@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from dataclasses import fields
 
 import pytest
 import torch
+from test_training import lines, names
 
 from linformer_from_scratch import data, training
 from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVocabulary, read_documents
@@ -44,34 +44,20 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Run the command as python -m does, but in this process: what it printed, and its exit's message."""
+def command(monkeypatch, as_module, tmp_path):
+    """Run the command: what it printed, and its exit's message; `shown`: its errors and its bar."""
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # the command sets it
     monkeypatch.chdir(tmp_path)
 
     def run(*words):
-        monkeypatch.setattr(sys, "argv", ["training", *map(str, words)])
-        monkeypatch.delitem(sys.modules, f"{MODULE}.__main__", raising=False)  # if imported
-        code = None
-        try:
-            runpy.run_module(MODULE, run_name="__main__")
-        except SystemExit as left:
-            code = left.code
-        out, run.shown = capsys.readouterr()
+        code, out, run.shown = as_module(MODULE, *words)
         return out, code
 
     return run
 
 
 def losses(folder):
-    records = [
-        json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    return [(r["step"], r["loss"], r.get("validation_loss")) for r in records]
-
-
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+    return [(r["step"], r["loss"], r.get("validation_loss")) for r in lines(folder)]
 
 
 def test_trains_resumes_and_evaluates_a_text_of_the_learner(folder, text, command):
