@@ -471,14 +471,9 @@ def test_a_gpu_s_file_is_found_when_it_is_added_and_no_other_is_taken_for_it(tmp
     assert records.recorded_gpu()["machine"]["gpu"] == "A GPU"
 
 
-def test_the_file_that_the_course_brings_holds_every_row_of_its_plan():
-    content = records.recorded_cpu()
-    wanted = [what for what, _ in jobs(PLANS["cpu"])]
-    assert len(content["rows"]) == len(wanted)
-    assert all(any(what.items() <= row.items() for row in content["rows"]) for what in wanted)
-    assert {len(s) for row in content["rows"] for s in row.get("seconds", {}).values()} == {
-        PLANS["cpu"].rounds
-    }
+def test_the_file_that_the_course_brings_has_the_rounds_of_its_plan():
+    rows = records.recorded_cpu()["rows"]
+    assert {len(s) for row in rows for s in row.get("seconds", {}).values()} == {PLANS["cpu"].rounds}
 
 
 def test_the_evidence_page_shows_a_gpu_s_file_once_it_is_there(tmp_path, monkeypatch, capsys):

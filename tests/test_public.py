@@ -96,9 +96,17 @@ def test_documents_of_imdb_are_its_reviews():
     assert public_documents("imdb", "test") == {"imdb test 0": "other"}
 
 
-def test_an_unknown_name_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="there is no corpus 'wiki'; known are wikitext-103, imdb"):
-        public_documents("wiki")
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (("wiki",), "there is no corpus 'wiki'; known are wikitext-103, imdb"),
+        (("imdb", "train", 0), "limit is 0, expected an integer of at least 1"),
+        (("imdb", "banana"), r"^imdb, split 'banana': Unknown split .*'train', 'test'.*\Z"),
+    ],
+)
+def test_what_no_corpus_has_is_refused_with_what_there_is(asked, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        public_documents(*asked)
 
 
 def test_without_the_library_one_sentence_says_how_to_get_it(monkeypatch):
@@ -123,16 +131,6 @@ def test_a_broken_download_is_one_sentence(monkeypatch):
     monkeypatch.setattr(datasets, "load_dataset", broken)
     with pytest.raises(ConnectionError, match=r"from .*imdb: half a file; the shipped text"):
         public_documents("imdb")
-
-
-def test_a_limit_below_one_is_refused():
-    with pytest.raises(ValueError, match="limit is 0, expected an integer of at least 1"):
-        public_documents("imdb", limit=0)
-
-
-def test_an_unknown_split_is_refused_with_its_corpus():
-    with pytest.raises(ValueError, match=r"^imdb, split 'banana': Unknown split .*'train', 'test'.*\Z"):
-        public_documents("imdb", "banana")
 
 
 def test_a_damaged_file_is_one_sentence_with_its_corpus(tmp_path, monkeypatch):
