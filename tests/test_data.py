@@ -292,13 +292,9 @@ def test_a_file_that_is_no_vocabulary_or_would_lose_text_is_named(tmp_path):
     found = json.loads((tmp_path / "whole.json").read_text(encoding="utf-8"))
     found["model"]["vocab"] |= {"<pad>": 1, "<mask>": 0}
     (tmp_path / "other.json").write_text(json.dumps(found), encoding="utf-8")
-    for name in (
-        "half.json is not a vocabulary of subwords",
-        "nowhere.json is not",
-        "other.json is not a .* this",
-    ):
-        with pytest.raises(ValueError, match=name):
-            SubwordVocabulary.load(tmp_path / name.split()[0])
+    for name in ("half.json", "nowhere.json", "other.json"):
+        with pytest.raises(ValueError, match=rf"{name} is not a vocabulary of (subwords|this course): "):
+            SubwordVocabulary.load(tmp_path / name)
 
 
 def test_what_is_held_out_depends_on_the_title_alone():
