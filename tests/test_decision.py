@@ -104,8 +104,8 @@ def test_evidence_is_a_cell_or_a_source_and_its_numbers_stand_there(piece, cells
 
 def test_a_place_names_the_heading_above_its_cell_and_its_address_leads_there():
     piece = evidence()["cpu"]
-    assert piece.place == "chapter 10, “How large must n be to make it worth it?”"
-    assert piece.address == "10_benchmark.ipynb#From-which-n-is-it-worth-it?"
+    assert piece.place == "chapter 10, “How large must n be before it's worth it?”"
+    assert piece.address == "10_benchmark.ipynb#How-large-must-n-be-before-it's-worth-it?"
     assert evidence()["zoology"].address == ""
 
 

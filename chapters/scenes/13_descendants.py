@@ -32,7 +32,7 @@ class Descendants(Story):
         ]
         queries = words(f"{n} queries", QUERY).rotate(PI / 2).move_to([-6.2, Y["map"], 0])
         parts = shown("0")
-        caption = "Linformer: every slot mixes the whole text, so every query sees its future."
+        caption = "Linformer: every slot mixes the whole text, the future included."
         self.step(caption, FadeIn(*titles, queries, *parts), seconds=0.8, pause=1.5)
         for edit, caption in CAPTIONS.items():
             self.step(caption, *map(Transform, parts, shown(edit)), pause=1.6)
