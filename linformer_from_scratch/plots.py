@@ -162,16 +162,8 @@ def paths(
                 axis.vlines(x, *bars[name], color=line.get_color(), lw=1.2)
         if level:
             axis.axhline(level[1], color=GREY, lw=1, linestyle="-")
-            axis.text(
-                1.0,
-                level[1],
-                level[0],
-                va="bottom",
-                ha="right",
-                fontsize=10,
-                color=GREY,
-                transform=axis.get_yaxis_transform(),
-            )
+            style: dict[str, Any] = {"va": "bottom", "ha": "right", "fontsize": 10, "color": GREY}
+            axis.text(1.0, level[1], level[0], transform=axis.get_yaxis_transform(), **style)
         axis.set_xscale("log", base=2)
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set(xlabel=x_label, ylabel=y_label, title=title, ylim=(lowest, None))
@@ -330,14 +322,8 @@ def learning_curves(
                 axis.axhline(level, color=GREY, lw=1, linestyle="-")
                 axis.text(1.02, level, name, va="center", transform=axis.get_yaxis_transform(), fontsize=10)
         axis.set(xlabel=x_label, ylabel=y_label, title=title, xlim=(0, None), ylim=between)
-        axis.legend(
-            loc="upper center",  # off the curves
-            bbox_to_anchor=(0.5, -0.15),
-            frameon=False,
-            ncols=3,
-            columnspacing=1.0,
-            handlelength=1.6,
-        )
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}  # off the curves
+        axis.legend(frameon=False, ncols=3, columnspacing=1.0, handlelength=1.6, **below)
         drawn = ", ".join([*runs, *(levels or {})])
         return _finish(figure, f"{title}. {y_label} against {x_label}: {drawn}.")
 
@@ -350,30 +336,6 @@ def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
     alike = [other for other in names if other.startswith(model)]
     number = alike.index(name) if len(alike) > 1 else [*MODELS].index(model)
     return {"color": MODELS[model], "linestyle": DASHES[number % len(DASHES)]}
-
-
-def filled(rows: Mapping[str, tuple[Sequence[str], Sequence[str]]], title: str) -> Figure:
-    """Versions of one text below each other, in letters of equal width; marked pieces stand in colour.
-
-    Args:
-        rows: name -> (pieces, marks); marks are "", "masked" (grey), "right" (green) or "wrong" (orange).
-    """
-    colours = {"": INK, "masked": GREY, "right": VALUE, "wrong": KEY}
-    with plt.rc_context(STYLE):
-        figure, (axis,) = _figure(1, width=9.5, height=0.45 + 0.6 * len(rows))
-        widest = max(sum(map(len, pieces)) for pieces, _ in rows.values())
-        for i, (name, (pieces, marks)) in enumerate(rows.items()):
-            axis.text(0, -i, name, color=GREY, fontsize=10, va="bottom")
-            column = 0
-            for piece, mark in zip(pieces, marks, strict=True):
-                weight = "bold" if mark else "normal"
-                style: dict[str, Any] = {"family": "monospace", "fontsize": 11, "weight": weight}
-                for letter in piece:  # one by one, so that columns stay columns
-                    axis.text(column, -i - 0.05, letter, va="top", color=colours[mark], **style)
-                    column += 1
-        axis.set(xlim=(-0.5, max(widest, 60)), ylim=(0.4 - len(rows), 0.6), title=title)
-        axis.axis("off")
-        return _finish(figure, f"{title}. The same text in {len(rows)} versions: {', '.join(rows)}.")
 
 
 def bars(
@@ -436,34 +398,6 @@ def covers(
         )
 
 
-def triangle(corners: Mapping[str, ArrayLike], sides: Sequence[str], title: str) -> Figure:
-    """Three points of a plane by name, and what is written on the sides: first to second, and so on round."""
-    with plt.rc_context(STYLE):
-        figure, (axis,) = _figure(1, width=6.2, height=4.2)
-        points = [np.asarray(point, dtype=float) for point in corners.values()]
-        centre = np.mean(points, axis=0)
-        style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
-        for i, said in enumerate(sides):
-            a, b = points[i], points[(i + 1) % 3]
-            axis.plot(*zip(a, b, strict=True), color=LINES[i], linestyle="-", lw=2.5, zorder=1)
-            axis.annotate(
-                said, tuple((a + b) / 2), _outwards((a + b) / 2 - centre, 56, 30), color=LINES[i], **style
-            )
-        for name, point in zip(corners, points, strict=True):
-            axis.plot(*point, "o", color=INK, ms=8)
-            axis.annotate(name, tuple(point), _outwards(point - centre, 66, 18), weight="bold", **style)
-        axis.set(title=title, aspect="equal")
-        axis.margins(0.35)
-        axis.axis("off")
-        return _finish(figure, f"{title}. Triangle of {', '.join(corners)}; sides: {', '.join(sides)}.")
-
-
-def _outwards(way: np.ndarray, across: float, up: float) -> tuple[float, float]:
-    """An offset in points in the direction of a vector."""
-    x, y = way / max(float(np.hypot(*way)), 1e-12)
-    return across * x, up * y
-
-
 def intervals(
     rows: Mapping[str, Mapping[str, tuple[float, float, float]]],
     x_label: str,
@@ -494,14 +428,8 @@ def intervals(
             for name, (low, middle, high) in dots.items():
                 axis.plot([low, high], [y, y], lw=3, alpha=0.5, linestyle="-", **style)
                 axis.plot(middle, y, "os^D"[names.index(name)], ms=8, **style)
-                axis.text(
-                    1.01,
-                    y,
-                    f"{middle:{form}}",
-                    va="center",
-                    fontsize=10,
-                    transform=axis.get_yaxis_transform(),
-                )
+                beside = axis.get_yaxis_transform()
+                axis.text(1.01, y, f"{middle:{form}}", va="center", fontsize=10, transform=beside)
                 y += 1
             if samples:
                 axis.plot(samples[row], np.full(np.shape(samples[row]), y - 0.5), "|", ms=9, mew=2, color=INK)
@@ -551,15 +479,8 @@ def _draw_arrows(axis: Axes, vectors: Mapping[str, tuple[ArrayLike, str]]) -> No
         x, y = np.asarray(vector, dtype=float)
         length = np.hypot(x, y)
         axis.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 2})
-        axis.annotate(
-            name,
-            (x, y),
-            (x / length * 12, y / length * 12),
-            textcoords="offset points",
-            color=colour,
-            ha="center",
-            va="center",
-        )
+        style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
+        axis.annotate(name, (x, y), (x / length * 12, y / length * 12), color=colour, **style)
 
 
 def mixture(

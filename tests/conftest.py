@@ -7,12 +7,17 @@ A test marked `cuda` needs a GPU.
 record_property("report", "a line") shows a measurement that no test judges.
 """
 
+import importlib.util
 import os
+import runpy
+import sys
 
 import pytest
 import torch
 from chromium import find_chromium
 from lab import open_browser
+
+from linformer_from_scratch.pretrained import tokens, weights
 
 NO_CHROMIUM = "no Chromium found: set CHROMIUM to its path, or install it (Debian: apt install chromium)"
 
@@ -33,6 +38,34 @@ def home(tmp_path, monkeypatch):
     for variable in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(variable, str(folder))
     return folder
+
+
+@pytest.fixture
+def without_the_package(monkeypatch):
+    """The pretrained model is not installed."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == weights.PACKAGE else found(name)
+    )
+    for cached in (tokens.vocabulary, tokens.tokenizer, weights.model_weights):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def as_module(monkeypatch, capsys):
+    """Run a module as python -m does, but in this process: its exit's message, and what it printed."""
+
+    def run(module, *words):
+        monkeypatch.setattr(sys, "argv", [module, *map(str, words)])
+        monkeypatch.delitem(sys.modules, f"{module}.__main__", raising=False)  # if another test imported it
+        code = None
+        try:
+            runpy.run_module(module, run_name="__main__")
+        except SystemExit as left:
+            code = left.code
+        return code, *capsys.readouterr()
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -123,8 +123,7 @@ DRESSED = """(theme) =>
 @contextmanager
 def open_deck(browser: Browser, deck: Path, query: str = "") -> Iterator[Page]:
     """The deck's page, typeset; `page.outside` and `page.complaints` collect what goes wrong from then on."""
-    with open_page(browser, WIDTH, HEIGHT) as page:
-        page.goto(deck.as_uri() + query)
+    with open_page(browser, WIDTH, HEIGHT, at=deck.as_uri() + query) as page:
         page.wait_for_function("window.Reveal && Reveal.isReady()")
         page.evaluate("MathJax.startup.promise")
         yield page

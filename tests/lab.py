@@ -44,8 +44,8 @@ def open_browser(chromium):
 
 
 @contextmanager
-def open_page(browser, width=1280, height=800):
-    """A page that shares nothing with the others and reaches nothing but this machine.
+def open_page(browser, width=1280, height=800, at=None):
+    """A page that shares nothing with the others and reaches nothing but this machine; at: file or address.
 
     `page.outside` collects what it asked for elsewhere, `page.complaints` its console errors and exceptions.
     """
@@ -64,6 +64,8 @@ def open_page(browser, width=1280, height=800):
     page.on("websocket", lambda s: None if s.url.startswith(LOCAL) else page.outside.append(s.url))
     page.on("pageerror", lambda error: page.complaints.append(str(error)))
     page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
+    if at:
+        page.goto(at.as_uri() if isinstance(at, Path) else at)
     yield page
     page.close()
 

@@ -30,13 +30,6 @@ def test_bigram_by_hand():
     assert_close(found[6], torch.tensor([1, 1, 1, 4, 3, 2, 1]) / 13)  # never seen
 
 
-def test_bigram_is_of_the_one_before_not_the_one_after():
-    two_after_one_before = bigram(torch.tensor([3, 4, 3, 5]), VOCAB)[3].exp()
-    assert_close(two_after_one_before, torch.tensor([2, 2, 2, 6, 11 + 4, 11 + 4, 2]) / 44)
-    after = bigram(torch.tensor([3, 4, 5]), VOCAB)
-    assert after[3, 4] > after[4, 3] and after[4, 5] > after[5, 4]
-
-
 @pytest.mark.parametrize("text", [TEXT, random_ids(211)])
 def test_every_row_sums_to_one_and_nothing_is_impossible(text):
     for logs in (unigram(text, VOCAB)[None], bigram(text, VOCAB)):

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import runpy
 import subprocess
 import sys
 import time
@@ -46,13 +45,7 @@ from linformer_from_scratch.benchmark.layers import (
 )
 from linformer_from_scratch.benchmark.memory import available_bytes, is_out_of_memory
 from linformer_from_scratch.benchmark.modes import PASSES, compiled
-from linformer_from_scratch.benchmark.published import (
-    LRA,
-    LRA_MEANS,
-    LRA_TASKS,
-    LRA_XIONG,
-    TABLE_3,
-)
+from linformer_from_scratch.benchmark.published import LRA, LRA_MEANS, LRA_TASKS, LRA_XIONG, TABLE_3
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked
@@ -478,14 +471,9 @@ def test_a_gpu_s_file_is_found_when_it_is_added_and_no_other_is_taken_for_it(tmp
     assert records.recorded_gpu()["machine"]["gpu"] == "A GPU"
 
 
-def test_the_file_that_the_course_brings_holds_every_row_of_its_plan():
-    content = records.recorded_cpu()
-    wanted = [what for what, _ in jobs(PLANS["cpu"])]
-    assert len(content["rows"]) == len(wanted)
-    assert all(any(what.items() <= row.items() for row in content["rows"]) for what in wanted)
-    assert {len(s) for row in content["rows"] for s in row.get("seconds", {}).values()} == {
-        PLANS["cpu"].rounds
-    }
+def test_the_file_that_the_course_brings_has_the_rounds_of_its_plan():
+    rows = records.recorded_cpu()["rows"]
+    assert {len(s) for row in rows for s in row.get("seconds", {}).values()} == {PLANS["cpu"].rounds}
 
 
 def test_the_evidence_page_shows_a_gpu_s_file_once_it_is_there(tmp_path, monkeypatch, capsys):
@@ -769,12 +757,9 @@ def test_a_lack_of_memory_is_known_by_each_of_its_names():
     assert all(map(is_out_of_memory, LACKS)) and not is_out_of_memory(RuntimeError("shapes differ"))
 
 
-def test_the_command_is_behind_the_door_of_the_room(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["benchmark", "--help"])
-    monkeypatch.delitem(sys.modules, "linformer_from_scratch.benchmark.__main__", raising=False)
-    with pytest.raises(SystemExit, match=r"^0$"):
-        runpy.run_module("linformer_from_scratch.benchmark", run_name="__main__")
-    assert "--resume" in capsys.readouterr().out
+def test_the_command_is_behind_the_door_of_the_room(as_module):
+    code, out, _ = as_module("linformer_from_scratch.benchmark", "--help")
+    assert code == 0 and "--resume" in out
 
 
 def test_available_bytes_are_what_the_system_says(monkeypatch):

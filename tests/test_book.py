@@ -205,8 +205,7 @@ def test_a_chapter_read_to_its_end_is_alive(book, browser, stem):
     cells = notebook(stem).cells
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     kinds = [output["data"][LIVE]["widget"] for output in outputs if LIVE in output.get("data", {})]
-    with open_page(browser, *PHONE) as page:
-        page.goto((book / "chapters" / f"{stem}.html").as_uri())
+    with open_page(browser, *PHONE, at=book / "chapters" / f"{stem}.html") as page:
         widgets = page.locator(".live-widget")
         assert widgets.count() == len(kinds)
         for widget in widgets.all():
@@ -268,8 +267,7 @@ def test_little_is_loaded_before_anybody_moves(book, browser):
 @pytest.mark.browser
 def test_the_ledger_is_filtered_by_verdict_and_chapter(book, browser):
     kinds = by_kind(ledger())
-    with open_page(browser) as page:
-        page.goto((book / "ledger.html").as_uri())
+    with open_page(browser, at=book / "ledger.html") as page:
         rows = page.locator(".ledger tbody tr:visible")
         assert rows.count() == len(ledger())
         page.get_by_label("Verdict").select_option("wrong")
@@ -295,8 +293,7 @@ def test_a_link_lands_where_it_leads_though_the_page_grows(book, browser):
 
 @pytest.mark.browser
 def test_the_search_answers_while_one_types_and_leads_to_a_section_of_a_chapter(book, browser):
-    with open_page(browser) as page:
-        page.goto((book / "chapters" / "00_start_here.html").as_uri())
+    with open_page(browser, at=book / "chapters" / "00_start_here.html") as page:
         page.keyboard.press("/")
         page.keyboard.type("one row of E")
         found = page.locator(".found a:visible")
@@ -315,8 +312,7 @@ def test_the_search_answers_while_one_types_and_leads_to_a_section_of_a_chapter(
 
 @pytest.mark.browser
 def test_the_page_of_the_search_shows_what_its_address_asks_for(book, browser):
-    with open_page(browser) as page:
-        page.goto(f"{book.as_uri()}/search.html?q=xyzzy")
+    with open_page(browser, at=f"{book.as_uri()}/search.html?q=xyzzy") as page:
         wait_until(page.get_by_text("Sections found: 0").count, "an answer")
         page.locator("article input").fill("mean pooling")
         wait_until(page.locator("article .found a").count, "a result")
@@ -326,8 +322,7 @@ def test_the_page_of_the_search_shows_what_its_address_asks_for(book, browser):
 
 @pytest.mark.browser
 def test_j_and_k_move_by_section_and_are_letters_where_one_writes(book, browser):
-    with open_page(browser) as page:
-        page.goto((book / "chapters" / "06_linformer.html").as_uri())
+    with open_page(browser, at=book / "chapters" / "06_linformer.html") as page:
         headings, seen = page.locator("article h2"), []
         for key in "jjjk":
             page.keyboard.press(key)
@@ -342,8 +337,7 @@ def test_j_and_k_move_by_section_and_are_letters_where_one_writes(book, browser)
 
 @pytest.mark.browser
 def test_a_line_of_text_has_65_to_75_characters(book, browser):
-    with open_page(browser) as page:
-        page.goto((book / "chapters" / "06_linformer.html").as_uri())
+    with open_page(browser, at=book / "chapters" / "06_linformer.html") as page:
         page.evaluate("document.fonts.ready")
         lengths = page.locator("article section > p").evaluate_all(CHARACTERS_A_LINE)
         assert len(lengths) > 20 and 65 <= statistics.median(lengths) <= 75
@@ -352,8 +346,7 @@ def test_a_line_of_text_has_65_to_75_characters(book, browser):
 @pytest.mark.browser
 @pytest.mark.parametrize("size", [(1280, 800), PHONE])
 def test_the_first_screen_has_the_question_its_picture_and_where_to_start(book, browser, size):
-    with open_page(browser, *size) as page:
-        page.goto((book / "chapters" / "06_linformer.html").as_uri())
+    with open_page(browser, *size, at=book / "chapters" / "06_linformer.html") as page:
         for first in ("article h1 + p", ".opening img", ".ways", "article h2"):
             box = page.locator(first).first.bounding_box()
             assert box["y"] + box["height"] <= size[1], first
@@ -362,8 +355,7 @@ def test_the_first_screen_has_the_question_its_picture_and_where_to_start(book, 
 
 @pytest.mark.browser
 def test_the_list_of_pages_has_decks_use_and_teaching_without_scrolling(book, browser):
-    with open_page(browser) as page:
-        page.goto((book / "chapters" / "06_linformer.html").as_uri())
+    with open_page(browser, at=book / "chapters" / "06_linformer.html") as page:
         for name in ("13 · Descendants", "Decks and handouts", "Use it", "Teach from it", "Glossary"):
             box = page.locator(".sidebar-tree").get_by_role("link", name=name, exact=True).bounding_box()
             assert box["y"] + box["height"] <= 800, name
@@ -372,8 +364,7 @@ def test_the_list_of_pages_has_decks_use_and_teaching_without_scrolling(book, br
 @pytest.mark.browser
 @every_chapter
 def test_nothing_of_a_chapter_is_cut_on_a_phone(book, browser, stem):
-    with open_page(browser, *PHONE) as page:
-        page.goto((book / "chapters" / f"{stem}.html").as_uri())
+    with open_page(browser, *PHONE, at=book / "chapters" / f"{stem}.html") as page:
         formulas = page.locator(".math")
         if formulas.count():
             formulas.first.scroll_into_view_if_needed()
@@ -403,8 +394,7 @@ def test_no_serious_barrier(book, browser, name, scheme):
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["chapters/06_linformer.html", "clips.html"])
 def test_print_shows_stills_and_hides_what_only_a_screen_can_do(book, browser, name):
-    with open_page(browser) as page:
-        page.goto((book / name).as_uri())
+    with open_page(browser, at=book / name) as page:
         page.emulate_media(media="print")
         assert not page.locator(".ways").is_visible() and not page.locator("article video").first.is_visible()
         assert page.locator("figure.clip > img").first.is_visible()

@@ -9,12 +9,7 @@ from torch.nn import functional
 
 from linformer_from_scratch.limits import contrastive
 from linformer_from_scratch.limits.adapting import adapt
-from linformer_from_scratch.limits.contrastive import (
-    ContrastiveLoss,
-    PageBatches,
-    Searched,
-    ranks_of,
-)
+from linformer_from_scratch.limits.contrastive import ContrastiveLoss, PageBatches, Searched, ranks_of
 from linformer_from_scratch.training import Config
 
 

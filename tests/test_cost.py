@@ -40,52 +40,13 @@ def counted(call):
     return counter.get_total_flops()
 
 
-def attend_by_hand(q, k, v):
-    return merge_heads((q @ k.mT).softmax(dim=-1) @ v)
-
-
-@pytest.fixture
-def tensors():
-    """Tokens, four weights, two projections of the sequence."""
-    x, *weights = (torch.randn(size) for size in ((BATCH, N, D), *[(D, D)] * 4))
-    return x, weights, torch.randn(K, N), torch.randn(K, N)
-
-
 def test_full_attention_has_the_operations_that_pytorch_counts():
     layer = MultiHeadAttention(D, HEADS)
     assert flops(full_attention(SIZES)) == counted(lambda: layer.definition(torch.randn(BATCH, N, D)))
 
 
-def test_linformer_in_the_papers_order_has_the_operations_that_pytorch_counts(tensors):
-    x, (wq, wk, wv, wo), E, F = tensors
-
-    def layer():
-        q, k, v = (
-            split_heads(x @ wq, HEADS),
-            split_heads(E @ (x @ wk), HEADS),
-            split_heads(F @ (x @ wv), HEADS),
-        )
-        return attend_by_hand(q, k, v) @ wo
-
-    assert flops(compress_keys(SIZES)) == counted(layer)
-    assert flops(compress_keys(SIZES, fused=True)) == flops(compress_keys(SIZES))
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_linformer_in_the_cheap_order_has_the_operations_that_pytorch_counts(tensors, shared):
-    x, (wq, wk, wv, wo), E, F = tensors
-
-    def layer():
-        EX = E @ x
-        FX = EX if shared else F @ x
-        q, k, v = (split_heads(y, HEADS) for y in (x @ wq, EX @ wk, FX @ wv))
-        return attend_by_hand(q, k, v) @ wo
-
-    assert flops(compress_tokens(SIZES, shared=shared)) == counted(layer)
-
-
-def test_linear_attention_has_the_operations_that_pytorch_counts(tensors):
-    x, (wq, wk, wv, wo), _, _ = tensors
+def test_linear_attention_has_the_operations_that_pytorch_counts():
+    x, wq, wk, wv, wo = (torch.randn(size) for size in ((BATCH, N, D), *[(D, D)] * 4))
 
     def layer():
         q, k, v = (split_heads(x @ w, HEADS) for w in (wq, wk, wv))

@@ -1,10 +1,9 @@
 """Linformer's layer on shards of the sequence: as one process, one exchange, bytes that n does not change."""
 
 import re
-import runpy
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 
 import pytest
 import ranks_at_work as work
@@ -387,22 +386,9 @@ def test_the_command_compares_the_ranks_of_a_machine():
 
 
 @pytest.fixture
-def command(monkeypatch, capsys):
-    """Run the command as python -m does, but in this process: its exit's message, and what it printed."""
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["distributed", *words])
-        code, package = None, "linformer_from_scratch.distributed"
-        monkeypatch.delitem(
-            sys.modules, f"{package}.__main__", raising=False
-        )  # if another test has imported it
-        try:
-            runpy.run_module(package, run_name="__main__")
-        except SystemExit as left:
-            code = left.code
-        return code, *capsys.readouterr()
-
-    return run
+def command(as_module):
+    """Run the command: its exit's message, and what it printed."""
+    return partial(as_module, "linformer_from_scratch.distributed")
 
 
 def test_the_command_alone_is_one_rank_and_gives_the_encoder_two_layers(command, monkeypatch):

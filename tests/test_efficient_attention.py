@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention as pytorch_attention
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
@@ -173,18 +172,22 @@ def test_pseudoinverse_of_many_matrices_at_once():
     assert_close(pseudoinverse(large_and_small, 6)[1], 1e4 * torch.eye(5))
 
 
+def kernel_by_hand(q, k, v, causal):
+    q, k = (torch.where(x > 0, x + 1, x.clamp(max=0).exp()) for x in (q, k))
+    weights = q @ k.mT
+    return rows_divided_by_their_sum(weights.tril() if causal else weights, v)
+
+
 @both_ways
 @pytest.mark.parametrize("n", [1, N, CHUNK, 2 * CHUNK + 3])
 def test_linear_attention_is_a_map_of_kernel_weights(n, causal):
     torch.manual_seed(1)
     qkv = [torch.randn(BATCH, n, size, dtype=torch.float64, requires_grad=True) for size in (D, D, D_V)]
-
-    def definition(q, k, v):
-        q, k = (torch.where(x > 0, x + 1, x.clamp(max=0).exp()) for x in (q, k))
-        weights = q @ k.mT
-        return rows_divided_by_their_sum(weights.tril() if causal else weights, v)
-
-    assert_same(lambda q, k, v: linear_attention(q, k, v, causal), definition, qkv)
+    assert_same(
+        lambda q, k, v: linear_attention(q, k, v, causal),
+        lambda q, k, v: kernel_by_hand(q, k, v, causal),
+        qkv,
+    )
 
 
 @both_ways
@@ -353,12 +356,6 @@ def test_a_huge_later_key_changes_no_bit_of_what_earlier_tokens_read():
             assert not torch.equal(after[:, edited:], before[:, edited:])
 
 
-def kernel_by_hand(q, k, v, causal):
-    q, k = (torch.where(x > 0, x + 1, x.clamp(max=0).exp()) for x in (q, k))
-    weights = q @ k.mT
-    return rows_divided_by_their_sum(weights.tril() if causal else weights, v)
-
-
 @both_ways
 @pytest.mark.parametrize("shift", [0, -20, -60])
 def test_linear_attention_far_below_zero(shift, causal):
@@ -384,15 +381,20 @@ def test_elu_plus_one_keeps_its_digits_below_zero():
 
 # Halves
 
-OF_HALVES = {
-    "two levels": lambda n, d: lambda q, k, v, **how: hierarchical_attention(q, k, v, 16, **how),
-    "strided + global": lambda n, d: lambda q, k, v, **how: sparse_attention(q, k, v, 7, 2, **how),
-    "Nyström": lambda n, d: lambda q, k, v: nystrom_attention(q, k, v, 8),
-    "linear": lambda n, d: linear_attention,
-    "Performer": lambda n, d: (
-        lambda q, k, v, **how: performer_attention(q, k, v, orthogonal_gaussian(16, d).to(q.dtype), **how)
+OF_HALVES = {  # causal where they can be
+    "sliding window": lambda q, k, v, causal: sliding_window_attention(q, k, v, 7, causal),
+    "two levels": lambda q, k, v, causal: hierarchical_attention(q, k, v, 16, causal),
+    "strided + global": lambda q, k, v, causal: sparse_attention(q, k, v, 7, 2, causal),
+    "Nyström": lambda q, k, v, _: nystrom_attention(q, k, v, 8),
+    "linear": linear_attention,
+    "Performer": lambda q, k, v, causal: performer_attention(
+        q, k, v, orthogonal_gaussian(16, q.size(-1)).to(q.dtype), causal
     ),
-    "tiled exact": lambda n, d: lambda q, k, v, **how: tiled_attention(q, k, v, 32, **how),
+    "tiled exact": lambda q, k, v, causal: tiled_attention(q, k, v, 32, causal),
+}
+OF_LONG_TEXTS = OF_HALVES | {
+    "two levels": lambda q, k, v, causal: hierarchical_attention(q, k, v, 173, causal),
+    "strided + global": lambda q, k, v, causal: sparse_attention(q, k, v, 173, 1, causal),
 }
 every_relative_of_halves = pytest.mark.parametrize("name", OF_HALVES)
 dtypes = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
@@ -404,13 +406,11 @@ dtypes = pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=[
 @every_relative_of_halves
 def test_relatives_of_halves_are_those_of_float32_to_the_rounding_of_halves(name, size, causal, dtype):
     torch.manual_seed(0)
-    how = {"causal": True} if causal and name != "Nyström" else {}
     q, k, v = (s * torch.randn(2, 75, 16) for s in (size, size, 1))
     halves = [x.to(dtype).requires_grad_() for x in (q, k, v)]
-    attend = OF_HALVES[name](75, 16)
-    output = attend(*halves, **how)
+    output = OF_HALVES[name](*halves, causal)
     assert output.dtype == dtype
-    expected = attend(*(x.detach().float() for x in halves), **how)
+    expected = OF_HALVES[name](*(x.detach().float() for x in halves), causal)
     assert_close(output.float(), expected, atol=1e-2, rtol=1e-2)
     for gradient in torch.autograd.grad(output.float().sum(), halves):
         assert gradient.dtype == dtype
@@ -422,33 +422,24 @@ def test_relatives_of_halves_are_those_of_float32_to_the_rounding_of_halves(name
 @every_relative_of_halves
 def test_long_texts_in_halves_keep_their_sums(name, causal):
     torch.manual_seed(0)
-    how = {"causal": True} if causal and name != "Nyström" else {}
-    n = 3_000 if name == "tiled exact" else 30_000
-    attend = {
-        "two levels": lambda q, k, v, **how: hierarchical_attention(q, k, v, 173, **how),
-        "strided + global": lambda q, k, v, **how: sparse_attention(q, k, v, 173, 1, **how),
-    }.get(name) or OF_HALVES[name](n, 8)
+    n, attend = 3_000 if name == "tiled exact" else 30_000, OF_LONG_TEXTS[name]
     q, k, v = (x.half() for x in (torch.randn(n, 8), torch.randn(n, 8) + 3, torch.rand(n, 8) + 1))
     with torch.no_grad():
-        expected = attend(*(x.double() for x in (q, k, v)), **how)
-        assert_close(attend(q, k, v, **how).double(), expected, atol=1e-2, rtol=1e-2)
+        expected = attend(*(x.double() for x in (q, k, v)), causal)
+        assert_close(attend(q, k, v, causal).double(), expected, atol=1e-2, rtol=1e-2)
 
 
 @both_ways
-@pytest.mark.parametrize("name", ["sliding window", *OF_HALVES])
+@every_relative_of_halves
 def test_the_largest_halves_give_what_doubles_give(name, causal):
     torch.manual_seed(0)
-    how = {"causal": True} if causal and name != "Nyström" else {}
-    windows = {
-        "sliding window": lambda n, d: lambda q, k, v, **how: sliding_window_attention(q, k, v, 7, **how)
-    }
-    attend = (OF_HALVES | windows)[name](150, 16)
+    attend = OF_HALVES[name]
     q, k, v = (60_000 * torch.randn(3, 2, 150, 16)).clamp(-60_000, 60_000).half()
     assert ((q.double() @ k.double().mT).abs() > 4 * 65_504).double().mean() > 0.3  # scores beyond a half
-    expected = attend(*(x.double() for x in (q, k, v)), **how)
+    expected = attend(*(x.double() for x in (q, k, v)), causal)
     if name == "Performer":  # float32 does not hold exponents of 10¹⁰: there it is near its own definition
-        expected = attend(*(x.float() for x in (q, k, v)), **how).double()
-    assert_close(attend(q, k, v, **how).double(), expected, atol=60_000 * 2**-10, rtol=0)
+        expected = attend(*(x.float() for x in (q, k, v)), causal).double()
+    assert_close(attend(q, k, v, causal).double(), expected, atol=60_000 * 2**-10, rtol=0)
 
 
 def test_tiles_under_autocast_have_the_gradients_of_their_own_scores(qkv):
@@ -478,6 +469,7 @@ def test_sizes_beyond_the_text_cost_no_more_than_the_text(qkv, causal):
 OMEGA = orthogonal_gaussian(11, D)
 RECORDED = {
     "sliding window": lambda q, k, v: sliding_window_attention(q, k, v, 7),
+    "sliding window, causal": lambda q, k, v: sliding_window_attention(q, k, v, 7, causal=True),
     "two levels": lambda q, k, v: hierarchical_attention(q, k, v, 6),
     "two levels, causal": lambda q, k, v: hierarchical_attention(q, k, v, 6, causal=True),
     "strided + global": lambda q, k, v: sparse_attention(q, k, v, 6, 2),
@@ -539,25 +531,6 @@ def test_a_layer_around_a_relative_is_traced_for_every_length():
     assert_close(traced(x), layer(x))
     with pytest.raises(ValueError, match="got a padding_mask, expected None: a graph cannot see that no"):
         torch.jit.trace(layer, (x, torch.ones(2, 70, dtype=torch.bool)))
-
-
-# Beside PyTorch's own
-
-
-@both_ways
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")  # here it is a definition
-def test_windows_and_strides_are_those_of_flexible_attention(causal):
-    torch.manual_seed(0)
-    n, q, k, v = 128, *torch.randn(3, 1, 2, 128, 16)
-    window = create_block_mask(
-        lambda b, h, i, j: ((i - j).abs() <= 9) & ((j <= i) | (not causal)), None, None, n, n, device="cpu"
-    )
-    strides = create_block_mask(
-        lambda b, h, i, j: (((i - j) % 11 == 0) | (j < 2) | (i < 2)) & ((j <= i) | (not causal)),
-        None, None, n, n, device="cpu",
-    )  # fmt: skip
-    assert_close(sliding_window_attention(q, k, v, 9, causal), flex_attention(q, k, v, block_mask=window))
-    assert_close(sparse_attention(q, k, v, 11, 2, causal), flex_attention(q, k, v, block_mask=strides))
 
 
 # The family
@@ -673,6 +646,8 @@ def test_a_layer_around_exact_attention_is_multi_head_attention():
     ("call", "message"),
     [
         (lambda q: sliding_window_attention(q, q, q, 0), "window is 0, expected an integer of at least 1"),
+        (lambda q: sliding_window_attention(q, q[..., :4], q, 2), "q has 5 features, k has 4"),
+        (lambda q: sliding_window_attention(*3 * [q.long()], 2), "torch.int64; expected floating"),
         (lambda q: hierarchical_attention(q, q, q, 2.5), "block is 2.5, expected an integer"),
         (lambda q: nystrom_attention(q, q, q, 9), "landmarks is 9, expected at most n=8"),
         (lambda q: tiled_attention(q, q.expand(2, 8, 5), q), r"batch axes \(1,\), \(2,\), \(1,\)"),

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch import exercises
-from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, STEMS, check, hint
+from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, STEMS, check
 from linformer_from_scratch.exercises.engine import checking
 from linformer_from_scratch.exercises.engine.checking import (
     SEEDS,
@@ -234,13 +234,6 @@ def test_draws_differ_and_some_sizes_are_odd(exercise):
     assert sum(len({*shape}) == len(shape) for shape in first) >= 2, "no axis can be taken for another"
     first, second = tensors(exercise.draw(1)), tensors(exercise.draw(1))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True)), "the same seed, the same draw"
-
-
-@BY_ID
-def test_hints_open_one_by_one(exercise):
-    for step in range(1, 4):
-        shown = repr(hint(exercise.id))
-        assert all((text in shown) is (i < step) for i, text in enumerate(exercise.hints))
 
 
 # Quizzes

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_sources import rewrite
 
 from linformer_from_scratch.common.files import locked
 from linformer_from_scratch.experiments import __main__ as command
@@ -83,21 +84,6 @@ def repository(tmp_path):
     return tmp_path
 
 
-def inside(repository, *words):
-    """Run a Python there that finds this package first."""
-    path = os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = os.environ | {"PYTHONPATH": path}
-    return subprocess.Popen(
-        [sys.executable, *map(str, words)],
-        cwd=repository,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-
-
 # The command
 
 
@@ -120,12 +106,6 @@ def test_without_a_name_all_are_listed_and_none_is_measured(capsys):
     assert all(there in ("", wanted) for _, there, wanted in listed)
 
 
-def rewrite(path, before, after):
-    text = path.read_text(encoding="utf-8")
-    assert text.count(before) == 1
-    path.write_text(text.replace(before, after), encoding="utf-8")
-
-
 @pytest.fixture
 def small(repository):
     """The command where chapter 09's needles are looked for in the shortest text, for a moment only."""
@@ -137,9 +117,10 @@ def small(repository):
     command = EXPERIMENTS["09_needle"].command.removeprefix("python ").split()
 
     def run(*words):
-        run = inside(repository, *command[:2], *words)
-        said, wrong = run.communicate()
-        return said if run.returncode == 0 else wrong
+        path = os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])])  # first
+        environment, line = os.environ | {"PYTHONPATH": path}, [sys.executable, *command[:2], *words]
+        run = subprocess.run(line, cwd=repository, env=environment, capture_output=True, encoding="utf-8")
+        return run.stdout if run.returncode == 0 else run.stderr
 
     return run, command[2], declared, repository / PACKAGE / "experiments" / "recorded" / "09_needle.json"
 
@@ -228,16 +209,11 @@ def test_recorded_rows_are_those_of_the_grid_each_once_and_none_is_missing(name)
     assert EXPERIMENTS[name].threads == read(RESULTS / f"{name}.json")["machine"]["threads"]
 
 
-def test_every_recorded_file_is_of_an_experiment_or_of_the_benchmark():
-    commands = {path.stem: read(path)["command"] for path in RESULTS.glob("*.json")}
-    assert set(EXPERIMENTS) <= set(commands)
-    others = [command for name, command in commands.items() if name not in EXPERIMENTS]
-    assert all(command.startswith("python -m linformer_from_scratch.benchmark") for command in others)
-
-
-def test_the_command_in_a_file_is_the_one_to_type():
-    found = {name: read(RESULTS / f"{name}.json")["command"] for name in EXPERIMENTS}
-    assert found == {name: experiment.command for name, experiment in EXPERIMENTS.items()}
+def test_the_command_in_a_file_is_the_one_to_type_or_that_of_the_benchmark():
+    found = {path.stem: read(path)["command"] for path in RESULTS.glob("*.json")}
+    for name, experiment in EXPERIMENTS.items():
+        assert found.pop(name) == experiment.command
+    assert all(command.startswith("python -m linformer_from_scratch.benchmark") for command in found.values())
 
 
 def test_rows_come_from_the_code_as_it_stands_or_say_why_they_stand():

@@ -278,8 +278,7 @@ def test_the_pages_windows_are_pythons(browser):
 @pytest.mark.slow
 @pytest.mark.browser
 def test_where_a_script_of_the_model_is_missing_it_says_so_and_shows_what_was_recorded(index, browser):
-    with open_page(browser, *PHONE) as page:
-        page.goto(index.as_uri())
+    with open_page(browser, *PHONE, at=index) as page:
         page.route("**/piece_2.js", lambda route: route.abort())
         page.get_by_role("button", name="Wake the model").click()
         page.get_by_text("model/piece_2.js did not load").wait_for()
@@ -293,8 +292,7 @@ def test_where_a_script_of_the_model_is_missing_it_says_so_and_shows_what_was_re
 @pytest.mark.slow
 @pytest.mark.browser
 def test_every_claim_is_a_tile_that_leads_to_its_line(index, browser):
-    with open_page(browser, 1280, 900) as page:
-        page.goto(index.as_uri())
+    with open_page(browser, 1280, 900, at=index) as page:
         tiles = page.locator(".verdicts a")
         links = tiles.evaluate_all("all => all.map((one) => one.getAttribute('href'))")
         assert sorted(links) == sorted(f"ledger.html#claim-{claim.id}" for claim in ledger())

@@ -160,11 +160,7 @@ def test_what_passes_in_a_kernel_passes_in_the_table_however_it_is_asked_for(exa
             "0.1 ZeroDivisionError before it was checked; 1.1 ZeroDivisionError before it was checked",
         ),
         (["hint('0.1')"], {}, "it has no check(…)"),
-        (
-            ["check('99.1', entries)"],
-            {},
-            "99.1: There is no such exercise: the closest are 9.1, 9.5, 9.4.",
-        ),
+        (["check('99.1', entries)"], {}, "99.1: There is no such exercise: the closest are 9.1, 9.5, 9.4."),
         (["entries = lambda n, num_heads: n * n", CHECK], {"0.1": "one_map"}, ""),
         ([STUB, CHECK], {"0.1": "open"}, ""),
     ],

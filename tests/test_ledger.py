@@ -10,15 +10,7 @@ import yaml
 
 from linformer_from_scratch.course import ledger as room
 from linformer_from_scratch.course import scoreboard
-from linformer_from_scratch.course.ledger import (
-    CHAPTERS,
-    KINDS,
-    LedgerTable,
-    by_kind,
-    kind_of,
-    ledger,
-    place,
-)
+from linformer_from_scratch.course.ledger import CHAPTERS, KINDS, LedgerTable, by_kind, kind_of, ledger, place
 
 CONTENT = yaml.safe_load(room.CLAIMS.read_text(encoding="utf-8"))
 FIELDS = {"id", "claim", "source", "verdict", "found", "chapter", "cell", "tolerance", "setup"}

@@ -173,11 +173,7 @@ def compiled(model, given):
     return torch.compile(model, backend="eager", fullgraph=True, dynamic=True)
 
 
-GRAPHS = {
-    "traced": traced,
-    "exported": exported,
-    "compiled": compiled,
-}
+GRAPHS = {"traced": traced, "exported": exported, "compiled": compiled}
 
 
 class Vectors(nn.Module):

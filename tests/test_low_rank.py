@@ -41,21 +41,6 @@ def test_the_errors_of_the_best_map_are_those_of_the_theorem(maps, rank):
     assert (torch.linalg.matrix_rank(best_rank(maps, rank)) == rank).all()
 
 
-@pytest.mark.parametrize("rank", [1, 3])
-def test_no_other_map_of_that_rank_is_closer(maps, rank):
-    generator, sigma = torch.Generator().manual_seed(1), singular_values(maps)
-    u, s, vt = decompose(maps)
-    for step in (1e-3, 1e-1, 1, 10):
-        for _ in range(20):
-            a, b = (
-                side + step * torch.randn(side.shape, generator=generator, dtype=side.dtype)
-                for side in (u[..., :rank] * s[..., None, :rank], vt[..., :rank, :])
-            )
-            other = maps - a @ b
-            assert (other.flatten(-2).norm(dim=-1) > frobenius_error(sigma, rank)).all()
-            assert (torch.linalg.matrix_norm(other, 2) >= spectral_error(sigma, rank) - 1e-12).all()
-
-
 def test_all_pieces_make_the_map_and_none_makes_zero(maps):
     assert_close(best_rank(maps, M), maps)
     assert torch.equal(best_rank(maps, 0), torch.zeros_like(maps))
@@ -95,28 +80,13 @@ def test_halves_are_decomposed_in_float32(dtype):
     assert random_head(halves, 4, torch.Generator().manual_seed(0)).dtype == dtype
 
 
-def test_errors_by_hand():
-    assert frobenius_error(BY_HAND, 1) == pytest.approx(math.sqrt(5))
-    assert [spectral_error(BY_HAND, rank).item() for rank in range(5)] == [3, 2, 1, 0, 0]
-    assert frobenius_error(BY_HAND, 4) == 0
-
-
 def test_ranks_by_hand():
     assert cumulative_spectrum(BY_HAND).tolist() == pytest.approx([3 / 6, 5 / 6, 1, 1])
     assert [rank_at(BY_HAND, share).item() for share in (0.1, 0.5, 0.51, 0.84, 1)] == [1, 1, 2, 3, 3]
+    assert rank_at(torch.tensor([8.8, 0.8, 0.4])) == 2  # nine tenths, unless another share is asked for
     assert stable_rank(BY_HAND) == pytest.approx(14 / 9)
     entropy = math.log(2) / 2 + math.log(3) / 3 + math.log(6) / 6
     assert entropy_rank(BY_HAND) == pytest.approx(math.exp(entropy))
-
-
-def test_the_identity_needs_all_and_the_even_map_one():
-    for n in (2, 11):
-        even, identity = singular_values(torch.full((n, n), 1 / n)), singular_values(torch.eye(n))
-        for rank in (stable_rank, entropy_rank):
-            assert rank(identity) == pytest.approx(n, rel=1e-5)
-            assert rank(even) == pytest.approx(1, abs=1e-4)
-        assert rank_at(even) == 1
-        assert rank_at(identity, 1) == n
 
 
 def test_a_share_of_all_is_reached_in_spite_of_rounding():
@@ -182,10 +152,7 @@ BAD = torch.tensor([[1.0, math.nan], [math.inf, 1.0]])
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (
-            lambda: singular_values(torch.ones(3)),
-            r"torch\.float32 \(3,\), expected a floating-point tensor",
-        ),
+        (lambda: singular_values(torch.ones(3)), r"torch\.float32 \(3,\), expected a floating-point tensor"),
         (lambda: decompose(torch.ones(3, 3).long()), r"torch\.int64 \(3, 3\)"),
         (lambda: singular_values([[1.0]]), "maps are list"),
         (lambda: best_rank(torch.ones(0, 3), 1), r"\(0, 3\), expected at least 1 row"),

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from test_attention import gradients
 from torch import nn
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import padding_mask
-from linformer_from_scratch.heads import AttentionLayer, merge_heads, split_heads
+from linformer_from_scratch.heads import AttentionLayer, split_heads
 from linformer_from_scratch.multihead import MultiHeadAttention
 
 BATCH, N, HEADS, D_HEAD = 3, 7, 4, 5
@@ -40,11 +41,6 @@ def pytorch_twin(layer):
         twin.out_proj.weight.copy_(layer.output.weight)
         twin.out_proj.bias.copy_(layer.output.bias)
     return twin
-
-
-def gradients(output, inputs):
-    upstream = torch.linspace(-1, 1, output.numel()).view_as(output)
-    return torch.autograd.grad(output, inputs, upstream)
 
 
 @pytest.mark.parametrize("num_kv_heads", [HEADS, 2, 1])
@@ -82,18 +78,6 @@ def test_heads_split_the_features_and_keep_every_token():
     assert torch.equal(heads[1, 0], x[1, :, :2]) and torch.equal(heads[1, 1], x[1, :, 2:])
 
 
-def test_merge_undoes_split():
-    x = make_x()
-    assert torch.equal(merge_heads(split_heads(x, HEADS)), x)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_what_stands_in_the_padding_changes_no_real_token(causal):
-    layer, x, mask = make_layer(causal=causal), make_x(), padding_mask(LENGTHS, N)
-    noisy = torch.where(mask[..., None], x, 1e3)
-    assert_close(layer(noisy, mask)[mask], layer(x, mask)[mask])
-
-
 def test_a_wholly_padded_sample_is_finite_and_disturbs_nobody():
     layer, x = make_layer(), make_x()
     mask = padding_mask(torch.tensor([7, 0, 4]), N)
@@ -103,33 +87,8 @@ def test_a_wholly_padded_sample_is_finite_and_disturbs_nobody():
     assert all(gradient.isfinite().all() for gradient in gradients(output, [x, *layer.parameters()]))
 
 
-def test_causal_means_that_a_later_token_changes_no_earlier_output():
-    layer, x = make_layer(causal=True), make_x().detach()
-    edited = x.clone()
-    edited[:, 4] += 1
-    difference = (layer(edited) - layer(x)).abs().amax(dim=(0, 2))
-    assert (difference[:4] == 0).all() and (difference[4:] > 0).all()
-
-
-def test_fewer_key_value_heads_mean_smaller_weights():
-    grouped = make_layer(num_kv_heads=2)
-    assert grouped.key.weight.shape == grouped.value.weight.shape == (2 * D_HEAD, D_MODEL)
-    assert grouped.query.weight.shape == grouped.output.weight.shape == (D_MODEL, D_MODEL)
-
-
 def test_only_the_output_has_a_bias():
     assert [name for name, _ in make_layer().named_parameters() if "bias" in name] == ["output.bias"]
-
-
-def test_state_dict_round_trip():
-    layer, other = make_layer(), MultiHeadAttention(D_MODEL, HEADS)
-    other.load_state_dict(layer.state_dict())
-    assert torch.equal(layer(make_x()), other(make_x()))
-
-
-def test_one_token_alone_reads_its_own_value():
-    layer, x = make_layer(), make_x()[:, :1]
-    assert_close(layer(x), layer.output(layer.value(x)))
 
 
 def test_sizes_may_be_whatever_counts_as_an_integer():

@@ -58,8 +58,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def opened(browser, folder):
     """The page, all of it alive."""
-    with open_page(browser, 1280, 900) as page:
-        page.goto((folder / "page.html").as_uri())
+    with open_page(browser, 1280, 900, at=folder / "page.html") as page:
         yield page, [Live(page, page.locator(".lw").nth(i)) for i in range(len(FIVE))]
         assert page.outside == []
 
@@ -158,16 +157,14 @@ def test_a_text_typed_in_one_widget_is_offered_in_the_next(opened):
 
 
 def test_a_page_without_the_model_says_where_ones_own_text_works(browser, folder):
-    with open_page(browser) as page:
-        page.goto((folder / "alone.html").as_uri())
+    with open_page(browser, at=folder / "alone.html") as page:
         live = Live(page, page.locator(".lw"))
         assert "works in the book" in live.root.locator(".lw-control", has_text="Your own").inner_text()
         assert live.root.locator("input[type=text]:visible, .lw-wide button:visible").count() == 0
 
 
 def test_waking_can_be_stopped_and_what_fails_is_said_in_a_sentence(browser, folder):
-    with open_page(browser) as page:
-        page.goto((folder / "page.html").as_uri())
+    with open_page(browser, at=folder / "page.html") as page:
         live = Live(page, page.locator(".lw").nth(0))
         row = live.root.locator(".lw-control", has_text="Your own")
         row.get_by_role("button", name="Wake").click()
@@ -186,8 +183,7 @@ def test_waking_can_be_stopped_and_what_fails_is_said_in_a_sentence(browser, fol
 
 
 def test_the_seconds_for_128_and_512_tokens(browser, folder, record_property):
-    with open_page(browser) as page:
-        page.goto((folder / "bare.html").as_uri())
+    with open_page(browser, at=folder / "bare.html") as page:
         page.evaluate("encoder.wake()")
         for n, limit in LIMITS_S.items():
             seconds = page.evaluate(SECONDS, [[f"{i} {LONG}" for i in range(5)], n])
@@ -199,8 +195,7 @@ def test_the_seconds_for_128_and_512_tokens(browser, folder, record_property):
 
 def test_twenty_wakes_give_their_memory_back(browser, folder, record_property):
     """Bytes of all of the browser's processes, after the first wakes and after twenty more."""
-    with open_page(browser) as page:
-        page.goto((folder / "bare.html").as_uri())
+    with open_page(browser, at=folder / "bare.html") as page:
         session = page.context.new_cdp_session(page)
         kept = []
         for _ in range(FIRST + WAKES):
@@ -221,8 +216,7 @@ def memory_of_the_browser():
 
 
 def test_leaving_the_page_ends_the_worker(browser, folder):
-    with open_page(browser) as page:
-        page.goto((folder / "bare.html").as_uri())
+    with open_page(browser, at=folder / "bare.html") as page:
         page.evaluate("encoder.wake()")
         assert len(page.workers) == 1
         page.goto((folder / "alone.html").as_uri())

@@ -1,6 +1,7 @@
 """What passes as a part is kept in my_linformer.py, stands there by itself, and is what yours() gives."""
 
 import linecache
+import math
 import threading
 
 import pytest
@@ -32,7 +33,7 @@ def file(tmp_path, monkeypatch):
 @pytest.fixture
 def cell():
     """Runs a cell as a notebook does: its source is known to linecache, its names to the later cells."""
-    names = {"__name__": "__main__"}
+    names = {"__name__": "__main__", "math": math}
 
     def run(source):
         path = f"<cell {len(names)} {hash(source)}>"
@@ -48,7 +49,6 @@ def attempted(cell, source, name):
 
 
 def test_what_passes_is_kept_with_its_imports_and_given_by_yours(file, cell, capsys):
-    cell("import math")
     result = check("1.6", attempted(cell, ATTENTION, "attend"))
     assert result.message == "1.6 passed, kept as attention in my_linformer.py"
     assert file.read_text(encoding="utf-8") == (
@@ -77,14 +77,9 @@ def test_what_fails_and_what_is_the_packages_own_is_not_kept(file):
 
 
 @pytest.mark.parametrize(
-    ("module", "ours"),
-    [
-        ("linformer_from_scratch.attention", True),
-        ("linformer_from_scratch_ana", False),
-    ],
+    ("module", "ours"), [("linformer_from_scratch.attention", True), ("linformer_from_scratch_ana", False)]
 )
 def test_the_packages_own_is_what_is_in_the_package_and_nothing_else(file, cell, module, ours):
-    cell("import math")
     attempt = attempted(cell, ATTENTION, "attend")
     attempt.__module__ = module
     assert check("1.6", attempt).message == "1.6 passed" + ", kept as attention in my_linformer.py" * (
@@ -94,7 +89,6 @@ def test_the_packages_own_is_what_is_in_the_package_and_nothing_else(file, cell,
 
 
 def test_a_part_solved_again_replaces_the_old_one_which_stays_as_a_comment(file, cell):
-    cell("import math")
     check("1.6", attempted(cell, ATTENTION, "attend"))
     first = file.read_text(encoding="utf-8")
     check("1.6", attempted(cell, ATTENTION, "attend"))
@@ -112,7 +106,7 @@ def test_a_part_solved_again_replaces_the_old_one_which_stays_as_a_comment(file,
 
 
 def test_parts_stand_in_the_order_of_the_course_and_lines_between_them_stay(file, cell):
-    cell("import math\nfrom linformer_from_scratch.attention import scaled_dot_product_attention as attend")
+    cell("from linformer_from_scratch.attention import scaled_dot_product_attention as attend")
     check("6.1", attempted(cell, LINFORMER, "compressed"))
     assert "from linformer_from_scratch.attention import scaled_dot_product_attention as attend" in (
         file.read_text(encoding="utf-8")
@@ -126,7 +120,6 @@ def test_parts_stand_in_the_order_of_the_course_and_lines_between_them_stay(file
 
 
 def test_a_part_may_use_an_earlier_part(file, cell):
-    cell("import math")
     check("1.6", attempted(cell, ATTENTION, "attend"))
     result = check("6.1", attempted(cell, LINFORMER, "compressed"))
     assert result.message.endswith("kept as linformer_attention in my_linformer.py")
@@ -135,7 +128,7 @@ def test_a_part_may_use_an_earlier_part(file, cell):
 
 
 def test_a_name_of_another_cell_is_named(file, cell):
-    cell("import math\nSCALE = 1.0\ndef score(q, k):\n    return SCALE * q @ k.mT / math.sqrt(q.size(-1))")
+    cell("SCALE = 1.0\ndef score(q, k):\n    return SCALE * q @ k.mT / math.sqrt(q.size(-1))")
     source = ATTENTION.replace("q @ k.mT / math.sqrt(q.size(-1))", "score(q, k) * SCALE")
     result = check("1.6", attempted(cell, source, "attend"))
     assert result.status == "passed"
@@ -147,7 +140,7 @@ def test_a_name_of_another_cell_is_named(file, cell):
 
 
 def test_what_was_kept_before_stays_where_the_new_one_cannot_stand_alone(file, cell):
-    cell("import math\nSCALE = 1.0")
+    cell("SCALE = 1.0")
     check("1.6", attempted(cell, ATTENTION, "attend"))
     before = file.read_text(encoding="utf-8")
     said = check("1.6", attempted(cell, ATTENTION.replace("/ math", "* SCALE / math"), "attend")).message
@@ -224,7 +217,7 @@ def tile(largest, total, mixed, scores, values):
     ],
 )
 def test_what_is_not_written_as_a_definition_is_not_kept(file, cell, value, why):
-    cell("import math\nfrom functools import partial")
+    cell("from functools import partial")
     source = f"{ATTENTION.replace('attend', 'whole')}\nattend = {value}\n"
     result = check("1.6", attempted(cell, source, "attend"))
     assert result.message == f"1.6 passed, not kept in my_linformer.py: {why}"
@@ -232,7 +225,6 @@ def test_what_is_not_written_as_a_definition_is_not_kept(file, cell, value, why)
 
 @pytest.mark.parametrize("damage", ["def attend(:\n", "1 / 0\n", "raise SystemExit\n"])
 def test_a_file_that_cannot_be_run_is_named_and_the_package_stands_in(file, cell, capsys, damage):
-    cell("import math")
     check("1.6", attempted(cell, ATTENTION, "attend"))
     file.write_text(damage + file.read_text(encoding="utf-8"), encoding="utf-8")
     assert yours("attention") is PARTS["attention"].reference
@@ -246,7 +238,6 @@ def test_a_file_that_cannot_be_run_is_named_and_the_package_stands_in(file, cell
 def test_a_file_that_is_no_text_is_set_aside(file, cell, capsys):
     file.write_bytes(b"\xff\xfe\x00")
     assert yours("attention") is PARTS["attention"].reference
-    cell("import math")
     assert "kept as" in check("1.6", attempted(cell, ATTENTION, "attend")).message
     assert (file.parent / "my_linformer.py.set-aside-1").read_bytes() == b"\xff\xfe\x00"
 
@@ -254,13 +245,12 @@ def test_a_file_that_is_no_text_is_set_aside(file, cell, capsys):
 def test_a_folder_that_cannot_be_written_is_said(file, cell, monkeypatch):
     monkeypatch.setenv("LINFORMER_PROGRESS", str(file.parent / "no_folder" / "progress.json"))
     (file.parent / "no_folder").touch()
-    cell("import math")
     said = check("1.6", attempted(cell, ATTENTION, "attend")).message
     assert said.startswith("1.6 passed, not kept in my_linformer.py: ")
 
 
 def test_two_kernels_that_keep_at_once_lose_nothing(file, cell):
-    cell("import math\nfrom linformer_from_scratch.attention import scaled_dot_product_attention as whole")
+    cell("from linformer_from_scratch.attention import scaled_dot_product_attention as whole")
     one = attempted(cell, ATTENTION, "attend")
     other = attempted(cell, LINFORMER.replace("attend(", "whole("), "compressed")
     order = list(PARTS)

@@ -62,12 +62,6 @@ def test_intervals_have_a_row_each_with_its_colour_its_numbers_and_its_samples()
     assert figure.alt == "Title. Dots with their intervals, ratio, for ours; theirs: n = 1, n = 2."
 
 
-def test_every_line_of_eight_looks_different():
-    figure = plots.curves([1, 2], {str(i): [i, i] for i in range(8)}, "x", "y", "t")
-    looks = {(line.get_color(), line.get_linestyle()) for line in figure.axes[0].lines}
-    assert len(looks) == 8
-
-
 def test_points_that_are_not_joined_have_no_line_and_a_shape_for_each_name():
     figure = plots.curves([1, 2], {"a": [1, 2], "b": [2, 1]}, "x", "y", "t", joined=False)
     lines = figure.axes[0].lines

@@ -4,7 +4,6 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import json
-import random
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import BertWordPieceTokenizer
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
@@ -20,7 +18,6 @@ from linformer_from_scratch.data import docstrings, documents
 from linformer_from_scratch.data.text import SHIPPED
 from linformer_from_scratch.pretrained import (
     INSTALL,
-    MAX_TOKENS,
     SENTENCES,
     PretrainedMissing,
     attention_maps,
@@ -33,18 +30,11 @@ from linformer_from_scratch.pretrained import (
     tokenize,
     weights,
 )
-from linformer_from_scratch.pretrained.tokens import tokenizer, vocabulary
+from linformer_from_scratch.pretrained.tokens import vocabulary
 
 REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").read_text(encoding="utf-8"))[
     "texts"
 ]
-
-
-@pytest.fixture
-def without_the_package(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for cached in (vocabulary, tokenizer, model_weights):
-        cached.cache_clear()
 
 
 @pytest.mark.parametrize("name", REFERENCE)
@@ -58,21 +48,6 @@ def test_tokens_maps_and_output_equal_those_of_transformers(name):
     rows = torch.stack([weights[layer, head, middle, :8] for layer, head in ((0, 2), (2, 7), (5, 11))])
     assert_close(rows, torch.tensor(expected["map_rows"]), atol=1e-5, rtol=0)
     assert_close(hidden[middle, :8], torch.tensor(expected["hidden"]), atol=1e-4, rtol=0)
-
-
-KOREAN = "모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다."
-VIETNAMESE = "Tất cả mọi người sinh ra đều được tự do và bình đẳng về nhân phẩm và quyền lợi."
-MARKS = (
-    "n\u0303o\u0302\u0323 a" + "\u0301" * 300 + " e\u0301te\u0301 İstanbul ΣΊΣΥΦΟΣ Ǆ ﬁ ½ हिन्दी ภาษาไทย עִבְרִית"
-)
-CHINESE = "人人生而自由,在尊严和权利上一律平等。\u3000東京タワー"
-LETTERS = "aB1-'. \n\0\u200d\ufeffßéñøŁđ각갂뷁힣한글ớệữ\u0300\u0301\u0323\u1100\u1161人東ーかがИйЁاَ🎉"
-
-
-@pytest.fixture(scope="module")
-def reference():
-    """The tokenizer of another library, with the same pieces."""
-    return BertWordPieceTokenizer(str(weights.model_folder() / "vocab.txt"), lowercase=True)
 
 
 DIGESTS = {  # ids of all documents, as a second tokenizer gave them: how many, and their SHA-256
@@ -107,26 +82,11 @@ def test_a_text_is_cut_into_the_longest_known_pieces(text):
     assert [vocabulary()[i] for i in tokenize(text).tolist()] == ["[CLS]", *PIECES[text], "[SEP]"]
 
 
-@pytest.mark.parametrize("text", [KOREAN, VIETNAMESE, MARKS, CHINESE, KOREAN * 30, " "])
-def test_without_a_limit_every_token_of_every_script_is_there(reference, text):
-    ids = tokenize(text, max_tokens=None)
-    assert ids.tolist() == reference.encode(text).ids
-    assert len(tokenize(text)) == min(len(ids), MAX_TOKENS) and tokenize(text)[-1] == ids[-1]
-
-
-def test_any_letters_in_any_order_are_cut_as_another_library_cuts_them(reference):
-    draw = random.Random(0)
-    for length in (1, 2, 3, 7, 29, 211) * 40:
-        text = "".join(draw.choices(LETTERS, k=length))
-        assert tokenize(text, None).tolist() == reference.encode(text).ids, ascii(text)
-
-
-def test_a_sentence_too_long_to_be_seen_is_told_its_whole_length(reference):
+def test_a_sentence_too_long_to_be_seen_is_told_its_whole_length():
     from linformer_from_scratch.widgets.sentence import CannotDraw, read_maps
 
-    n = len(reference.encode(KOREAN).ids)
-    with pytest.raises(CannotDraw, match=f"^The sentence has {n} tokens; up to 40 can be shown"):
-        read_maps(KOREAN)
+    with pytest.raises(CannotDraw, match=r"^The sentence has 602 tokens; up to 40 can be shown"):
+        read_maps("한국 " * 100)  # six pieces each, more than the model reads
 
 
 def test_maps_of_any_text_have_a_row_for_each_token_that_sums_to_one():
@@ -271,11 +231,3 @@ def test_random_weights_are_those_of_the_network_before_training():
             assert w.std() == pytest.approx(0.02, rel=0.05) and w.mean().abs() < 1e-3
     assert torch.equal(drawn["pooler.dense.weight"], random_weights(0)["pooler.dense.weight"])
     assert not torch.equal(drawn["pooler.dense.weight"], random_weights(1)["pooler.dense.weight"])
-
-
-def test_the_network_runs_on_weights_it_is_given():
-    ids, drawn = tokenize(SENTENCES[0]), random_weights(0)
-    found = encode(ids, drawn)
-    assert_close(found.weights.sum(dim=-1), torch.ones(6, 12, 14))
-    assert not torch.allclose(found.weights, encode(ids).weights, atol=0.01)
-    assert_close(encode(ids, model_weights()).hidden, encode(ids).hidden)

@@ -27,11 +27,6 @@ def file(tmp_path, monkeypatch):
     return path
 
 
-def test_a_pass_is_kept_in_the_file_that_the_environment_names(file):
-    assert check("0.1", PASSED).status == "passed"
-    assert json.loads(file.read_text(encoding="utf-8"))["passed"] == ["0.1"]
-
-
 def test_the_file_may_lie_at_home(home, monkeypatch):
     monkeypatch.setenv("LINFORMER_PROGRESS", "~/kept.json")
     assert check("0.1", PASSED).status == "passed"

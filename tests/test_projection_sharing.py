@@ -5,10 +5,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from torch import nn
 
 from linformer_from_scratch.exercises.projections import projection_parameters
-from linformer_from_scratch.projections import LearnedProjection
 
 EIGHT_WAYS = list(product((True, False), repeat=3))  # own E for each: head, role, layer
 CHAPTERS = Path(__file__).parents[1] / "chapters"
@@ -20,32 +18,6 @@ HEADS, LAYERS, SEQ_LEN, PROJ_DIM = 12, 12, 512, 128
 def cells():
     found = [cell for page in PAGES for cell in nbformat.read(page, as_version=4).cells]
     return {tag: cell for cell in found for tag in cell.metadata.get("tags", [])}
-
-
-@pytest.fixture(scope="module")
-def model(cells):
-    names = {"LearnedProjection": LearnedProjection, "nn": nn}
-    exec(cells["sharing"].source, names)  # the cell as it stands in the chapter
-    return names["model"]
-
-
-@pytest.mark.parametrize("own", EIGHT_WAYS)
-def test_the_models_numbers_are_those_of_the_formula(model, own):
-    counted = sum(parameter.numel() for parameter in model(*own).parameters())
-    assert counted == projection_parameters(LAYERS, HEADS, SEQ_LEN, PROJ_DIM, *own)
-
-
-@pytest.mark.parametrize("own", EIGHT_WAYS)
-def test_what_is_shared_is_one_object(model, own):
-    per_head, per_role, per_layer = own
-    layers = model(*own)
-    assert len(list(layers)) == LAYERS
-    for E, F in layers:
-        assert (E is not F) == per_role
-        assert E.weight.shape[:-2] == ((HEADS,) if per_head else ())
-    for role in (0, 1):
-        objects = {id(layer[role]) for layer in layers}
-        assert len(objects) == (LAYERS if per_layer else 1)
 
 
 def test_the_chapter_prints_the_matrices_of_the_papers_ways(cells):

@@ -255,23 +255,6 @@ def test_whatever_is_written_to_a_matrix_is_what_the_module_computes_with(make, 
     assert_close(E(x), x.sum(dim=-2, keepdim=True).expand(2, 3, D))
 
 
-def test_the_gradient_of_E_is_that_of_its_weight():
-    E, x = LearnedProjection(7, 3), tokens(7, D)
-    E(x).sum().backward()
-    assert_close(E.weight.grad, x.sum(dim=-1).expand(3, 7))
-
-
-def test_matrices_of_other_packages_are_copied_into_E():
-    """linformer holds E as (n, k), linformer-pytorch as a linear layer along the tokens: weight (k, n)."""
-    x = tokens(2, 50, D)
-    theirs, layer = tokens(50, 8), nn.Linear(50, 8, bias=False)
-    for matrix, slots in ((theirs.T, torch.einsum("bnd,nk->bkd", x, theirs)), (layer.weight, layer(x.mT).mT)):
-        E = LearnedProjection(50, 8)
-        with torch.no_grad():
-            E.weight.copy_(matrix)
-        assert_close(E(x), slots)
-
-
 def test_a_matrix_that_is_computed_from_others_is_not_set():
     E = nn.utils.parametrizations.weight_norm(LearnedProjection(7, 3))
     with pytest.raises(ValueError, match="E's weight is a Tensor, expected a Parameter"):

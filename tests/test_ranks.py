@@ -1,6 +1,5 @@
 """Ranks: who they are, what each gets, and what they say when one is missing or different."""
 
-import json
 import os
 import re
 import signal
@@ -15,6 +14,7 @@ import psutil
 import pytest
 import ranks_at_work as work
 import torch
+from test_training import lines
 from torch.testing import assert_close
 
 from linformer_from_scratch.distributed import launch, ranks
@@ -307,8 +307,7 @@ def test_a_run_of_two_ranks_goes_on_with_one(two, folder):
     assert (begun, count) == (4, 1)
     assert_close(last, weights)
     assert [r["loss"] for r in history] == pytest.approx([r["loss"] for r in straight], rel=1e-5)
-    lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["step"] for line in lines] == list(range(1, 13))
+    assert [record["step"] for record in lines(folder / "run")] == list(range(1, 13))
 
 
 TRAIN = "--d-model 8 --num-heads 2 --num-layers 1 --seq-len 16 --proj-dim 4 --vocabulary 259 --batch-size 5"
@@ -316,8 +315,7 @@ TRAIN = f"-m linformer_from_scratch.training {TRAIN} --warmup 2 --device cpu --q
 
 
 def losses(folder):
-    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line)["loss"] for line in lines]
+    return [record["loss"] for record in lines(folder)]
 
 
 @posix

@@ -97,10 +97,11 @@ def test_tool_renders_nothing_and_needs_no_manim_while_nothing_has_changed(tool,
     assert capsys.readouterr().out.count("unchanged") == len(SCENES)
 
 
-def test_tool_renders_only_the_scene_that_changed(tool):
+def test_tool_renders_only_the_scene_that_changed_and_what_is_lost(tool):
     change(tool.SCENES / "02_multihead.py")
+    (tool.MEDIA / "01_attention.png").unlink()
     tool.main()
-    assert tool.rendered == ["02_multihead"]
+    assert tool.rendered == ["01_attention", "02_multihead"]
 
 
 def test_tool_renders_the_scenes_that_show_a_function_which_changed(tool):
@@ -109,12 +110,6 @@ def test_tool_renders_the_scenes_that_show_a_function_which_changed(tool):
     tool.main()
     assert {"06_linformer", "06_queries", "07_projections", "12_limits"} <= set(tool.rendered)
     assert {"01_attention", "03_cost", "05_random_projections"}.isdisjoint(tool.rendered)
-
-
-def test_tool_renders_again_what_is_lost(tool):
-    (tool.MEDIA / "01_attention.png").unlink()
-    tool.main()
-    assert tool.rendered == ["01_attention"]
 
 
 def test_without_manim_the_tool_says_how_to_get_it(tool, monkeypatch):

@@ -28,7 +28,7 @@ def root(tmp_path):
 
 def rewrite(path, before, after):
     text = path.read_text(encoding="utf-8")
-    assert before in text
+    assert text.count(before) == 1
     path.write_text(text.replace(before, after), encoding="utf-8")
 
 

@@ -207,8 +207,7 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "way",
-    ["threads", "spawn", pytest.param("loader", marks=forks), pytest.param("fork", marks=forks)],
+    "way", ["threads", "spawn", pytest.param("loader", marks=forks), pytest.param("fork", marks=forks)]
 )
 def test_texts_are_read_in_threads_and_in_other_processes_as_in_this_one(way, tmp_path):
     (tmp_path / "script.py").write_text(PROCESSES, encoding="utf-8")

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from dataclasses import fields
 
 import pytest
 import torch
+from test_training import lines, names
 
 from linformer_from_scratch import data, training
 from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVocabulary, read_documents
@@ -38,38 +38,29 @@ def text(tmp_path):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Run the command as python -m does, but in this process: what it printed, and its exit's message."""
+def folder(tmp_path):
+    """Where a run is kept."""
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def command(monkeypatch, as_module, tmp_path):
+    """Run the command: what it printed, and its exit's message; `shown`: its errors and its bar."""
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # the command sets it
     monkeypatch.chdir(tmp_path)
 
     def run(*words):
-        monkeypatch.setattr(sys, "argv", ["training", *map(str, words)])
-        monkeypatch.delitem(sys.modules, f"{MODULE}.__main__", raising=False)  # if imported
-        code = None
-        try:
-            runpy.run_module(MODULE, run_name="__main__")
-        except SystemExit as left:
-            code = left.code
-        out, run.shown = capsys.readouterr()
+        code, out, run.shown = as_module(MODULE, *words)
         return out, code
 
     return run
 
 
 def losses(folder):
-    records = [
-        json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    return [(r["step"], r["loss"], r.get("validation_loss")) for r in records]
+    return [(r["step"], r["loss"], r.get("validation_loss")) for r in lines(folder)]
 
 
-def names(folder):
-    return sorted(path.name for path in folder.iterdir())
-
-
-def test_trains_resumes_and_evaluates_a_text_of_the_learner(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_trains_resumes_and_evaluates_a_text_of_the_learner(folder, text, command):
     trained, code = command("--folder", folder, "--text", text, *SMALL, "--quiet")
     loss = re.fullmatch(r"([\d,]+) parameters, cpu, step 0\n" + SENTENCE, trained)
     assert loss and code is None
@@ -96,15 +87,6 @@ def test_a_process_killed_from_outside_goes_on_with_the_same_command(tmp_path, t
     step = int(re.search(r"cpu, step (\d+)\n", out)[1])
     assert step >= 16 and step % 8 == 0
     assert losses(folder) == losses(tmp_path / "straight")
-
-
-@pytest.mark.slow
-def test_a_real_process_says_one_sentence_and_fails(tmp_path, text):
-    words = ["--folder", tmp_path / "run", "--text", text, *SMALL, "--quiet", "--num-heads", "3"]
-    words = [sys.executable, "-m", MODULE, *map(str, words)]
-    ran = subprocess.run(words, capture_output=True, encoding="utf-8", cwd=tmp_path)
-    assert ran.returncode == 1 and ran.stdout == ""
-    assert ran.stderr.count("\n") == 1 and "8" in ran.stderr and "3" in ran.stderr
 
 
 def test_a_projection_keeps_its_own_rate(tmp_path, text, command):
@@ -146,10 +128,11 @@ def test_wrong_settings_are_refused_in_one_sentence_and_leave_nothing(
 SUBWORDS = [*SMALL, "--quiet", "--vocabulary", "300"]
 
 
-def test_what_a_refused_command_left_behind_does_not_bind_the_next(tmp_path, text, command):
+def test_what_a_refused_command_left_does_not_bind_the_next_and_files_of_others_stay(tmp_path, text, command):
     folder, whole = tmp_path / "run", tmp_path / "whole"
     command("--folder", whole, "--text", text, *SUBWORDS)
     folder.mkdir()
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
     SubwordVocabulary(["quite another text " * 50], 268).save(folder / "vocabulary.json")
     settings = json.loads((whole / "settings.json").read_text(encoding="utf-8"))
     (folder / "settings.json").write_text(json.dumps(settings | {"num_heads": 3}), encoding="utf-8")
@@ -158,11 +141,10 @@ def test_what_a_refused_command_left_behind_does_not_bind_the_next(tmp_path, tex
     assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
     for name in ("vocabulary.json", "settings.json"):
         assert (folder / name).read_bytes() == (whole / name).read_bytes()
-    assert losses(folder) == losses(whole)
+    assert losses(folder) == losses(whole) and (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
-def test_a_text_that_was_edited_is_noticed(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_a_text_that_was_edited_is_noticed(folder, text, command):
     command("--folder", folder, "--text", text, *SUBWORDS)
     original = text.read_text(encoding="utf-8")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -175,8 +157,7 @@ def test_a_text_that_was_edited_is_noticed(tmp_path, text, command):
     assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
 
 
-def test_another_vocabulary_is_noticed(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_another_vocabulary_is_noticed(folder, text, command):
     command("--folder", folder, "--text", text, *SUBWORDS)
     other = SubwordVocabulary(["quite another text, and words of its own; " * 9], 290)
     other.save(folder / "vocabulary.json")
@@ -191,8 +172,7 @@ def test_a_fingerprint_is_of_every_token_and_of_where_the_held_out_ones_begin():
     assert len({runs.fingerprint(map(torch.tensor, pair)) for pair in sides}) == len(sides)
 
 
-def test_settings_that_were_changed_by_hand_are_refused_in_one_sentence(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_settings_that_were_changed_by_hand_are_refused_in_one_sentence(folder, text, command):
     command("--folder", folder, "--text", text, *SMALL, "--quiet")
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
     for change in ({"d_model": "8"}, {"steps": 8}, {"sharing": "sometimes"}):
@@ -202,8 +182,7 @@ def test_settings_that_were_changed_by_hand_are_refused_in_one_sentence(tmp_path
 
 
 @pytest.mark.slow
-def test_two_commands_in_one_folder_are_told_apart(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_two_commands_in_one_folder_are_told_apart(tmp_path, folder, text, command):
     words = ["--folder", folder, "--text", text, *SMALL, "--quiet", "--steps", 10**6]
     process = subprocess.Popen([sys.executable, "-m", MODULE, *map(str, words)], cwd=tmp_path)
     try:
@@ -225,11 +204,10 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path, text, command):
     assert out == "" and said == f"{tmp_path / 'notes'} is a file, expected a folder"
 
 
-def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(tmp_path, text, command, monkeypatch):
+def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(folder, text, command, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    folder = tmp_path / "run"
     with monkeypatch.context() as there:
         there.setattr("os.fsync", full)
         out, said = command("--folder", folder, "--text", text, *SUBWORDS)
@@ -267,14 +245,11 @@ def test_a_known_name_is_not_a_folder_that_happens_to_be_called_so(tmp_path, tex
     assert kept == ["docstrings", str(tmp_path / "docstrings")]
 
 
-@pytest.mark.parametrize(
-    "error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB")]
-)
 def test_out_of_memory_is_one_sentence_and_a_smaller_batch_may_have_the_folder(
-    tmp_path, text, command, monkeypatch, error
+    tmp_path, text, command, monkeypatch
 ):
     def too_much(*_):
-        raise error
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 9 GiB")
 
     words = ["--folder", tmp_path / "run", "--text", text, *SMALL, "--quiet"]
     with monkeypatch.context() as there:
@@ -289,8 +264,7 @@ def test_a_word_that_is_no_choice_is_refused_with_the_choices(tmp_path, command)
     assert names(tmp_path) == []
 
 
-def test_other_settings_are_refused_with_both_values(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_other_settings_are_refused_with_both_values(folder, text, command):
     words = ["--folder", folder, "--text", text, *SMALL, "--quiet"]
     command(*words)
     before = losses(folder)
@@ -325,17 +299,8 @@ def test_there_is_nothing_to_evaluate_where_no_run_is(tmp_path, command):
     assert names(tmp_path) == []
 
 
-def test_files_of_others_in_the_folder_are_left_alone(tmp_path, text, command):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    (folder / "notes.txt").write_text("mine", encoding="utf-8")
-    _, said = command("--folder", folder, "--text", text, *SMALL, "--quiet")
-    assert said is None and (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
-
-
 @pytest.mark.parametrize("content", ["my settings", '{"colour": "red"}'])
-def test_settings_of_somebody_else_are_refused_by_name(tmp_path, text, command, content):
-    folder = tmp_path / "run"
+def test_settings_of_somebody_else_are_refused_by_name(folder, text, command, content):
     folder.mkdir()
     (folder / "settings.json").write_text(content, encoding="utf-8")
     for words in (["--text", text, *SMALL, "--quiet"], ["--evaluate"]):
@@ -345,25 +310,14 @@ def test_settings_of_somebody_else_are_refused_by_name(tmp_path, text, command, 
     assert names(folder) == ["settings.json"]
 
 
-def test_subwords_are_learned_once_and_kept_with_the_run(tmp_path, text, command):
-    folder = tmp_path / "run"
-    words = ["--folder", folder, "--text", text, *SMALL, "--quiet", "--vocabulary", 300]
-    first, _ = command(*words)
-    kept = (folder / "vocabulary.json").read_bytes()
-    assert command(*words)[0] == first.replace("step 0", "step 7")
-    assert (folder / "vocabulary.json").read_bytes() == kept
-
-
-def test_a_vocabulary_of_somebody_else_is_not_written_over(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_a_vocabulary_of_somebody_else_is_not_written_over(folder, text, command):
     folder.mkdir()
     (folder / "vocabulary.json").write_text('["my words"]', encoding="utf-8")
     _, said = command("--folder", folder, "--text", text, *SUBWORDS)
     assert "vocabulary.json is not a vocabulary of subwords" in said and names(folder) == ["vocabulary.json"]
 
 
-def test_evaluating_changes_no_file_of_the_run(tmp_path, text, command):
-    folder = tmp_path / "run"
+def test_evaluating_changes_no_file_of_the_run(folder, text, command):
     command("--folder", folder, "--text", text, *SMALL, "--quiet")
     (folder / "step-00000007.safetensors").unlink()  # as a run that is at step 7, its checkpoint at 6
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -155,8 +155,7 @@ def live(browser, tmp_path):
     """A page with the model of a machine and its measured points."""
     file = tmp_path / "page.html"
     file.write_text(page_of([CostModel(POINTS, [MACHINE], show="seconds")]), encoding="utf-8")
-    with open_page(browser, 1280, 900) as page:
-        page.goto(file.as_uri())
+    with open_page(browser, 1280, 900, at=file) as page:
         yield Live(page, page.locator(".lw"))
         assert page.complaints == []
 

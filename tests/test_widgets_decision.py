@@ -75,8 +75,7 @@ def test_the_map_shows_for_each_task_and_n_what_is_advised_and_where_it_was_trie
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_page_says_what_python_says(browser, file):
-    with open_page(browser, 1280, 900) as page:
-        page.goto(file.as_uri())
+    with open_page(browser, 1280, 900, at=file) as page:
         for i, state in enumerate(STATES):
             assert Live(page, page.locator(".lw").nth(i)).differences(DecisionExplorer(**state)) == []
         seen = page.evaluate(DETAILS)
@@ -87,51 +86,45 @@ def test_the_page_says_what_python_says(browser, file):
         assert page.complaints == []
 
 
-@pytest.mark.slow
-@pytest.mark.browser
-def test_a_drag_on_the_map_sets_n_and_task(browser, file):
-    with open_page(browser, 1280, 900) as page:
-        page.goto(file.as_uri())
-        live = Live(page, page.locator(".lw").first)
-        box = live.root.locator(".lw-stage svg").bounding_box()
-        page.mouse.move(box["x"] + 20, box["y"] + 60)
-        page.mouse.down()
-        page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 60, steps=5)
-        assert "1,048,576 tokens" in live.words() and "take chunks" in live.words()
-        page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 180, steps=5)
-        page.mouse.up()
-        assert live.as_python().state() == DecisionExplorer(n=2**20, causal=True).state()
+@pytest.fixture
+def live(browser, file):
+    """The first widget of the page."""
+    with open_page(browser, 1280, 900, at=file) as page:
+        yield Live(page, page.locator(".lw").first)
 
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_arrow_keys_move_the_dot_from_task_to_task(browser, file):
-    with open_page(browser, 1280, 900) as page:
-        page.goto(file.as_uri())
-        live = Live(page, page.locator(".lw").first)
+def test_a_drag_on_the_map_sets_n_and_task(live):
+    mouse, box = live.page.mouse, live.root.locator(".lw-stage svg").bounding_box()
+    mouse.move(box["x"] + 20, box["y"] + 60)
+    mouse.down()
+    mouse.move(box["x"] + box["width"] - 30, box["y"] + 60, steps=5)
+    assert "1,048,576 tokens" in live.words() and "take chunks" in live.words()
+    mouse.move(box["x"] + box["width"] - 30, box["y"] + 180, steps=5)
+    mouse.up()
+    assert live.as_python().state() == DecisionExplorer(n=2**20, causal=True).state()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_arrow_keys_move_the_dot_from_task_to_task(live):
+    steps = {"ArrowDown": {"exact_recall": True}, "ArrowRight": {"n": 1024, "exact_recall": True}}
+    for key, state in (steps | {"ArrowUp": {"n": 1024}}).items():
         live.root.get_by_role("slider", name="Tokens n").focus()
-        for key, state in {
-            "ArrowDown": {"exact_recall": True},
-            "ArrowRight": {"n": 1024, "exact_recall": True},
-            "ArrowUp": {"n": 1024},
-        }.items():
-            page.keyboard.press(key)
-            assert live.as_python().state() == DecisionExplorer(**state).state()
-            live.root.get_by_role("slider", name="Tokens n").focus()
+        live.page.keyboard.press(key)
+        assert live.as_python().state() == DecisionExplorer(**state).state()
 
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_pointing_at_a_place_shows_its_evidence_and_leaves_the_dot(browser, file):
-    with open_page(browser, 1280, 900) as page:
-        page.goto(file.as_uri())
-        live = Live(page, page.locator(".lw").first)
-        box, before = live.root.locator(".lw-stage svg").bounding_box(), live.words()
-        live.after(lambda: page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 60))
-        seen = page.evaluate(DETAILS)[0]
-        assert seen == DecisionExplorer(n=2**20).details and live.words() == before
-        said = [live.root.locator(f"figcaption {part}").inner_text() for part in ("b", ".lw-tip")]
-        assert said == [f"Take {decide(Case(n=2**20)).take}.", "the gist: search, classify, n = 1,048,576"]
+def test_pointing_at_a_place_shows_its_evidence_and_leaves_the_dot(live):
+    box, before = live.root.locator(".lw-stage svg").bounding_box(), live.words()
+    live.after(lambda: live.page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 60))
+    seen = live.page.evaluate(DETAILS)[0]
+    assert seen == DecisionExplorer(n=2**20).details and live.words() == before
+    said = [live.root.locator(f"figcaption {part}").inner_text() for part in ("b", ".lw-tip")]
+    assert said == [f"Take {decide(Case(n=2**20)).take}.", "the gist: search, classify, n = 1,048,576"]
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch import pretrained
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.low_rank import cumulative_spectrum, rank_at, singular_values
 from linformer_from_scratch.pretrained import attention_maps, encode, random_weights, tokenize
@@ -45,10 +44,7 @@ def test_the_baselines_are_what_they_are_called():
     assert all(spectrum[-1] == pytest.approx(1) for spectrum in spectra.values())
 
 
-def test_without_the_pretrained_model_one_sentence_says_so(monkeypatch):
-    monkeypatch.setattr(pretrained.weights, "model_folder", lambda: None)
-    for cached in (pretrained.tokens.tokenizer, pretrained.tokens.vocabulary):
-        cached.cache_clear()
+def test_without_the_pretrained_model_one_sentence_says_so(without_the_package, monkeypatch):
     for name in ("analysed", "facts", "data"):
         monkeypatch.setattr(head_picker, name, getattr(head_picker, name).__wrapped__)
     picker = HeadPicker()

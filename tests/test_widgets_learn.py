@@ -62,8 +62,7 @@ def test_fifty_updates_are_those_of_pytorch(browser, name, kind, k):
 def test_a_press_of_learn_lowers_the_error_until_the_next_press(browser, tmp_path):
     explorer = ProjectionExplorer(kind=MEAN)
     (tmp_path / "page.html").write_text(page_of([explorer]), encoding="utf-8")
-    with open_page(browser) as page:
-        page.goto((tmp_path / "page.html").as_uri())
+    with open_page(browser, at=tmp_path / "page.html") as page:
         live = Live(page, page.locator(".lw"))
         button = live.root.get_by_role("button", name="Learn")
 

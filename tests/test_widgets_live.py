@@ -89,8 +89,7 @@ def files(tmp_path_factory):
 @pytest.fixture
 def opened(browser, files, kind):
     """A page with one widget of a kind."""
-    with open_page(browser, 1280, 900) as page:
-        page.goto(files[kind].as_uri())
+    with open_page(browser, 1280, 900, at=files[kind]) as page:
         live = Live(page, page.locator(".lw"))
         yield live
         assert page.complaints == []
@@ -150,8 +149,7 @@ def test_the_picture_follows_a_drag(opened, kind, record_property):
 @every_kind
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (390, 844)])
 def test_the_first_view_holds_the_picture_and_a_handle(browser, files, kind, width, height):
-    with open_page(browser, width, height) as page:
-        page.goto(files[kind].as_uri())
+    with open_page(browser, width, height, at=files[kind]) as page:
         page.locator("h1").evaluate("it => it.remove()")
         page.locator(".lw-words").wait_for()
         assert page.locator(".lw-stage").bounding_box()["y"] < 20
@@ -234,8 +232,7 @@ def test_an_exported_notebook_lives(browser, tmp_path):
     notebook = new_notebook(cells=[new_code_cell("HeadGallery()", outputs=[live(widgets.HeadGallery())])])
     page_file = tmp_path / "exported.html"
     page_file.write_text(get_exporter("live")().from_notebook_node(notebook)[0], encoding="utf-8")
-    with open_page(browser, 1280, 900) as page:
-        page.goto(page_file.as_uri())
+    with open_page(browser, 1280, 900, at=page_file) as page:
         gallery = Live(page, page.locator(".lw"))
         before = gallery.state()
         assert gallery.after(lambda: gallery.root.get_by_label("Query token").press("ArrowRight")) != before

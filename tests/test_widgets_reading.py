@@ -44,10 +44,7 @@ def test_an_empty_or_short_text_is_refused_in_a_sentence_and_the_last_stays(kind
     assert widget.words == kind().words and widget.facts["refused"] == {}
 
 
-def test_without_the_package_one_sentence_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(pretrained.weights, "model_folder", lambda: None)
-    monkeypatch.setattr(pretrained.tokens, "tokenizer", pretrained.tokens.tokenizer.__wrapped__)
-    pretrained.tokens.vocabulary.cache_clear()
+def test_without_the_package_one_sentence_says_what_to_install(without_the_package):
     explorer = ProjectionExplorer(text=OWN)
     assert "Only the texts of the menu can be shown" in explorer.words
     assert pretrained.INSTALL in explorer.words

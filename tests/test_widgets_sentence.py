@@ -137,10 +137,9 @@ def test_an_empty_or_long_sentence_is_refused_in_a_sentence_and_the_picture_stay
 
 
 @BOTH
-def test_without_the_package_presets_show_and_other_sentences_say_what_to_install(widget_class, monkeypatch):
-    monkeypatch.setattr(pretrained.weights, "model_folder", lambda: None)
-    monkeypatch.setattr(pretrained.tokens, "tokenizer", pretrained.tokens.tokenizer.__wrapped__)
-    pretrained.tokens.vocabulary.cache_clear()
+def test_without_the_package_presets_show_and_other_sentences_say_what_to_install(
+    widget_class, without_the_package
+):
     widget = widget_class()
     assert "“it” attends to “bank”" in widget.words or "“it” reads “bank”" in widget.words
     widget.sentence = OWN

@@ -61,13 +61,6 @@ def test_only_powers_of_two_are_taken():
             WireExplorer(**{control: 1000})
 
 
-def test_where_linformer_sends_more_the_words_say_so():
-    explorer = WireExplorer(ranks=256, n=1024, proj_dim=1024)
-    assert "Linformer sends 8.36 MB" in explorer.words
-    assert "ring attention 4.18 MB, 1/2 as much; Ulysses 32.6 kB, 1/256 as much." in explorer.words
-    assert "less than both above n = 262,144, but not here" in explorer.words
-
-
 def test_where_the_curves_cross_the_words_turn():
     explorer = WireExplorer(n=2048)
     assert "Ulysses 1.84 MB, just as much" in explorer.words
@@ -104,8 +97,7 @@ def test_the_page_says_what_python_says_at_the_ends_of_every_control(chromium, t
     file = tmp_path / "page.html"
     some = ENDS[::7]  # each control at both of its ends
     file.write_text(page_of([WireExplorer(**values) for values in some]), encoding="utf-8")
-    with open_browser(chromium) as browser, open_page(browser, 1280, 900) as page:
-        page.goto(file.as_uri())
+    with open_browser(chromium) as browser, open_page(browser, 1280, 900, at=file) as page:
         for i, values in enumerate(some):
             live = Live(page, page.locator(".lw").nth(i))
             assert live.differences(WireExplorer(**values)) == []
