@@ -86,7 +86,7 @@ class LinformerAttention(AttentionLayer):
         return self.split(self.key(for_keys)), self.split(self.value(for_values))  # (E X) W
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """Every query attends to every slot, by PyTorch's fused kernel; no mask, since no slot holds padding."""
+        """Every query attends to every slot, by PyTorch's fused kernel; no mask: no slot holds padding."""
         if k.size(-2) != v.size(-2):  # E or F was replaced; the kernel would read beyond the smaller one
             raise ValueError(f"E gives {k.size(-2)} slots, F {v.size(-2)}; expected the same number")
         return functional.scaled_dot_product_attention(q, k, v)

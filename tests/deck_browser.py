@@ -16,7 +16,7 @@ HELPERS = """
     [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
 """
 
-# What the current slide shows beyond its edges, in its foot or beneath a picture, and what is cut off inside its own box.
+# What the current slide shows beyond its edges, in its foot or beneath a picture, and what its box cuts off.
 OVERFLOW = """([width, height, foot]) => {
   const rows = (text) => {  // a line of text can stick out of the box of its own element
     const range = document.createRange();
@@ -37,7 +37,8 @@ OVERFLOW = """([width, height, foot]) => {
     && !element.matches("img, video, svg")
     && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1);
   const pictures = [...Reveal.getCurrentSlide().querySelectorAll(".frame :is(img, video)")]
-    .filter((picture) => isDrawn(picture) && !picture.closest(".live-widget")).map((picture) => picture.getBoundingClientRect());
+    .filter((picture) => isDrawn(picture) && !picture.closest(".live-widget"))
+    .map((picture) => picture.getBoundingClientRect());
   const isBeneath = (element) => element.matches(".prose :is(p, li)") && pictures.some((picture) =>
     rows(element).some((row) => row.right > picture.left + 1 && row.left < picture.right
       && row.bottom > picture.top && row.top < picture.bottom));

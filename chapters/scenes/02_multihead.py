@@ -13,7 +13,7 @@ HEAD_COLORS = ("#7B4FA3", "#8F6A00", "#C2417C")
 
 
 class MultiHead(Story):
-    """The features are cut into heads, each head attends by its own n×n map, and W_O mixes what they bring."""
+    """The features are cut into heads, each attends by its own n×n map, and W_O mixes what they bring."""
 
     def construct(self) -> None:
         """One lane a head: queries, keys, values; their map; what it reads; below, all joined."""

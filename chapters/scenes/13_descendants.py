@@ -21,7 +21,7 @@ CAPTIONS = {
 
 
 class Descendants(Story):
-    """Linformer's slots see the future; four edits later each query attends to little, and the right things."""
+    """Linformer's slots see the future; four edits later each query sees little, and the right things."""
 
     def construct(self) -> None:
         """The strip of slots and the window beside it change, and the error falls."""

@@ -1,4 +1,4 @@
-"""A layer that attends to a window, and a slot for every block before it: at once, or token by token (chapter 13).
+"""Attention to a window, and to a slot for every block before it: at once, or token by token (chapter 13).
 
 DeepSeek-AI 2026 (DeepSeek-V4), section 2.3, with the parts that came from Linformer and none of the others.
 """

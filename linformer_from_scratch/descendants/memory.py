@@ -22,8 +22,8 @@ FURTHEST = 60.0  # that the logarithm of a sum may rise among them: exp(60) fits
 def bounded_memory_attention(q: Tensor, k: Tensor, v: Tensor, logits: Tensor, chunk: int = CHUNK) -> Tensor:
     """Causal attention to slots, each of which averages the tokens so far, by the softmax of its logits.
 
-    With logits that depend on the position alone, the last token sees what it would in a Linformer whose E and F
-    have the softmaxed columns of the logits as rows. The state has k slots, however long the text.
+    With logits that depend on the position alone, the last token sees what it would in a Linformer whose
+    E and F have the softmaxed columns of the logits as rows. The state has k slots, however long the text.
 
     Args:
         logits: how much of a token goes into each slot.

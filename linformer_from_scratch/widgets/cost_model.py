@@ -161,7 +161,9 @@ class CostModel(GrowthWidget):
             for name in (*OPPONENTS, "Linformer", "Linformer, tiled")
         )
         less = ", ".join(
-            f"than {name} from n = {crossings[name]:,} on" if name in crossings else f"than {name} at no length"
+            f"than {name} from n = {crossings[name]:,} on"
+            if name in crossings
+            else f"than {name} at no length"
             for name in OPPONENTS
         )
         return (
