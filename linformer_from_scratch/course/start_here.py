@@ -61,9 +61,9 @@ ACTS = {  # of the course -> colour, and its chapters: number and name, and what
     ),
 }
 PATH = {  # of three hours: number of a chapter -> how far, and minutes
-    "00": ("all of it", 20),
+    "00": ("all of it", 25),
     "01": ("to the whole function", 45),
-    "04": ("to figure 1", 20),
+    "04": ("to figure 1 and its controls", 20),
     "06": ("to the whole layer", 60),
     "12": ("what to use", 25),
 }

@@ -76,6 +76,11 @@ def one_not_normalised(query, keys):
     return (keys @ query / math.sqrt(len(query))).exp()
 
 
+def one_scaled_for_the_toy(query, keys):
+    """You divide by √2. That was right for the toy, whose arrows have two numbers; here d is len(query)."""
+    return (keys @ query / math.sqrt(2)).softmax(-1)
+
+
 # 1.2: the weights of all queries, batched and with heads
 
 
@@ -138,6 +143,11 @@ def scaled_by_tokens(q, k):
 def scaled_by_heads(q, k):
     """You divide by the root of the number of heads. A dot product never sees the other heads: its d is q.size(-1)."""
     return (q @ k.mT / math.sqrt(q.size(1))).softmax(-1)
+
+
+def scaled_for_the_toy(q, k):
+    """You divide by √2, the toy's √d. Your queries have more features than two: d is q.size(-1)."""
+    return (q @ k.mT / math.sqrt(2)).softmax(-1)
 
 
 def unscaled(q, k):
@@ -486,6 +496,7 @@ EXERCISES = (
             one_without_softmax,
             one_divided_by_sum,
             one_not_normalised,
+            one_scaled_for_the_toy,
         ),
         hints=(
             "Three steps: a dot product with each key, a division, a softmax.",
@@ -514,6 +525,7 @@ EXERCISES = (
             scaled_by_tokens,
             scaled_by_heads,
             unscaled,
+            scaled_for_the_toy,
         ),
         hints=(
             "The same three steps as in 1.1. One matrix product does all the dot products; which of the two has to be turned?",
