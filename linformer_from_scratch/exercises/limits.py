@@ -478,7 +478,7 @@ QUIZ = (
             ),
             Option(
                 "Linformer with k = 512",
-                "Exact only if E = F is a permutation, and then you've saved nothing at all.",
+                "Exact only if E and F are the same permutation, and then you've saved nothing at all.",
             ),
             Option(
                 "sliding windows, they are never worse",
