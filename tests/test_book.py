@@ -336,6 +336,13 @@ def test_j_and_k_move_by_section_and_are_letters_where_one_writes(book, browser)
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize("across", [1100, 1400, 1600])
+def test_no_chapter_is_wider_than_its_window(book, browser, across):
+    with open_page(browser, across, at=book / "chapters/00_start_here.html") as page:
+        assert page.evaluate("document.documentElement.scrollWidth") == across
+
+
+@pytest.mark.browser
 def test_a_line_of_text_has_65_to_75_characters(book, browser):
     with open_page(browser, at=book / "chapters" / "06_linformer.html") as page:
         page.evaluate("document.fonts.ready")
