@@ -24,7 +24,7 @@ ACTS = {  # of the course -> colour, and its chapters: number and name, and what
         plots.GREY,
         {
             "00 Start here": "how much could\na model throw away?",
-            "01 Attention": "whom does a word\nattend to?",
+            "01 Attention": "what does a word\nattend to?",
             "02 Multi-head": "why several small\nattentions?",
             "03 Cost": "what exactly\ngrows with n²?",
         },
@@ -48,7 +48,7 @@ ACTS = {  # of the course -> colour, and its chapters: number and name, and what
         {
             "08 Training": "does it learn\nas well?",
             "09 Relatives": "what do others\ngive up?",
-            "10 Benchmark": "from which n\ndoes it pay?",
+            "10 Benchmark": "from what n\ndoes it pay off?",
         },
     ),
     "how far?": (
