@@ -61,7 +61,8 @@ def write(folder: Path) -> None:
     shown: dict[str, Any] = front_page.recorded()
     maps = {way: front_page.shaded(weights) for way, weights in front_page.maps().items()}
     shown["maps"] = {way: in_text(weights.numpy().tobytes()) for way, weights in maps.items()}
-    (folder / "recorded.js").write_text(f"window.recorded = {json.dumps(shown)};", encoding="utf-8")
+    shortest = json.dumps(shown, separators=(",", ":"))
+    (folder / "recorded.js").write_text(f"window.recorded = {shortest};", encoding="utf-8")
 
 
 def in_text(content: bytes) -> str:
