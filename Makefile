@@ -20,7 +20,7 @@ course: python ## set up once, then open JupyterLab on chapter 00
 	@$(PYTHON) tools/course.py install
 	@$(PYTHON) tools/course.py open
 
-test: python ## set up, lint, unit tests and every notebook without its slow cells: five to eight minutes
+test: python ## set up, lint, unit tests and every notebook without its slow cells: about eight minutes
 	@$(PYTHON) tools/course.py install --with test
 	@$(LINT)
 	@$(BIN)/python -m pytest -m "not slow and not browser" $(SUITE)
