@@ -71,7 +71,7 @@ class Attention(Story):
         counts = LaggedStart(*map(linked, bars, discs, 5 * [VALUE]), lag_ratio=0.6)
         self.step("Each value counts by its weight …", counts, seconds=1.8)
         slides = [FadeIn(star), *map(Create, threads), *(disc.animate.move_to(star) for disc in discs)]
-        self.step("… and all slide into one point: what “its” has read.", *slides)
+        self.step("… and all slide into one point: what “its” takes home.", *slides)
 
 
 def arrow(plane: NumberPlane, vector: torch.Tensor, label: str, color: str) -> VGroup:

@@ -16,7 +16,7 @@ class MultiHead(Story):
     """The features are cut into heads, each attends by its own n×n map, and W_O mixes what they bring."""
 
     def construct(self) -> None:
-        """One lane a head: queries, keys, values; their map; what it reads; below, all joined."""
+        """One lane a head: queries, keys, values; their map; what it brings; below, all joined."""
         torch.manual_seed(7)
         layer = MultiHeadAttention(D_MODEL, HEADS).requires_grad_(False)
         x = 3 * torch.randn(1, N, D_MODEL)  # large, so that the maps differ at a glance
@@ -68,7 +68,7 @@ class MultiHead(Story):
         self.step("Each map mixes the values of its own head.", *sources, FadeIn(reads))
         self.step("The results are joined side by side …", *map(Transform, reads, joined))
         mix = Succession(Transform(reads, product[0]), FadeIn(product[1:], names))
-        self.step("… and Wᴼ mixes the heads: every new feature reads all three.", mix, seconds=1.6)
+        self.step("… and Wᴼ mixes the heads: every new feature draws on all three.", mix, seconds=1.6)
 
 
 def blocks(x: torch.Tensor, color: str, frames: tuple[str, ...] = HEADS * (GRID,)) -> VGroup:

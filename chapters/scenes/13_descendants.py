@@ -1,4 +1,4 @@
-"""Clip of chapter 13: what the queries of one sentence read, from Linformer on, edit by edit.
+"""Clip of chapter 13: what the queries of one sentence attend to, from Linformer on, edit by edit.
 
 The head is one of MiniLM's, made causal. Shades are square roots of weights.
 """
@@ -13,7 +13,7 @@ HEAD, CELL = "4.2", 0.2  # layer and head; side of a cell
 Y = {"title": 3.55, "map": 0.65, "error": -2.25}
 X = {"slots": -3.2, "tokens": 2.2}
 CAPTIONS = {
-    "1": "Edit 1: each query reads only blocks that have ended.",
+    "1": "Edit 1: each query sees only blocks that have ended.",
     "2": "Edit 2: a window shows it the last few tokens.",
     "3": "Edit 3: the content decides what a slot holds.",
     "4": "Edit 4: smaller blocks, and a choice among them.",
@@ -36,14 +36,14 @@ class Descendants(Story):
         self.step(caption, FadeIn(*titles, queries, *parts), seconds=0.8, pause=1.5)
         for edit, caption in CAPTIONS.items():
             self.step(caption, *map(Transform, parts, shown(edit)), pause=1.6)
-        caption = "No query sees the future, and none attends to more than seven things."
+        caption = "No query sees the future; each attends to at most seven things."
         assert reading("4", HEAD).effective.triu(1).abs().max() == 0
         assert sum((part > 0).sum(dim=1) for part in reading("4", HEAD)[:2]).max() == 7
         self.step(caption, Indicate(parts[2], color=KEY), pause=2)
 
 
 def shown(edit: str) -> VGroup:
-    """What every query reads of each slot, and of each token; and how far off the head's output is."""
+    """How much every query attends to each slot, and to each token; and how far off the head's output is."""
     now, n = reading(edit, HEAD), len(tokens())
     slots = grid(now.slots.sqrt(), KEY, cell=CELL).stretch_to_fit_width(n * CELL / 2)
     near = grid(now.tokens.sqrt(), VALUE, cell=CELL)

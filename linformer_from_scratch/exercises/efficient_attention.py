@@ -336,6 +336,12 @@ def divisor_of_all(q, k, v):
     return read(q, states, sums[..., -1:, :])
 
 
+def running_sums_not_divided(q, k, v):
+    """Your values are weighted and summed, but not divided: each row's weights have to sum to one. Divide by φ(q_i) · Σ φ(k), a running sum as well."""
+    q, states, _ = running(q, k, v)
+    return (q[..., None, :] @ states).squeeze(-2)
+
+
 def mixed_from_all(q, k, v):
     """Your divisor is causal and your numerator isn't: Σ φ(k) vᵀ runs over the whole text. Make it a running sum as well."""
     q, states, sums = running(q, k, v)
@@ -628,6 +634,7 @@ EXERCISES = (
         mistakes=(
             all_tokens_read,
             divisor_of_all,
+            running_sums_not_divided,
             mixed_from_all,
             own_token_missing,
             summed_along_features,

@@ -191,7 +191,7 @@ function flow(stage, { tokens, hover, pick, say }) {
     element, canvas,
     get colours() { return colours; },
     /**
-     * k slots that F (k, n) fills; read: what the query `asked` reads of each; through, exact: what it gets from each token;
+     * k slots that F (k, n) fills; read: how much the query `asked` attends to each; through, exact: what it gets from each token;
      * words: of both ways, beside the query.
      */
     show(state, { title: heads, note }) {

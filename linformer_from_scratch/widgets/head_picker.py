@@ -167,7 +167,7 @@ def analysed(text: str) -> Heads:
 
 
 def in_blocks(maps: Tensor) -> Tensor:
-    """What BLOCK neighbouring queries attend to BLOCK neighbouring keys, on average.
+    """How much BLOCK neighbouring queries attend to BLOCK neighbouring keys, on average.
 
     Shape: (..., n, n) -> (..., n / BLOCK, n / BLOCK)
     """
