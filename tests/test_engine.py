@@ -406,6 +406,21 @@ def test_of_a_class_half_written_it_says_what_is_open():
     assert judge(both, Stub).message == "9.2 not yet attempted"
 
 
+@pytest.mark.parametrize("size", [0, 1e-8, 1e-6])
+@pytest.mark.parametrize("own", [0, 1e-8, 1e-6])
+def test_what_kernels_leave_of_a_true_gradient_of_zero_decides_nothing(size, own):
+    """The reference's kernel may leave some rounding where another leaves none, and the other way round."""
+
+    def leaving(rounding):
+        return lambda q, k: q + 0 * k if q.dtype is torch.float64 else q + rounding * (k - k.detach())
+
+    one = exercise(leaving(size), (torch.ones(1, 3), torch.ones(1, 3)), gradients=("q", "k"))
+    assert judge(one, leaving(own)).status == "passed"
+    assert "no gradient flows to q" in message(lambda q, k: q.detach() + 0 * k, one)
+    assert "gradient of k is not" in message(lambda q, k: q + 1e-3 * (k - k.detach()), one)
+    assert "gradient of k is not: NaN" in message(lambda q, k: q + 0 * (k - k.detach()).sqrt(), one)
+
+
 def test_gradients_are_asked_for_only_where_the_exercise_says_so():
     total = exercise(lambda x, w: (x * w).sum(-1), (torch.ones(2, 3), torch.arange(3.0)), gradients=("x",))
     assert judge(total, lambda x, w: x @ w.detach()).status == "passed"
