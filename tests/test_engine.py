@@ -50,15 +50,11 @@ def queries_detached(q, k):
 
 
 MISTAKES = (unscaled, transpose_missing, keys_changed, queries_detached)
-EXERCISE = Exercise(
-    "9.1", "Attend.", 1, 5, "attention", attend, draw, MISTAKES, ("Nudge.", "Shape.", "Code."), ("q", "k")
-)
+EXERCISE = Exercise("9.1", 5, attend, draw, MISTAKES, ("Nudge.", "Shape.", "Code."), ("q", "k"))
 
 
 def exercise(reference, *draws, gradients=()):
-    return Exercise(
-        "9.2", "?", 1, 1, "?", reference, lambda seed: draws[seed % len(draws)], (), (), gradients
-    )
+    return Exercise("9.2", 1, reference, lambda seed: draws[seed % len(draws)], (), (), gradients)
 
 
 def message(attempt, exercise=EXERCISE):

@@ -11,10 +11,9 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-import yaml
-
 from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.cost import DEVICES
+from linformer_from_scratch.course.content import read_yaml
 from linformer_from_scratch.course.ledger import CHAPTERS, LEFT, link, place
 from linformer_from_scratch.course.numbers_of_advice import SEVERAL, numbers
 
@@ -126,7 +125,7 @@ class Advice(NamedTuple):
 
 @cache
 def _written() -> dict[str, Any]:
-    return yaml.safe_load((PACKAGE / "course" / "decision.yml").read_text(encoding="utf-8"))
+    return read_yaml(PACKAGE / "course" / "decision.yml")
 
 
 @cache

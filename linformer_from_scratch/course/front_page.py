@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
-import yaml
 from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.common.files import PACKAGE
+from linformer_from_scratch.course.content import read_yaml
 from linformer_from_scratch.pretrained.encoding import encode
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder
@@ -43,7 +43,7 @@ class Text(NamedTuple):
 @cache
 def texts() -> tuple[Text, ...]:
     """The texts of front_page.yml; the first is the page's."""
-    content = yaml.safe_load((PACKAGE / "course" / "front_page.yml").read_text(encoding="utf-8"))
+    content = read_yaml(PACKAGE / "course" / "front_page.yml")
     return tuple(Text(entry["name"], entry["text"], entry["questions"]) for entry in content)
 
 

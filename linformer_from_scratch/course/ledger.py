@@ -5,9 +5,8 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import yaml
-
 from linformer_from_scratch.common.files import PACKAGE
+from linformer_from_scratch.course.content import read_yaml
 
 CLAIMS = PACKAGE / "course" / "claims.yml"
 CHAPTERS = PACKAGE.parent / "chapters"  # not there where the package alone is installed
@@ -63,7 +62,7 @@ def ledger() -> list[Claim]:
 
     Raises: ValueError if a claim's cell is missing from its notebook.
     """
-    content = yaml.safe_load(CLAIMS.read_text(encoding="utf-8"))
+    content = read_yaml(CLAIMS)
     entries = sorted(content, key=lambda entry: entry["chapter"])
     written = [field for field in Claim._fields if field != "link"]
     return [

@@ -1,8 +1,7 @@
 """The scoreboard: the number that each chapter adds to what is known, exact attention beside Linformer."""
 
-import yaml
-
 from linformer_from_scratch.common.files import PACKAGE
+from linformer_from_scratch.course.content import read_yaml
 
 ROWS = PACKAGE / "course" / "scoreboard.yml"
 
@@ -12,7 +11,7 @@ def scoreboard(chapter: str) -> None:
 
     Raises: ValueError if the scoreboard has no line of that chapter.
     """
-    rows = yaml.safe_load(ROWS.read_text(encoding="utf-8"))
+    rows = read_yaml(ROWS)
     if all(row["chapter"] != chapter for row in rows):
         known = ", ".join(sorted({row["chapter"] for row in rows}))
         raise ValueError(f"got chapter {chapter!r}, expected one of {known}")

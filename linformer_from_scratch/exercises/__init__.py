@@ -18,7 +18,7 @@ from linformer_from_scratch.exercises.engine.checking import Exercise, Hints, Re
 from linformer_from_scratch.exercises.engine.compare import described
 from linformer_from_scratch.exercises.engine.overview import Overview
 from linformer_from_scratch.exercises.engine.progress import forget, load, open_hint, record_pass
-from linformer_from_scratch.exercises.engine.quiz import quiz_widget
+from linformer_from_scratch.exercises.engine.quiz import questions, quiz_widget
 
 STEMS = (
     "start_here",
@@ -97,7 +97,7 @@ def quiz(chapter: str):
     """Ask a chapter's questions, as in quiz("06"): radio buttons, and an explanation for every option."""
     if not _known(chapter, CHAPTERS):
         return _unknown(chapter, "quiz", f'the chapters are {", ".join(CHAPTERS)}, as in quiz("00")')
-    return to_be_seen(quiz_widget(chapter, CHAPTERS[chapter].QUIZ))
+    return to_be_seen(quiz_widget(chapter, questions(STEMS[int(chapter)])))
 
 
 def progress() -> Overview:

@@ -9,11 +9,8 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.benchmark.statistics import measured_crossover
-from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.checking import collected, exercise
 from linformer_from_scratch.exercises.engine.draws import row
-from linformer_from_scratch.exercises.engine.quiz import Option, Question
-
-# 10.1: median and spread
 
 
 def spread(samples: Tensor) -> Tensor:
@@ -26,79 +23,75 @@ def percentiles(samples: Tensor, low: float, high: float, between: str = "linear
     return samples.quantile(torch.tensor([low, 0.5, high], dtype=samples.dtype), interpolation=between)
 
 
-def draw_samples(seed: int) -> tuple[Tensor]:
-    """Seconds by round, two rounds disturbed; once a single round."""
-    generator = torch.Generator().manual_seed(seed)
-    (rounds,) = row(seed, ((8,), (1,), (7,), (30,)))
-    samples = 0.5 + 0.3 * torch.rand(rounds, generator=generator)
-    samples[2:4] *= 4
-    return (samples,)
+@exercise("10.1", minutes=4)
+class MedianAndSpread:
+    """Median and spread."""
 
+    hints = (
+        "A tensor has a function that finds the value below which a given share of its entries lies. Which one?",
+        "samples.quantile takes one share, or a tensor of three; percentiles are shares in hundredths.",
+        "samples.quantile(torch.tensor([0.2, …, …]))",
+    )
+    reference = spread
 
-def mean_in_the_middle(samples):
-    """You put the mean in the middle. One disturbed round can drag a mean as far as it likes; the median doesn't follow it."""
-    low, _, high = spread(samples)
-    return torch.stack((low, samples.mean(), high))
+    def draw(seed):
+        """Seconds by round, two rounds disturbed; once a single round."""
+        generator = torch.Generator().manual_seed(seed)
+        (rounds,) = row(seed, ((8,), (1,), (7,), (30,)))
+        samples = 0.5 + 0.3 * torch.rand(rounds, generator=generator)
+        samples[2:4] *= 4
+        return (samples,)
 
+    def mean_in_the_middle(samples):
+        """You put the mean in the middle. One disturbed round can drag a mean as far as it likes; the median doesn't follow it."""
+        low, _, high = spread(samples)
+        return torch.stack((low, samples.mean(), high))
 
-def least_and_most(samples):
-    """You return the smallest and the largest sample. Add rounds and these two only move apart, and one accident sets the largest; you want percentiles."""
-    return percentiles(samples, 0, 1)
+    def least_and_most(samples):
+        """You return the smallest and the largest sample. Add rounds and these two only move apart, and one accident sets the largest; you want percentiles."""
+        return percentiles(samples, 0, 1)
 
+    def mean_and_deviation(samples):
+        """Mean and standard deviation work for bell curves. Times have a long tail on one side, and it moves both of yours; use percentiles."""
+        return samples.mean() + samples.std() * torch.tensor([-1, 0, 1])
 
-def mean_and_deviation(samples):
-    """Mean and standard deviation work for bell curves. Times have a long tail on one side, and it moves both of yours; use percentiles."""
-    return samples.mean() + samples.std() * torch.tensor([-1, 0, 1])
+    def tenth_and_ninetieth(samples):
+        """You return the 10th and the 90th percentile, which is a wider interval; here it runs from the 20th to the 80th."""
+        return percentiles(samples, 0.1, 0.9)
 
+    def quartiles(samples):
+        """Those are quartiles, the 25th and the 75th percentile, the ones every box plot has; we use the 20th and the 80th."""
+        return percentiles(samples, 0.25, 0.75)
 
-def tenth_and_ninetieth(samples):
-    """You return the 10th and the 90th percentile, which is a wider interval; here it runs from the 20th to the 80th."""
-    return percentiles(samples, 0.1, 0.9)
+    def median_first(samples):
+        """Your three numbers are right and in the wrong order: low end first, then the median, then the high end."""
+        return spread(samples)[[1, 0, 2]]
 
+    def percentiles_of_more_than_the_samples(samples):
+        """statistics.quantiles assumes by default that rarer values lie beyond your samples. Here the smallest sample is itself the 0th percentile: look at its method argument."""
+        fifths = statistics.quantiles(samples.tolist(), n=5)
+        return torch.tensor([fifths[0], statistics.median(samples.tolist()), fifths[-1]])
 
-def quartiles(samples):
-    """Those are quartiles, the 25th and the 75th percentile, the ones every box plot has; we use the 20th and the 80th."""
-    return percentiles(samples, 0.25, 0.75)
+    def sample_below(samples):
+        """Your percentile falls between two samples, and you round down to the lower one; interpolate between them."""
+        return percentiles(samples, 0.2, 0.8, between="lower")
 
+    def nearest_sample(samples):
+        """Your percentile falls between two samples, and you jump to whichever is nearer; go the exact fraction of the way instead."""
+        return percentiles(samples, 0.2, 0.8, between="nearest")
 
-def median_first(samples):
-    """Your three numbers are right and in the wrong order: low end first, then the median, then the high end."""
-    return spread(samples)[[1, 0, 2]]
+    def lower_of_the_middle_two(samples):
+        """Your percentiles are right and your median isn't: of an even number of samples torch.median returns the lower of the two in the middle. quantile(0.5) goes halfway."""
+        low, _, high = spread(samples)
+        return torch.stack((low, samples.median(), high))
 
+    def picked_unsorted(samples):
+        """You pick the samples at those places, but they're in the order of the rounds, not of size; sort first."""
+        return samples[[int(share * (len(samples) - 1)) for share in (0.2, 0.5, 0.8)]]
 
-def percentiles_of_more_than_the_samples(samples):
-    """statistics.quantiles assumes by default that rarer values lie beyond your samples. Here the smallest sample is itself the 0th percentile: look at its method argument."""
-    fifths = statistics.quantiles(samples.tolist(), n=5)
-    return torch.tensor([fifths[0], statistics.median(samples.tolist()), fifths[-1]])
-
-
-def sample_below(samples):
-    """Your percentile falls between two samples, and you round down to the lower one; interpolate between them."""
-    return percentiles(samples, 0.2, 0.8, between="lower")
-
-
-def nearest_sample(samples):
-    """Your percentile falls between two samples, and you jump to whichever is nearer; go the exact fraction of the way instead."""
-    return percentiles(samples, 0.2, 0.8, between="nearest")
-
-
-def lower_of_the_middle_two(samples):
-    """Your percentiles are right and your median isn't: of an even number of samples torch.median returns the lower of the two in the middle. quantile(0.5) goes halfway."""
-    low, _, high = spread(samples)
-    return torch.stack((low, samples.median(), high))
-
-
-def picked_unsorted(samples):
-    """You pick the samples at those places, but they're in the order of the rounds, not of size; sort first."""
-    return samples[[int(share * (len(samples) - 1)) for share in (0.2, 0.5, 0.8)]]
-
-
-def picked_at_share_of_rounds(samples):
-    """You count places from 0 to rounds. The last one is rounds − 1, so a share q lies at q · (rounds − 1), and mostly between two samples."""
-    return samples.sort().values[[int(share * len(samples)) for share in (0.2, 0.5, 0.8)]]
-
-
-# 10.2: a ratio within rounds
+    def picked_at_share_of_rounds(samples):
+        """You count places from 0 to rounds. The last one is rounds − 1, so a share q lies at q · (rounds − 1), and mostly between two samples."""
+        return samples.sort().values[[int(share * len(samples)) for share in (0.2, 0.5, 0.8)]]
 
 
 def ratio(ours: Tensor, theirs: Tensor) -> Tensor:
@@ -106,87 +99,74 @@ def ratio(ours: Tensor, theirs: Tensor) -> Tensor:
     return (ours / theirs).quantile(0.5)
 
 
-def draw_rounds(seed: int) -> tuple[Tensor, Tensor]:
-    """Seconds of two layers under a load common to both in each round; odd and even numbers of rounds."""
-    generator = torch.Generator().manual_seed(seed)
-    (rounds,) = row(seed, ((9,), (1,), (6,), (30,)))
-    own = 1 + 3 * torch.rand(2, rounds, generator=generator)
-    load = torch.exp(torch.randn(own.size(1), generator=generator))
-    return 0.6 * load * own[0], load * own[1]
+@exercise("10.2", minutes=5)
+class ARatioWithinRounds:
+    """A ratio within rounds."""
 
+    hints = (
+        "Whatever slows down a round slows down both layers in it. In which number does that cancel?",
+        "ours / theirs is (rounds,), one ratio for each round. You want one number in the end.",
+        "(… / …).quantile(0.5)",
+    )
+    reference = ratio
 
-def ratio_of_medians(ours, theirs):
-    """You divide two medians, and they may come from different rounds, one busy, one idle. What slows a round cancels only if you divide within it, before the median."""
-    return ours.quantile(0.5) / theirs.quantile(0.5)
+    def draw(seed):
+        """Seconds of two layers under a load common to both in each round; odd and even numbers of rounds."""
+        generator = torch.Generator().manual_seed(seed)
+        (rounds,) = row(seed, ((9,), (1,), (6,), (30,)))
+        own = 1 + 3 * torch.rand(2, rounds, generator=generator)
+        load = torch.exp(torch.randn(own.size(1), generator=generator))
+        return 0.6 * load * own[0], load * own[1]
 
+    def ratio_of_medians(ours, theirs):
+        """You divide two medians, and they may come from different rounds, one busy, one idle. What slows a round cancels only if you divide within it, before the median."""
+        return ours.quantile(0.5) / theirs.quantile(0.5)
 
-def ratio_of_means(ours, theirs):
-    """You divide two means, so the slowest rounds decide. Divide round by round first; then a slow round is one ratio among many."""
-    return ours.mean() / theirs.mean()
+    def ratio_of_means(ours, theirs):
+        """You divide two means, so the slowest rounds decide. Divide round by round first; then a slow round is one ratio among many."""
+        return ours.mean() / theirs.mean()
 
+    def ratio_of_the_fastest(ours, theirs):
+        """The fastest of each looks like the time without disturbance, and it's one lucky sample each, from different rounds. Use every round: divide, then take the median."""
+        return ours.min() / theirs.min()
 
-def ratio_of_the_fastest(ours, theirs):
-    """The fastest of each looks like the time without disturbance, and it's one lucky sample each, from different rounds. Use every round: divide, then take the median."""
-    return ours.min() / theirs.min()
+    def mean_of_ratios(ours, theirs):
+        """You divided within the rounds, which is the point. But then you averaged, so a round that disturbed only one of the two drags the result along: median."""
+        return (ours / theirs).mean()
 
+    def geometric_mean_of_ratios(ours, theirs):
+        """The geometric mean treats 2 and 1/2 fairly, but it's still a mean, and a round that disturbed only one layer still moves it; take the median."""
+        return (ours / theirs).log().mean().exp()
 
-def mean_of_ratios(ours, theirs):
-    """You divided within the rounds, which is the point. But then you averaged, so a round that disturbed only one of the two drags the result along: median."""
-    return (ours / theirs).mean()
+    def theirs_over_ours(ours, theirs):
+        """You divided the other way round: below 1 should mean that ours is faster."""
+        return ratio(theirs, ours)
 
+    def median_of_differences(ours, theirs):
+        """You subtract, so a round that's three times as slow counts three times; what slows both layers cancels in a quotient."""
+        return (ours - theirs).quantile(0.5)
 
-def geometric_mean_of_ratios(ours, theirs):
-    """The geometric mean treats 2 and 1/2 fairly, but it's still a mean, and a round that disturbed only one layer still moves it; take the median."""
-    return (ours / theirs).log().mean().exp()
+    def sorted_apart(ours, theirs):
+        """You sort each layer's samples on its own, and that tears the rounds apart: sample i of both must come from the same round."""
+        return ratio(ours.sort().values, theirs.sort().values)
 
+    def lower_of_the_two_ratios(ours, theirs):
+        """The ratios are right. Of an even number of them torch.median returns the lower of the two in the middle; quantile(0.5) goes halfway."""
+        return (ours / theirs).median()
 
-def theirs_over_ours(ours, theirs):
-    """You divided the other way round: below 1 should mean that ours is faster."""
-    return ratio(theirs, ours)
+    def upper_of_the_two_ratios(ours, theirs):
+        """For an even number of rounds you return the upper of the two ratios in the middle; the median is halfway between the two."""
+        return (ours / theirs).quantile(0.5, interpolation="higher")
 
-
-def median_of_differences(ours, theirs):
-    """You subtract, so a round that's three times as slow counts three times; what slows both layers cancels in a quotient."""
-    return (ours - theirs).quantile(0.5)
-
-
-def sorted_apart(ours, theirs):
-    """You sort each layer's samples on its own, and that tears the rounds apart: sample i of both must come from the same round."""
-    return ratio(ours.sort().values, theirs.sort().values)
-
-
-def lower_of_the_two_ratios(ours, theirs):
-    """The ratios are right. Of an even number of them torch.median returns the lower of the two in the middle; quantile(0.5) goes halfway."""
-    return (ours / theirs).median()
-
-
-def upper_of_the_two_ratios(ours, theirs):
-    """For an even number of rounds you return the upper of the two ratios in the middle; the median is halfway between the two."""
-    return (ours / theirs).quantile(0.5, interpolation="higher")
-
-
-def geometric_middle(ours, theirs):
-    """For an even number of rounds you go halfway between the logarithms of the two middle ratios; go halfway between the ratios themselves."""
-    return (ours / theirs).log().quantile(0.5).exp()
-
-
-# 10.3: from which length it is worth it
+    def geometric_middle(ours, theirs):
+        """For an even number of rounds you go halfway between the logarithms of the two middle ratios; go halfway between the ratios themselves."""
+        return (ours / theirs).log().quantile(0.5).exp()
 
 
 def crossover(lengths: Tensor, ours: Tensor, theirs: Tensor) -> float:
     """The length from which ours stays below theirs; nan if it is not below at the last. Shape: (points,) each."""
     length = measured_crossover(lengths.tolist(), ours.tolist(), theirs.tolist())
     return math.nan if length is None else length
-
-
-def draw_curves(seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Curves that cross three times, that touch, that are equal at the last, one that is below throughout."""
-    signs = longer(((1, -1, 1, 1, -1, -1), (-1, 0, -1), (1, -1, 1, 0), (-1, -1, -1, -1, -1))[seed % 4], seed)
-    generator = torch.Generator().manual_seed(seed)
-    lengths = 2.0 ** (8 - seed % 4) * 1.25 ** torch.arange(0, 3 * len(signs), 3)
-    theirs = 1e-5 * lengths**2 * (1 + 0.2 * torch.rand(len(signs), generator=generator))
-    gaps = torch.tensor(signs) * (0.2 + torch.rand(len(signs), generator=generator))
-    return lengths, theirs * gaps.exp(), theirs
 
 
 def longer(signs: tuple[int, ...], seed: int) -> list[int]:
@@ -220,81 +200,91 @@ def crossing_by(
     return float(place(above[-1]))
 
 
-def first_crossing(lengths, ours, theirs):
-    """You return the first crossing. In one of our cases ours rises above theirs again, so it stays below only after the last one."""
-    return crossing_by(lengths, ours, theirs, lambda i: falls(lengths, ours, theirs)[0])
+@exercise("10.3", minutes=10)
+class FromWhichLengthItIsWorthIt:
+    """From which length it is worth it."""
 
+    hints = (
+        "Come from the right: where is the last point at which ours is not below? What if there is none? What if it's the very last?",
+        "gap = (ours / theirs).log() is (points,), positive at that point i and negative at i + 1. It is zero after the share gap[i] / (gap[i] - gap[i + 1]) of the way.",
+        "That share counts along the logarithm of the length: lengths[i] * (lengths[i + 1] / …) ** share",
+    )
+    reference = crossover
 
-def first_crossing_whatever_follows(lengths, ours, theirs):
-    """You search from the left and stop at the first crossing, whatever happens after it. Search from the right: where is the last point at which ours isn't below?"""
-    crossings = falls(lengths, ours, theirs)
-    return crossings[0] if crossings else crossover(lengths, ours, theirs)
+    def draw(seed):
+        """Curves that cross three times, that touch, that are equal at the last, one that is below throughout."""
+        signs = longer(
+            ((1, -1, 1, 1, -1, -1), (-1, 0, -1), (1, -1, 1, 0), (-1, -1, -1, -1, -1))[seed % 4], seed
+        )
+        generator = torch.Generator().manual_seed(seed)
+        lengths = 2.0 ** (8 - seed % 4) * 1.25 ** torch.arange(0, 3 * len(signs), 3)
+        theirs = 1e-5 * lengths**2 * (1 + 0.2 * torch.rand(len(signs), generator=generator))
+        gaps = torch.tensor(signs) * (0.2 + torch.rand(len(signs), generator=generator))
+        return lengths, theirs * gaps.exp(), theirs
 
+    def first_crossing(lengths, ours, theirs):
+        """You return the first crossing. In one of our cases ours rises above theirs again, so it stays below only after the last one."""
+        return crossing_by(lengths, ours, theirs, lambda i: falls(lengths, ours, theirs)[0])
 
-def linear_axes(lengths, ours, theirs):
-    """You interpolate on plain axes. Times grow like powers of the length, and powers are straight lines only where both axes are logarithmic."""
-    return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, ours - theirs, i))
+    def first_crossing_whatever_follows(lengths, ours, theirs):
+        """You search from the left and stop at the first crossing, whatever happens after it. Search from the right: where is the last point at which ours isn't below?"""
+        crossings = falls(lengths, ours, theirs)
+        return crossings[0] if crossings else crossover(lengths, ours, theirs)
 
+    def linear_axes(lengths, ours, theirs):
+        """You interpolate on plain axes. Times grow like powers of the length, and powers are straight lines only where both axes are logarithmic."""
+        return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, ours - theirs, i))
 
-def logarithm_of_lengths_only(lengths, ours, theirs):
-    """The lengths are on a logarithmic axis, the times are not yet: what's zero at the crossing is log ours − log theirs."""
-    return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths.log(), ours - theirs, i).exp())
+    def logarithm_of_lengths_only(lengths, ours, theirs):
+        """The lengths are on a logarithmic axis, the times are not yet: what's zero at the crossing is log ours − log theirs."""
+        return crossing_by(
+            lengths, ours, theirs, lambda i: zero_between(lengths.log(), ours - theirs, i).exp()
+        )
 
+    def logarithm_of_times_only(lengths, ours, theirs):
+        """The times are on a logarithmic axis, the length is not yet: interpolate the logarithm of the length, then take exp."""
+        return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, (ours / theirs).log(), i))
 
-def logarithm_of_times_only(lengths, ours, theirs):
-    """The times are on a logarithmic axis, the length is not yet: interpolate the logarithm of the length, then take exp."""
-    return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths, (ours / theirs).log(), i))
+    def logarithm_returned(lengths, ours, theirs):
+        """Nearly there: you return the logarithm of the length. One exp is missing at the end."""
+        return crossing_by(
+            lengths, ours, theirs, lambda i: zero_between(lengths.log(), (ours / theirs).log(), i)
+        )
 
+    def point_after(lengths, ours, theirs):
+        """You return the first measured length at which ours is ahead. The curves met before it, on the line from the last point at which ours wasn't below."""
+        return crossing_by(lengths, ours, theirs, lambda i: lengths[i + 1])
 
-def logarithm_returned(lengths, ours, theirs):
-    """Nearly there: you return the logarithm of the length. One exp is missing at the end."""
-    return crossing_by(lengths, ours, theirs, lambda i: zero_between(lengths.log(), (ours / theirs).log(), i))
+    def point_before(lengths, ours, theirs):
+        """You return the last measured length at which ours still loses; the curves meet on the way from it to the next."""
+        return crossing_by(lengths, ours, theirs, lambda i: lengths[i])
 
+    def theirs_below_ours(lengths, ours, theirs):
+        """You found where theirs wins. Swap the two: from which length is ours, the first, the smaller one?"""
+        return crossover(lengths, theirs, ours)
 
-def point_after(lengths, ours, theirs):
-    """You return the first measured length at which ours is ahead. The curves met before it, on the line from the last point at which ours wasn't below."""
-    return crossing_by(lengths, ours, theirs, lambda i: lengths[i + 1])
+    def end_not_looked_at(lengths, ours, theirs):
+        """You return the last place where ours falls below, but in one case it comes up again afterwards. If ours isn't below at the last length, nobody has measured the answer: return nan."""
+        crossings = falls(lengths, ours, theirs)
+        return crossings[-1] if crossings else crossover(lengths, ours, theirs)
 
+    def last_length_for_never(lengths, ours, theirs):
+        """Ours still loses at the last length, and you return that length as if it won there; no measured length is long enough, so return nan."""
+        length = crossover(lengths, ours, theirs)
+        return lengths[-1].item() if math.isnan(length) else length
 
-def point_before(lengths, ours, theirs):
-    """You return the last measured length at which ours still loses; the curves meet on the way from it to the next."""
-    return crossing_by(lengths, ours, theirs, lambda i: lengths[i])
+    def nan_for_always(lengths, ours, theirs):
+        """Ours is below everywhere, so nothing crosses, and you return nan. But then ours is faster from the first measured length on: return that one."""
+        return math.nan if (ours < theirs).all() else crossover(lengths, ours, theirs)
 
+    def none_for_never(lengths, ours, theirs):
+        """You return None where there's no crossing. Return math.nan, so that whoever calls you always gets a number."""
+        length = crossover(lengths, ours, theirs)
+        return None if math.isnan(length) else length
 
-def theirs_below_ours(lengths, ours, theirs):
-    """You found where theirs wins. Swap the two: from which length is ours, the first, the smaller one?"""
-    return crossover(lengths, theirs, ours)
-
-
-def end_not_looked_at(lengths, ours, theirs):
-    """You return the last place where ours falls below, but in one case it comes up again afterwards. If ours isn't below at the last length, nobody has measured the answer: return nan."""
-    crossings = falls(lengths, ours, theirs)
-    return crossings[-1] if crossings else crossover(lengths, ours, theirs)
-
-
-def last_length_for_never(lengths, ours, theirs):
-    """Ours still loses at the last length, and you return that length as if it won there; no measured length is long enough, so return nan."""
-    length = crossover(lengths, ours, theirs)
-    return lengths[-1].item() if math.isnan(length) else length
-
-
-def nan_for_always(lengths, ours, theirs):
-    """Ours is below everywhere, so nothing crosses, and you return nan. But then ours is faster from the first measured length on: return that one."""
-    return math.nan if (ours < theirs).all() else crossover(lengths, ours, theirs)
-
-
-def none_for_never(lengths, ours, theirs):
-    """You return None where there's no crossing. Return math.nan, so that whoever calls you always gets a number."""
-    length = crossover(lengths, ours, theirs)
-    return None if math.isnan(length) else length
-
-
-def equal_is_below(lengths, ours, theirs):
-    """You count a tie as a win. Where both take the same time, ours isn't below: treat that point like one above."""
-    return crossover(lengths, ours.where(ours != theirs, ours.double() * (1 - 1e-9)), theirs.double())
-
-
-# 10.4: how much of the roofline is reached
+    def equal_is_below(lengths, ours, theirs):
+        """You count a tie as a win. Where both take the same time, ours isn't below: treat that point like one above."""
+        return crossover(lengths, ours.where(ours != theirs, ours.double() * (1 - 1e-9)), theirs.double())
 
 
 def share_of_floor(
@@ -304,313 +294,67 @@ def share_of_floor(
     return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
 
 
-def draw_layer(seed: int) -> tuple[Tensor, Tensor, float, float, float]:
-    """A layer's steps, the first without operations unless it is the only one; ceilings; seconds above the floor."""
-    steps, flops_per_s, bytes_per_s, slower = row(
-        seed, ((5, 2e12, 3e11, 1.1), (1, 7e11, 5e10, 1.9), (3, 4e12, 1e12, 1.3), (6, 9e11, 2e11, 2.3))
+@exercise("10.4", minutes=6)
+class HowMuchOfTheRooflineIsReached:
+    """How much of the roofline is reached."""
+
+    hints = (
+        "Chapter 03 found the floor of one step. A layer takes its steps one after the other.",
+        "flops / flops_per_s and moved / bytes_per_s are both (steps,). At each step, which of the two do you wait for?",
+        "torch.maximum(flops / flops_per_s, …).… / seconds",
     )
-    work = torch.randint(1, 100, (2, steps), generator=torch.Generator().manual_seed(seed))
-    flops, moved = work * torch.tensor([[round(flops_per_s / 1000)], [round(bytes_per_s / 1000)]])
-    if steps > 1:
-        flops[0] = 0
-    return flops, moved, flops_per_s, bytes_per_s, slower * work.sum().item() / 1000
+    reference = share_of_floor
+
+    def draw(seed):
+        """A layer's steps, the first without operations unless it is the only one; ceilings; seconds above the floor."""
+        steps, flops_per_s, bytes_per_s, slower = row(
+            seed, ((5, 2e12, 3e11, 1.1), (1, 7e11, 5e10, 1.9), (3, 4e12, 1e12, 1.3), (6, 9e11, 2e11, 2.3))
+        )
+        work = torch.randint(1, 100, (2, steps), generator=torch.Generator().manual_seed(seed))
+        flops, moved = work * torch.tensor([[round(flops_per_s / 1000)], [round(bytes_per_s / 1000)]])
+        if steps > 1:
+            flops[0] = 0
+        return flops, moved, flops_per_s, bytes_per_s, slower * work.sum().item() / 1000
+
+    def larger_of_the_sums(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """You sum first and compare the two sums, as if one step's bytes could travel during another step's operations. Compare within each step, then sum."""
+        return torch.maximum(flops.sum() / flops_per_s, moved.sum() / bytes_per_s) / seconds
+
+    def both_times(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """You add the two times of a step. The machine computes while it moves, so only the longer one counts."""
+        return (flops / flops_per_s + moved / bytes_per_s).sum() / seconds
+
+    def operations_only(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """You've left out the bytes. A softmax has hardly any operations, and still takes its time: moving numbers."""
+        return (flops / flops_per_s).sum() / seconds
+
+    def bytes_only(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """You've left out the operations. A large matrix product takes longer to compute than to move."""
+        return (moved / bytes_per_s).sum() / seconds
+
+    def shorter_times(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """You take the shorter time of each step. A step is done when both its operations and its bytes are, so wait for the longer."""
+        return torch.minimum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
+
+    def longest_step(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """You kept only the longest step. The steps come one after the other, so add them up."""
+        return torch.maximum(flops / flops_per_s, moved / bytes_per_s).max() / seconds
+
+    def mean_step(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """You average over the steps, but the layer has to take all of them: sum."""
+        return torch.maximum(flops / flops_per_s, moved / bytes_per_s).mean() / seconds
+
+    def in_per_cent(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """Right, and a hundred times too large: a share lies between 0 and 1, this is in per cent."""
+        return 100 * share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
+
+    def seconds_at_least(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """You return the floor itself, in seconds. What share of the measured seconds is it?"""
+        return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum()
+
+    def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
+        """You return how many times its floor the layer took. Turn it over: floor / seconds, which is at most 1."""
+        return 1 / share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
 
 
-def larger_of_the_sums(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You sum first and compare the two sums, as if one step's bytes could travel during another step's operations. Compare within each step, then sum."""
-    return torch.maximum(flops.sum() / flops_per_s, moved.sum() / bytes_per_s) / seconds
-
-
-def both_times(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You add the two times of a step. The machine computes while it moves, so only the longer one counts."""
-    return (flops / flops_per_s + moved / bytes_per_s).sum() / seconds
-
-
-def operations_only(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You've left out the bytes. A softmax has hardly any operations, and still takes its time: moving numbers."""
-    return (flops / flops_per_s).sum() / seconds
-
-
-def bytes_only(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You've left out the operations. A large matrix product takes longer to compute than to move."""
-    return (moved / bytes_per_s).sum() / seconds
-
-
-def shorter_times(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You take the shorter time of each step. A step is done when both its operations and its bytes are, so wait for the longer."""
-    return torch.minimum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
-
-
-def longest_step(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You kept only the longest step. The steps come one after the other, so add them up."""
-    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).max() / seconds
-
-
-def mean_step(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You average over the steps, but the layer has to take all of them: sum."""
-    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).mean() / seconds
-
-
-def in_per_cent(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """Right, and a hundred times too large: a share lies between 0 and 1, this is in per cent."""
-    return 100 * share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
-
-
-def seconds_at_least(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You return the floor itself, in seconds. What share of the measured seconds is it?"""
-    return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum()
-
-
-def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
-    """You return how many times its floor the layer took. Turn it over: floor / seconds, which is at most 1."""
-    return 1 / share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
-
-
-EXERCISES = (
-    Exercise(
-        id="10.1",
-        question="Return the 20th percentile, the median and the 80th percentile of samples (rounds,), in this order, as a tensor (3,).",
-        difficulty=1,
-        minutes=4,
-        trains="saying how far to trust a time, on a machine that is never quiet",
-        reference=spread,
-        draw=draw_samples,
-        mistakes=(
-            mean_in_the_middle,
-            least_and_most,
-            mean_and_deviation,
-            tenth_and_ninetieth,
-            quartiles,
-            median_first,
-            percentiles_of_more_than_the_samples,
-            sample_below,
-            nearest_sample,
-            lower_of_the_middle_two,
-            picked_unsorted,
-            picked_at_share_of_rounds,
-        ),
-        hints=(
-            "A tensor has a function that finds the value below which a given share of its entries lies. Which one?",
-            "samples.quantile takes one share, or a tensor of three; percentiles are shares in hundredths.",
-            "samples.quantile(torch.tensor([0.2, …, …]))",
-        ),
-    ),
-    Exercise(
-        id="10.2",
-        question="Two layers took turns in the same rounds: return the median over rounds of ours / theirs.",
-        difficulty=2,
-        minutes=5,
-        trains="comparing two layers on a machine that isn't yours alone",
-        reference=ratio,
-        draw=draw_rounds,
-        mistakes=(
-            ratio_of_medians,
-            ratio_of_means,
-            ratio_of_the_fastest,
-            mean_of_ratios,
-            geometric_mean_of_ratios,
-            theirs_over_ours,
-            median_of_differences,
-            sorted_apart,
-            lower_of_the_two_ratios,
-            upper_of_the_two_ratios,
-            geometric_middle,
-        ),
-        hints=(
-            "Whatever slows down a round slows down both layers in it. In which number does that cancel?",
-            "ours / theirs is (rounds,), one ratio for each round. You want one number in the end.",
-            "(… / …).quantile(0.5)",
-        ),
-    ),
-    Exercise(
-        id="10.3",
-        question="From which length does ours stay below theirs, interpolated linearly on log-log axes? The first length if ours is always below, nan if it isn't below at the last; equal is not below.",
-        difficulty=3,
-        minutes=10,
-        trains="finding the length from which a layer stays ahead",
-        reference=crossover,
-        draw=draw_curves,
-        mistakes=(
-            first_crossing,
-            first_crossing_whatever_follows,
-            linear_axes,
-            logarithm_of_lengths_only,
-            logarithm_of_times_only,
-            logarithm_returned,
-            point_after,
-            point_before,
-            theirs_below_ours,
-            end_not_looked_at,
-            last_length_for_never,
-            nan_for_always,
-            none_for_never,
-            equal_is_below,
-        ),
-        hints=(
-            "Come from the right: where is the last point at which ours is not below? What if there is none? What if it's the very last?",
-            "gap = (ours / theirs).log() is (points,), positive at that point i and negative at i + 1. It is zero after the share gap[i] / (gap[i] - gap[i + 1]) of the way.",
-            "That share counts along the logarithm of the length: lengths[i] * (lengths[i + 1] / …) ** share",
-        ),
-    ),
-    Exercise(
-        id="10.4",
-        question="What share of the roofline does a layer reach? Divide the sum of its steps' floors by its seconds.",
-        difficulty=2,
-        minutes=6,
-        trains="telling how far a measured time lies from what the machine can do",
-        reference=share_of_floor,
-        draw=draw_layer,
-        mistakes=(
-            larger_of_the_sums,
-            both_times,
-            operations_only,
-            bytes_only,
-            shorter_times,
-            longest_step,
-            mean_step,
-            in_per_cent,
-            seconds_at_least,
-            times_the_floor,
-        ),
-        hints=(
-            "Chapter 03 found the floor of one step. A layer takes its steps one after the other.",
-            "flops / flops_per_s and moved / bytes_per_s are both (steps,). At each step, which of the two do you wait for?",
-            "torch.maximum(flops / flops_per_s, …).… / seconds",
-        ),
-    ),
-)
-
-QUIZ = (
-    Question(
-        "A clock around a layer on a GPU shows 40 µs at n = 1,024, and 40 µs at n = 65,536. Why?",
-        (
-            Option(
-                "The call only queued the work; nobody waited for it",
-                "Python carries on at once. Synchronise before you read the clock, or let the GPU record events.",
-                True,
-            ),
-            Option(
-                "The layer takes 40 µs: the call has returned, so the GPU is done",
-                "The call has returned, but a call to a GPU returns as soon as its work is queued.",
-            ),
-            Option(
-                "The layer is linear in n",
-                "Then 64 times as many tokens would take about 64 times as long. A flat line is a hint that you timed something else.",
-            ),
-            Option(
-                "The clock is too coarse for a GPU",
-                "time.perf_counter tells differences of less than a microsecond, and 40 of them are plenty.",
-            ),
-        ),
-    ),
-    Question(
-        "Two layers took turns for 15 rounds, and in some of them another program ran as well. Which number compares them best?",
-        (
-            Option(
-                "the median over rounds of ours / theirs",
-                "What slows a whole round slows both layers, and cancels in their ratio. A round that disturbed only one of them is one ratio among 15, and hardly moves the median.",
-                True,
-            ),
-            Option(
-                "mean of ours / mean of theirs",
-                "In a mean, a round that is ten times as slow weighs ten times as much.",
-            ),
-            Option(
-                "the fastest of ours / the fastest of theirs",
-                "That's 2 samples out of 30, and they may come from rounds with different loads.",
-            ),
-            Option(
-                "the same ratio for inputs of zeros",
-                "Zeros aren't harmless: a GPU at its power limit can run faster on them, and a layer without any attention passes its test.",
-            ),
-        ),
-    ),
-    Question(
-        "Over seven rounds a new layer is 1.3 times as fast as the old one, with a 20 to 80 % interval of 0.9 to 1.8. What do you write?",
-        (
-            Option(
-                "The two cannot be told apart in these rounds: 1.3 (0.9–1.8)",
-                "The interval contains 1: in some of the rounds inside it, the new layer was the slower one.",
-                True,
-            ),
-            Option(
-                "It is 1.3 times as fast",
-                "The median alone hides that the rounds don't agree on who is faster.",
-            ),
-            Option(
-                "It is up to 1.8 times as fast",
-                "With the same right you could say that it takes up to 1.1 times as long. And a fifth of the rounds lies beyond either end.",
-            ),
-            Option(
-                "They are equally fast",
-                "Seven rounds that disagree don't show that either. More rounds, or a quieter machine, may yet tell the two apart.",
-            ),
-        ),
-    ),
-    Question(
-        "A layer reaches 100 % of its roofline on some machine. What follows?",
-        (
-            Option(
-                "These steps can't be faster there; other steps, with fewer operations or bytes, can",
-                "A floor belongs to a sequence of steps. (EX)W has a lower floor than E(XW), and both give the same result if there are no biases and the heads share E.",
-                True,
-            ),
-            Option(
-                "Its algorithm cannot be improved",
-                "A layer that moves stored n×n maps at full speed is at its floor, too. A busy machine isn't a clever one: working in tiles moves no maps, and has a lower floor.",
-            ),
-            Option(
-                "A layer with half the operations would take half the time",
-                "Only if operations, and not bytes, decide the time, and if the new layer reaches 100 % as well.",
-            ),
-            Option(
-                "It is faster than any layer that reaches 50 %",
-                "Not if the other's floor is less than half as high: then its 50 % is faster.",
-            ),
-        ),
-    ),
-    Question(
-        "You reset a GPU's peak (the most memory held), note what is held now, run a layer without gradients, and subtract. What have you got?",
-        (
-            Option(
-                "the most that the call held at one moment: its result and its intermediate results",
-                "What was held before, weights and input too, has been subtracted.",
-                True,
-            ),
-            Option(
-                "the most that the call held at one moment, and the weights",
-                "The weights were there before the call, so you subtracted them. E and F, 2·n·k numbers, have to be counted separately.",
-            ),
-            Option(
-                "all memory that the process takes on the GPU",
-                "That's what nvidia-smi shows, and it includes PyTorch's reserve and the driver's context.",
-            ),
-            Option(
-                "the sum of all results of its steps",
-                "Some are freed before others are made. A peak counts what is held at the same time.",
-            ),
-        ),
-    ),
-    Question(
-        "At n = 65,536 Linformer needs 52 times less memory in table 3, and twice as much in Dao et al. How?",
-        (
-            Option(
-                "Table 3 compares with stored n×n maps; FlashAttention stores none",
-                "In Dao et al. memory is O(n) on both sides, and their Linformer stored its n×k maps. Time is another matter: n² against n·k.",
-                True,
-            ),
-            Option(
-                "Table 3 compares with FlashAttention too, on another machine",
-                "It can't: table 3 is from 2020, FlashAttention from 2022.",
-            ),
-            Option(
-                "FlashAttention approximates",
-                "FlashAttention is exact: it computes every score, tile by tile.",
-            ),
-            Option(
-                "One of them measured wrongly",
-                "Both measured right, against different opponents. Against a kernel that stores no maps, Linformer can save memory only if it stores none either.",
-            ),
-        ),
-    ),
-)
+EXERCISES = collected(vars())

@@ -8,11 +8,8 @@ from torch import Tensor
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.distributed.ranks import shares
 from linformer_from_scratch.distributed.wire import linformer_bytes
-from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.checking import collected, exercise
 from linformer_from_scratch.exercises.engine.draws import normal, row
-from linformer_from_scratch.exercises.engine.quiz import Option, Question
-
-# 11.1: one gradient from the ranks' gradients
 
 
 def whole_gradient(gradients: Tensor, rows: Tensor) -> Tensor:
@@ -20,56 +17,56 @@ def whole_gradient(gradients: Tensor, rows: Tensor) -> Tensor:
     return (gradients * rows[:, None]).sum(dim=0) / rows.sum()
 
 
-def draw_gradients(seed: int) -> tuple[Tensor, Tensor]:
-    """Gradients of ranks with different numbers of rows, which are integers; once a single rank, once equal numbers."""
-    generator = torch.Generator().manual_seed(seed)
-    ranks, d = row(seed, ((3, 4), (1, 2), (2, 7), (5, 3)))
-    rows = 1 + torch.randperm(7, generator=generator)[:ranks]
-    rows[1:] = rows[0] if seed % 4 == 3 else rows[1:]
-    return torch.randn(ranks, d, generator=generator), rows
+@exercise("11.1", minutes=4)
+class OneGradientFromTheRanksGradients:
+    """One gradient from the ranks' gradients."""
 
+    hints = (
+        "Forget the ranks for a moment. What would you divide by what, if you had every text's gradient? Now group that sum by rank.",
+        "A rank's gradient is a mean. Times the number of its texts, it's a sum, (d,). Add up the sums and divide once, by the number of all texts.",
+        "(gradients * rows[:, None]).sum(dim=0) / …",
+    )
+    reference = whole_gradient
 
-def plain_mean(gradients, rows):
-    """You give every rank the same say. But a rank with three texts speaks for more of the batch than one with two: weight its gradient by its rows."""
-    return gradients.mean(dim=0)
+    def draw(seed):
+        """Gradients of ranks with different numbers of rows, which are integers; once a single rank, once equal numbers."""
+        generator = torch.Generator().manual_seed(seed)
+        ranks, d = row(seed, ((3, 4), (1, 2), (2, 7), (5, 3)))
+        rows = 1 + torch.randperm(7, generator=generator)[:ranks]
+        rows[1:] = rows[0] if seed % 4 == 3 else rows[1:]
+        return torch.randn(ranks, d, generator=generator), rows
 
+    def plain_mean(gradients, rows):
+        """You give every rank the same say. But a rank with three texts speaks for more of the batch than one with two: weight its gradient by its rows."""
+        return gradients.mean(dim=0)
 
-def plain_sum(gradients, rows):
-    """You add up means, and the result grows with the number of ranks. Each mean counts for its share of the rows only: multiply it by rows / rows.sum()."""
-    return gradients.sum(dim=0)
+    def plain_sum(gradients, rows):
+        """You add up means, and the result grows with the number of ranks. Each mean counts for its share of the rows only: multiply it by rows / rows.sum()."""
+        return gradients.sum(dim=0)
 
+    def not_divided(gradients, rows):
+        """Good so far: that's the gradient of the summed loss. The mean loss has one division more, by the rows of all ranks together."""
+        return (gradients * rows[:, None]).sum(dim=0)
 
-def not_divided(gradients, rows):
-    """Good so far: that's the gradient of the summed loss. The mean loss has one division more, by the rows of all ranks together."""
-    return (gradients * rows[:, None]).sum(dim=0)
+    def divided_by_ranks(gradients, rows):
+        """You weight by rows, then divide by the number of ranks. How many texts went into that weighted sum? Divide by those: rows.sum()."""
+        return (gradients * rows[:, None]).mean(dim=0)
 
+    def summed_and_divided(gradients, rows):
+        """You divide by all rows before anybody was multiplied by their own. Each gradient is a mean; turn it into a sum first, times its rows."""
+        return gradients.sum(dim=0) / rows.sum()
 
-def divided_by_ranks(gradients, rows):
-    """You weight by rows, then divide by the number of ranks. How many texts went into that weighted sum? Divide by those: rows.sum()."""
-    return (gradients * rows[:, None]).mean(dim=0)
+    def weighted_the_wrong_way(gradients, rows):
+        """Your weights are 1 / rows, so the rank with the fewest texts is the loudest. It's the other way round: weight by rows."""
+        return (gradients / rows[:, None]).sum(dim=0) / (1 / rows).sum()
 
+    def weighted_by_squares(gradients, rows):
+        """You weight by rows twice. Once is enough to turn a mean into a sum; after that, divide by all rows."""
+        return (gradients * rows[:, None] ** 2).sum(dim=0) / (rows**2).sum()
 
-def summed_and_divided(gradients, rows):
-    """You divide by all rows before anybody was multiplied by their own. Each gradient is a mean; turn it into a sum first, times its rows."""
-    return gradients.sum(dim=0) / rows.sum()
-
-
-def weighted_the_wrong_way(gradients, rows):
-    """Your weights are 1 / rows, so the rank with the fewest texts is the loudest. It's the other way round: weight by rows."""
-    return (gradients / rows[:, None]).sum(dim=0) / (1 / rows).sum()
-
-
-def weighted_by_squares(gradients, rows):
-    """You weight by rows twice. Once is enough to turn a mean into a sum; after that, divide by all rows."""
-    return (gradients * rows[:, None] ** 2).sum(dim=0) / (rows**2).sum()
-
-
-def only_the_first(gradients, rows):
-    """That's rank 0's gradient alone. The other ranks have computed theirs for nothing: they belong in the sum."""
-    return gradients[0].clone()
-
-
-# 11.2: what each rank adds to the slots
+    def only_the_first(gradients, rows):
+        """That's rank 0's gradient alone. The other ranks have computed theirs for nothing: they belong in the sum."""
+        return gradients[0].clone()
 
 
 def partial_slots(E: Tensor, x: Tensor, lengths: list[int]) -> Tensor:
@@ -78,73 +75,71 @@ def partial_slots(E: Tensor, x: Tensor, lengths: list[int]) -> Tensor:
     return torch.stack([columns @ tokens for columns, tokens in parts])
 
 
-def draw_shards(seed: int) -> tuple[Tensor, Tensor, list[int]]:
-    """A text cut into shards of different lengths, some of them empty; once a single shard."""
-    ranks, proj_dim, d, *lengths = row(
-        seed, ((3, 3, 2, 4, 2, 5), (1, 4, 3, 7, 0, 0), (3, 2, 5, 1, 0, 6), (2, 5, 4, 3, 4, 2))
+@exercise("11.2", minutes=6)
+class WhatEachRankAddsToTheSlots:
+    """What each rank adds to the slots."""
+
+    hints = (
+        "Each column of E belongs to one token. Which columns does rank 1 need, and why not the first ones?",
+        "Cut both at the same places. Tensor.split takes a list of lengths and an axis: 1 for E (proj_dim, n), 0 for x (n, d).",
+        "torch.stack([columns @ tokens for columns, tokens in zip(E.split(lengths, dim=1), …)])",
     )
-    lengths = lengths[:ranks]
-    E, x = normal(seed, (proj_dim, sum(lengths)), (sum(lengths), d))
-    return E, x, lengths
+    reference = partial_slots
 
+    def draw(seed):
+        """A text cut into shards of different lengths, some of them empty; once a single shard."""
+        ranks, proj_dim, d, *lengths = row(
+            seed, ((3, 3, 2, 4, 2, 5), (1, 4, 3, 7, 0, 0), (3, 2, 5, 1, 0, 6), (2, 5, 4, 3, 4, 2))
+        )
+        lengths = lengths[:ranks]
+        E, x = normal(seed, (proj_dim, sum(lengths)), (sum(lengths), d))
+        return E, x, lengths
 
-def first_columns_everywhere(E, x, lengths):
-    """Every rank takes the first columns of E, as a layer does with a short text. But rank 1's tokens don't stand at the beginning of the text: a shard that begins at token i needs the columns from i on."""
-    parts = zip(lengths, x.split(lengths), strict=True)
-    return torch.stack([E[:, :length] @ tokens for length, tokens in parts])
+    def first_columns_everywhere(E, x, lengths):
+        """Every rank takes the first columns of E, as a layer does with a short text. But rank 1's tokens don't stand at the beginning of the text: a shard that begins at token i needs the columns from i on."""
+        parts = zip(lengths, x.split(lengths), strict=True)
+        return torch.stack([E[:, :length] @ tokens for length, tokens in parts])
 
+    def empty_shards_left_out(E, x, lengths):
+        """You drop the ranks that hold no tokens. They still take part in the all-reduce, and what they add is zeros: keep their place."""
+        return partial_slots(E, x, [length for length in lengths if length])
 
-def empty_shards_left_out(E, x, lengths):
-    """You drop the ranks that hold no tokens. They still take part in the all-reduce, and what they add is zeros: keep their place."""
-    return partial_slots(E, x, [length for length in lengths if length])
+    def equal_shards(E, x, lengths):
+        """You cut the text into equal parts, which is what one would do. Here somebody else has cut it: use `lengths`."""
+        own = shares(len(x), len(lengths))
+        return partial_slots(E, x, own)
 
+    def summed_already(E, x, lengths):
+        """You return the finished sum, once for each rank. Nobody has summed anything yet: what does one rank compute from its own tokens?"""
+        return (E @ x).expand(len(lengths), -1, -1).clone()
 
-def equal_shards(E, x, lengths):
-    """You cut the text into equal parts, which is what one would do. Here somebody else has cut it: use `lengths`."""
-    own = shares(len(x), len(lengths))
-    return partial_slots(E, x, own)
+    def a_mean_already(E, x, lengths):
+        """You divide by the number of ranks, as for gradients of a shared batch. E x is the sum of the parts, not their mean: leave them as they are."""
+        return partial_slots(E, x, lengths) / len(lengths)
 
+    def summed_up_to_here(E, x, lengths):
+        """Your rank s also adds what the ranks before it hold. Sum that over ranks, and the early tokens count several times. Give each rank its own part only."""
+        return partial_slots(E, x, lengths).cumsum(dim=0)
 
-def summed_already(E, x, lengths):
-    """You return the finished sum, once for each rank. Nobody has summed anything yet: what does one rank compute from its own tokens?"""
-    return (E @ x).expand(len(lengths), -1, -1).clone()
+    def summed_without_ranks(E, x, lengths):
+        """That's E x, what all ranks know after the sum. The question is what each of them puts in before it: (ranks, proj_dim, d)."""
+        return E @ x
 
+    def begun_at_multiples(E, x, lengths):
+        """You let shard i begin at i times its own length. That works while all shards are equally long. It begins where the ones before it end: add up their lengths."""
+        starts = [min(i * length, E.size(1) - length) for i, length in enumerate(lengths)]
+        parts = zip(starts, lengths, x.split(lengths), strict=True)
+        return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
 
-def a_mean_already(E, x, lengths):
-    """You divide by the number of ranks, as for gradients of a shared batch. E x is the sum of the parts, not their mean: leave them as they are."""
-    return partial_slots(E, x, lengths) / len(lengths)
+    def columns_in_reverse(E, x, lengths):
+        """One rank's tokens meet another rank's columns. Cut E and the text at the same places, and deal them out in the same order."""
+        starts = [sum(lengths[i + 1 :]) for i in range(len(lengths))]
+        parts = zip(starts, lengths, x.split(lengths), strict=True)
+        return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
 
-
-def summed_up_to_here(E, x, lengths):
-    """Your rank s also adds what the ranks before it hold. Sum that over ranks, and the early tokens count several times. Give each rank its own part only."""
-    return partial_slots(E, x, lengths).cumsum(dim=0)
-
-
-def summed_without_ranks(E, x, lengths):
-    """That's E x, what all ranks know after the sum. The question is what each of them puts in before it: (ranks, proj_dim, d)."""
-    return E @ x
-
-
-def begun_at_multiples(E, x, lengths):
-    """You let shard i begin at i times its own length. That works while all shards are equally long. It begins where the ones before it end: add up their lengths."""
-    starts = [min(i * length, E.size(1) - length) for i, length in enumerate(lengths)]
-    parts = zip(starts, lengths, x.split(lengths), strict=True)
-    return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
-
-
-def columns_in_reverse(E, x, lengths):
-    """One rank's tokens meet another rank's columns. Cut E and the text at the same places, and deal them out in the same order."""
-    starts = [sum(lengths[i + 1 :]) for i in range(len(lengths))]
-    parts = zip(starts, lengths, x.split(lengths), strict=True)
-    return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
-
-
-def means_of_tokens(E, x, lengths):
-    """You take the mean over a shard's tokens. A slot is a weighted sum, and E has all the weights in it already: don't divide."""
-    return partial_slots(E, x, lengths) / torch.tensor(lengths)[:, None, None]
-
-
-# 11.3: the gradient of a sum over ranks
+    def means_of_tokens(E, x, lengths):
+        """You take the mean over a shard's tokens. A slot is a weighted sum, and E has all the weights in it already: don't divide."""
+        return partial_slots(E, x, lengths) / torch.tensor(lengths)[:, None, None]
 
 
 def backward_of_sum(upstream: Tensor) -> Tensor:
@@ -152,55 +147,55 @@ def backward_of_sum(upstream: Tensor) -> Tensor:
     return upstream.sum(dim=0).expand_as(upstream).clone()
 
 
-def draw_upstream(seed: int) -> tuple[Tensor, ...]:
-    """What arrives on one to four ranks: a matrix each, a vector, three axes, a number."""
-    ranks, *shape = row(seed, ((2, 3, 4, 5), (1, 2, 5, 4), (3, 4, 2, 5), (4, 5, 3, 2)))
-    return normal(seed, (ranks, *shape[: (2, 1, 3, 0)[seed % 4]]))
+@exercise("11.3", minutes=5)
+class TheGradientOfASumOverRanks:
+    """The gradient of a sum over ranks."""
 
+    hints = (
+        "Change x₀ a little. On which ranks does y change, and on which does the loss?",
+        "On all of them, each through its own copy of y. The chain rule adds up what they say, and the answer is the same for every x_s. It has the shape of upstream.",
+        "upstream.sum(dim=0).expand_as(…).clone()",
+    )
+    reference = backward_of_sum
 
-def own_only(upstream):
-    """You give each rank its own gradient back, which is what autograd does when it doesn't see the sum. But x_s went into every rank's y, so every rank's loss has something to say about it."""
-    return upstream.clone()
+    def draw(seed):
+        """What arrives on one to four ranks: a matrix each, a vector, three axes, a number."""
+        ranks, *shape = row(seed, ((2, 3, 4, 5), (1, 2, 5, 4), (3, 4, 2, 5), (4, 5, 3, 2)))
+        return normal(seed, (ranks, *shape[: (2, 1, 3, 0)[seed % 4]]))
 
+    def own_only(upstream):
+        """You give each rank its own gradient back, which is what autograd does when it doesn't see the sum. But x_s went into every rank's y, so every rank's loss has something to say about it."""
+        return upstream.clone()
 
-def mean_of_all(upstream):
-    """That's the mean. The whole loss is the *sum* of the ranks' losses, so their gradients add up, and nobody divides."""
-    return upstream.mean(dim=0).expand_as(upstream).clone()
+    def mean_of_all(upstream):
+        """That's the mean. The whole loss is the *sum* of the ranks' losses, so their gradients add up, and nobody divides."""
+        return upstream.mean(dim=0).expand_as(upstream).clone()
 
+    def times_the_ranks(upstream):
+        """You multiply a rank's own gradient by the number of ranks, as if all of them had the same loss. Each has its own: add up the ones that really arrive."""
+        return upstream * len(upstream)
 
-def times_the_ranks(upstream):
-    """You multiply a rank's own gradient by the number of ranks, as if all of them had the same loss. Each has its own: add up the ones that really arrive."""
-    return upstream * len(upstream)
+    def of_rank_0(upstream):
+        """Everybody gets rank 0's gradient. What arrives on the other ranks counts as much: sum over all of them."""
+        return upstream[:1].expand_as(upstream).clone()
 
+    def of_the_others(upstream):
+        """You sum over the other ranks and leave out the rank itself. Its own loss depends on its own x too, through its own copy of y."""
+        return upstream.sum(dim=0) - upstream
 
-def of_rank_0(upstream):
-    """Everybody gets rank 0's gradient. What arrives on the other ranks counts as much: sum over all of them."""
-    return upstream[:1].expand_as(upstream).clone()
+    def without_ranks(upstream):
+        """You return the sum once. It's the right sum, but each rank has an x of its own that waits for a gradient: return (ranks, …), the same for each."""
+        return upstream.sum(dim=0)
 
+    def one_for_all(upstream):
+        """The sum is right, and its first axis has length 1. Every rank needs a copy: (ranks, …) instead of (1, …)."""
+        return upstream.sum(dim=0, keepdim=True)
 
-def of_the_others(upstream):
-    """You sum over the other ranks and leave out the rank itself. Its own loss depends on its own x too, through its own copy of y."""
-    return upstream.sum(dim=0) - upstream
-
-
-def without_ranks(upstream):
-    """You return the sum once. It's the right sum, but each rank has an x of its own that waits for a gradient: return (ranks, …), the same for each."""
-    return upstream.sum(dim=0)
-
-
-def one_for_all(upstream):
-    """The sum is right, and its first axis has length 1. Every rank needs a copy: (ranks, …) instead of (1, …)."""
-    return upstream.sum(dim=0, keepdim=True)
-
-
-def only_on_rank_0(upstream):
-    """Rank 0 gets the sum and the others get zeros. That would be right if only rank 0 had added something; they all have."""
-    total = torch.zeros_like(upstream)
-    total[0] = upstream.sum(dim=0)
-    return total
-
-
-# 11.4: bytes on the wire
+    def only_on_rank_0(upstream):
+        """Rank 0 gets the sum and the others get zeros. That would be right if only rank 0 had added something; they all have."""
+        total = torch.zeros_like(upstream)
+        total[0] = upstream.sum(dim=0)
+        return total
 
 
 def wire_bytes(batch: int, n: int, d_model: int, proj_dim: int, bytes_per_number: int, ranks: int) -> float:
@@ -209,321 +204,96 @@ def wire_bytes(batch: int, n: int, d_model: int, proj_dim: int, bytes_per_number
     return linformer_bytes(sizes, ranks)
 
 
-def draw_sizes(seed: int) -> tuple[int, int, int, int, int, int]:
-    """Batch, n, d_model, proj_dim, bytes and ranks; shards and texts longer and shorter than proj_dim, once a single shard.
+@exercise("11.4", minutes=6)
+class BytesOnTheWire:
+    """Bytes on the wire."""
 
-    Small enough that a rest of a byte is seen.
-    """
-    batch, shard, d_model, proj_dim, bytes_per_number, ranks = row(
-        seed, ((3, 28, 13, 9, 2, 5), (5, 31, 10, 11, 4, 1), (1, 12, 17, 14, 2, 3), (2, 6, 12, 8, 4, 7))
+    hints = (
+        "First the thing that's summed: how many numbers? If n is among your factors, look again.",
+        "Slots of keys and of values: 2 · batch · proj_dim · d_model numbers. If they're S bytes, the ring sends 2 (P − 1) parts of S/P from every rank.",
+        "2 * (2 * batch * proj_dim * d_model * …) * (ranks - 1) / ranks",
     )
-    shard = (shard, shard, min(shard, proj_dim // 2 + 2), 1)[seed % 4]
-    return batch, shard * ranks, d_model, proj_dim, bytes_per_number, ranks
+    reference = wire_bytes
+
+    def draw(seed):
+        """Batch, n, d_model, proj_dim, bytes and ranks; shards and texts longer and shorter than proj_dim, once a single shard.
+
+        Small enough that a rest of a byte is seen.
+        """
+        batch, shard, d_model, proj_dim, bytes_per_number, ranks = row(
+            seed, ((3, 28, 13, 9, 2, 5), (5, 31, 10, 11, 4, 1), (1, 12, 17, 14, 2, 3), (2, 6, 12, 8, 4, 7))
+        )
+        shard = (shard, shard, min(shard, proj_dim // 2 + 2), 1)[seed % 4]
+        return batch, shard * ranks, d_model, proj_dim, bytes_per_number, ranks
+
+    def of_whole_keys(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You send the keys and values of n tokens, as ring attention does. Linformer's ranks exchange slots, and there are proj_dim of those, however long the text."""
+        return wire_bytes(batch, n, d_model, n, bytes_per_number, ranks)
+
+    def keys_alone(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """That's half of it. Either the values are missing, or one of the two rounds: keys and values are both summed, and each part goes around the ring twice."""
+        return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / 2
+
+    def size_of_the_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """That's how large the thing is that gets summed. In each of two rounds a rank sends P − 1 of its P parts, so multiply by 2 (P − 1)/P."""
+        return 2.0 * batch * proj_dim * d_model * bytes_per_number
+
+    def size_of_one_texts_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """That's how large one text's slots are. There's a whole batch of texts, and an all-reduce sends 2 (P − 1)/P times what it sums."""
+        return 2.0 * proj_dim * d_model * bytes_per_number
+
+    def numbers_of_one_texts_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You count the numbers in one text's slots. From there it's three steps: the batch, the bytes of a number, and the 2 (P − 1)/P of an all-reduce."""
+        return 2.0 * proj_dim * d_model
+
+    def no_more_than_its_tokens(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You let a short shard send fewer slots. It's tempting, but a token adds to all proj_dim slots, even a token on its own."""
+        return wire_bytes(batch, n, d_model, min(proj_dim, n // ranks), bytes_per_number, ranks)
+
+    def no_more_than_the_text(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You let a text shorter than proj_dim send fewer slots. E has proj_dim rows all the same, and each makes a slot that gets summed and sent. That's why Linformer loses on short texts."""
+        return wire_bytes(batch, n, d_model, min(proj_dim, n), bytes_per_number, ranks)
+
+    def slots_shared_out(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You divide the slots among the ranks, as if each made a few of them. Each makes all proj_dim, from its own tokens."""
+        return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / ranks
+
+    def rounded_up(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You round the parts up to whole numbers, as a real program has to. Here they may be cut anywhere: don't round."""
+        part = math.ceil(2 * batch * proj_dim * d_model / ranks)
+        return 2 * part * bytes_per_number * (ranks - 1)
+
+    def rounded_down(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """Somewhere you round down to whole bytes; look for a //. Here the parts may be cut anywhere, so write /."""
+        return float(wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) // 1)
+
+    def to_everybody(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You let a rank send all its slots to each of the others. The ring is thriftier: it cuts them into P parts, and no rank sends more than twice the whole, however many ranks there are."""
+        return 2.0 * batch * proj_dim * d_model * bytes_per_number * (ranks - 1)
+
+    def numbers_not_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You count numbers. The question is how many bytes: bytes_per_number for each."""
+        return wire_bytes(batch, n, d_model, proj_dim, 1, ranks)
+
+    def one_text(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You count a single text. Every text of the batch has its own slots, and all of them are summed."""
+        return wire_bytes(1, n, d_model, proj_dim, bytes_per_number, ranks)
+
+    def whole_twice(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You send the whole twice. In each round a rank sends only P − 1 of its P parts, so there's a factor (P − 1)/P. Try it with one rank, which has nobody to send to."""
+        return 4.0 * batch * proj_dim * d_model * bytes_per_number
+
+    def forward_and_backward(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """That's twice the right number: forward and backward together, or two layers. We're after one layer's forward pass."""
+        return 2 * wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks)
+
+    def of_all_ranks(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """That's what all ranks send together. One of them sends 2 (P − 1) parts, each 1/P of the whole."""
+        return ranks * wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks)
+
+    def maps_sent(batch, n, d_model, proj_dim, bytes_per_number, ranks):
+        """You count n × k numbers, which is a map. Maps stay where their queries are. It's slots that travel, and they have d_model features."""
+        return 4.0 * batch * n * proj_dim * bytes_per_number * (ranks - 1) / ranks
 
 
-def of_whole_keys(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You send the keys and values of n tokens, as ring attention does. Linformer's ranks exchange slots, and there are proj_dim of those, however long the text."""
-    return wire_bytes(batch, n, d_model, n, bytes_per_number, ranks)
-
-
-def keys_alone(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That's half of it. Either the values are missing, or one of the two rounds: keys and values are both summed, and each part goes around the ring twice."""
-    return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / 2
-
-
-def size_of_the_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That's how large the thing is that gets summed. In each of two rounds a rank sends P − 1 of its P parts, so multiply by 2 (P − 1)/P."""
-    return 2.0 * batch * proj_dim * d_model * bytes_per_number
-
-
-def size_of_one_texts_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That's how large one text's slots are. There's a whole batch of texts, and an all-reduce sends 2 (P − 1)/P times what it sums."""
-    return 2.0 * proj_dim * d_model * bytes_per_number
-
-
-def numbers_of_one_texts_sum(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You count the numbers in one text's slots. From there it's three steps: the batch, the bytes of a number, and the 2 (P − 1)/P of an all-reduce."""
-    return 2.0 * proj_dim * d_model
-
-
-def no_more_than_its_tokens(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You let a short shard send fewer slots. It's tempting, but a token adds to all proj_dim slots, even a token on its own."""
-    return wire_bytes(batch, n, d_model, min(proj_dim, n // ranks), bytes_per_number, ranks)
-
-
-def no_more_than_the_text(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You let a text shorter than proj_dim send fewer slots. E has proj_dim rows all the same, and each makes a slot that gets summed and sent. That's why Linformer loses on short texts."""
-    return wire_bytes(batch, n, d_model, min(proj_dim, n), bytes_per_number, ranks)
-
-
-def slots_shared_out(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You divide the slots among the ranks, as if each made a few of them. Each makes all proj_dim, from its own tokens."""
-    return wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) / ranks
-
-
-def rounded_up(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You round the parts up to whole numbers, as a real program has to. Here they may be cut anywhere: don't round."""
-    part = math.ceil(2 * batch * proj_dim * d_model / ranks)
-    return 2 * part * bytes_per_number * (ranks - 1)
-
-
-def rounded_down(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """Somewhere you round down to whole bytes; look for a //. Here the parts may be cut anywhere, so write /."""
-    return float(wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks) // 1)
-
-
-def to_everybody(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You let a rank send all its slots to each of the others. The ring is thriftier: it cuts them into P parts, and no rank sends more than twice the whole, however many ranks there are."""
-    return 2.0 * batch * proj_dim * d_model * bytes_per_number * (ranks - 1)
-
-
-def numbers_not_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You count numbers. The question is how many bytes: bytes_per_number for each."""
-    return wire_bytes(batch, n, d_model, proj_dim, 1, ranks)
-
-
-def one_text(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You count a single text. Every text of the batch has its own slots, and all of them are summed."""
-    return wire_bytes(1, n, d_model, proj_dim, bytes_per_number, ranks)
-
-
-def whole_twice(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You send the whole twice. In each round a rank sends only P − 1 of its P parts, so there's a factor (P − 1)/P. Try it with one rank, which has nobody to send to."""
-    return 4.0 * batch * proj_dim * d_model * bytes_per_number
-
-
-def forward_and_backward(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That's twice the right number: forward and backward together, or two layers. We're after one layer's forward pass."""
-    return 2 * wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks)
-
-
-def of_all_ranks(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """That's what all ranks send together. One of them sends 2 (P − 1) parts, each 1/P of the whole."""
-    return ranks * wire_bytes(batch, n, d_model, proj_dim, bytes_per_number, ranks)
-
-
-def maps_sent(batch, n, d_model, proj_dim, bytes_per_number, ranks):
-    """You count n × k numbers, which is a map. Maps stay where their queries are. It's slots that travel, and they have d_model features."""
-    return 4.0 * batch * n * proj_dim * bytes_per_number * (ranks - 1) / ranks
-
-
-EXERCISES = (
-    Exercise(
-        id="11.1",
-        question="Each rank knows the gradient of the mean loss over its own texts: gradients (ranks, d), and rows (ranks,) counts those texts. What's the gradient of the mean loss over all texts, (d,)?",
-        difficulty=1,
-        minutes=4,
-        trains="one batch on several ranks",
-        reference=whole_gradient,
-        draw=draw_gradients,
-        mistakes=(
-            plain_mean,
-            plain_sum,
-            not_divided,
-            divided_by_ranks,
-            summed_and_divided,
-            weighted_the_wrong_way,
-            weighted_by_squares,
-            only_the_first,
-        ),
-        hints=(
-            "Forget the ranks for a moment. What would you divide by what, if you had every text's gradient? Now group that sum by rank.",
-            "A rank's gradient is a mean. Times the number of its texts, it's a sum, (d,). Add up the sums and divide once, by the number of all texts.",
-            "(gradients * rows[:, None]).sum(dim=0) / …",
-        ),
-    ),
-    Exercise(
-        id="11.2",
-        question="Rank 0 holds the first lengths[0] tokens of x (n, d), rank 1 the next lengths[1], and so on. What does each of them add to E x, (ranks, proj_dim, d)?",
-        difficulty=2,
-        minutes=6,
-        trains="a product over n as a sum over shards",
-        reference=partial_slots,
-        draw=draw_shards,
-        mistakes=(
-            first_columns_everywhere,
-            empty_shards_left_out,
-            equal_shards,
-            summed_already,
-            a_mean_already,
-            summed_up_to_here,
-            summed_without_ranks,
-            begun_at_multiples,
-            columns_in_reverse,
-            means_of_tokens,
-        ),
-        hints=(
-            "Each column of E belongs to one token. Which columns does rank 1 need, and why not the first ones?",
-            "Cut both at the same places. Tensor.split takes a list of lengths and an axis: 1 for E (proj_dim, n), 0 for x (n, d).",
-            "torch.stack([columns @ tokens for columns, tokens in zip(E.split(lengths, dim=1), …)])",
-        ),
-    ),
-    Exercise(
-        id="11.3",
-        question="Every rank holds y = x₀ + x₁ + …, and upstream (ranks, …) is the gradient of each rank's loss for y. What's the gradient of the sum of all losses for each x_s?",
-        difficulty=2,
-        minutes=5,
-        trains="what autograd must be told of an exchange",
-        reference=backward_of_sum,
-        draw=draw_upstream,
-        mistakes=(
-            own_only,
-            mean_of_all,
-            times_the_ranks,
-            of_rank_0,
-            of_the_others,
-            without_ranks,
-            one_for_all,
-            only_on_rank_0,
-        ),
-        hints=(
-            "Change x₀ a little. On which ranks does y change, and on which does the loss?",
-            "On all of them, each through its own copy of y. The chain rule adds up what they say, and the answer is the same for every x_s. It has the shape of upstream.",
-            "upstream.sum(dim=0).expand_as(…).clone()",
-        ),
-    ),
-    Exercise(
-        id="11.4",
-        question="An all-reduce goes around a ring; E and F are different. How many bytes does a rank send for a layer's forward pass, given batch, n, d_model, proj_dim, bytes_per_number, ranks?",
-        difficulty=2,
-        minutes=6,
-        trains="a budget for the wire",
-        reference=wire_bytes,
-        draw=draw_sizes,
-        mistakes=(
-            of_whole_keys,
-            keys_alone,
-            size_of_the_sum,
-            size_of_one_texts_sum,
-            numbers_of_one_texts_sum,
-            no_more_than_its_tokens,
-            no_more_than_the_text,
-            slots_shared_out,
-            rounded_up,
-            rounded_down,
-            to_everybody,
-            numbers_not_bytes,
-            one_text,
-            whole_twice,
-            forward_and_backward,
-            of_all_ranks,
-            maps_sent,
-        ),
-        hints=(
-            "First the thing that's summed: how many numbers? If n is among your factors, look again.",
-            "Slots of keys and of values: 2 · batch · proj_dim · d_model numbers. If they're S bytes, the ring sends 2 (P − 1) parts of S/P from every rank.",
-            "2 * (2 * batch * proj_dim * d_model * …) * (ranks - 1) / ranks",
-        ),
-    ),
-)
-
-QUIZ = (
-    Question(
-        "Eight ranks share a text, and then one four times as long. What happens to the bytes that a Linformer layer sends?",
-        (
-            Option(
-                "They stay the same",
-                "What's summed are k slots, and nobody can tell from a slot how many tokens went in.",
-                True,
-            ),
-            Option(
-                "There are four times as many",
-                "That's ring attention, or Ulysses. They move a row for every token.",
-            ),
-            Option(
-                "There are sixteen times as many",
-                "That's how an n×n map grows, and in none of these schemes does a map leave its rank.",
-            ),
-            Option(
-                "There are a quarter as many", "There's more work for each rank, and exactly as much to send."
-            ),
-        ),
-    ),
-    Question(
-        "Your layer on shards gives the right output to the last digit, and wrong gradients for E, F, W_K and W_V. What do you suspect first?",
-        (
-            Option(
-                "all_reduce in place: autograd doesn't know of it",
-                "Then each rank's slots get the gradient of that rank's loss alone, and all that comes back through them is wrong.",
-                True,
-            ),
-            Option(
-                "the shards are uneven", "A sum doesn't care how long its parts are, forward or backward."
-            ),
-            Option(
-                "the gradients of E's columns weren't summed over ranks",
-                "And a good thing, too: a column belongs to one token, and that lives on one rank. There's nothing to sum.",
-            ),
-            Option(
-                "float32 rounds",
-                "That spoils the sixth or seventh digit, and the output's as well.",
-            ),
-        ),
-    ),
-    Question(
-        "Ranks share one text. Which gradients must be summed over the ranks after backward?",
-        (
-            Option(
-                "those of the weights that every rank holds, such as W_Q",
-                "Each rank used its copy on its own tokens. The whole text's gradient is the sum.",
-                True,
-            ),
-            Option(
-                "all of them",
-                "E and F would suffer: each rank has other columns, and you'd add up what doesn't belong together.",
-            ),
-            Option(
-                "those of E and F",
-                "Those are the ones that stay. No other rank even has these columns.",
-            ),
-            Option(
-                "none, since backward has had its all-reduce",
-                "That one was for the slots. W_Q's gradient still comes from this rank's queries alone.",
-            ),
-        ),
-    ),
-    Question(
-        "Two ranks share five texts, three and two. When is their update that of one process, up to rounding?",
-        (
-            Option(
-                "if you weight their gradients by 3/5 and 2/5",
-                "Then each text counts for a fifth, as in a mean over all five.",
-                True,
-            ),
-            Option(
-                "if you take the plain mean of their gradients",
-                "Then each of the two counts for a quarter, and each of the three for a sixth.",
-            ),
-            Option(
-                "if you double the learning rate",
-                "Twice the step in a wrong direction. Gradients are averaged, so their size doesn't depend on the number of ranks.",
-            ),
-            Option(
-                "never, because sums are rounded differently",
-                "They are, in the last digits. We've allowed for that.",
-            ),
-        ),
-    ),
-    Question(
-        "A million tokens, k = 256: E and F of one layer have 512 million numbers. What does that mean for eight ranks?",
-        (
-            Option(
-                "each holds 64 million: the columns of its own tokens",
-                "E and F are cut where the text is cut, and never travel.",
-                True,
-            ),
-            Option(
-                "each holds all 512 million",
-                "What for? It would never touch the columns of other ranks' tokens.",
-            ),
-            Option(
-                "they're sent around along with the tokens",
-                "Neither of them travels. Linformer sends nothing that has n rows or columns.",
-            ),
-            Option(
-                "k has to shrink as n grows",
-                "Memory doesn't ask for that, once E is cut. Whether k is large enough for so much text is another matter.",
-            ),
-        ),
-    ),
-)
+EXERCISES = collected(vars())

@@ -12,16 +12,12 @@ from torch.nn import functional
 
 from linformer_from_scratch.data import IGNORE, MASK
 from linformer_from_scratch.encoder import Block
-from linformer_from_scratch.exercises.engine.checking import Exercise
+from linformer_from_scratch.exercises.engine.checking import collected, exercise
 from linformer_from_scratch.exercises.engine.draws import normal, row
-from linformer_from_scratch.exercises.engine.quiz import Option, Question
 from linformer_from_scratch.experiments.curves import updates_until
 from linformer_from_scratch.training import Config, learning_rate
 
 WORDS = 50  # tokens of the vocabulary from which the draws come
-
-
-# 8.1: hide tokens
 
 
 def hide(ids: Tensor, chosen: Tensor, fate: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
@@ -30,91 +26,87 @@ def hide(ids: Tensor, chosen: Tensor, fate: Tensor, random: Tensor) -> tuple[Ten
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
-def draw_rows(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Tokens; which of them are chosen; a number in 0 … 1, in float64, and a random token for each.
+@exercise("8.1", minutes=6)
+class HideTokens:
+    """Hide tokens."""
 
-    Two of the chosen have a fate of exactly 0.8 and 0.9.
-    """
-    batch, n = row(seed, ((3, 41), (2, 67), (5, 1), (2, 59)))
-    generator = torch.Generator().manual_seed(seed)
-    ids = torch.randint(3, WORDS, (batch, n), generator=generator)
-    others = 3 + (ids - 3 + torch.randint(1, WORDS - 3, (batch, n), generator=generator)) % (WORDS - 3)
-    chosen = torch.rand(batch, n, generator=generator) < 0.5
-    fate = torch.rand(batch, n, generator=generator, dtype=torch.float64)
-    chosen[:3, 0] = True
-    fate[:2, 0] = torch.tensor([0.8, 0.9], dtype=torch.float64)
-    return ids, chosen, fate, others
+    hints = (
+        "In a chosen place there's one of three things: MASK, the random token, or the token itself. The targets don't care which.",
+        "All four have the shape (batch, n). torch.where(condition, a, b) picks entry by entry, and a or b may be a number.",
+        "replaced = torch.where(fate < 0.8, MASK, torch.where(…, random, ids)); then torch.where(chosen, …, ids) and torch.where(chosen, ids, …)",
+    )
+    reference = hide
 
+    def draw(seed):
+        """Tokens; which of them are chosen; a number in 0 … 1, in float64, and a random token for each.
 
-def always_masked(ids, chosen, fate, random):
-    """You put MASK in every chosen place, so the model could trust every token that it sees. Only a fate below 0.8 means MASK: what about the other fifth?"""
-    return torch.where(chosen, MASK, ids), torch.where(chosen, ids, IGNORE)
+        Two of the chosen have a fate of exactly 0.8 and 0.9.
+        """
+        batch, n = row(seed, ((3, 41), (2, 67), (5, 1), (2, 59)))
+        generator = torch.Generator().manual_seed(seed)
+        ids = torch.randint(3, WORDS, (batch, n), generator=generator)
+        others = 3 + (ids - 3 + torch.randint(1, WORDS - 3, (batch, n), generator=generator)) % (WORDS - 3)
+        chosen = torch.rand(batch, n, generator=generator) < 0.5
+        fate = torch.rand(batch, n, generator=generator, dtype=torch.float64)
+        chosen[:3, 0] = True
+        fate[:2, 0] = torch.tensor([0.8, 0.9], dtype=torch.float64)
+        return ids, chosen, fate, others
 
+    def always_masked(ids, chosen, fate, random):
+        """You put MASK in every chosen place, so the model could trust every token that it sees. Only a fate below 0.8 means MASK: what about the other fifth?"""
+        return torch.where(chosen, MASK, ids), torch.where(chosen, ids, IGNORE)
 
-def never_kept(ids, chosen, fate, random):
-    """Each of your chosen tokens becomes MASK or random. One in ten should get away unharmed: look at fate ≥ 0.9."""
-    replaced = torch.where(fate < 0.8, MASK, random)
-    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+    def never_kept(ids, chosen, fate, random):
+        """Each of your chosen tokens becomes MASK or random. One in ten should get away unharmed: look at fate ≥ 0.9."""
+        replaced = torch.where(fate < 0.8, MASK, random)
+        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
+    def shares_swapped(ids, chosen, fate, random):
+        """You keep the token where 0.8 ≤ fate < 0.9 and make it random from 0.9 on. Both tenths are there, but swapped."""
+        replaced = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, ids, random))
+        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
-def shares_swapped(ids, chosen, fate, random):
-    """You keep the token where 0.8 ≤ fate < 0.9 and make it random from 0.9 on. Both tenths are there, but swapped."""
-    replaced = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, ids, random))
-    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+    def everything_replaced(ids, chosen, fate, random):
+        """You hide tokens that nobody has chosen. fate has a number for every place, so it's easy to forget: ask chosen before you use it."""
+        return hide(ids, torch.ones_like(chosen), fate, random)[0], torch.where(chosen, ids, IGNORE)
 
+    def targets_everywhere(ids, chosen, fate, random):
+        """Your targets have a token in every place, so the model would earn most of its reward by copying what it sees. Where nothing is to be guessed, the target is IGNORE."""
+        return hide(ids, chosen, fate, random)[0], ids.clone()
 
-def everything_replaced(ids, chosen, fate, random):
-    """You hide tokens that nobody has chosen. fate has a number for every place, so it's easy to forget: ask chosen before you use it."""
-    return hide(ids, torch.ones_like(chosen), fate, random)[0], torch.where(chosen, ids, IGNORE)
+    def targets_only_where_changed(ids, chosen, fate, random):
+        """You ignore the chosen tokens that stayed as they are. They have to be guessed, too, since the model can't know that they're right: their target is the token."""
+        inputs, _ = hide(ids, chosen, fate, random)
+        return inputs, torch.where(inputs != ids, ids, IGNORE)
 
+    def targets_after_hiding(ids, chosen, fate, random):
+        """Your targets are what is left after hiding, so the model would have to guess MASK. It should guess the original token: look at ids."""
+        inputs, _ = hide(ids, chosen, fate, random)
+        return inputs, torch.where(chosen, inputs, IGNORE)
 
-def targets_everywhere(ids, chosen, fate, random):
-    """Your targets have a token in every place, so the model would earn most of its reward by copying what it sees. Where nothing is to be guessed, the target is IGNORE."""
-    return hide(ids, chosen, fate, random)[0], ids.clone()
+    def at_both_bounds(ids, chosen, fate, random):
+        """A fate of exactly 0.8 isn't below 0.8, and 0.9 isn't below 0.9. You let both in: write < instead of <=."""
+        replaced = torch.where(fate <= 0.8, MASK, torch.where(fate <= 0.9, random, ids))
+        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
+    def at_the_lower_bound(ids, chosen, fate, random):
+        """You put MASK where fate is exactly 0.8, and 0.8 isn't below 0.8: write < instead of <= at this bound."""
+        replaced = torch.where(fate <= 0.8, MASK, torch.where(fate < 0.9, random, ids))
+        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
-def targets_only_where_changed(ids, chosen, fate, random):
-    """You ignore the chosen tokens that stayed as they are. They have to be guessed, too, since the model can't know that they're right: their target is the token."""
-    inputs, _ = hide(ids, chosen, fate, random)
-    return inputs, torch.where(inputs != ids, ids, IGNORE)
+    def at_the_upper_bound(ids, chosen, fate, random):
+        """You replace the token where fate is exactly 0.9, and 0.9 isn't below 0.9: write < instead of <= at that bound."""
+        replaced = torch.where(fate < 0.8, MASK, torch.where(fate <= 0.9, random, ids))
+        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
+    def masks_overwritten(ids, chosen, fate, random):
+        """Your random tokens overwrite your masks, because a fate below 0.8 is below 0.9 as well. Put the masks in last, or ask for 0.8 <= fate."""
+        replaced = torch.where(fate < 0.9, random, ids)
+        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
-def targets_after_hiding(ids, chosen, fate, random):
-    """Your targets are what is left after hiding, so the model would have to guess MASK. It should guess the original token: look at ids."""
-    inputs, _ = hide(ids, chosen, fate, random)
-    return inputs, torch.where(chosen, inputs, IGNORE)
-
-
-def at_both_bounds(ids, chosen, fate, random):
-    """A fate of exactly 0.8 isn't below 0.8, and 0.9 isn't below 0.9. You let both in: write < instead of <=."""
-    replaced = torch.where(fate <= 0.8, MASK, torch.where(fate <= 0.9, random, ids))
-    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
-
-
-def at_the_lower_bound(ids, chosen, fate, random):
-    """You put MASK where fate is exactly 0.8, and 0.8 isn't below 0.8: write < instead of <= at this bound."""
-    replaced = torch.where(fate <= 0.8, MASK, torch.where(fate < 0.9, random, ids))
-    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
-
-
-def at_the_upper_bound(ids, chosen, fate, random):
-    """You replace the token where fate is exactly 0.9, and 0.9 isn't below 0.9: write < instead of <= at that bound."""
-    replaced = torch.where(fate < 0.8, MASK, torch.where(fate <= 0.9, random, ids))
-    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
-
-
-def masks_overwritten(ids, chosen, fate, random):
-    """Your random tokens overwrite your masks, because a fate below 0.8 is below 0.9 as well. Put the masks in last, or ask for 0.8 <= fate."""
-    replaced = torch.where(fate < 0.9, random, ids)
-    return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
-
-
-def targets_first(ids, chosen, fate, random):
-    """All the values are right, but you return the targets first. The inputs come first."""
-    return hide(ids, chosen, fate, random)[::-1]
-
-
-# 8.2: a pre-norm block
+    def targets_first(ids, chosen, fate, random):
+        """All the values are right, but you return the targets first. The inputs come first."""
+        return hide(ids, chosen, fate, random)[::-1]
 
 
 class Mixing(nn.Module):
@@ -129,33 +121,6 @@ class Mixing(nn.Module):
         return self.A @ (x if padding_mask is None else x * padding_mask[..., None])
 
 
-def run_block(
-    attempt: Callable, x: Tensor, padding_mask: Tensor | None, A: Tensor, weights: Sequence[Tensor]
-) -> Tensor:
-    """Build a block around A, give it the weights, and run it.
-
-    Raises: ValueError if a weight has another name or size than in the stub.
-    """
-    d_model = x.size(-1)
-    block, stub = attempt(d_model, Mixing(A)), Block(d_model, Mixing(A))
-    own = {name: tuple(weight.shape) for name, weight in block.named_parameters()}
-    given = dict(zip(dict(stub.named_parameters()), weights, strict=True))
-    for name, weight in given.items():
-        if own.get(name) != tuple(weight.shape):
-            size = own.get(name, "missing")
-            raise ValueError(f"{name} is {size}, expected {tuple(weight.shape)}: leave __init__ as it is")
-    return functional_call(block, given, (x,) if padding_mask is None else (x, padding_mask))
-
-
-def draw_block(seed: int) -> tuple[Tensor, Tensor | None, Tensor, list[Tensor]]:
-    """Tokens, which of them are real, an attention map, and all weights of a block in their order."""
-    batch, n, d = row(seed, ((2, 5, 7), (3, 4, 6), (2, 1, 5), (1, 6, 4)))
-    sizes = (d,), (d,), (d,), (d,), (4 * d, d), (4 * d,), (d, 4 * d), (d,)
-    x, A, *weights = normal(seed, (batch, n, d), (batch, n, n), *sizes)
-    padding_mask = torch.arange(n) < n - 1 - torch.arange(batch)[:, None] % 2
-    return x * 2 + 1, padding_mask if seed % 2 else None, A.softmax(dim=-1), [w / 2 for w in weights]
-
-
 def with_forward(forward: Callable) -> type[Block]:
     """A block with another forward, whose docstring becomes its own."""
     return type(forward.__name__, (Block,), {"forward": forward, "__doc__": forward.__doc__})
@@ -167,106 +132,124 @@ def over_tokens(norm: nn.LayerNorm, x: Tensor) -> Tensor:
     return (x - x.mean(1, keepdim=True)) / spread * norm.weight + norm.bias
 
 
-@with_forward
-def post_norm(self, x, padding_mask=None):
-    """You normalise the sum, as the Transformer of 2017 did, and many diagrams still show that. A pre-norm block normalises what goes into a layer and leaves the sum alone."""
-    x = self.attention_norm(x + self.attention(x, padding_mask))
-    return self.feed_forward_norm(x + self.feed_forward(x))
+@exercise("8.2", minutes=8, gradients=("x", "A", "weights"), part="block")
+class APreNormBlock:
+    """A pre-norm block."""
 
+    hints = (
+        "Two lines are enough, both of the form x = x + layer(norm(x)). Which of the layers mixes tokens, and so needs to know about padding?",
+        "Everything keeps the shape (batch, n, d_model). Only attention takes padding_mask, after x.",
+        "x = x + self.attention(self.attention_norm(x), padding_mask); return x + self.feed_forward(…)",
+    )
+    reference = Block
 
-@with_forward
-def without_norms(self, x, padding_mask=None):
-    """Your block never normalises anything, and __init__ has two norms waiting. What should each layer get instead of x?"""
-    x = x + self.attention(x, padding_mask)
-    return x + self.feed_forward(x)
+    def draw(seed):
+        """Tokens, which of them are real, an attention map, and all weights of a block in their order."""
+        batch, n, d = row(seed, ((2, 5, 7), (3, 4, 6), (2, 1, 5), (1, 6, 4)))
+        sizes = (d,), (d,), (d,), (d,), (4 * d, d), (4 * d,), (d, 4 * d), (d,)
+        x, A, *weights = normal(seed, (batch, n, d), (batch, n, n), *sizes)
+        padding_mask = torch.arange(n) < n - 1 - torch.arange(batch)[:, None] % 2
+        return x * 2 + 1, padding_mask if seed % 2 else None, A.softmax(dim=-1), [w / 2 for w in weights]
 
+    def use(attempt, x, padding_mask, A, weights):
+        """Build a block around A, give it the weights, and run it.
 
-@with_forward
-def without_residuals(self, x, padding_mask=None):
-    """You replace x by what a layer returns, so the tokens themselves are lost after the first layer. Add the output to x."""
-    return self.feed_forward(self.feed_forward_norm(self.attention(self.attention_norm(x), padding_mask)))
+        Raises: ValueError if a weight has another name or size than in the stub.
+        """
+        d_model = x.size(-1)
+        block, stub = attempt(d_model, Mixing(A)), Block(d_model, Mixing(A))
+        own = {name: tuple(weight.shape) for name, weight in block.named_parameters()}
+        given = dict(zip(dict(stub.named_parameters()), weights, strict=True))
+        for name, weight in given.items():
+            if own.get(name) != tuple(weight.shape):
+                size = own.get(name, "missing")
+                raise ValueError(f"{name} is {size}, expected {tuple(weight.shape)}: leave __init__ as it is")
+        return functional_call(block, given, (x,) if padding_mask is None else (x, padding_mask))
 
+    @with_forward
+    def post_norm(self, x, padding_mask=None):
+        """You normalise the sum, as the Transformer of 2017 did, and many diagrams still show that. A pre-norm block normalises what goes into a layer and leaves the sum alone."""
+        x = self.attention_norm(x + self.attention(x, padding_mask))
+        return self.feed_forward_norm(x + self.feed_forward(x))
 
-@with_forward
-def normed_residuals(self, x, padding_mask=None):
-    """You overwrite x with its normalised version and add to that. Add to the old x, so that it runs straight through all blocks, and give the norm to the layer alone."""
-    x = self.attention_norm(x)
-    x = self.feed_forward_norm(x + self.attention(x, padding_mask))
-    return x + self.feed_forward(x)
+    @with_forward
+    def without_norms(self, x, padding_mask=None):
+        """Your block never normalises anything, and __init__ has two norms waiting. What should each layer get instead of x?"""
+        x = x + self.attention(x, padding_mask)
+        return x + self.feed_forward(x)
 
+    @with_forward
+    def without_residuals(self, x, padding_mask=None):
+        """You replace x by what a layer returns, so the tokens themselves are lost after the first layer. Add the output to x."""
+        return self.feed_forward(self.feed_forward_norm(self.attention(self.attention_norm(x), padding_mask)))
 
-@with_forward
-def first_residual_normed(self, x, padding_mask=None):
-    """Your second line is right; your first one adds to the normalised x. Only what goes into attention is normalised, and the sum is with x itself."""
-    x = self.attention_norm(x)
-    x = x + self.attention(x, padding_mask)
-    return x + self.feed_forward(self.feed_forward_norm(x))
+    @with_forward
+    def normed_residuals(self, x, padding_mask=None):
+        """You overwrite x with its normalised version and add to that. Add to the old x, so that it runs straight through all blocks, and give the norm to the layer alone."""
+        x = self.attention_norm(x)
+        x = self.feed_forward_norm(x + self.attention(x, padding_mask))
+        return x + self.feed_forward(x)
 
+    @with_forward
+    def first_residual_normed(self, x, padding_mask=None):
+        """Your second line is right; your first one adds to the normalised x. Only what goes into attention is normalised, and the sum is with x itself."""
+        x = self.attention_norm(x)
+        x = x + self.attention(x, padding_mask)
+        return x + self.feed_forward(self.feed_forward_norm(x))
 
-@with_forward
-def second_residual_normed(self, x, padding_mask=None):
-    """Your first line is right; your second one adds to the normalised x. Only what goes into the feed-forward layer is normalised, and the sum is with x itself."""
-    x = x + self.attention(self.attention_norm(x), padding_mask)
-    x = self.feed_forward_norm(x)
-    return x + self.feed_forward(x)
+    @with_forward
+    def second_residual_normed(self, x, padding_mask=None):
+        """Your first line is right; your second one adds to the normalised x. Only what goes into the feed-forward layer is normalised, and the sum is with x itself."""
+        x = x + self.attention(self.attention_norm(x), padding_mask)
+        x = self.feed_forward_norm(x)
+        return x + self.feed_forward(x)
 
+    @with_forward
+    def side_by_side(self, x, padding_mask=None):
+        """You compute both layers from the same x, side by side. That trains, too, but here the feed-forward layer works on the x to which attention has already added something."""
+        read = self.attention(self.attention_norm(x), padding_mask)
+        return x + read + self.feed_forward(self.feed_forward_norm(x))
 
-@with_forward
-def side_by_side(self, x, padding_mask=None):
-    """You compute both layers from the same x, side by side. That trains, too, but here the feed-forward layer works on the x to which attention has already added something."""
-    read = self.attention(self.attention_norm(x), padding_mask)
-    return x + read + self.feed_forward(self.feed_forward_norm(x))
+    @with_forward
+    def normed_once(self, x, padding_mask=None):
+        """Attention gets a normalised x, but your feed-forward layer gets x raw. Each of the two layers has its own norm."""
+        x = x + self.attention(self.attention_norm(x), padding_mask)
+        return x + self.feed_forward(x)
 
+    @with_forward
+    def one_norm_twice(self, x, padding_mask=None):
+        """You use attention_norm for both layers. At the start of training nobody would notice, since both norms begin alike, but each learns its own weights: feed_forward_norm belongs before the second layer."""
+        x = x + self.attention(self.attention_norm(x), padding_mask)
+        return x + self.feed_forward(self.attention_norm(x))
 
-@with_forward
-def normed_once(self, x, padding_mask=None):
-    """Attention gets a normalised x, but your feed-forward layer gets x raw. Each of the two layers has its own norm."""
-    x = x + self.attention(self.attention_norm(x), padding_mask)
-    return x + self.feed_forward(x)
+    @with_forward
+    def norms_swapped(self, x, padding_mask=None):
+        """Your norms have changed places. Each is named after the layer that it comes before."""
+        x = x + self.attention(self.feed_forward_norm(x), padding_mask)
+        return x + self.feed_forward(self.attention_norm(x))
 
+    @with_forward
+    def feed_forward_first(self, x, padding_mask=None):
+        """Your feed-forward layer runs before attention. First the tokens exchange something, and then each digests it by itself: swap the two lines."""
+        x = x + self.feed_forward(self.feed_forward_norm(x))
+        return x + self.attention(self.attention_norm(x), padding_mask)
 
-@with_forward
-def one_norm_twice(self, x, padding_mask=None):
-    """You use attention_norm for both layers. At the start of training nobody would notice, since both norms begin alike, but each learns its own weights: feed_forward_norm belongs before the second layer."""
-    x = x + self.attention(self.attention_norm(x), padding_mask)
-    return x + self.feed_forward(self.attention_norm(x))
+    @with_forward
+    def mask_not_passed_on(self, x, padding_mask=None):
+        """Your block forgets padding_mask, so attention treats padding as text. Pass it on as attention's second argument."""
+        return Block.forward(self, x)
 
+    @with_forward
+    def second_sum_missing(self, x, padding_mask=None):
+        """You return what the feed-forward layer says, without x. Add it to x, just as you did with the output of attention."""
+        x = x + self.attention(self.attention_norm(x), padding_mask)
+        return self.feed_forward(self.feed_forward_norm(x))
 
-@with_forward
-def norms_swapped(self, x, padding_mask=None):
-    """Your norms have changed places. Each is named after the layer that it comes before."""
-    x = x + self.attention(self.feed_forward_norm(x), padding_mask)
-    return x + self.feed_forward(self.attention_norm(x))
-
-
-@with_forward
-def feed_forward_first(self, x, padding_mask=None):
-    """Your feed-forward layer runs before attention. First the tokens exchange something, and then each digests it by itself: swap the two lines."""
-    x = x + self.feed_forward(self.feed_forward_norm(x))
-    return x + self.attention(self.attention_norm(x), padding_mask)
-
-
-@with_forward
-def mask_not_passed_on(self, x, padding_mask=None):
-    """Your block forgets padding_mask, so attention treats padding as text. Pass it on as attention's second argument."""
-    return Block.forward(self, x)
-
-
-@with_forward
-def second_sum_missing(self, x, padding_mask=None):
-    """You return what the feed-forward layer says, without x. Add it to x, just as you did with the output of attention."""
-    x = x + self.attention(self.attention_norm(x), padding_mask)
-    return self.feed_forward(self.feed_forward_norm(x))
-
-
-@with_forward
-def normed_over_tokens(self, x, padding_mask=None):
-    """You normalise each feature over the tokens of the text. LayerNorm does it the other way: over the features of one token, the last axis."""
-    x = x + self.attention(over_tokens(self.attention_norm, x), padding_mask)
-    return x + self.feed_forward(over_tokens(self.feed_forward_norm, x))
-
-
-# 8.3: the learning rate
+    @with_forward
+    def normed_over_tokens(self, x, padding_mask=None):
+        """You normalise each feature over the tokens of the text. LayerNorm does it the other way: over the features of one token, the last axis."""
+        x = x + self.attention(over_tokens(self.attention_norm, x), padding_mask)
+        return x + self.feed_forward(over_tokens(self.feed_forward_norm, x))
 
 
 def rate_at(step: int, steps: int, highest: float, warmup: int) -> float:
@@ -276,144 +259,84 @@ def rate_at(step: int, steps: int, highest: float, warmup: int) -> float:
     return highest * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
-def draw_schedule(seed: int) -> tuple[int, int, float, int]:
-    """A step early in the warm-up, at its end, in the middle, near the last."""
-    if seed < 4:
-        return ((6, 1000, 0.004, 50), (70, 311, 0.01, 70), (400, 907, 0.002, 101), (3, 19, 0.5, 0))[seed]
-    generator = python_random.Random(seed)
-    warmup = generator.randint(2, 90)
-    steps = warmup + generator.randint(20, 900)
-    step = (generator.randrange(warmup), warmup, generator.randrange(warmup, steps))[seed % 3]
-    return step, steps, generator.uniform(0.001, 0.5), warmup
+@exercise("8.3", minutes=6)
+class TheLearningRate:
+    """The learning rate."""
 
+    hints = (
+        "There are two cases: the update belongs to the rise, or to the cosine.",
+        "The rise reaches the full rate at its last update, warmup - 1. The cosine would reach 0 at step = steps, which never comes.",
+        "done = (step - warmup) / (steps - warmup); return highest * (1 + math.cos(…)) / 2",
+    )
+    reference = rate_at
 
-def without_warmup(step, steps, highest, warmup):
-    """You start at the highest rate and go straight into the cosine. What about the first `warmup` updates, where the rate rises in equal steps?"""
-    return highest * (1 + math.cos(math.pi * step / steps)) / 2
-
-
-def cosine_from_the_start(step, steps, highest, warmup):
-    """Your rise is right, but your cosine has been running since step 0 and is on its way down when the rise ends. Count from there: (step - warmup) of (steps - warmup)."""
-    if step < warmup:
-        return highest * (step + 1) / warmup
-    return highest * (1 + math.cos(math.pi * step / steps)) / 2
-
-
-def zero_first_step(step, steps, highest, warmup):
-    """Your first update has the rate 0, so it computes gradients for nothing. Steps count from 0: which number should stand above `warmup` at step 0?"""
-    if step < warmup:
-        return highest * step / warmup
-    return rate_at(step, steps, highest, warmup)
-
-
-def linear_fall(step, steps, highest, warmup):
-    """Your rate falls in a straight line. That's a popular schedule, but not this one: half a cosine starts flat and ends flat."""
-    if step < warmup:
-        return rate_at(step, steps, highest, warmup)
-    return highest * (steps - step) / (steps - warmup)
-
-
-def whole_cosine(step, steps, highest, warmup):
-    """Your rate becomes negative, because cos goes down to -1. Shift it up and halve it: (1 + cos) / 2."""
-    if step < warmup:
-        return rate_at(step, steps, highest, warmup)
-    return highest * math.cos(math.pi * (step - warmup) / (steps - warmup))
-
-
-def full_turn(step, steps, highest, warmup):
-    """Your rate is back at the top by the end: 2π is a whole turn. Half a turn goes from peak to trough."""
-    if step < warmup:
-        return rate_at(step, steps, highest, warmup)
-    return highest * (1 + math.cos(2 * math.pi * (step - warmup) / (steps - warmup))) / 2
-
-
-def quarter_turn(step, steps, highest, warmup):
-    """You use the quarter of the cosine from 1 to 0. It ends at 0, so it looks right, but it gets there at full speed. Take half a turn, as (1 + cos) / 2."""
-    if step < warmup:
-        return rate_at(step, steps, highest, warmup)
-    return highest * math.cos(math.pi / 2 * (step - warmup) / (steps - warmup))
-
-
-def warmup_one_too_long(step, steps, highest, warmup):
-    """Your rise runs one update too long and overshoots `highest`. Step `warmup` already belongs to the cosine: write < instead of <=."""
-    if step <= warmup:
-        return highest * (step + 1) / (warmup or 1)
-    return rate_at(step, steps, highest, warmup)
-
-
-def cosine_one_ahead(step, steps, highest, warmup):
-    """Your cosine is one update ahead. The + 1 belongs to the rise alone: at step `warmup` the rate is still the highest."""
-    if step < warmup:
-        return rate_at(step, steps, highest, warmup)
-    return rate_at(step + 1, steps, highest, warmup)
-
-
-def zero_at_the_last(step, steps, highest, warmup):
-    """Your last update has the rate 0 and moves nothing. The cosine reaches 0 at `steps`, when all updates have been made, and not at steps - 1."""
-    if step < warmup:
-        return rate_at(step, steps, highest, warmup)
-    return rate_at(step, steps - 1, highest, warmup)
-
-
-# 8.5: read a learning curve
-
-
-def draw_curve(seed: int) -> tuple[Tensor, float]:
-    """A curve of (updates, loss) and a loss; all numbers are exact in binary.
-
-    It crosses the loss, rises again and falls; it touches it; it never comes so low; it begins there and ends there.
-    """
-    points, loss = (
-        ([(100, 6.0), (200, 5.0), (300, 4.0), (400, 4.5), (600, 3.5)], 4.25),
-        ([(50, 7.0), (150, 4.0), (250, 3.25), (350, 3.5), (450, 2.5)], 3.25),
-        ([(10, 5.0), (20, 4.5), (30, 4.25)], 4.0),
-        ([(30, 3.0), (40, 3.5), (50, 3.0)], 3.0),
-    )[seed % 4]
-    if seed >= 4:  # the same, longer and moved; and it begins below the loss
+    def draw(seed):
+        """A step early in the warm-up, at its end, in the middle, near the last."""
+        if seed < 4:
+            return ((6, 1000, 0.004, 50), (70, 311, 0.01, 70), (400, 907, 0.002, 101), (3, 19, 0.5, 0))[seed]
         generator = python_random.Random(seed)
-        apart, higher = generator.randint(2, 9), generator.randint(1, 64) / 8
-        end = points[-1][0] + 10, points[-1][1] + generator.randint(0, 4) / 8
-        points = [(apart * updates, level + higher) for updates, level in (*points, end)]
-        loss += higher + (seed % 8 == 7) / 4
-    return torch.tensor(points), loss
+        warmup = generator.randint(2, 90)
+        steps = warmup + generator.randint(20, 900)
+        step = (generator.randrange(warmup), warmup, generator.randrange(warmup, steps))[seed % 3]
+        return step, steps, generator.uniform(0.001, 0.5), warmup
 
+    def without_warmup(step, steps, highest, warmup):
+        """You start at the highest rate and go straight into the cosine. What about the first `warmup` updates, where the rate rises in equal steps?"""
+        return highest * (1 + math.cos(math.pi * step / steps)) / 2
 
-def at_the_next_point(curve, loss):
-    """You return the first point that's low enough. The curve crossed the loss somewhere before it: go back along the straight line."""
-    below = [updates for updates, measured in curve.tolist() if measured <= loss]
-    return below[0] if below else -1.0
+    def cosine_from_the_start(step, steps, highest, warmup):
+        """Your rise is right, but your cosine has been running since step 0 and is on its way down when the rise ends. Count from there: (step - warmup) of (steps - warmup)."""
+        if step < warmup:
+            return highest * (step + 1) / warmup
+        return highest * (1 + math.cos(math.pi * step / steps)) / 2
 
+    def zero_first_step(step, steps, highest, warmup):
+        """Your first update has the rate 0, so it computes gradients for nothing. Steps count from 0: which number should stand above `warmup` at step 0?"""
+        if step < warmup:
+            return highest * step / warmup
+        return rate_at(step, steps, highest, warmup)
 
-def at_the_last_point_above(curve, loss):
-    """You stop at the last point above the loss. Go on along the straight line to where it's reached."""
-    reached = updates_until(curve, loss)
-    return reached if reached <= curve[0, 0] else max(u for u, _ in curve.tolist() if u <= reached)
+    def linear_fall(step, steps, highest, warmup):
+        """Your rate falls in a straight line. That's a popular schedule, but not this one: half a cosine starts flat and ends flat."""
+        if step < warmup:
+            return rate_at(step, steps, highest, warmup)
+        return highest * (steps - step) / (steps - warmup)
 
+    def whole_cosine(step, steps, highest, warmup):
+        """Your rate becomes negative, because cos goes down to -1. Shift it up and halve it: (1 + cos) / 2."""
+        if step < warmup:
+            return rate_at(step, steps, highest, warmup)
+        return highest * math.cos(math.pi * (step - warmup) / (steps - warmup))
 
-def at_the_lowest_point(curve, loss):
-    """You return where the curve is lowest. We don't ask how low it gets, but when it first gets as low as `loss`."""
-    return curve[curve[:, 1].argmin(), 0].item()
+    def full_turn(step, steps, highest, warmup):
+        """Your rate is back at the top by the end: 2π is a whole turn. Half a turn goes from peak to trough."""
+        if step < warmup:
+            return rate_at(step, steps, highest, warmup)
+        return highest * (1 + math.cos(2 * math.pi * (step - warmup) / (steps - warmup))) / 2
 
+    def quarter_turn(step, steps, highest, warmup):
+        """You use the quarter of the cosine from 1 to 0. It ends at 0, so it looks right, but it gets there at full speed. Take half a turn, as (1 + cos) / 2."""
+        if step < warmup:
+            return rate_at(step, steps, highest, warmup)
+        return highest * math.cos(math.pi / 2 * (step - warmup) / (steps - warmup))
 
-def the_last_crossing(curve, loss):
-    """This curve comes down to the loss, rises again, and comes down once more. You took the last time; the first one counts."""
-    points = curve.tolist()
-    above = [i for i, (_, measured) in enumerate(points) if measured > loss]
-    if not above or above[-1] == len(points) - 1:
-        return updates_until(curve, loss)
-    return updates_until(curve[above[-1] :], loss)
+    def warmup_one_too_long(step, steps, highest, warmup):
+        """Your rise runs one update too long and overshoots `highest`. Step `warmup` already belongs to the cosine: write < instead of <=."""
+        if step <= warmup:
+            return highest * (step + 1) / (warmup or 1)
+        return rate_at(step, steps, highest, warmup)
 
+    def cosine_one_ahead(step, steps, highest, warmup):
+        """Your cosine is one update ahead. The + 1 belongs to the rise alone: at step `warmup` the rate is still the highest."""
+        if step < warmup:
+            return rate_at(step, steps, highest, warmup)
+        return rate_at(step + 1, steps, highest, warmup)
 
-def place_not_updates(curve, loss):
-    """You return the place in the list. How many updates that was stands in the first column."""
-    below = [float(i) for i, (_, measured) in enumerate(curve.tolist()) if measured <= loss]
-    return below[0] if below else -1.0
-
-
-def never_unless_reached_late(curve, loss):
-    """This curve never comes down to the loss, and you return its last point, as if it had. Say so honestly: -1.0."""
-    reached = updates_until(curve, loss)
-    return curve[-1, 0].item() if reached < 0 else reached
+    def zero_at_the_last(step, steps, highest, warmup):
+        """Your last update has the rate 0 and moves nothing. The cosine reaches 0 at `steps`, when all updates have been made, and not at steps - 1."""
+        if step < warmup:
+            return rate_at(step, steps, highest, warmup)
+        return rate_at(step, steps - 1, highest, warmup)
 
 
 def crossing(
@@ -429,31 +352,87 @@ def crossing(
     return -1.0
 
 
-def only_below(curve, loss):
-    """This curve touches the loss exactly at a point, and you walk past it: ask for <= instead of <."""
-    return crossing(curve, lambda measured: measured < loss, lambda measured: measured < loss, loss)
+@exercise("8.5", minutes=7)
+class ReadALearningCurve:
+    """Read a learning curve."""
 
+    hints = (
+        "Find the first point at or below the loss. The crossing is on the straight line that leads to it from the point before.",
+        "Where the line meets the loss, it has covered the share (l0 - loss) / (l0 - l1) of its way from (u0, l0) to (u1, l1).",
+        "return u0 + (l0 - loss) / (l0 - l1) * (…); if the very first point is low enough, its updates",
+    )
+    reference = updates_until
 
-def later_only_below(curve, loss):
-    """At the first point you ask for <=, and further along for <. A later point at exactly this loss has come down to it as well."""
-    return crossing(curve, lambda measured: measured <= loss, lambda measured: measured < loss, loss)
+    def draw(seed):
+        """A curve of (updates, loss) and a loss; all numbers are exact in binary.
 
+        It crosses the loss, rises again and falls; it touches it; it never comes so low; it begins there and ends there.
+        """
+        points, loss = (
+            ([(100, 6.0), (200, 5.0), (300, 4.0), (400, 4.5), (600, 3.5)], 4.25),
+            ([(50, 7.0), (150, 4.0), (250, 3.25), (350, 3.5), (450, 2.5)], 3.25),
+            ([(10, 5.0), (20, 4.5), (30, 4.25)], 4.0),
+            ([(30, 3.0), (40, 3.5), (50, 3.0)], 3.0),
+        )[seed % 4]
+        if seed >= 4:  # the same, longer and moved; and it begins below the loss
+            generator = python_random.Random(seed)
+            apart, higher = generator.randint(2, 9), generator.randint(1, 64) / 8
+            end = points[-1][0] + 10, points[-1][1] + generator.randint(0, 4) / 8
+            points = [(apart * updates, level + higher) for updates, level in (*points, end)]
+            loss += higher + (seed % 8 == 7) / 4
+        return torch.tensor(points), loss
 
-def first_point_forgotten(curve, loss):
-    """This curve starts out low enough, and you never look at its first point because nothing comes before it. Check it by itself, with <=."""
-    return crossing(curve, lambda measured: False, lambda measured: measured <= loss, loss)
+    def at_the_next_point(curve, loss):
+        """You return the first point that's low enough. The curve crossed the loss somewhere before it: go back along the straight line."""
+        below = [updates for updates, measured in curve.tolist() if measured <= loss]
+        return below[0] if below else -1.0
 
+    def at_the_last_point_above(curve, loss):
+        """You stop at the last point above the loss. Go on along the straight line to where it's reached."""
+        reached = updates_until(curve, loss)
+        return reached if reached <= curve[0, 0] else max(u for u, _ in curve.tolist() if u <= reached)
 
-def from_the_other_end(curve, loss):
-    """You found the right pair of points, but you measure from the wrong end. From the earlier point on, the share (l0 - loss) / (l0 - l1) of the way lies before the crossing."""
-    points = curve.tolist()
-    for (u0, l0), (u1, l1) in zip([points[0], *points], points, strict=False):
-        if l1 <= loss:
-            return u1 if l0 == l1 else u0 + (loss - l1) / (l0 - l1) * (u1 - u0)
-    return -1.0
+    def at_the_lowest_point(curve, loss):
+        """You return where the curve is lowest. We don't ask how low it gets, but when it first gets as low as `loss`."""
+        return curve[curve[:, 1].argmin(), 0].item()
 
+    def the_last_crossing(curve, loss):
+        """This curve comes down to the loss, rises again, and comes down once more. You took the last time; the first one counts."""
+        points = curve.tolist()
+        above = [i for i, (_, measured) in enumerate(points) if measured > loss]
+        if not above or above[-1] == len(points) - 1:
+            return updates_until(curve, loss)
+        return updates_until(curve[above[-1] :], loss)
 
-# 8.6: a log of a run that was killed
+    def place_not_updates(curve, loss):
+        """You return the place in the list. How many updates that was stands in the first column."""
+        below = [float(i) for i, (_, measured) in enumerate(curve.tolist()) if measured <= loss]
+        return below[0] if below else -1.0
+
+    def never_unless_reached_late(curve, loss):
+        """This curve never comes down to the loss, and you return its last point, as if it had. Say so honestly: -1.0."""
+        reached = updates_until(curve, loss)
+        return curve[-1, 0].item() if reached < 0 else reached
+
+    def only_below(curve, loss):
+        """This curve touches the loss exactly at a point, and you walk past it: ask for <= instead of <."""
+        return crossing(curve, lambda measured: measured < loss, lambda measured: measured < loss, loss)
+
+    def later_only_below(curve, loss):
+        """At the first point you ask for <=, and further along for <. A later point at exactly this loss has come down to it as well."""
+        return crossing(curve, lambda measured: measured <= loss, lambda measured: measured < loss, loss)
+
+    def first_point_forgotten(curve, loss):
+        """This curve starts out low enough, and you never look at its first point because nothing comes before it. Check it by itself, with <=."""
+        return crossing(curve, lambda measured: False, lambda measured: measured <= loss, loss)
+
+    def from_the_other_end(curve, loss):
+        """You found the right pair of points, but you measure from the wrong end. From the earlier point on, the share (l0 - loss) / (l0 - l1) of the way lies before the crossing."""
+        points = curve.tolist()
+        for (u0, l0), (u1, l1) in zip([points[0], *points], points, strict=False):
+            if l1 <= loss:
+                return u1 if l0 == l1 else u0 + (loss - l1) / (l0 - l1) * (u1 - u0)
+        return -1.0
 
 
 def curve_of(log: Tensor) -> Tensor:
@@ -462,14 +441,6 @@ def curve_of(log: Tensor) -> Tensor:
     for step, loss in log:
         curve[int(step) - 1 :] = [loss]  # a step that comes again takes back what followed
     return torch.stack(curve)
-
-
-def draw_log(seed: int) -> tuple[Tensor]:
-    """Lines of (step, loss): killed at some steps, and each time resumed from an earlier one."""
-    visits = visits_of(seed)
-    steps = [step for first, last in visits for step in range(first, last + 1)]
-    (losses,) = normal(seed, (len(steps),))
-    return (torch.stack([torch.tensor(steps, dtype=torch.float32), 5 + losses], dim=1),)
 
 
 def visits_of(seed: int) -> Sequence[tuple[int, int]]:
@@ -489,59 +460,67 @@ def visits_of(seed: int) -> Sequence[tuple[int, int]]:
     return visits
 
 
-def last_per_step(log):
-    """You take the last line of each step, which is nearly right. But if a run goes back to step 2 and ends at step 3, its old step 4 is gone as well, though nothing has replaced it."""
-    losses = {int(step): loss for step, loss in log}
-    return torch.stack([losses[step] for step in sorted(losses)])
+@exercise("8.6", minutes=8)
+class ALogOfARunThatWasKilled:
+    """A log of a run that was killed."""
 
+    hints = (
+        "Go through the lines in the order in which they were written. What has happened when the step goes back?",
+        "When step s comes again, whatever you've kept from step s on is void. The result has the shape (steps,).",
+        "for step, loss in log: curve[int(step) - 1 :] = [loss], with a list; then torch.stack(…)",
+    )
+    reference = curve_of
 
-def first_per_step(log):
-    """You keep the first line of each step. The weights behind it died with the run: after the restart the step was made again, and that's the line that counts."""
-    losses: dict[int, Tensor] = {}
-    for step, loss in log:
-        losses.setdefault(int(step), loss)
-    return torch.stack([losses[step] for step in sorted(losses)])
+    def draw(seed):
+        """Lines of (step, loss): killed at some steps, and each time resumed from an earlier one."""
+        visits = visits_of(seed)
+        steps = [step for first, last in visits for step in range(first, last + 1)]
+        (losses,) = normal(seed, (len(steps),))
+        return (torch.stack([torch.tensor(steps, dtype=torch.float32), 5 + losses], dim=1),)
 
+    def last_per_step(log):
+        """You take the last line of each step, which is nearly right. But if a run goes back to step 2 and ends at step 3, its old step 4 is gone as well, though nothing has replaced it."""
+        losses = {int(step): loss for step, loss in log}
+        return torch.stack([losses[step] for step in sorted(losses)])
 
-def all_lines(log):
-    """You return the whole log, so a step that was made twice is there twice. The final weights remember only one of them."""
-    return log[:, 1].clone()
+    def first_per_step(log):
+        """You keep the first line of each step. The weights behind it died with the run: after the restart the step was made again, and that's the line that counts."""
+        losses: dict[int, Tensor] = {}
+        for step, loss in log:
+            losses.setdefault(int(step), loss)
+        return torch.stack([losses[step] for step in sorted(losses)])
 
+    def all_lines(log):
+        """You return the whole log, so a step that was made twice is there twice. The final weights remember only one of them."""
+        return log[:, 1].clone()
 
-def mean_per_step(log):
-    """You average the lines of a step, as if both had counted a little. Only one of them led to the weights that the run went on with: which?"""
-    losses: dict[int, list[Tensor]] = {}
-    for step, loss in log:
-        losses.setdefault(int(step), []).append(loss)
-    return torch.stack([torch.stack(losses[step]).mean() for step in sorted(losses)])
+    def mean_per_step(log):
+        """You average the lines of a step, as if both had counted a little. Only one of them led to the weights that the run went on with: which?"""
+        losses: dict[int, list[Tensor]] = {}
+        for step, loss in log:
+            losses.setdefault(int(step), []).append(loss)
+        return torch.stack([torch.stack(losses[step]).mean() for step in sorted(losses)])
 
+    def last_visit_only(log):
+        """You keep only what came after the last restart. It went on from a checkpoint, though, so the steps before that checkpoint count, too."""
+        restarts = [i for i in range(1, len(log)) if log[i, 0] <= log[i - 1, 0]]
+        return log[max(restarts, default=0) :, 1].clone()
 
-def last_visit_only(log):
-    """You keep only what came after the last restart. It went on from a checkpoint, though, so the steps before that checkpoint count, too."""
-    restarts = [i for i in range(1, len(log)) if log[i, 0] <= log[i - 1, 0]]
-    return log[max(restarts, default=0) :, 1].clone()
+    def steps_not_losses(log):
+        """You return the steps. Their losses are in the second column."""
+        return torch.arange(1, len(curve_of(log)) + 1, dtype=torch.float32)
 
+    def lines_not_repeated(log):
+        """You keep a line if its step never comes again. But if a run goes back and then ends earlier than before, its old later steps are void, although nothing ever replaces them."""
+        steps = log[:, 0].tolist()
+        return torch.stack([log[i, 1] for i, step in enumerate(steps) if step not in steps[i + 1 :]])
 
-def steps_not_losses(log):
-    """You return the steps. Their losses are in the second column."""
-    return torch.arange(1, len(curve_of(log)) + 1, dtype=torch.float32)
-
-
-def lines_not_repeated(log):
-    """You keep a line if its step never comes again. But if a run goes back and then ends earlier than before, its old later steps are void, although nothing ever replaces them."""
-    steps = log[:, 0].tolist()
-    return torch.stack([log[i, 1] for i, step in enumerate(steps) if step not in steps[i + 1 :]])
-
-
-def old_line_kept(log):
-    """You cut one line too late. When step s comes again, its own old line is void, too, not only those after it."""
-    curve: list[Tensor] = []
-    for step, loss in log:
-        curve[int(step) :] = [loss]
-    return torch.stack(curve)
-
-
-# 8.4: the training loop
+    def old_line_kept(log):
+        """You cut one line too late. When step s comes again, its own old line is void, too, not only those after it."""
+        curve: list[Tensor] = []
+        for step, loss in log:
+            curve[int(step) :] = [loss]
+        return torch.stack(curve)
 
 
 def train(
@@ -586,68 +565,6 @@ class Tiny(nn.Module):
         """Shape: (batch, d) -> (batch, outputs)."""
         hidden = (x @ self.weights[0]).tanh()
         return (2 * self.kept * hidden if self.training else hidden) @ self.weights[1]
-
-
-def run_training(
-    attempt: Callable,
-    inputs: Tensor,
-    targets: Tensor,
-    unseen: Sequence[Tensor],
-    asked: Sequence[Tensor],
-    weights: Sequence[Tensor],
-    kept: Tensor,
-    highest: float,
-    warmup: int,
-    evaluate_every: int,
-) -> tuple[list[float], list[float]]:
-    """Train a tiny model on some batches; it comes in evaluation mode.
-
-    Raises: RuntimeError if the loss of a validation batch is asked for with gradients.
-    """
-    config = Config(steps=len(inputs), learning_rate=highest, warmup=warmup)
-    validation = [*zip(unseen, asked, strict=True)]
-
-    def loss(model, x, y):
-        if torch.is_grad_enabled() and any(x is batch for batch, _ in validation):
-            raise RuntimeError("validation needs no gradients: with torch.no_grad():")
-        return functional.mse_loss(model(x), y)
-
-    return attempt(
-        Tiny(weights, kept).eval(),
-        loss,
-        lambda step: (inputs[step], targets[step]),
-        validation,
-        lambda step: learning_rate(step, config),
-        config.steps,
-        evaluate_every,
-    )
-
-
-def draw_training(seed: int) -> tuple:
-    """Batches to learn from, batches of different sizes to validate on, a model's weights, and the schedule."""
-    table = (
-        (13, 5, 3, 2, 4, 0.05, 3, 4),
-        (10, 4, 6, 3, 2, 0.1, 2, 3),
-        (7, 1, 5, 1, 3, 0.02, 4, 5),
-        (11, 6, 4, 2, 5, 0.2, 5, 3),
-    )
-    steps, batch, d, held, outputs, highest, warmup, evaluate_every = row(seed, table)
-    sizes = (steps, batch, d), (steps, batch, outputs), (d, 8), (8, outputs)
-    inputs, targets, first, second = normal(seed, *sizes)
-    unseen, asked = (normal(seed + i, *((batch + 3 * j, i) for j in range(held))) for i in (d, outputs))
-    growing = torch.arange(1, steps + 1)[:, None, None] / 2  # gradients below and above the norm of 1
-    kept = torch.tensor([1, 0, 1, 1, 0, 1, 1, 0])
-    return (
-        inputs,
-        growing * targets,
-        unseen,
-        tuple(3 * each for each in asked),
-        [first / 2, second / 4],
-        kept,
-        highest,
-        warmup,
-        evaluate_every,
-    )
 
 
 class Loop:
@@ -923,256 +840,68 @@ LOOPS = {  # name: the moves of every update, and what whoever makes them needs 
     ),
 }
 
-TRAINING_LOOP = Exercise(
-    id="8.4",
-    question="Write the training loop: loss, backward, clipping, rate, step and validation. Return both lists of losses.",
-    difficulty=3,
-    minutes=15,
-    trains="the order of an update, and what validation must not touch",
-    reference=train,
-    draw=draw_training,
-    use=run_training,
-    part="training_loop",
-    mistakes=tuple(loop_of(name, *row) for name, row in LOOPS.items()),
-    hints=(
+
+@exercise("8.4", minutes=15, part="training_loop")
+class TheTrainingLoop:
+    """The training loop."""
+
+    hints = (
         "An update has an order: clear the old gradients, compute the loss, call backward, clip, set the rate, step. And ask yourself which mode the model is in when an update begins.",
         "loss(model, *batches(step)) has no axes, and .item() makes a number of it. A validation loss is the mean over all batches of the list.",
         'for group in optimizer.param_groups: group["lr"] = rate(step); if (step + 1) % evaluate_every == 0: model.eval(), with torch.no_grad(): …',
-    ),
-)
+    )
+    reference = train
+
+    def draw(seed):
+        """Batches to learn from, batches of different sizes to validate on, a model's weights, and the schedule."""
+        table = (
+            (13, 5, 3, 2, 4, 0.05, 3, 4),
+            (10, 4, 6, 3, 2, 0.1, 2, 3),
+            (7, 1, 5, 1, 3, 0.02, 4, 5),
+            (11, 6, 4, 2, 5, 0.2, 5, 3),
+        )
+        steps, batch, d, held, outputs, highest, warmup, evaluate_every = row(seed, table)
+        sizes = (steps, batch, d), (steps, batch, outputs), (d, 8), (8, outputs)
+        inputs, targets, first, second = normal(seed, *sizes)
+        unseen, asked = (normal(seed + i, *((batch + 3 * j, i) for j in range(held))) for i in (d, outputs))
+        growing = torch.arange(1, steps + 1)[:, None, None] / 2  # gradients below and above the norm of 1
+        kept = torch.tensor([1, 0, 1, 1, 0, 1, 1, 0])
+        return (
+            inputs,
+            growing * targets,
+            unseen,
+            tuple(3 * each for each in asked),
+            [first / 2, second / 4],
+            kept,
+            highest,
+            warmup,
+            evaluate_every,
+        )
+
+    def use(attempt, inputs, targets, unseen, asked, weights, kept, highest, warmup, evaluate_every):
+        """Train a tiny model on some batches; it comes in evaluation mode.
+
+        Raises: RuntimeError if the loss of a validation batch is asked for with gradients.
+        """
+        config = Config(steps=len(inputs), learning_rate=highest, warmup=warmup)
+        validation = [*zip(unseen, asked, strict=True)]
+
+        def loss(model, x, y):
+            if torch.is_grad_enabled() and any(x is batch for batch, _ in validation):
+                raise RuntimeError("validation needs no gradients: with torch.no_grad():")
+            return functional.mse_loss(model(x), y)
+
+        return attempt(
+            Tiny(weights, kept).eval(),
+            loss,
+            lambda step: (inputs[step], targets[step]),
+            validation,
+            lambda step: learning_rate(step, config),
+            config.steps,
+            evaluate_every,
+        )
+
+    more = tuple(loop_of(name, *row) for name, row in LOOPS.items())
 
 
-EXERCISES = (
-    Exercise(
-        id="8.1",
-        question="Hide tokens: given which are chosen and the fate of each, from 0 to 1, return inputs and targets.",
-        difficulty=1,
-        minutes=6,
-        trains="the masking rule of BERT, 80/10/10",
-        reference=hide,
-        draw=draw_rows,
-        mistakes=(
-            always_masked,
-            never_kept,
-            shares_swapped,
-            everything_replaced,
-            targets_everywhere,
-            targets_only_where_changed,
-            targets_after_hiding,
-            at_both_bounds,
-            at_the_lower_bound,
-            at_the_upper_bound,
-            masks_overwritten,
-            targets_first,
-        ),
-        hints=(
-            "In a chosen place there's one of three things: MASK, the random token, or the token itself. The targets don't care which.",
-            "All four have the shape (batch, n). torch.where(condition, a, b) picks entry by entry, and a or b may be a number.",
-            "replaced = torch.where(fate < 0.8, MASK, torch.where(…, random, ids)); then torch.where(chosen, …, ids) and torch.where(chosen, ids, …)",
-        ),
-    ),
-    Exercise(
-        id="8.2",
-        question="Write forward of a pre-norm block. Its two norms, its attention and its feed-forward layer are already there.",
-        difficulty=2,
-        minutes=8,
-        trains="where the norms and the sums belong in a block",
-        reference=Block,
-        draw=draw_block,
-        use=run_block,
-        gradients=("x", "A", "weights"),
-        part="block",
-        mistakes=(
-            post_norm,
-            without_norms,
-            without_residuals,
-            normed_residuals,
-            first_residual_normed,
-            second_residual_normed,
-            side_by_side,
-            normed_once,
-            one_norm_twice,
-            norms_swapped,
-            feed_forward_first,
-            mask_not_passed_on,
-            second_sum_missing,
-            normed_over_tokens,
-        ),
-        hints=(
-            "Two lines are enough, both of the form x = x + layer(norm(x)). Which of the layers mixes tokens, and so needs to know about padding?",
-            "Everything keeps the shape (batch, n, d_model). Only attention takes padding_mask, after x.",
-            "x = x + self.attention(self.attention_norm(x), padding_mask); return x + self.feed_forward(…)",
-        ),
-    ),
-    Exercise(
-        id="8.3",
-        question="Return the learning rate of update `step`, counted from 0. It rises to `highest` and then falls along half a cosine.",
-        difficulty=1,
-        minutes=6,
-        trains="a rate that rises first and then falls along a cosine",
-        reference=rate_at,
-        draw=draw_schedule,
-        mistakes=(
-            without_warmup,
-            cosine_from_the_start,
-            zero_first_step,
-            linear_fall,
-            whole_cosine,
-            full_turn,
-            quarter_turn,
-            warmup_one_too_long,
-            cosine_one_ahead,
-            zero_at_the_last,
-        ),
-        hints=(
-            "There are two cases: the update belongs to the rise, or to the cosine.",
-            "The rise reaches the full rate at its last update, warmup - 1. The cosine would reach 0 at step = steps, which never comes.",
-            "done = (step - warmup) / (steps - warmup); return highest * (1 + math.cos(…)) / 2",
-        ),
-    ),
-    TRAINING_LOOP,
-    Exercise(
-        id="8.5",
-        question="After how many updates does a curve (points, 2) of updates and losses first come down to a loss? If never, return -1.0.",
-        difficulty=2,
-        minutes=7,
-        trains="comparing runs by what they cost",
-        reference=updates_until,
-        draw=draw_curve,
-        mistakes=(
-            at_the_next_point,
-            at_the_last_point_above,
-            at_the_lowest_point,
-            the_last_crossing,
-            place_not_updates,
-            never_unless_reached_late,
-            only_below,
-            later_only_below,
-            first_point_forgotten,
-            from_the_other_end,
-        ),
-        hints=(
-            "Find the first point at or below the loss. The crossing is on the straight line that leads to it from the point before.",
-            "Where the line meets the loss, it has covered the share (l0 - loss) / (l0 - l1) of its way from (u0, l0) to (u1, l1).",
-            "return u0 + (l0 - loss) / (l0 - l1) * (…); if the very first point is low enough, its updates",
-        ),
-    ),
-    Exercise(
-        id="8.6",
-        question="A run was killed and restarted. From its log (lines, 2), return the losses of the updates that led to its final weights.",
-        difficulty=3,
-        minutes=8,
-        trains="which updates a restart throws away",
-        reference=curve_of,
-        draw=draw_log,
-        mistakes=(
-            last_per_step,
-            first_per_step,
-            all_lines,
-            mean_per_step,
-            last_visit_only,
-            steps_not_losses,
-            lines_not_repeated,
-            old_line_kept,
-        ),
-        hints=(
-            "Go through the lines in the order in which they were written. What has happened when the step goes back?",
-            "When step s comes again, whatever you've kept from step s on is void. The result has the shape (steps,).",
-            "for step, loss in log: curve[int(step) - 1 :] = [loss], with a list; then torch.stack(…)",
-        ),
-    ),
-)
-
-QUIZ = (
-    Question(
-        "After an hour a masked language model has a loss of 5.9 nats. So has the unigram. What has the model learned?",
-        (
-            Option(
-                "as far as its loss shows, how often each token occurs, and no more",
-                "That's all a unigram knows, and it took no hour.",
-                True,
-            ),
-            Option(
-                "a third of the language",
-                "A loss isn't a share of anything. It says something only beside what counting reaches.",
-            ),
-            Option(
-                "nothing at all",
-                "Nothing at all would be a blind guess among 1,000 tokens, ln 1,000 = 6.9 nats.",
-            ),
-            Option(
-                "to copy its input",
-                "It would have little to copy: nine of ten chosen tokens aren't there any more.",
-            ),
-        ),
-    ),
-    Question(
-        "Of 100 chosen tokens, how many does the model see as MASK, on average?",
-        (
-            Option("80", "The other 20: ten become random tokens, ten stay as they are.", True),
-            Option("100", "Then the model could trust every token that it sees."),
-            Option(
-                "15",
-                "15 is how many of 100 tokens of the text are chosen. Of the chosen ones 80 % become MASK.",
-            ),
-            Option("12", "12 is right for 100 tokens of the text: 80 % of the 15 that are chosen."),
-        ),
-    ),
-    Question(
-        "You compare two models after the same number of updates. An update of the second takes half the time. So …",
-        (
-            Option(
-                "compare them after the same time as well, and say which comparison you mean",
-                "Both comparisons are fair, and they can disagree.",
-                True,
-            ),
-            Option(
-                "the comparison is fair as it is",
-                "In that time the second model could have made twice as many updates.",
-            ),
-            Option("halve the second one's loss", "A loss doesn't scale with time."),
-            Option(
-                "only the final loss counts",
-                "Final after what: so many updates, so many tokens, or so many seconds?",
-            ),
-        ),
-    ),
-    Question(
-        "One fine-tuned model gets 0.01 more right than another, in one run each, on 665 passages. Is it better?",
-        (
-            Option(
-                "We can't say: another seed, or other passages, may reverse the order",
-                "0.01 of 665 is about seven passages, and one run says nothing about the spread.",
-                True,
-            ),
-            Option("yes, by 1 %", "A difference says little without a spread to compare it with."),
-            Option(
-                "yes, since both saw the same passages",
-                "The passages are the same, but the new layer and the order of training are one draw each.",
-            ),
-            Option("no, it is worse", "Nothing shows that either, and the same doubt works both ways."),
-        ),
-    ),
-    Question(
-        "A run is killed at step 730; it wrote a checkpoint every 100 steps. What must be in the checkpoint so that the run continues along the same curve?",
-        (
-            Option(
-                "the weights, AdamW's averages, the step, and the state of the random numbers",
-                "With these, and batches that depend on nothing but seed and step, every later loss comes out the same.",
-                True,
-            ),
-            Option(
-                "the weights",
-                "Then AdamW starts over with empty averages, and the learning rate starts over as well.",
-            ),
-            Option(
-                "the weights and the loss",
-                "The loss follows from the weights and the batch; nothing else that was lost does.",
-            ),
-            Option(
-                "the whole process, as a pickle",
-                "It would work, but reading a pickle can run any code. Tensors and JSON are enough.",
-            ),
-        ),
-    ),
-)
+EXERCISES = collected(vars())

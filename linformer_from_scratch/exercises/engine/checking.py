@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import torch
@@ -55,10 +56,7 @@ class Exercise:
 
     Args:
         id: chapter and number, as in "6.2".
-        question: what to write, in one line.
-        difficulty: 1 to 3.
         minutes: how long it takes.
-        trains: what it is good for, in a few words.
         reference: the right function.
         draw: seed -> the arguments of one trial: tensors, numbers, None, lists or tuples of those. Seeds beyond
             those of the course, as an exam has them, give other sizes too.
@@ -70,10 +68,7 @@ class Exercise:
     """
 
     id: str
-    question: str
-    difficulty: int
     minutes: int
-    trains: str
     reference: Callable
     draw: Callable[[int], tuple]
     mistakes: tuple[Callable, ...]
@@ -88,6 +83,27 @@ class Exercise:
         if self.use is call:
             return list(inspect.signature(self.reference).parameters)
         return list(inspect.signature(self.use).parameters)[1:]
+
+
+PARTS_OF_A_BODY = ("reference", "draw", "use", "hints")
+
+
+def exercise(id: str, **settings: Any) -> Callable[[type], Exercise]:
+    """Make an Exercise of a class's body: reference, draw, hints, use; all else in it is its mistakes, in order."""
+
+    def made(body: type) -> Exercise:
+        names = {name: part for name, part in vars(body).items() if not name.startswith("__")}
+        own = {name: names.pop(name) for name in PARTS_OF_A_BODY if name in names}
+        several = (part if isinstance(part, tuple) else (part,) for part in names.values())
+        return Exercise(id=id, mistakes=tuple(chain.from_iterable(several)), **own, **settings)
+
+    return made
+
+
+def collected(module: dict[str, Any]) -> tuple[Exercise, ...]:
+    """The exercises of a module, by their numbers."""
+    found = [part for part in module.values() if isinstance(part, Exercise)]
+    return tuple(sorted(found, key=lambda one: int(one.id.partition(".")[2])))
 
 
 @dataclass(frozen=True, repr=False)

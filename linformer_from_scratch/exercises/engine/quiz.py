@@ -2,9 +2,13 @@
 
 import html
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
+from itertools import starmap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from linformer_from_scratch.course.content import read_yaml
 from linformer_from_scratch.exercises.engine.answers import seen
 
 if TYPE_CHECKING:  # loaded only where a quiz is shown
@@ -40,6 +44,22 @@ class Question:
     def shuffled(self) -> list[Option]:
         """The options in an order that depends on their words only, so that authors may write the right one first."""
         return sorted(self.options, key=lambda option: sha256((self.text + option.text).encode()).digest())
+
+
+@cache
+def questions(stem: str) -> tuple[Question, ...]:
+    """Those of a chapter, from the YAML file beside its exercises: the right option first, then the wrong ones."""
+    path = Path(__file__).parents[1] / f"{stem}.yml"
+    return tuple(
+        Question(
+            entry["question"],
+            (
+                *(Option(*one, True) for one in entry["right"].items()),
+                *starmap(Option, entry["wrong"].items()),
+            ),
+        )
+        for entry in read_yaml(path)
+    )
 
 
 def as_text(chapter: str, questions: tuple[Question, ...]) -> str:
