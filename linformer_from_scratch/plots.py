@@ -47,7 +47,7 @@ class Picture(Figure):
 
     alt = ""
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         png = BytesIO()
         self.savefig(png, format="png", facecolor="white")
         return {"image/png": png.getvalue(), "text/plain": self.alt}, {"image/png": {"alt": self.alt}}

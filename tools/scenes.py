@@ -1,9 +1,10 @@
 """Render the scenes that changed since their clip was made: python tools/scenes.py [01 02 …]
 
 Beside each clip, chapters/scenes/media/ keeps a still (the last frame) and a JSON with the clip's description
-and the hashes of the code it was rendered from: the scene, and what it imports of the package.
+and the hash of the scene that it was rendered from.
 """
 
+import hashlib
 import importlib.util
 import json
 import sys
@@ -11,8 +12,6 @@ import time
 from pathlib import Path
 
 from PIL import Image
-
-from linformer_from_scratch.experiments.sources import changed, sources
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENES = ROOT / "chapters" / "scenes"
@@ -24,10 +23,15 @@ MISSING = "manim is missing: run `make scenes`, or `python tools/course.py insta
 
 
 def is_current(path: Path) -> bool:
-    """Whether clip, still and JSON exist and come from this scene, with the code that it imports."""
+    """Whether clip, still and JSON exist and come from this scene."""
     clip, still, facts = outputs(path)
     whole = clip.exists() and still.exists() and facts.exists()
-    return whole and not changed(json.loads(facts.read_text(encoding="utf-8"))["sources"], path, ROOT)
+    return whole and json.loads(facts.read_text(encoding="utf-8"))["scene"] == digest(path)
+
+
+def digest(path: Path) -> str:
+    """The hash of a scene's own file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
 def outputs(path: Path) -> tuple[Path, Path, Path]:
@@ -73,7 +77,7 @@ def render(path: Path) -> None:
         "description": Scene.__doc__.splitlines()[0],
         "manim": manim.__version__,
         "seconds": round(scene.renderer.time, 1),
-        "sources": sources(path, ROOT),
+        "scene": digest(path),
     }
     if path.stem == MOVING:
         move(clip, MOVES)

@@ -42,7 +42,7 @@ class Case:
     device: str = CPU
     machines: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in fields(self):
             value, kind = getattr(self, field.name), type(field.default)
             if type(value) is not kind:

@@ -547,7 +547,7 @@ class TheWholeLayer:
         def forward(self, x, padding_mask=None):
             return super().forward(x, None if padding_mask is None else ~padding_mask)
 
-    SlotsMasked = SlotsMasked
+    slots_masked = SlotsMasked
 
     class SlotsMaskedByTheKernel(PaddingInSlots):
         """You hand the mask to the kernel, whose keys are slots, not tokens. Fill x where ~padding_mask, before E; after that no mask is needed."""

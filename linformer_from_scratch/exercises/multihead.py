@@ -275,7 +275,7 @@ class MultiHeadAttentionAsAModule:
             output = super().forward(x, padding_mask)
             return output if padding_mask is None else output * padding_mask[..., None]
 
-    NaNForPadding = NaNForPadding
+    nan_for_padding = NaNForPadding
 
     class EverybodyForPadding(NaNForPadding):
         """You hide keys with a very low score instead of −∞. If all of them are hidden, they're equally low, and softmax shares the attention out evenly. Such a text should bring back zeros."""

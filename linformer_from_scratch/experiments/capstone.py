@@ -33,7 +33,7 @@ BATCH = 4  # texts of the forward pass that is timed
 class Texts:
     """Passages to fit on, and two sets to judge by: docstrings held out, and the language reference."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         learned, held_out = split(docstrings())
         self.train, _ = passages(learned)
         self.teacher = sentence_encoder.full_encoder()
@@ -158,14 +158,12 @@ EXPERIMENTS = [
         "MiniLM with Linformer inside: what it keeps, each way and k",
         [{"way": way, "k": k} for way, (_, widths) in WAYS.items() for k in widths],
         keep,
-        __file__,
     ),
     Experiment(
         "12_costs",
         "its time and memory beside the exact model's; let nothing else run",
         [{"batch": BATCH, "n": MAX_TOKENS}],
         costs,
-        __file__,
         threads=2,
     ),
 ]

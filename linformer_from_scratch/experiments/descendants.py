@@ -43,7 +43,7 @@ SLOW = "bounded memory"
 RECALLING = ("full", "means of blocks", "content", "overlap and choice")
 
 
-def slots(n: int, read: int, **how) -> nn.Module:
+def slots(n: int, read: int, **how: Any) -> nn.Module:
     """Half of what it reads are tokens, half are slots, so many at the end of a text of n tokens."""
     return CompressedAttention(D_MODEL, NUM_HEADS, 2 * n // read, read // 2, **how)
 
@@ -244,28 +244,24 @@ EXPERIMENTS = [
         "language models of long pages at other rates",
         written(("full", "window", "content", "overlap and choice"), LENGTHS[0], SEEDS[:1], RATES),
         write,
-        __file__,
     ),
     Experiment(
         "13_writing",
         "language models of long pages by their attention; bounded memory, which is slow, with one seed",
         written(KINDS, LENGTHS[0], SEEDS[:1]) + written(OFTEN, LENGTHS[0], SEEDS[1:]),
         write,
-        __file__,
     ),
     Experiment(
         "13_longer",
         "some of them, on longer texts",
         written(AT_LENGTH, LENGTHS[1], SEEDS[:1]),
         write,
-        __file__,
     ),
     Experiment(
         "13_cost",
         "processor seconds and bytes of one layer, in training and in writing",
         [{"n": n} for n in COSTED],
         cost,
-        __file__,
     ),
     Experiment(
         "13_recall",
@@ -274,6 +270,5 @@ EXPERIMENTS = [
         + asked([SLOW], FACTS[:1], SEEDS[:1])
         + asked(["full", "content", "overlap and choice"], FACTS, SEEDS[1:2]),
         recall,
-        __file__,
     ),
 ]

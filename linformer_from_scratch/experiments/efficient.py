@@ -135,7 +135,7 @@ def finding(task: str, about: str) -> Experiment:
     settings = grid(names, [(n, KEYS) for n in LENGTHS])
     settings += pooled_alike([(n, KEYS) for n in LENGTHS])
     settings += grid((LEARNED,), [(LENGTHS[-1], KEYS)], learning_rate=LOWER)
-    return Experiment(f"09_{task}", about, settings, partial(solve, task), __file__, SEEDS)
+    return Experiment(f"09_{task}", about, settings, partial(solve, task), SEEDS)
 
 
 EXPERIMENTS = [
@@ -146,7 +146,6 @@ EXPERIMENTS = [
         "the relatives of which little is said, with one seed",
         [{"task": task} | some for task in ONCE for some in grid(ONCE[task], [(n, KEYS) for n in LENGTHS])],
         solve,
-        __file__,
         (0,),
     ),
 ]

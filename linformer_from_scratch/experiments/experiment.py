@@ -18,7 +18,6 @@ class Experiment:
         about: what is measured, in one line.
         grid: the settings of every row, but for the seed.
         measure: measure(**settings) -> the values of the row.
-        file: `__file__` of the module that declares it: its code, and all that this imports, made the rows.
         seeds: each measures the whole grid; None where nothing is drawn by a seed.
         threads: of the CPU.
     """
@@ -27,7 +26,6 @@ class Experiment:
     about: str
     grid: Sequence[dict]
     measure: Callable[..., dict]
-    file: str
     seeds: tuple[int, ...] | None = None
     threads: int = 1
 

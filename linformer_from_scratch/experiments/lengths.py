@@ -265,21 +265,18 @@ EXPERIMENTS = [
         "sentence encoders fitted to the exact one on texts of every length",
         [{"way": way} for way in FITS],
         fit,
-        __file__,
     ),
     Experiment(
         "12_layers",
         "windows in one layer of six",
         [{"layer": i} for i in range(NUM_LAYERS)],
         keep_layer,
-        __file__,
     ),
     Experiment(
         "12_lengths",
         "what sentence encoders keep of the exact one, by length",
         [{"way": way, "n": n} for n in LENGTHS for way in WAYS],
         keep,
-        __file__,
     ),
     Experiment(
         "12_rest",
@@ -290,14 +287,12 @@ EXPERIMENTS = [
             for empty, factor in both
         ],
         rest,
-        __file__,
     ),
     Experiment(
         "12_seconds",
         "what they take; let nothing else run",
         [{"n": n} for n in TIMED_AT],
         seconds,
-        __file__,
         threads=2,
     ),
 ]

@@ -279,32 +279,26 @@ EXPERIMENTS = [
         "positions beyond 512: repeated, or interpolated",
         [{"how": how, "n": n} for n in FITTED_ON for how in ("repeated", "interpolated")],
         positions,
-        __file__,
     ),
     Experiment(
         "12_long",
         "long pages looked up, encoders fitted to the queries",
         COMPARED,
         look_up,
-        __file__,
         SEEDS,
     ),
-    Experiment(
-        "12_long_others", "the same, other encoders and lengths", OTHERS, look_up, __file__, SEEDS[:1]
-    ),
+    Experiment("12_long_others", "the same, other encoders and lengths", OTHERS, look_up, SEEDS[:1]),
     Experiment(
         "12_long_unfitted",
         "long pages looked up by what needs no fitting",
         UNFITTED,
         look_up,
-        __file__,
     ),
     Experiment(
         "12_long_costs",
         "seconds and bytes of one long text; let nothing else run",
         [{"n": n} for n in LENGTHS],
         costs,
-        __file__,
         threads=2,
     ),
 ]

@@ -80,7 +80,7 @@ def transplanted(n: int, size: int, seed: int) -> dict:
 
 def recalling(name: str, about: str, settings: list[dict], seeds: tuple[int, ...] = SEEDS) -> Experiment:
     """Runs on recall."""
-    return Experiment(name, about, [{"task": "recall"} | some for some in settings], solve, __file__, seeds)
+    return Experiment(name, about, [{"task": "recall"} | some for some in settings], solve, seeds)
 
 
 EXPERIMENTS = [
@@ -91,7 +91,6 @@ EXPERIMENTS = [
         "full attention that recalls, read through slots",
         [{"n": LONGEST, "size": LONGEST // 4}],
         transplanted,
-        __file__,
         SEEDS,
     ),
     Experiment(
@@ -99,7 +98,6 @@ EXPERIMENTS = [
         "recall through 16 slots, n rising: 16 facts among more and more noise, and n / 4 facts",
         [{"facts": facts} for facts in FACTS],
         facts_among_noise,
-        __file__,
         SEEDS,
     ),
     recalling("12_start", "recall by Linformer that begins at the values", grid((AT_VALUES,), WIDEST)),

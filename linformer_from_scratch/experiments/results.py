@@ -4,7 +4,6 @@ import glob
 import json
 import os
 import platform
-import re
 import statistics
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -16,29 +15,20 @@ from typing import Any
 import torch
 
 from linformer_from_scratch.common.files import PACKAGE, atomic_write, locked
-from linformer_from_scratch.experiments.sources import ROOT, changed, sources
 
 RESULTS = PACKAGE / "experiments" / "recorded"
 FIELDS = {"command": str, "date": str, "machine": dict, "versions": dict, "rows": list}
-ACCEPT = "python -m linformer_from_scratch.experiments"
 WAIT = 60.0  # seconds to wait for another process that writes into the same file
 
 
-def provenance(command: str, source: Path | None = None) -> dict:
-    """Where rows come from: command, date, commit, sources, machine, versions.
-
-    Args:
-        source: the file that measures; its code, and that of all it imports, is hashed. By default the
-            file that the command runs.
-    """
-    source = source or program(command)
+def provenance(command: str) -> dict:
+    """Where rows come from: command, date, commit, machine, versions."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
         "version": 2,  # of the layout
         "command": command,
         "date": date.today().isoformat(),
         "commit": _first_line("git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"),
-        "sources": sources(source) if source else {},
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
@@ -53,50 +43,6 @@ def provenance(command: str, source: Path | None = None) -> dict:
             and _first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
         },
     }
-
-
-def program(command: str) -> Path | None:
-    """The file of ours that `python FILE …` or `python -m PACKAGE …` runs; None for any other command."""
-    match = re.match(r"python (?:-m ([\w.]+)|(\S+\.py))", command)
-    if not match:
-        return None
-    package, file = match.groups()
-    path = ROOT / (file or f"{package.replace('.', '/')}/__main__.py")
-    return path if path.exists() else None
-
-
-def outdated(content: dict, source: Path | None = None) -> list[str]:
-    """Files whose code has changed since the rows of a result file were measured, or last accepted.
-
-    Args: source: as for provenance.
-    """
-    path = source or program(content["command"])
-    return changed(content.get("sources", {}), path) if path else []
-
-
-def accept(path: Path, why: str, command: str | None = None, source: Path | None = None) -> list[str]:
-    """Keep rows although code has changed since; the file records when, what and why. Returns what changed.
-
-    Args:
-        command: what measures such rows now, if it is another; the file keeps the old one with the reason.
-        source: as for provenance.
-
-    Raises: ValueError if no reason is given; as read.
-    """
-    if not why.strip():
-        raise ValueError("got no reason, expected one: why are the rows valid though the code has changed?")
-    with locked(path, WAIT):
-        content = read(path)
-        before = content["command"]
-        source = source or program(before)
-        files = outdated(content, source)
-        if source and files:
-            entry = {"date": date.today().isoformat(), "changed": files, "why": why}
-            entry |= {"command": before} if command not in (None, before) else {}
-            content |= {"command": command or before, "sources": sources(source)}
-            content.setdefault("accepted", []).append(entry)
-            atomic_write(path, _layout(content))
-    return files
 
 
 def _first_line(*command: str) -> str | None:
@@ -126,19 +72,13 @@ class Results:
     Args:
         path: the JSON file.
         command: what measures it, for the provenance of a new file.
-        source: as for provenance.
 
-    Raises: ValueError, with the file's name, if it is not a result file, or was measured with other code;
-        OSError if it cannot be read.
+    Raises: ValueError, with the file's name, if it is not a result file; OSError if it cannot be read.
     """
 
-    def __init__(self, path: Path, command: str, source: Path | None = None):
+    def __init__(self, path: Path, command: str):
         self.path = path
-        if path.exists():
-            self.content = read(path)
-            _check_current(path, outdated(self.content, source))
-        else:
-            self.content = provenance(command, source) | {"rows": []}
+        self.content = read(path) if path.exists() else provenance(command) | {"rows": []}
 
     def measure(self, what: dict, call: Callable[[], dict]) -> None:
         """Add the row {**what, **call()}, unless the file has a row with all of `what` already."""
@@ -171,15 +111,6 @@ class Results:
             for left in self.path.parent.glob(f"{glob.escape(self.path.name)}.*.unfinished"):
                 left.unlink()
             yield
-
-
-def _check_current(path: Path, files: Sequence[str]) -> None:
-    if files:
-        some = ", ".join(files[:3]) + " …" * (len(files) > 3)
-        raise ValueError(
-            f"{path.name} was measured with other code ({some}): move it away to measure all again, or keep "
-            f"its rows with `{ACCEPT} {path.stem} --accept WHY`"
-        )
 
 
 def read(path: Path) -> dict:

@@ -21,7 +21,7 @@ def measure(experiment: Experiment, folder: Path = RESULTS) -> None:
     Raises: ValueError as Results; OSError if nothing can be written.
     """
     torch.set_num_threads(experiment.threads)
-    results = Results(path_of(experiment, folder), experiment.command, Path(experiment.file))
+    results = Results(path_of(experiment, folder), experiment.command)
     for settings in experiment.settings():
         with suppress(BlockingIOError), locked(row_file(results.path, settings)):
             results.measure(settings, partial(experiment.measure, **settings))

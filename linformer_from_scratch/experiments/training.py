@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch import Tensor
 from linformer_from_scratch.benchmark import peak_bytes, samples
 from linformer_from_scratch.data import LabelledBatches, MaskedBatches, docstrings
 from linformer_from_scratch.data.baselines import baseline_losses
+from linformer_from_scratch.data.vocabulary import Vocabulary
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
 from linformer_from_scratch.experiments.experiment import BUILD, Experiment
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling
@@ -85,7 +87,7 @@ E_RATES = [  # and SLOW
 LENGTHS = (128, 256, 512, 1024, 2048)  # of the steps that are timed
 
 
-def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **recipe) -> dict:
+def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **recipe: Any) -> dict:
     """Train one model; its losses on the same held-out and training windows, several times on the way."""
     settings = Recipe(**recipe)
     train, held = tokens()
@@ -120,7 +122,7 @@ def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **rec
 
 
 @cache
-def vocabulary():
+def vocabulary() -> Vocabulary:
     """Of the training documents."""
     return vocabulary_for(docstrings(), VOCABULARY)
 
@@ -149,7 +151,7 @@ def weights_of(recipe: Recipe, seed: int, prefix: str) -> dict[str, Tensor]:
     return {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
 
 
-def copying(seed: int, **recipe) -> dict:
+def copying(seed: int, **recipe: Any) -> dict:
     """Held-out losses of a finished run on tokens that could be copied, and on those that could not."""
     settings = Recipe(**recipe)
     _, held = tokens()
@@ -169,7 +171,7 @@ def in_windows(E: Tensor) -> float:
     return (E[windows > 0].square().sum() / E.square().sum()).item()
 
 
-def finetune(seed: int, pretrained: bool, **recipe) -> dict:
+def finetune(seed: int, pretrained: bool, **recipe: Any) -> dict:
     """Train a classifier of passages, from the encoder of the recorded run of this seed or from nothing."""
     settings = Recipe(**recipe)
     train, held = passages(docstrings(), vocabulary(), settings.seq_len)
@@ -229,7 +231,7 @@ def runs(
     grid = [
         asdict(recipe) | {"steps": steps, "learning_rate": rate} for recipe, rate in product(recipes, rates)
     ]
-    return Experiment(f"08_{word}", about, grid, partial(pretrain, word), __file__, seeds)
+    return Experiment(f"08_{word}", about, grid, partial(pretrain, word), seeds)
 
 
 EXPERIMENTS = [
@@ -252,7 +254,6 @@ EXPERIMENTS = [
         "losses on hidden tokens that stand elsewhere in the text, and on others",
         [asdict(recipe) for recipe in (*SIZE, *START[:4])],
         copying,
-        __file__,
         SEEDS,
     ),
     Experiment(
@@ -260,7 +261,6 @@ EXPERIMENTS = [
         "which package a passage is from; begins from the runs of size",
         [asdict(recipe) | {"pretrained": pretrained} for recipe, pretrained in FINE],
         finetune,
-        __file__,
         SEEDS,
     ),
     Experiment(
@@ -268,7 +268,6 @@ EXPERIMENTS = [
         "seconds and bytes of a training step; let nothing else run",
         [{"seq_len": n} for n in LENGTHS],
         speed,
-        __file__,
         threads=2,
     ),
 ]

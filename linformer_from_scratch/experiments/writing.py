@@ -90,7 +90,6 @@ EXPERIMENTS = [
         "the next byte: with the whole text in sight, and yet to be written",
         [{"attention": name} for name in WRITERS],
         write,
-        __file__,
         seeds=(0, 1, 2),
     ),
 ]

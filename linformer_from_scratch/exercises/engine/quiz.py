@@ -54,7 +54,7 @@ def questions(stem: str) -> tuple[Question, ...]:
         Question(
             entry["question"],
             (
-                *(Option(*one, True) for one in entry["right"].items()),
+                *(Option(text, why, True) for text, why in entry["right"].items()),
                 *starmap(Option, entry["wrong"].items()),
             ),
         )
