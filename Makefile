@@ -56,7 +56,7 @@ scenes: python ## render the animations whose source has changed
 
 experiments: python ## list the recorded experiments; ONLY=12_recall measures what is missing of one
 	@$(PYTHON) tools/course.py install --with test
-	@$(BIN)/python -m linformer_from_scratch.experiments $(ONLY)
+	@$(BIN)/python -m lab $(ONLY)
 
 benchmark: python ## measure what chapter 10 shows on this CPU, a quarter of an hour; goes on where it stopped
 	@$(PYTHON) tools/course.py install --with test

@@ -5,7 +5,10 @@
 >>> layer = LinformerAttention(d_model=384, num_heads=12, E=E, F=E)  # (batch, n, 384) -> the same
 """
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +28,16 @@ MODULES = {
     "linformer_attention": "linformer",
 }
 __all__ = [*MODULES, "__version__"]
+MOVED = {  # until the next version
+    "plots": "linformer_from_scratch.course.plots",
+    "diagrams": "linformer_from_scratch.course.diagrams",
+    "experiments": "lab, beside the package; recorded rows are in linformer_from_scratch.course.recorded",
+    "distributed.ranks": "linformer_from_scratch.common.ranks",
+    "limits.adapting": "linformer_from_scratch.pretrained.adapting",
+    "limits.bootstrap": "linformer_from_scratch.pretrained.bootstrap",
+    "limits.capstone": "linformer_from_scratch.pretrained.capstone",
+    "limits.contrastive": "linformer_from_scratch.pretrained.contrastive",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -34,3 +47,21 @@ def __getattr__(name: str) -> Any:
     if name in MODULES:
         return getattr(import_module(f"{__name__}.{MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Moved(MetaPathFinder):
+    """Asked last, for a module that is nowhere: says where it is now."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> None:
+        package, _, name = fullname.partition(".")
+        room, _, rest = name.partition(".")
+        if package != __name__:
+            return
+        for old, new in MOVED.items():
+            if name == old or name.startswith(f"{old}."):
+                raise ModuleNotFoundError(f"{__name__}.{old} has moved to {new}")
+        if room in ("exercises", "widgets") and rest:
+            raise ModuleNotFoundError(f"{fullname} has moved to {__name__}.course.{name}")
+
+
+sys.meta_path.append(_Moved())

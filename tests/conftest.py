@@ -15,7 +15,7 @@ import sys
 import pytest
 import torch
 from chromium import find_chromium
-from lab import open_browser
+from jupyter_lab import open_browser
 
 from linformer_from_scratch.pretrained import tokens, weights
 

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from linformer_from_scratch import widgets
+from linformer_from_scratch.course import widgets
 
 LIMIT_S = 60  # for anything that is waited for: a loaded machine is slow, a broken one is caught all the same
 

@@ -7,9 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from linformer_from_scratch.data import documents
-from linformer_from_scratch.limits import adapting, capstone
-from linformer_from_scratch.limits.adapting import Crops, VectorLoss
-from linformer_from_scratch.pretrained import sentence_encoder, tokenize
+from linformer_from_scratch.pretrained import adapting, capstone, sentence_encoder, tokenize
+from linformer_from_scratch.pretrained.adapting import Crops, VectorLoss
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.training import Config
 

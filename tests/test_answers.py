@@ -4,11 +4,11 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from linformer_from_scratch.exercises import check
-from linformer_from_scratch.exercises.engine import answers
+from linformer_from_scratch.course.exercises import check
+from linformer_from_scratch.course.exercises.engine import answers
 
 SETUP = """
-from linformer_from_scratch.exercises import check, hint, progress, quiz
+from linformer_from_scratch.course.exercises import check, hint, progress, quiz
 
 def right(n, num_heads):
     return num_heads * n * n

@@ -20,6 +20,7 @@ from linformer_from_scratch import cost
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark import (
     ceilings,
+    command,
     copy_ceiling,
     matmul_ceiling,
     measured_crossover,
@@ -32,6 +33,8 @@ from linformer_from_scratch.benchmark import (
     spread,
     suite,
 )
+from linformer_from_scratch.benchmark import records as files
+from linformer_from_scratch.benchmark.command import MINUTES, main, on_a_gpu, parser, to_paste
 from linformer_from_scratch.benchmark.layers import (
     FUSED,
     KEYS_FIRST,
@@ -49,10 +52,8 @@ from linformer_from_scratch.benchmark.published import LRA, LRA_MEANS, LRA_TASKS
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked
-from linformer_from_scratch.experiments import results
-from linformer_from_scratch.experiments.benchmark import command, records
-from linformer_from_scratch.experiments.benchmark.command import MINUTES, main, on_a_gpu, parser, to_paste
-from linformer_from_scratch.experiments.results import provenance
+from linformer_from_scratch.common.rows import provenance
+from linformer_from_scratch.course.recorded import benchmark as records
 
 ROOT = Path(__file__).parents[1]
 
@@ -362,7 +363,7 @@ GOOD = {
 
 
 def test_what_is_read_off_a_row():
-    assert records.check_row(GOOD) is GOOD
+    assert files.check_row(GOOD) is GOOD
     assert records.speedup(GOOD, of="b", over="a") == pytest.approx((0.6, 0.75, 0.9))  # rounds 1/2 and 2/2
     assert records.slowdown(GOOD, of="b", over="a") == pytest.approx((1.2, 1.5, 1.8))
     assert records.times(GOOD, "a") == pytest.approx((1.2, 1.5, 1.8))
@@ -455,7 +456,7 @@ def test_a_crossing_is_as_sure_as_the_ratios_around_it():
 
 
 def test_a_gpu_s_file_is_found_when_it_is_added_and_no_other_is_taken_for_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(records.results, "RESULTS", tmp_path)
+    monkeypatch.setattr(records.recorded, "RESULTS", tmp_path)
     row = {"part": "ceiling", "kind": "copy", "per_second": 2.0}
     on_gpu = provenance("a command")
     on_gpu["machine"] = on_gpu["machine"] | {"gpu": "A GPU"}
@@ -488,7 +489,7 @@ def test_the_evidence_page_shows_a_gpu_s_file_once_it_is_there(tmp_path, monkeyp
     out_of_memory = {"seconds": {}, "busy": {}, "bytes": {}, "out_of_memory": [STORED]}
     on_gpu["rows"] = [row | out_of_memory if row.get("n") == 4096 else row for row in content["rows"]]
     (tmp_path / "gpu.json").write_text(json.dumps(on_gpu), encoding="utf-8")
-    monkeypatch.setattr(records.results, "RESULTS", tmp_path)
+    monkeypatch.setattr(records.recorded, "RESULTS", tmp_path)
     names = {"content": content}
     for source in wanted:
         exec(source, names)
@@ -518,8 +519,6 @@ SMALL = replace(
 @pytest.fixture
 def small(monkeypatch):
     """The command with layers so small that all is measured in a second."""
-    monkeypatch.setattr(results, "sources", lambda *_: {})  # reads every file of the package
-    monkeypatch.setattr(results, "changed", lambda *_: [])
     monkeypatch.setitem(PLANS, "cpu", SMALL)
     return SMALL
 
@@ -704,7 +703,7 @@ def complete(tmp_path):
         rows = json.loads(json.dumps(content["rows"]))
         change(rows)
         (tmp_path / "b.json").write_text(json.dumps(content | {"rows": rows}), encoding="utf-8")
-        return records.check_file(tmp_path / "b.json", wanted)
+        return files.check_file(tmp_path / "b.json", wanted)
 
     return checked
 

@@ -10,16 +10,16 @@ from urllib.parse import unquote, urlparse
 import nbformat
 import pytest
 from book import api, links, site
-from lab import barriers, open_page
+from jupyter_lab import barriers, open_page
 from lectures import notes
 from live import Live, wait_until
 from page_scripts import lend
 
+from linformer_from_scratch.course.exercises import EXERCISES
+from linformer_from_scratch.course.exercises.engine.quiz import questions
 from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import by_kind, ledger
-from linformer_from_scratch.exercises import EXERCISES
-from linformer_from_scratch.exercises.engine.quiz import questions
-from linformer_from_scratch.widgets.live import LIVE
+from linformer_from_scratch.course.widgets.live import LIVE
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from linformer_from_scratch.limits.bootstrap import Difference, paired_bootstrap
+from linformer_from_scratch.pretrained.bootstrap import Difference, paired_bootstrap
 
 
 def drawn(count, seed):

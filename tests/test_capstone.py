@@ -4,12 +4,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from lab import capstone as declared
+from linformer_from_scratch.course import recorded
 from linformer_from_scratch.data import documents
-from linformer_from_scratch.experiments import capstone as declared
-from linformer_from_scratch.experiments import results
-from linformer_from_scratch.limits import capstone
+from linformer_from_scratch.pretrained import capstone, tokenize
 from linformer_from_scratch.pretrained import sentence_encoder as se
-from linformer_from_scratch.pretrained import tokenize
 from linformer_from_scratch.projections import LearnedProjection, start_at_windows
 from linformer_from_scratch.training.recipes import projection_weights
 
@@ -118,7 +117,7 @@ def test_fitting_changes_what_it_may_and_brings_the_encoder_nearer(teacher, text
 
 
 def test_in_recorded_rows_what_is_kept_is_between_nothing_and_everything():
-    rows = results.read_rows("12_capstone")
+    rows = recorded.read_rows("12_capstone")
     assert (rows[0]["way"], rows[0]["k"]) == ("exact", 512)
     for row in rows:
         for kept in (row["docstrings"], row["reference"]):
@@ -127,7 +126,7 @@ def test_in_recorded_rows_what_is_kept_is_between_nothing_and_everything():
 
 
 def test_the_recorded_costs_are_of_the_encoders_that_are_declared():
-    (row,) = results.read_rows("12_costs")
+    (row,) = recorded.read_rows("12_costs")
     costs = row["costs"]
     assert list(costs) == list(declared.compared())
     assert min(cost["seconds"] for cost in costs.values()) > 0

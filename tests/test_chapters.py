@@ -9,9 +9,9 @@ import nbformat
 import pytest
 from lectures import slide_type
 
+from linformer_from_scratch.course.exercises import EXERCISES
 from linformer_from_scratch.course.listing import LONGEST, listing
 from linformer_from_scratch.course.start_here import PATH
-from linformer_from_scratch.exercises import EXERCISES
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))

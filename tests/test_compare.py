@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from linformer_from_scratch.exercises.engine.compare import value_difference
+from linformer_from_scratch.course.exercises.engine.compare import value_difference
 
 NUMBERS = [
     8, 8.0, Fraction(16, 2), Decimal(8), np.int32(8), np.float16(8), np.longdouble(8), np.array(8.0),

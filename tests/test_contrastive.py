@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from linformer_from_scratch.limits import contrastive
-from linformer_from_scratch.limits.adapting import adapt
-from linformer_from_scratch.limits.contrastive import ContrastiveLoss, PageBatches, Searched, ranks_of
+from linformer_from_scratch.pretrained import contrastive
+from linformer_from_scratch.pretrained.adapting import adapt
+from linformer_from_scratch.pretrained.contrastive import ContrastiveLoss, PageBatches, Searched, ranks_of
 from linformer_from_scratch.training import Config
 
 

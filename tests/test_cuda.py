@@ -9,12 +9,11 @@ from test_cuda_path import TINY
 from torch import nn
 from torch.testing import assert_close
 
-from linformer_from_scratch.benchmark import modes, peak_bytes, samples, spread
+from linformer_from_scratch.benchmark import modes, peak_bytes, records, samples, spread
+from linformer_from_scratch.benchmark.command import main
 from linformer_from_scratch.benchmark.race import race
 from linformer_from_scratch.benchmark.suite import jobs
-from linformer_from_scratch.exercises.engine.checking import isolated
-from linformer_from_scratch.experiments.benchmark import records
-from linformer_from_scratch.experiments.benchmark.command import main
+from linformer_from_scratch.course.exercises.engine.checking import isolated
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection

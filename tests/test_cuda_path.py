@@ -9,12 +9,11 @@ import pytest
 import torch
 from cuda_stand_in import NAME, StandIn
 
-from linformer_from_scratch.benchmark import modes, peak_bytes, samples, suite
+from linformer_from_scratch.benchmark import modes, peak_bytes, records, samples, suite
+from linformer_from_scratch.benchmark.command import main
 from linformer_from_scratch.benchmark.suite import PLANS, jobs, plan_for
-from linformer_from_scratch.experiments import results
-from linformer_from_scratch.experiments.benchmark import records
-from linformer_from_scratch.experiments.benchmark.command import main
-from linformer_from_scratch.experiments.results import select
+from linformer_from_scratch.course import recorded
+from linformer_from_scratch.course.recorded import select
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 PACKAGE = Path(__file__).parents[1] / "linformer_from_scratch"
@@ -70,8 +69,6 @@ def test_a_gpu_that_only_emulates_bfloat16_is_measured_in_float16():
 @pytest.fixture
 def run(monkeypatch):
     """The command on the stand-in, with what is compiled run as it is."""
-    monkeypatch.setattr(results, "sources", lambda *_: {})  # reads every file of the package
-    monkeypatch.setattr(results, "changed", lambda *_: [])
     modes.can_compile.cache_clear()
 
     def run(path):
@@ -98,4 +95,4 @@ def test_the_whole_command_runs_on_a_gpu_checks_its_file_and_says_where_to_put_i
     (step,) = select(content["rows"], part="step")
     assert step["bytes"]["Linformer"] > 0 == step["bytes"]["making the batch"]
     assert ("cuda", torch.bfloat16, True) in gpu.autocasts
-    assert f"{len(wanted)} rows, complete: put it at {results.RESULTS / 'gpu.json'}, then: make" in said.out
+    assert f"{len(wanted)} rows, complete: put it at {recorded.RESULTS / 'gpu.json'}, then: make" in said.out

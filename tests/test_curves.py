@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from linformer_from_scratch.experiments import results
-from linformer_from_scratch.experiments.curves import (
+from lab.training import EXPERIMENTS
+from linformer_from_scratch.common.rows import Results
+from linformer_from_scratch.course import recorded as results
+from linformer_from_scratch.course.recorded.curves import (
     ahead,
     curves_of,
     final_loss,
@@ -13,8 +15,6 @@ from linformer_from_scratch.experiments.curves import (
     recorded,
     updates_until,
 )
-from linformer_from_scratch.experiments.results import Results
-from linformer_from_scratch.experiments.training import EXPERIMENTS
 
 USUAL = {
     "attention": "linformer",

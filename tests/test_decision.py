@@ -26,7 +26,7 @@ from linformer_from_scratch.course.decision import (
     rule_of,
     rules,
 )
-from linformer_from_scratch.experiments.benchmark import records
+from linformer_from_scratch.course.recorded import benchmark as records
 
 CHAPTERS = Path(__file__).parents[1] / "chapters"
 CELL_ID = re.compile(r"\b\d\d-\d{3}\b")

@@ -2,8 +2,8 @@
 
 import pytest
 
+from linformer_from_scratch.course.diagrams import Box, flow
 from linformer_from_scratch.course.start_here import ACTS, course_map
-from linformer_from_scratch.diagrams import Box, flow
 
 
 def texts(figure):

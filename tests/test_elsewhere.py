@@ -12,8 +12,8 @@ from IPython.core.formatters import DisplayFormatter
 
 from linformer_from_scratch.course import elsewhere
 from linformer_from_scratch.course.elsewhere import STILL, WIDGET_VIEW
-from linformer_from_scratch.exercises import quiz
-from linformer_from_scratch.widgets import RankSlider
+from linformer_from_scratch.course.exercises import quiz
+from linformer_from_scratch.course.widgets import RankSlider
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from linformer_from_scratch import exercises
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.exercises import check, hint
-from linformer_from_scratch.exercises.engine.checking import SEEDS, Exercise, Refused, judge
+from linformer_from_scratch.course import exercises
+from linformer_from_scratch.course.exercises import check, hint
+from linformer_from_scratch.course.exercises.engine.checking import SEEDS, Exercise, Refused, judge
 
 SIZES = ((5, 7, 3), (3, 2, 11), (1, 5, 2), (4, 4, 6))
 

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch import exercises
-from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, STEMS, check
-from linformer_from_scratch.exercises.engine import checking
-from linformer_from_scratch.exercises.engine.checking import (
+from linformer_from_scratch.course.exercises import CHAPTERS, EXERCISES, STEMS, check
+from linformer_from_scratch.course.exercises.engine import checking
+from linformer_from_scratch.course.exercises.engine.checking import (
     SEEDS,
     Exercise,
     call,
@@ -23,8 +23,8 @@ from linformer_from_scratch.exercises.engine.checking import (
     sentence_of,
     tensors,
 )
-from linformer_from_scratch.exercises.engine.quiz import questions
-from linformer_from_scratch.exercises.grader.submissions import of_cells
+from linformer_from_scratch.course.exercises.engine.quiz import questions
+from linformer_from_scratch.course.exercises.grader.submissions import of_cells
 
 ROOT = Path(__file__).parents[1]
 BY_ID = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES.keys())

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from lab import __main__ as command
+from lab import runner, training
+from lab.efficient import FULL, LEARNED, LOWER, MEAN, RATE
+from lab.experiment import Experiment
+from lab.registry import EXPERIMENTS
 from linformer_from_scratch.common.files import locked
-from linformer_from_scratch.experiments import __main__ as command
-from linformer_from_scratch.experiments import runner, training
-from linformer_from_scratch.experiments.efficient import FULL, LEARNED, LOWER, MEAN, RATE
-from linformer_from_scratch.experiments.experiment import Experiment
-from linformer_from_scratch.experiments.registry import EXPERIMENTS
-from linformer_from_scratch.experiments.results import RESULTS, read, read_rows
+from linformer_from_scratch.common.rows import read
+from linformer_from_scratch.course.recorded import RESULTS, read_rows
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "linformer_from_scratch"
@@ -50,7 +51,7 @@ def test_rows_are_those_of_the_grid_for_every_seed_in_its_order(toy, tmp_path, c
     content = read(tmp_path / "99_toy.json")
     assert content["rows"] == wanted
     assert capsys.readouterr().out.splitlines() == [f"99_toy [{row}]" for row in wanted]
-    assert content["command"] == "python -m linformer_from_scratch.experiments 99_toy"
+    assert content["command"] == "python -m lab 99_toy"
     assert content["machine"]["threads"] == 2
     assert replace(toy, seeds=None).settings() == [{"n": 3}, {"n": 5}, {"n": 7}]
 
@@ -78,7 +79,7 @@ def repository(tmp_path):
     """The package in a repository of its own, without recorded rows."""
     ignored = shutil.ignore_patterns("recorded", "shipped", "__pycache__", "build")
     shutil.copytree(ROOT / PACKAGE, tmp_path / PACKAGE, ignore=ignored)
-    (tmp_path / PACKAGE / "experiments" / "recorded").mkdir()
+    (tmp_path / PACKAGE / "course" / "recorded").mkdir()
     return tmp_path
 
 
@@ -126,7 +127,7 @@ def small(repository):
         run = subprocess.run(line, cwd=repository, env=environment, capture_output=True, encoding="utf-8")
         return run.stdout if run.returncode == 0 else run.stderr
 
-    return run, command[2], declared, repository / PACKAGE / "experiments" / "recorded" / "09_needle.json"
+    return run, command[2], declared, repository / PACKAGE / "course" / "recorded" / "09_needle.json"
 
 
 @pytest.mark.slow
@@ -204,8 +205,8 @@ def test_recorded_rows_are_those_of_the_grid_each_once_and_none_is_missing(name)
     assert EXPERIMENTS[name].threads == read(RESULTS / f"{name}.json")["machine"]["threads"]
 
 
-def test_the_command_in_a_file_is_the_one_to_type_or_that_of_the_benchmark():
+def test_the_command_in_a_file_names_its_experiment_or_is_that_of_the_benchmark():
     found = {path.stem: read(path)["command"] for path in RESULTS.glob("*.json")}
-    for name, experiment in EXPERIMENTS.items():
-        assert found.pop(name) == experiment.command
+    for name in EXPERIMENTS:
+        assert found.pop(name).split()[-1] == name
     assert all(command.startswith("python -m linformer_from_scratch.benchmark") for command in found.values())

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from linformer_from_scratch.experiments.descendants import D_MODEL, KINDS, READ, writer
+from lab.descendants import D_MODEL, KINDS, READ, writer
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from book import front, site
 from book.shelf import Shelf
-from lab import barriers, open_page
+from jupyter_lab import barriers, open_page
 from live import wait_until
 from page_scripts import lend, model
 from torch.nn import functional
@@ -20,13 +20,13 @@ from torch.nn import functional
 from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.ledger import KINDS, by_kind, ledger
+from linformer_from_scratch.course.widgets.live import source
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.network import pool
 from linformer_from_scratch.pretrained.sentence_encoder import full_encoder
 from linformer_from_scratch.pretrained.tokens import tokenize
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS
 from linformer_from_scratch.pretrained.windows import windows
-from linformer_from_scratch.widgets.live import source
 
 PHONE = (390, 844)  # CSS pixels
 AT_FIRST_KB, PAINT_MS = 500, 300  # before anybody acts, from disk, on idle cores

@@ -24,10 +24,10 @@ from linformer_from_scratch.data import (
     tasks,
 )
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel, sinusoids
-from linformer_from_scratch.limits.bootstrap import paired_bootstrap
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained import model_weights, random_weights, stored
+from linformer_from_scratch.pretrained.bootstrap import paired_bootstrap
 from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder, full_encoder
 from linformer_from_scratch.projections import (
     GaussianProjection,

@@ -17,12 +17,12 @@ import psutil
 import pytest
 
 from linformer_from_scratch import exercises
-from linformer_from_scratch.exercises import EXERCISES, STEMS, exam
+from linformer_from_scratch.course.exercises import EXERCISES, STEMS, exam
+from linformer_from_scratch.course.exercises.engine import parts
+from linformer_from_scratch.course.exercises.engine.checking import SEEDS, judge
+from linformer_from_scratch.course.exercises.grader import grading
+from linformer_from_scratch.course.exercises.grader.grading import UNREAD, Graded, as_csv, mark_of
 from linformer_from_scratch.exercises.__main__ import main
-from linformer_from_scratch.exercises.engine import parts
-from linformer_from_scratch.exercises.engine.checking import SEEDS, judge
-from linformer_from_scratch.exercises.grader import grading
-from linformer_from_scratch.exercises.grader.grading import UNREAD, Graded, as_csv, mark_of
 
 RIGHT = "def entries(n, num_heads):\n    return num_heads * n * n\n\n\ncheck('0.1', entries)"
 WRONG = "def entries(n, num_heads):\n    return n * n\n\n\ncheck('0.1', entries)"

@@ -5,8 +5,8 @@ import inspect
 import pytest
 from held_out import RIGHT, WRONG
 
-from linformer_from_scratch.exercises import EXERCISES
-from linformer_from_scratch.exercises.engine.checking import exam_seeds, judge
+from linformer_from_scratch.course.exercises import EXERCISES
+from linformer_from_scratch.course.exercises.engine.checking import exam_seeds, judge
 
 
 def names(answers):

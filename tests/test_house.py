@@ -44,11 +44,11 @@ def test_every_room_of_a_chapter_has_its_stem():
         assert (PACKAGE / f"{room}.py").exists() or (PACKAGE / room).is_dir()
         assert (root / "tests" / f"test_{stem}.py").exists()
         assert (root / "solutions" / chapter.name).exists()
-        assert (PACKAGE / "exercises" / f"{stem}.py").exists()
+        assert (PACKAGE / "course" / "exercises" / f"{stem}.py").exists()
         assert chapter.stem == "00_start_here" or (root / "chapters/scenes" / f"{chapter.stem}.py").exists()
 
 
 def test_beside_the_chapters_stands_only_what_they_share():
     stems = {chapter.stem[3:] for chapter in (PACKAGE.parent / "chapters").glob("[0-9][0-9]_*.ipynb")}
-    shared = {"__init__", "heads", "encoder", "diagrams", "fitting", "plots"}
+    shared = {"__init__", "heads", "encoder", "fitting"}
     assert {path.stem for path in PACKAGE.glob("*.py")} - stems == shared

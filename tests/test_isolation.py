@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from linformer_from_scratch.exercises.engine.checking import Exercise, judge
-from linformer_from_scratch.exercises.engine.isolation import isolated
+from linformer_from_scratch.course.exercises.engine.checking import Exercise, judge
+from linformer_from_scratch.course.exercises.engine.isolation import isolated
 
 EXERCISE = Exercise(  # its gradient at 0 is ∞ · 0
     "9.1", 1, lambda x: (x * 0).sqrt() + x, lambda n: (torch.zeros(2 + n),), (), (), ("x",)

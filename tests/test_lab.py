@@ -1,10 +1,10 @@
 """The widgets in a real JupyterLab with a live kernel: every control answers, and only its own widget."""
 
 import pytest
-from lab import Lab, open_browser, open_page
+from jupyter_lab import Lab, open_browser, open_page
 from live import wait_until
 
-from linformer_from_scratch import widgets
+from linformer_from_scratch.course import widgets
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -8,11 +8,11 @@ from torch import nn
 from torch.nn import functional
 from torch.testing import assert_close
 
+from linformer_from_scratch.common.rows import Results
+from linformer_from_scratch.course import recorded
+from linformer_from_scratch.course.recorded.curves import accuracies
+from linformer_from_scratch.course.recorded.writers import GIVEN, held_out, writer
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
-from linformer_from_scratch.experiments import results
-from linformer_from_scratch.experiments.curves import accuracies
-from linformer_from_scratch.experiments.results import Results
-from linformer_from_scratch.experiments.writing import GIVEN, held_out, writer
 from linformer_from_scratch.limits import (
     copy_error,
     errors_by_temperature,
@@ -143,7 +143,7 @@ def record(path, rows):
 
 
 def test_accuracies_are_by_length_and_seed_of_whoever_was_asked_to_recall(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(recorded, "RESULTS", tmp_path)
     recalled = [
         ("full", 64, 1, 0.5, 0.125),
         ("full", 64, 0, 0.5, 1.0),

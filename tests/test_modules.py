@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 import linformer_from_scratch
+from lab.descendants import WithTheTokenBefore
+from lab.long_texts import FirstTokens
 from linformer_from_scratch.descendants.layer import CompressedAttention
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
 from linformer_from_scratch.distributed import sentences, sequence
@@ -18,12 +20,10 @@ from linformer_from_scratch.distributed.sums import AgreedSum
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.family import FAMILY, WithMatrix
 from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel, TokenMLP
-from linformer_from_scratch.experiments.descendants import WithTheTokenBefore
-from linformer_from_scratch.experiments.long_texts import FirstTokens
 from linformer_from_scratch.heads import AttentionLayer
-from linformer_from_scratch.limits.capstone import ChunkEncoder
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.pretrained.capstone import ChunkEncoder
 from linformer_from_scratch.pretrained.encoding import RecordedAttention
 from linformer_from_scratch.pretrained.lengthwise import Layout, LengthwiseEncoder, window_encoder
 from linformer_from_scratch.pretrained.low_rank_updates import LowRankUpdate
@@ -100,7 +100,7 @@ def defined():
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     ours = {kind for kind in below(nn.Module) if kind.__module__.startswith(f"{name}.")} - NOT_WHOLE
-    ours = {kind for kind in ours if not kind.__module__.startswith(f"{name}.exercises")}
+    ours = {kind for kind in ours if not kind.__module__.startswith(f"{name}.course.exercises")}
     return sorted(ours, key=lambda kind: kind.__name__)
 
 

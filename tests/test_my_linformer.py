@@ -14,8 +14,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from linformer_from_scratch.exercises import PARTS, STEMS
-from linformer_from_scratch.exercises.grader.submissions import needed_by
+from linformer_from_scratch.course.exercises import PARTS, STEMS
+from linformer_from_scratch.course.exercises.grader.submissions import needed_by
 
 pytestmark = pytest.mark.slow  # nine chapters, each in a kernel of its own
 

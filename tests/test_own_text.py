@@ -7,19 +7,19 @@ import onnxruntime
 import psutil
 import pytest
 import torch
-from lab import open_page
+from jupyter_lab import open_page
 from live import TWO_FRAMES, Live, wait_until
 from page_scripts import lend, model
 
-from linformer_from_scratch import widgets
 from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.course import widgets
+from linformer_from_scratch.course.widgets import head_picker, projection_explorer, reading, sentence
+from linformer_from_scratch.course.widgets.page import host
+from linformer_from_scratch.course.widgets.page import page as page_of
+from linformer_from_scratch.course.widgets.reading import OwnHeads
+from linformer_from_scratch.course.widgets.sentence import rounded
 from linformer_from_scratch.pretrained import AttentionMaps, attention_maps, tokenize
 from linformer_from_scratch.pretrained.tokens import vocabulary
-from linformer_from_scratch.widgets import head_picker, projection_explorer, reading, sentence
-from linformer_from_scratch.widgets.page import host
-from linformer_from_scratch.widgets.page import page as page_of
-from linformer_from_scratch.widgets.reading import OwnHeads
-from linformer_from_scratch.widgets.sentence import rounded
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from bs4 import BeautifulSoup
 
-from linformer_from_scratch.experiments import long_texts, pages
-from linformer_from_scratch.experiments.pages import Page, in_order, parse, without_copies
+from lab import long_texts, pages
+from lab.pages import Page, in_order, parse, without_copies
 from linformer_from_scratch.pretrained import tokenize
 
 WORDS = " ".join(f"word{i}" for i in range(60))

@@ -7,9 +7,9 @@ import threading
 import pytest
 import torch
 
-from linformer_from_scratch.exercises import EXERCISES, PARTS, check, yours
-from linformer_from_scratch.exercises.engine import parts
-from linformer_from_scratch.exercises.engine.standalone import standalone
+from linformer_from_scratch.course.exercises import EXERCISES, PARTS, check, yours
+from linformer_from_scratch.course.exercises.engine import parts
+from linformer_from_scratch.course.exercises.engine.standalone import standalone
 
 ATTENTION = """
 def attend(q, k, v, mask=None):

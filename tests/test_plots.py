@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from linformer_from_scratch import plots
+from linformer_from_scratch.course import plots
 
 
 def texts(axis):

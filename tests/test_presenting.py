@@ -2,7 +2,7 @@
 
 import pytest
 from deck_fixture import code, prose, result, write
-from lab import Lab, open_browser, open_page, wait_until
+from jupyter_lab import Lab, open_browser, open_page, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from linformer_from_scratch.common.files import locked
-from linformer_from_scratch.exercises import CHAPTERS, EXERCISES, check, hint, progress, reset
-from linformer_from_scratch.exercises.engine import progress as kept
-from linformer_from_scratch.exercises.engine.overview import Overview
-from linformer_from_scratch.exercises.engine.progress import State, load, open_hint, record_pass
+from linformer_from_scratch.course.exercises import CHAPTERS, EXERCISES, check, hint, progress, reset
+from linformer_from_scratch.course.exercises.engine import progress as kept
+from linformer_from_scratch.course.exercises.engine.overview import Overview
+from linformer_from_scratch.course.exercises.engine.progress import State, load, open_hint, record_pass
 
 PASSED = EXERCISES["0.1"].reference
 ROOT = Path(__file__).parents[1]
@@ -65,7 +65,7 @@ def test_without_chapters_the_file_lies_in_the_working_directory(course):
 
 MANY = """
 import sys
-from linformer_from_scratch.exercises.engine.progress import open_hint, record_pass
+from linformer_from_scratch.course.exercises.engine.progress import open_hint, record_pass
 sys.stdin.readline()
 for i in range(40):
     record_pass(f"{sys.argv[1]}.{i}")

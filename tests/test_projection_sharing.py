@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from linformer_from_scratch.exercises.projections import projection_parameters
+from linformer_from_scratch.course.exercises.projections import projection_parameters
 
 EIGHT_WAYS = list(product((True, False), repeat=3))  # own E for each: head, role, layer
 CHAPTERS = Path(__file__).parents[1] / "chapters"

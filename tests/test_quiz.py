@@ -6,8 +6,14 @@ import sys
 import pytest
 from ipywidgets import HTML, RadioButtons, Widget
 
-from linformer_from_scratch.exercises import quiz
-from linformer_from_scratch.exercises.engine.quiz import Option, Question, as_html, as_text, quiz_widget
+from linformer_from_scratch.course.exercises import quiz
+from linformer_from_scratch.course.exercises.engine.quiz import (
+    Option,
+    Question,
+    as_html,
+    as_text,
+    quiz_widget,
+)
 
 QUESTIONS = (
     Question(

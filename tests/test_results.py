@@ -1,4 +1,4 @@
-"""results.py: rows with their provenance, measured once and never lost."""
+"""rows.py: rows with their provenance, measured once and never lost."""
 
 import json
 import math
@@ -11,8 +11,10 @@ from datetime import date
 import pytest
 import torch
 
-from linformer_from_scratch.experiments import results
-from linformer_from_scratch.experiments.results import Results, mean_and_spread, provenance, read, select
+from linformer_from_scratch.common import rows as results
+from linformer_from_scratch.common.rows import Results, provenance, read
+from linformer_from_scratch.course import recorded
+from linformer_from_scratch.course.recorded import mean_and_spread, select
 
 COMMAND = 'python tools/measure.py "all"'
 WHOLE = {"command": "", "date": "", "machine": {}, "versions": {}, "rows": []}
@@ -81,7 +83,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path, moment):
     code = f"""
 import os, signal
 from pathlib import Path
-from linformer_from_scratch.experiments.results import Results
+from linformer_from_scratch.common.rows import Results
 file = Results(Path({str(path)!r}), {COMMAND!r})
 file.measure({{"n": 3}}, lambda: {{"loss": 0.5}})
 kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
@@ -147,10 +149,10 @@ def test_what_a_killed_writer_left_goes_and_a_neighbour_s_stays(tmp_path):
 
 
 def test_rows_of_a_recorded_file_are_selected_by_every_field(tmp_path, monkeypatch):
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(recorded, "RESULTS", tmp_path)
     rows = [{"n": 3, "seed": 0}, {"n": 3, "seed": 1}, {"n": 5, "seed": 0}, {"seed": 0}]
     Results(tmp_path / "some.json", COMMAND).add(*rows)
-    assert results.read_rows("some", n=3, seed=0) == rows[:1] and results.read_rows("some") == rows
+    assert recorded.read_rows("some", n=3, seed=0) == rows[:1] and recorded.read_rows("some") == rows
     assert select(rows, n=3) == rows[:2] and select(rows, n=7) == []
 
 
@@ -161,7 +163,7 @@ def test_mean_and_spread_by_hand():
 
 
 def test_every_recorded_file_is_whole():
-    for path in sorted(results.RESULTS.glob("*.json")):
+    for path in sorted(recorded.RESULTS.glob("*.json")):
         content = read(path)
         assert content["rows"] and content["machine"]["processor"], path.name
         date.fromisoformat(content["date"])

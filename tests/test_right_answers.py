@@ -11,8 +11,8 @@ import pytest
 from mutations import mutants
 from right_answers import RIGHT, SAME
 
-from linformer_from_scratch.exercises import EXERCISES, STEMS
-from linformer_from_scratch.exercises.engine.checking import SEEDS, exam_seeds, judge
+from linformer_from_scratch.course.exercises import EXERCISES, STEMS
+from linformer_from_scratch.course.exercises.engine.checking import SEEDS, exam_seeds, judge
 
 ROOT = Path(__file__).parents[1]
 BY_ID = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES.keys())

@@ -7,13 +7,13 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.testing import assert_close
 
+from lab import lengths
+from linformer_from_scratch.course.recorded import lengths as timed
+from linformer_from_scratch.course.recorded import read_rows, select
 from linformer_from_scratch.data import docstrings, split
-from linformer_from_scratch.experiments import lengths
-from linformer_from_scratch.experiments.results import read_rows, select
-from linformer_from_scratch.limits import capstone
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.pretrained import encode, model_weights, tokenize
+from linformer_from_scratch.pretrained import capstone, encode, model_weights, tokenize
 from linformer_from_scratch.pretrained import sentence_encoder as se
 from linformer_from_scratch.pretrained.lengthwise import Layout, window_encoder, write_layout
 from linformer_from_scratch.pretrained.network import extend_positions
@@ -192,7 +192,7 @@ def test_other_sizes_of_fitted_encoders_are_refused(tmp_path, monkeypatch):
 
 
 def test_the_shortest_text_for_slots_is_the_measured_one(fitted):
-    assert fitted.layout == Layout(lengths.PROJ_DIM, (lengths.LAST,), lengths.crossover())
+    assert fitted.layout == Layout(timed.PROJ_DIM, (lengths.LAST,), timed.crossover())
 
 
 def test_the_card_says_what_was_recorded_in_the_form_of_the_hub():

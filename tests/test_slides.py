@@ -13,7 +13,7 @@ from lectures import MINUTE, lecture, minutes, notes, slide_type
 from nbformat.v4 import new_output
 from pdf_text import pdf_pages, squeezed
 
-from linformer_from_scratch.widgets import CostModel
+from linformer_from_scratch.course.widgets import CostModel
 
 pytestmark = pytest.mark.slow
 

@@ -5,13 +5,13 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from lab import efficient as declared
+from lab import recall
+from linformer_from_scratch.course.recorded import read_rows
 from linformer_from_scratch.data import IGNORE, tasks
 from linformer_from_scratch.data.tasks import BLANK, FIRST_HELD_OUT, VALUES, VOCAB_SIZE, validation_batches
 from linformer_from_scratch.efficient.blocks import whole_blocks
 from linformer_from_scratch.encoder import sinusoids
-from linformer_from_scratch.experiments import efficient as declared
-from linformer_from_scratch.experiments import recall
-from linformer_from_scratch.experiments.results import read_rows
 from linformer_from_scratch.training import masked_accuracy
 
 every_task = pytest.mark.parametrize("task", ["needle", "copy", "recall"])

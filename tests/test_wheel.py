@@ -17,9 +17,9 @@ from course import python_of
 from test_elsewhere import STILL, WIDGET_VIEW, sentence
 from torch.testing import assert_close
 
+from linformer_from_scratch.course.widgets.live import LIVE
 from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder
 from linformer_from_scratch.pretrained.weights import model_folder
-from linformer_from_scratch.widgets.live import LIVE
 
 pytestmark = pytest.mark.slow
 
@@ -37,13 +37,14 @@ for module in pkgutil.walk_packages(package.__path__, "linformer_from_scratch.")
     if not module.name.endswith("__main__"):
         import_module(module.name)
 
-from linformer_from_scratch import data, widgets
+from linformer_from_scratch import data
+from linformer_from_scratch.course import widgets
 from linformer_from_scratch.common import files
-from linformer_from_scratch.exercises import check
+from linformer_from_scratch.course.exercises import check
 from linformer_from_scratch.attention import causal_mask
 from linformer_from_scratch.course.ledger import ledger
 from linformer_from_scratch.pretrained import SENTENCES, attention_maps, stored_heads
-from linformer_from_scratch.experiments.results import RESULTS, read_rows
+from linformer_from_scratch.course.recorded import RESULTS, read_rows
 
 assert files.PACKAGE == Path(package.__file__).parent
 assert data.documents() and data.docstrings() and ledger() and stored_heads()

@@ -15,11 +15,11 @@ from nbconvert import HTMLExporter
 from nbconvert.exporters import get_exporter
 from test_plots import contrast
 
-from linformer_from_scratch import widgets
-from linformer_from_scratch.widgets import RankSlider
-from linformer_from_scratch.widgets.colours import PALETTE
-from linformer_from_scratch.widgets.live import HERE, CannotDraw, LiveWidget, packed
-from linformer_from_scratch.widgets.page import again, embedded, page
+from linformer_from_scratch.course import widgets
+from linformer_from_scratch.course.widgets import RankSlider
+from linformer_from_scratch.course.widgets.colours import PALETTE
+from linformer_from_scratch.course.widgets.live import HERE, CannotDraw, LiveWidget, packed
+from linformer_from_scratch.course.widgets.page import again, embedded, page
 
 KINDS = [getattr(widgets, name) for name in widgets.__all__]
 MOST_BYTES = 1_500_000  # that a widget sends

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.widgets import BlockExplorer
-from linformer_from_scratch.widgets.block_explorer import EDITS, HEADS, errors, kept, reading, tokens
+from linformer_from_scratch.course.widgets import BlockExplorer
+from linformer_from_scratch.course.widgets.block_explorer import EDITS, HEADS, errors, kept, reading, tokens
 
 N = len(tokens())
 every_edit = pytest.mark.parametrize("edit", EDITS)

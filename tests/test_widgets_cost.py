@@ -5,17 +5,17 @@ import math
 
 import pytest
 import traitlets
-from lab import open_page
+from jupyter_lab import open_page
 from live import Live
 
 from linformer_from_scratch import cost
 from linformer_from_scratch.cost import DEVICES, Device, Sizes, floor_seconds, flops, stored_bytes
-from linformer_from_scratch.widgets import CostModel, cost_model
-from linformer_from_scratch.widgets.cost_model import HERE, LENGTHS, LINES, ORDERS, UNITS, layers
-from linformer_from_scratch.widgets.growth import quantity
-from linformer_from_scratch.widgets.live import LIVE, CannotDraw
-from linformer_from_scratch.widgets.page import again
-from linformer_from_scratch.widgets.page import page as page_of
+from linformer_from_scratch.course.widgets import CostModel, cost_model
+from linformer_from_scratch.course.widgets.cost_model import HERE, LENGTHS, LINES, ORDERS, UNITS, layers
+from linformer_from_scratch.course.widgets.growth import quantity
+from linformer_from_scratch.course.widgets.live import LIVE, CannotDraw
+from linformer_from_scratch.course.widgets.page import again
+from linformer_from_scratch.course.widgets.page import page as page_of
 
 MACHINE = Device("a machine", {4: 5e11, 2: 7e11}, 3e10)
 POINTS = {"full": [(1024, 1e-3), (4096, 2e-2)], "Linformer": [(2048, 3e-3)]}

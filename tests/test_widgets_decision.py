@@ -1,13 +1,13 @@
 """Widget 12: it says what decide says, in Python and in the page; a map to drag on; links to the evidence."""
 
 import pytest
-from lab import open_page
+from jupyter_lab import open_page
 from live import Live
 
 from linformer_from_scratch.course import decision
 from linformer_from_scratch.course.decision import A100, CPU, H200, KINDS, V100, Case, decide
-from linformer_from_scratch.widgets import DecisionExplorer
-from linformer_from_scratch.widgets.page import page as page_of
+from linformer_from_scratch.course.widgets import DecisionExplorer
+from linformer_from_scratch.course.widgets.page import page as page_of
 
 STATES = [
     {},

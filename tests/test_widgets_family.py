@@ -6,10 +6,10 @@ import pytest
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
+from linformer_from_scratch.course.widgets import FamilyExplorer
+from linformer_from_scratch.course.widgets.family_explorer import BUDGETS, NAMES, members
+from linformer_from_scratch.course.widgets.projection_explorer import HEADS, stored_head
 from linformer_from_scratch.pretrained import stored_tokens
-from linformer_from_scratch.widgets import FamilyExplorer
-from linformer_from_scratch.widgets.family_explorer import BUDGETS, NAMES, members
-from linformer_from_scratch.widgets.projection_explorer import HEADS, stored_head
 
 
 def choose(relative, budget=128, head="5.6"):

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from linformer_from_scratch.course.widgets import HeadPicker, head_picker
+from linformer_from_scratch.course.widgets.head_picker import BLOCK, N
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.low_rank import cumulative_spectrum, rank_at, singular_values
 from linformer_from_scratch.pretrained import attention_maps, encode, random_weights, tokenize
-from linformer_from_scratch.widgets import HeadPicker, head_picker
-from linformer_from_scratch.widgets.head_picker import BLOCK, N
 
 
 def test_the_ranks_are_those_of_the_models_maps():

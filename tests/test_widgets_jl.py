@@ -3,9 +3,17 @@
 import pytest
 import torch
 
+from linformer_from_scratch.course.widgets import JLExplorer, jl_explorer
+from linformer_from_scratch.course.widgets.jl_explorer import (
+    BINS,
+    CURVE,
+    DIMS,
+    NUMBERS,
+    REACH,
+    SAMPLES,
+    SEEDS,
+)
 from linformer_from_scratch.random_projections import failure_bound, needed_dim
-from linformer_from_scratch.widgets import JLExplorer, jl_explorer
-from linformer_from_scratch.widgets.jl_explorer import BINS, CURVE, DIMS, NUMBERS, REACH, SAMPLES, SEEDS
 
 
 def test_the_distortions_are_those_of_a_gaussian_projection():

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from lab import open_page
+from jupyter_lab import open_page
 from live import Live, wait_until
 from torch.testing import assert_close
 
-from linformer_from_scratch.widgets import ProjectionExplorer
-from linformer_from_scratch.widgets.live import source
-from linformer_from_scratch.widgets.page import page as page_of
-from linformer_from_scratch.widgets.projection_explorer import (
+from linformer_from_scratch.course.widgets import ProjectionExplorer
+from linformer_from_scratch.course.widgets.live import source
+from linformer_from_scratch.course.widgets.page import page as page_of
+from linformer_from_scratch.course.widgets.projection_explorer import (
     GAUSSIAN,
     HEADS,
     MEAN,

@@ -7,14 +7,14 @@ import time
 import pytest
 from book.shelf import Shelf
 from deck_fixture import live
-from lab import barriers, open_page
+from jupyter_lab import barriers, open_page
 from live import STOPWATCH, Live
 from nbconvert import get_exporter
 from nbformat.v4 import new_code_cell, new_notebook
 
-from linformer_from_scratch import widgets
-from linformer_from_scratch.widgets.live import LiveWidget
-from linformer_from_scratch.widgets.page import page as page_of
+from linformer_from_scratch.course import widgets
+from linformer_from_scratch.course.widgets.live import LiveWidget
+from linformer_from_scratch.course.widgets.page import page as page_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -7,13 +7,15 @@ from torch.testing import assert_close
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.cost import fit_exponent
-from linformer_from_scratch.linformer import linformer_attention
-from linformer_from_scratch.low_rank import best_rank
-from linformer_from_scratch.pretrained import STORED_DIMS, stored_heads, stored_tokens
-from linformer_from_scratch.widgets import LengthExplorer, ProjectionExplorer, ProjectionRace, StripExplorer
-from linformer_from_scratch.widgets.length_explorer import CAUSAL, LINFORMER, SEQ_LEN, numbers
-from linformer_from_scratch.widgets.live import CannotDraw
-from linformer_from_scratch.widgets.projection_explorer import (
+from linformer_from_scratch.course.widgets import (
+    LengthExplorer,
+    ProjectionExplorer,
+    ProjectionRace,
+    StripExplorer,
+)
+from linformer_from_scratch.course.widgets.length_explorer import CAUSAL, LINFORMER, SEQ_LEN, numbers
+from linformer_from_scratch.course.widgets.live import CannotDraw
+from linformer_from_scratch.course.widgets.projection_explorer import (
     BEST,
     GAUSSIAN,
     HEADS,
@@ -23,7 +25,10 @@ from linformer_from_scratch.widgets.projection_explorer import (
     STRIDED,
     projections,
 )
-from linformer_from_scratch.widgets.projection_race import NAMES, RANDOM, THEOREM
+from linformer_from_scratch.course.widgets.projection_race import NAMES, RANDOM, THEOREM
+from linformer_from_scratch.linformer import linformer_attention
+from linformer_from_scratch.low_rank import best_rank
+from linformer_from_scratch.pretrained import STORED_DIMS, stored_heads, stored_tokens
 
 
 def head_of(name):

@@ -5,11 +5,11 @@ import torch
 from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
+from linformer_from_scratch.course.widgets import RankSlider, rank_slider
+from linformer_from_scratch.course.widgets.live import CannotDraw
+from linformer_from_scratch.course.widgets.rank_slider import PERIOD, PRESETS, N, scores
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.pretrained import attention_maps
-from linformer_from_scratch.widgets import RankSlider, rank_slider
-from linformer_from_scratch.widgets.live import CannotDraw
-from linformer_from_scratch.widgets.rank_slider import PERIOD, PRESETS, N, scores
 
 
 def test_without_the_pretrained_model_one_sentence_says_so_and_other_maps_show(monkeypatch):

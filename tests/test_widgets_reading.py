@@ -4,9 +4,9 @@ import pytest
 from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
+from linformer_from_scratch.course.widgets import HeadPicker, ProjectionExplorer, RankSlider
+from linformer_from_scratch.course.widgets.reading import LEAST, MOST
 from linformer_from_scratch.pretrained import attention_maps
-from linformer_from_scratch.widgets import HeadPicker, ProjectionExplorer, RankSlider
-from linformer_from_scratch.widgets.reading import LEAST, MOST
 
 OWN = "My dog sleeps because it is old and tired of running after the cat."
 LONG = "word " * 300

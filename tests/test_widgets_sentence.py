@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch import plots, pretrained
+from linformer_from_scratch import pretrained
+from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import AttentionExplorer, HeadGallery
+from linformer_from_scratch.course.widgets import sentence as sentence_module
+from linformer_from_scratch.course.widgets.attention_explorer import reheat
+from linformer_from_scratch.course.widgets.sentence import opening_query, rounded
 from linformer_from_scratch.pretrained import SENTENCES, AttentionMaps, attention_maps, stored_maps
-from linformer_from_scratch.widgets import AttentionExplorer, HeadGallery
-from linformer_from_scratch.widgets import sentence as sentence_module
-from linformer_from_scratch.widgets.attention_explorer import reheat
-from linformer_from_scratch.widgets.sentence import opening_query, rounded
 
 OWN = "My dog sleeps because it is old."
 LONG = "word " * 57  # 59 tokens with [CLS] and [SEP]

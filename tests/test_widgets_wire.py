@@ -5,13 +5,13 @@ from itertools import product
 
 import pytest
 import traitlets
-from lab import open_browser, open_page
+from jupyter_lab import open_browser, open_page
 from live import Live
 
 from linformer_from_scratch.cost import Sizes
-from linformer_from_scratch.widgets import WireExplorer
-from linformer_from_scratch.widgets.page import page as page_of
-from linformer_from_scratch.widgets.wire_explorer import LENGTHS, TICKS, facts, in_bytes, sends, times
+from linformer_from_scratch.course.widgets import WireExplorer
+from linformer_from_scratch.course.widgets.page import page as page_of
+from linformer_from_scratch.course.widgets.wire_explorer import LENGTHS, TICKS, facts, in_bytes, sends, times
 
 ENDS = [
     {"ranks": ranks, "n": n, "proj_dim": k, "d_model": d, "shared": shared}

@@ -7,13 +7,13 @@ import sys
 import unicodedata
 
 import pytest
-from lab import open_browser, open_page
+from jupyter_lab import open_browser, open_page
 
+from linformer_from_scratch.course.widgets.live import source
 from linformer_from_scratch.data import docstrings, documents
 from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
 from linformer_from_scratch.pretrained.tokens import vocabulary
 from linformer_from_scratch.pretrained.weights import model_file
-from linformer_from_scratch.widgets.live import source
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

@@ -27,7 +27,7 @@ c.ServerApp.ip = "127.0.0.1"
 c.ServerApp.allow_root = True  # containers and servers; only this machine can connect
 
 # Nothing asks the internet, nor whether it may.
-c.LabApp.app_settings_dir = str(Path(__file__).resolve().parent / "lab")
+c.LabApp.app_settings_dir = str(Path(__file__).resolve().parent / "lab_settings")
 c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 c.LabApp.extension_manager = "readonly"

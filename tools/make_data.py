@@ -19,12 +19,14 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from lab import lengths, writing
+from lab.capstone import fitted_projections
+from lab.training import FULL, LINFORMER, NONE, weights_of
 from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.course.recorded import lengths as timed
+from linformer_from_scratch.course.recorded import writers
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.data.text import DOCSTRINGS, SHIPPED
-from linformer_from_scratch.experiments import lengths, writing
-from linformer_from_scratch.experiments.capstone import fitted_projections
-from linformer_from_scratch.experiments.training import FULL, LINFORMER, NONE, weights_of
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.pretrained import (
     SENTENCES,
@@ -120,9 +122,9 @@ def make_fitted() -> None:
     That is E and F at fixed places, and the encoder for texts of every length: its updates, and its layout.
     """
     save_file({name: tensor.half() for name, tensor in fitted_projections(FIXED_DIM).items()}, FIXED)
-    path = FITTED / f"minilm_linformer_k{lengths.PROJ_DIM}.safetensors"
+    path = FITTED / f"minilm_linformer_k{timed.PROJ_DIM}.safetensors"
     save_file({name: tensor.half() for name, tensor in lengths.updates(lengths.KEEPER).items()}, path)
-    write_layout(Layout(lengths.PROJ_DIM, (lengths.LAST,), lengths.crossover()), path.with_suffix(".json"))
+    write_layout(Layout(timed.PROJ_DIM, (lengths.LAST,), timed.crossover()), path.with_suffix(".json"))
 
 
 def make_models() -> None:
@@ -140,7 +142,7 @@ def make_writers() -> None:
     for attention in ("full, causal", "Linformer"):
         model, _ = writing.trained(attention, 0)
         tensors |= {f"{attention}.{name}": one.half() for name, one in model.state_dict().items()}
-    save_file(tensors, writing.WEIGHTS)
+    save_file(tensors, writers.WEIGHTS)
 
 
 def cut(text: str) -> Tensor:

@@ -8,14 +8,16 @@ from pathlib import Path
 import jinja2
 import torch
 
-from linformer_from_scratch.experiments import lengths
-from linformer_from_scratch.experiments.results import RESULTS, read, read_rows, select
-from linformer_from_scratch.limits.adapting import TOKENS
-from linformer_from_scratch.limits.bootstrap import paired_bootstrap
+from lab import lengths
+from linformer_from_scratch.common.rows import read
+from linformer_from_scratch.course.recorded import RESULTS, read_rows, select
+from linformer_from_scratch.course.recorded import lengths as timed
+from linformer_from_scratch.pretrained.adapting import TOKENS
+from linformer_from_scratch.pretrained.bootstrap import paired_bootstrap
 from linformer_from_scratch.pretrained.sentence_encoder import FITTED, RANK
 from linformer_from_scratch.pretrained.weights import SHA256
 
-CARD = FITTED / f"minilm_linformer_k{lengths.PROJ_DIM}.md"
+CARD = FITTED / f"minilm_linformer_k{timed.PROJ_DIM}.md"
 NAMES = {  # of the card, and of the rows
     "this model": "windows of n, last layer exact, fitted",
     "this model, int8": "windows of n, last layer exact, fitted, int8",
@@ -36,12 +38,12 @@ def card() -> str:
         .from_string(template)
         .render(
             sha=SHA256["model.safetensors"],
-            crossover=lengths.crossover(),
+            crossover=timed.crossover(),
             names=NAMES,
             quality=quality,
-            over_exact=lengths.over_exact,
-            kept=[n for n in lengths.LENGTHS if n >= lengths.crossover()],
-            timed=lengths.TIMED_AT,
+            over_exact=timed.over_exact,
+            kept=[n for n in lengths.LENGTHS if n >= timed.crossover()],
+            timed=timed.TIMED_AT,
             rounds=lengths.ROUNDS,
             machine=read(RESULTS / "12_seconds.json")["machine"]["processor"],
             rank=RANK,

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from linformer_from_scratch.course.widgets.live import source
 from linformer_from_scratch.pretrained.weights import model_file
-from linformer_from_scratch.widgets.live import source
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = ROOT / "build" / "model"

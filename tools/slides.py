@@ -25,7 +25,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from page_scripts import lend
 
-from linformer_from_scratch.widgets.page import again, embedded, scripts
+from linformer_from_scratch.course.widgets.page import again, embedded, scripts
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = ROOT / "chapters"

@@ -6,8 +6,8 @@ from manim import *
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.course.plots import GREY
 from linformer_from_scratch.linformer import linformer_attention
-from linformer_from_scratch.plots import GREY
 from linformer_from_scratch.projections import MeanPooling
 
 N, D, SLOTS, CELL, GAP = 12, 4, 3, 0.35, 0.25

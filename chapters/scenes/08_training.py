@@ -3,8 +3,8 @@
 from look import *
 from manim import *
 
-from linformer_from_scratch.experiments import curves as records
-from linformer_from_scratch.plots import GREY
+from linformer_from_scratch.course.plots import GREY
+from linformer_from_scratch.course.recorded import curves as records
 
 X, Y, WIDTH, HEIGHT = -5.2, -2.0, 8.0, 5.0  # of the picture, in the scene's units
 LOWEST, HIGHEST = 2.6, 4.6  # losses that are drawn

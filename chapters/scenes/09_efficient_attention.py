@@ -5,8 +5,8 @@ from look import *
 from manim import *
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.course.plots import GREY
 from linformer_from_scratch.efficient import tiled_attention
-from linformer_from_scratch.plots import GREY
 
 N, TILE, CELL = 12, 4, 0.44
 HEADS = {"m": ("largest", 0.3), "l": ("total", 1.6), "o": ("mixed", 2.9), r"o \/ l": ("output", 5.2)}

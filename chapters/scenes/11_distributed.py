@@ -5,10 +5,10 @@ from look import *
 from manim import *
 
 from linformer_from_scratch.cost import Sizes
+from linformer_from_scratch.course.exercises.distributed import partial_slots
+from linformer_from_scratch.course.plots import GREY
 from linformer_from_scratch.distributed.ranks import shares
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes
-from linformer_from_scratch.exercises.distributed import partial_slots
-from linformer_from_scratch.plots import GREY
 
 N, D, SLOTS, RANKS, CELL = 22, 4, 3, 4, 0.36
 X, MIDDLE, EDGE = [3.1 * s - 4.15 for s in range(RANKS)], 0.5, -5.45  # of the ranks, the sum, the letters

@@ -8,9 +8,9 @@ from look import *
 from manim import *
 from torch import Tensor
 
+from linformer_from_scratch.course.plots import GREY
 from linformer_from_scratch.limits import copy_error
 from linformer_from_scratch.low_rank import frobenius_error, singular_values
-from linformer_from_scratch.plots import GREY
 from linformer_from_scratch.projections import MeanPooling
 
 N, CELL, TALL = 16, 0.25, 0.75  # tokens, side of a cell, height of a bar for a singular value of 1

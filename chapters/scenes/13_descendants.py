@@ -7,7 +7,7 @@ import torch
 from look import *
 from manim import *
 
-from linformer_from_scratch.widgets.block_explorer import EDITS, errors, reading, tokens
+from linformer_from_scratch.course.widgets.block_explorer import EDITS, errors, reading, tokens
 
 HEAD, CELL = "4.2", 0.2  # layer and head; side of a cell
 Y = {"title": 3.55, "map": 0.65, "error": -2.25}

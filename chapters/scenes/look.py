@@ -3,7 +3,7 @@
 from manim import *
 from torch import Tensor
 
-from linformer_from_scratch.plots import INK, KEY, QUERY, VALUE
+from linformer_from_scratch.course.plots import INK, KEY, QUERY, VALUE
 
 __all__ = ["GRID", "INK", "KEY", "QUERY", "VALUE", "Story"]
 __all__ += ["exchange", "formula", "grid", "number", "pulse", "shades", "words"]

@@ -2,7 +2,7 @@
 
 import sys
 
-from linformer_from_scratch.experiments.benchmark.command import main
+from linformer_from_scratch.benchmark.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -28,7 +28,7 @@ def show_stills() -> None:
     shell = get_ipython()
     if shell is not None:
         formatter = shell.display_formatter.mimebundle_formatter
-        formatter.for_type_by_name("linformer_from_scratch.widgets.live", "LiveWidget", without_view)
+        formatter.for_type_by_name("linformer_from_scratch.course.widgets.live", "LiveWidget", without_view)
         print(STILL)
 
 

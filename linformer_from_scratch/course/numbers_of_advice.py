@@ -14,12 +14,12 @@ from linformer_from_scratch.benchmark.published import (
     TABLE_3,
 )
 from linformer_from_scratch.cost import DEVICES, Sizes, compress_tokens, floor_seconds, tiled_attention
+from linformer_from_scratch.course.recorded import benchmark as records
+from linformer_from_scratch.course.recorded import read_rows, select
+from linformer_from_scratch.course.recorded.curves import accuracies
+from linformer_from_scratch.course.recorded.lengths import over_exact
+from linformer_from_scratch.course.recorded.writers import SEQ_LEN
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes, ulysses_bytes
-from linformer_from_scratch.experiments.benchmark import records
-from linformer_from_scratch.experiments.curves import accuracies
-from linformer_from_scratch.experiments.lengths import over_exact
-from linformer_from_scratch.experiments.results import read_rows, select
-from linformer_from_scratch.experiments.writing import SEQ_LEN
 
 K = 256  # slots
 WORTH = 1.5  # times as fast: what chapter 10 calls worth it

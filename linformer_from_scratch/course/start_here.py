@@ -8,9 +8,8 @@ from itertools import pairwise
 import torch
 from matplotlib.figure import Figure
 
-from linformer_from_scratch import plots
-from linformer_from_scratch.course import front_page
-from linformer_from_scratch.diagrams import Box, flow
+from linformer_from_scratch.course import front_page, plots
+from linformer_from_scratch.course.diagrams import Box, flow
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.sentence_encoder import full_encoder
 from linformer_from_scratch.pretrained.tokens import tokenize

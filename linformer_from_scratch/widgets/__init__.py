@@ -1,33 +1,4 @@
-"""Widgets: controls → arrays → picture, one a file."""
+"""Widgets: controls → arrays → picture."""
 
-from linformer_from_scratch.widgets.attention_explorer import AttentionExplorer
-from linformer_from_scratch.widgets.block_explorer import BlockExplorer
-from linformer_from_scratch.widgets.cost_model import CostModel
-from linformer_from_scratch.widgets.decision_explorer import DecisionExplorer
-from linformer_from_scratch.widgets.family_explorer import FamilyExplorer
-from linformer_from_scratch.widgets.head_gallery import HeadGallery
-from linformer_from_scratch.widgets.head_picker import HeadPicker
-from linformer_from_scratch.widgets.jl_explorer import JLExplorer
-from linformer_from_scratch.widgets.length_explorer import LengthExplorer
-from linformer_from_scratch.widgets.projection_explorer import ProjectionExplorer
-from linformer_from_scratch.widgets.projection_race import ProjectionRace
-from linformer_from_scratch.widgets.rank_slider import RankSlider
-from linformer_from_scratch.widgets.strip_explorer import StripExplorer
-from linformer_from_scratch.widgets.wire_explorer import WireExplorer
-
-__all__ = [
-    "AttentionExplorer",
-    "BlockExplorer",
-    "CostModel",
-    "DecisionExplorer",
-    "FamilyExplorer",
-    "HeadGallery",
-    "HeadPicker",
-    "JLExplorer",
-    "LengthExplorer",
-    "ProjectionExplorer",
-    "ProjectionRace",
-    "RankSlider",
-    "StripExplorer",
-    "WireExplorer",
-]
+from linformer_from_scratch.course.widgets import *  # noqa: F403
+from linformer_from_scratch.course.widgets import __all__ as __all__

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 
 from linformer_from_scratch.common.files import PACKAGE
-from linformer_from_scratch.exercises import STEMS
+from linformer_from_scratch.course.exercises import STEMS
 
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Shape|Cost|Yields):(?:\s+(.*))?$")
 ITEM = re.compile(r"^(\*{0,2}\w[\w, *]*): (.*)$")

@@ -20,8 +20,8 @@ from slides import LIVE, WIDGET, handouts
 
 from book.figures import Figures
 from book.shelf import Shelf
-from linformer_from_scratch.exercises import EXERCISES
-from linformer_from_scratch.widgets.page import again
+from linformer_from_scratch.course.exercises import EXERCISES
+from linformer_from_scratch.course.widgets.page import again
 
 CHECK = re.compile(r'^check\("(\d+\.\d+)"', re.MULTILINE)
 HEADING = re.compile(r"^## (\d+\.\d+) ", re.MULTILINE)

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from linformer_from_scratch.widgets.live import LiveWidget, source
-from linformer_from_scratch.widgets.page import carried, described, host
+from linformer_from_scratch.course.widgets.live import LiveWidget, source
+from linformer_from_scratch.course.widgets.page import carried, described, host
 
 NEAR = Path(__file__).parent / "static" / "near.js"
 

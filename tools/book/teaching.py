@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lectures import lecture, minutes, notes
 from slides import slides, title
 
-from linformer_from_scratch.exercises import EXERCISES
+from linformer_from_scratch.course.exercises import EXERCISES
 
 HOMEWORK = re.compile(r"Homework:\s*(.*?)[.;](?:\s|$)", re.DOTALL)
 # One day for those who know Transformers a little: lectures by chapter, exercises by id, breaks in minutes.

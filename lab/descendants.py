@@ -1,0 +1,274 @@
+"""The runs of chapter 13: language models whose attention is, edit by edit, what became of Linformer.
+
+Only full attention reads every key; in all others a query reads at most READ of them, tokens or slots. Two
+windows are controls: half of one is what slots stand beside, and three quarters what both are on average.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from lab.efficient import train
+from lab.experiment import BUILD, Experiment
+from lab.pages import Page, split_pages
+from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.benchmark import median_seconds
+from linformer_from_scratch.data import SubwordVocabulary, generator_of, tasks
+from linformer_from_scratch.descendants.layer import CompressedAttention
+from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
+from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, sinusoids
+from linformer_from_scratch.heads import merge_heads
+from linformer_from_scratch.limits.writing import next_token_loss
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.training import Config, Trainer
+
+RUNS = BUILD / "descendants"
+D_MODEL, NUM_HEADS, NUM_LAYERS = 64, 4, 2
+VOCABULARY, TOKENS = 1000, 2048  # of the vocabulary; in an update
+HELD_OUT = 3  # every third page of those held out is read
+READ, RECALLED = 64, 32  # keys that a query reads: of a text, of one to be recalled
+SMALL = 4  # tokens in a block of those that are chosen
+LENGTHS, SEEDS = (512, 2048), (0, 1, 2)
+COSTED, WRITTEN, ROUNDS = (512, 2048, 8192), 64, 9  # lengths; tokens that are timed; times
+STEPS, RATE, RATES, RECALL_STEPS = 1500, 8e-3, (4e-3, 16e-3), 2000
+PLACES = 8  # parts of a text, in which its loss is told
+FACTS = [(256, 64), (256, 16), (128, 16)]  # tokens, and facts among them
+SLOW = "bounded memory"
+RECALLING = ("full", "means of blocks", "content", "overlap and choice")
+
+
+def slots(n: int, read: int, **how: Any) -> nn.Module:
+    """Half of what it reads are tokens, half are slots, so many at the end of a text of n tokens."""
+    return CompressedAttention(D_MODEL, NUM_HEADS, 2 * n // read, read // 2, **how)
+
+
+def window(quarters: int, n: int, read: int) -> nn.Module:
+    """The last tokens, so many quarters of `read`."""
+    before = quarters * read // 4 - 1
+    return EfficientAttention(
+        D_MODEL, NUM_HEADS, lambda q, k, v: sliding_window_attention(q, k, v, before, causal=True)
+    )
+
+
+def means(n: int, read: int) -> nn.Module:
+    """Slots that are means of blocks, whatever is learned."""
+    layer = slots(n, read, content=False)
+    layer.bias.requires_grad_(False)
+    return layer
+
+
+def chosen(n: int, read: int) -> nn.Module:
+    """Slots of small blocks that overlap; half of what it reads are the best of them."""
+    return CompressedAttention(D_MODEL, NUM_HEADS, SMALL, read // 2, overlap=True, top=read // 2)
+
+
+WINDOWS = {"window": 4, "window, 3/4": 3, "window, half": 2}  # quarters of the keys that a query reads
+KINDS: dict[str, Callable[[int, int], nn.Module]] = {  # (n, keys that a query reads) -> a layer
+    "full": lambda n, read: MultiHeadAttention(D_MODEL, NUM_HEADS, causal=True),
+    **{kind: partial(window, quarters) for kind, quarters in WINDOWS.items()},
+    "means of blocks": means,
+    "learned bias": lambda n, read: slots(n, read, content=False),
+    "content": slots,
+    "overlap and choice": chosen,
+    SLOW: lambda n, read: BoundedMemoryAttention(D_MODEL, NUM_HEADS, read),
+}
+
+
+class WithTheTokenBefore(nn.Module):
+    """Attention in which each token knows the one before it: so two layers learn sooner to look things up.
+
+    Shape: as the attention's.
+    """
+
+    def __init__(self, d_model: int, attention: nn.Module):
+        super().__init__()
+        self.attention, self.before = attention, nn.Linear(d_model, d_model, bias=False)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Of all tokens."""
+        return self.attention(x + self.before(functional.pad(x, (0, 0, 1, -1))), padding_mask)
+
+
+def layers(kind: str, n: int, read: int) -> list[nn.Module]:
+    """Of one model."""
+    return [KINDS[kind](n, read) for _ in range(NUM_LAYERS)]
+
+
+@cache
+def texts() -> tuple[Tensor, list[Tensor]]:
+    """Long pages of the manuals: all tokens to learn from, and the pages that are held out."""
+    learned, held = ([long_text(page) for page in side] for side in split_pages())
+    vocabulary = SubwordVocabulary(learned, VOCABULARY)
+    kept = [[torch.tensor(vocabulary.encode(some)) for some in side] for side in (learned, held)]
+    kept = [[ids for ids in side if len(ids) > LENGTHS[-1]] for side in kept]
+    return torch.cat(kept[0]), kept[1][::HELD_OUT]
+
+
+def long_text(page: Page) -> str:
+    """A page as one text."""
+    return "\n".join([page.title, *page.paragraphs])
+
+
+def model_of(kind: str, n: int) -> nn.Module:
+    """A language model of texts of n tokens."""
+    attention = [WithTheTokenBefore(D_MODEL, some) for some in layers(kind, n, READ)]
+    return MaskedLanguageModel(with_sinusoids(Encoder(VOCABULARY, n, D_MODEL, attention)))
+
+
+def with_sinusoids(encoder: Encoder) -> Encoder:
+    """The encoder, whose positions begin as sines and cosines."""
+    with torch.no_grad():
+        encoder.positions.weight.copy_(sinusoids(*encoder.positions.weight.shape))
+    return encoder
+
+
+def write(kind: str, n: int, learning_rate: float, seed: int, steps: int = STEPS) -> dict:
+    """Train one language model; its held-out loss on the way, and in the end by the place in a text."""
+    torch.manual_seed(seed)
+    learned, held = texts()
+    pieces, unseen = learned.unfold(0, n + 1, 1), torch.stack([page[: n + 1] for page in held])
+    model = model_of(kind, n)
+
+    def batches(step: int) -> tuple[Tensor]:
+        return (pieces[torch.randint(len(pieces), (TOKENS // n,), generator=generator_of(seed, step))],)
+
+    config = Config(steps, learning_rate, warmup=100, evaluate_every=steps // 10, seed=seed)
+    validation = [(some,) for some in unseen.split(TOKENS // n)]
+    folder = RUNS / f"{kind} {n} {learning_rate} {steps} {seed}"
+    history = Trainer(model, next_token_loss, batches, config, validation, folder, device="cpu").train()
+    curve = [[r["step"], round(r["validation_loss"], 4)] for r in history if "validation_loss" in r]
+    return {
+        "curve": curve,
+        "by place": [round(loss, 4) for loss in losses_by_place(model, unseen)],
+    }
+
+
+@torch.no_grad()
+def losses_by_place(model: nn.Module, texts: Tensor) -> list[float]:
+    """The mean loss of the next token in each of PLACES parts of a text, from its beginning on."""
+    model.eval()
+    losses = []
+    for some in texts.split(1):
+        scores = model(some[:, :-1])
+        losses.append(functional.cross_entropy(scores.mT, some[:, 1:], reduction="none"))
+    return [part.mean().item() for part in torch.cat(losses).tensor_split(PLACES, dim=1)]
+
+
+def recall(kind: str, n: int, facts: int, seed: int) -> dict:
+    """Train one model to recall facts; its accuracy ten times on the way, until nothing is wrong."""
+    torch.manual_seed(seed)
+    encoder = Encoder(tasks.VOCAB_SIZE + facts, n, D_MODEL, layers(kind, n, RECALLED), neighbours=1)
+    batches = tasks.scattered_recall(n, facts, TOKENS // n, seed)
+    return {"curve": train(MaskedLanguageModel(with_sinusoids(encoder)), batches, 8, 3e-3, RECALL_STEPS)}
+
+
+def cost(n: int) -> dict:
+    """Seconds of an update of every model, and of one layer that writes the last tokens of a text.
+
+    It writes from a cache, whose bytes at the end of the text are told, too. Processor seconds on one
+    thread, medians.
+    """
+    torch.manual_seed(0)
+    x, made = torch.randn(1, n, D_MODEL), {kind: make(n, READ).eval() for kind, make in KINDS.items()}
+    writers = {kind: writer(kind, layer) for kind, layer in made.items()}
+    texts = torch.randint(VOCABULARY, (max(1, TOKENS // n), n + 1))
+    updates = {kind: partial(forward_and_back, model_of(kind, n), texts) for kind in KINDS}
+    kept = {kind: write_on(write, x[:, :-WRITTEN], None) for kind, write in writers.items()}
+    calls = {kind: partial(write_on, writers[kind], x[:, -WRITTEN:], kept[kind]) for kind in KINDS}
+    return {
+        "training": median_seconds(updates, ROUNDS, busy=True),
+        "writing": median_seconds(calls, ROUNDS, busy=True),
+        "bytes": {
+            kind: sum(some.nbytes for some in call() if isinstance(some, Tensor))
+            for kind, call in calls.items()
+        },
+    }
+
+
+def forward_and_back(model: nn.Module, texts: Tensor) -> None:
+    """As in training; the gradients are thrown away."""
+    model.zero_grad()
+    next_token_loss(model, texts).backward()
+
+
+@torch.no_grad()
+def write_on(write: Callable, x: Tensor, cache: Any) -> Any:
+    """The cache after some more tokens, one by one."""
+    for token in x.split(1, dim=1):
+        _, cache = write(token, cache)
+    return cache
+
+
+def writer(kind: str, layer: Any) -> Callable:
+    """One more token of every text: (x, cache) -> its output, and the cache with it."""
+    if hasattr(layer, "write"):
+        return layer.write
+    last = WINDOWS[kind] * READ // 4 if kind in WINDOWS else None
+
+    def write(x: Tensor, cache: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
+        q, *new = layer.project(x)
+        k, v = (torch.cat(both, dim=-2) for both in zip(cache or (new[0][..., :0, :],) * 2, new, strict=True))
+        k, v = (some[..., -last:, :] if last else some for some in (k, v))
+        return layer.output(merge_heads(scaled_dot_product_attention(q, k, v))), (k, v)
+
+    return write
+
+
+def written(
+    kinds: Iterable[str], n: int, seeds: Sequence[int], rates: Sequence[float] = (RATE,)
+) -> list[dict]:
+    """Settings of language models."""
+    keys = "seed", "kind", "n", "learning_rate"
+    return [dict(zip(keys, some, strict=True)) for some in product(seeds, kinds, [n], rates)]
+
+
+def asked(kinds: Iterable[str], facts: Iterable[tuple[int, int]], seeds: Sequence[int]) -> list[dict]:
+    """Settings of models that recall."""
+    return [
+        {"kind": kind, "n": n, "facts": count, "seed": seed}
+        for seed, (n, count), kind in product(seeds, facts, kinds)
+    ]
+
+
+AT_LENGTH = ("full", "window", "content")
+OFTEN = [kind for kind in KINDS if kind != SLOW]
+EXPERIMENTS = [
+    Experiment(
+        "13_rate",
+        "language models of long pages at other rates",
+        written(("full", "window", "content", "overlap and choice"), LENGTHS[0], SEEDS[:1], RATES),
+        write,
+    ),
+    Experiment(
+        "13_writing",
+        "language models of long pages by their attention; bounded memory, which is slow, with one seed",
+        written(KINDS, LENGTHS[0], SEEDS[:1]) + written(OFTEN, LENGTHS[0], SEEDS[1:]),
+        write,
+    ),
+    Experiment(
+        "13_longer",
+        "some of them, on longer texts",
+        written(AT_LENGTH, LENGTHS[1], SEEDS[:1]),
+        write,
+    ),
+    Experiment(
+        "13_cost",
+        "processor seconds and bytes of one layer, in training and in writing",
+        [{"n": n} for n in COSTED],
+        cost,
+    ),
+    Experiment(
+        "13_recall",
+        "facts recalled by their attention; facts and n vary apart; what fails or is slow has one seed",
+        asked(RECALLING, FACTS, SEEDS[:1])
+        + asked([SLOW], FACTS[:1], SEEDS[:1])
+        + asked(["full", "content", "overlap and choice"], FACTS, SEEDS[1:2]),
+        recall,
+    ),
+]

@@ -1,0 +1,110 @@
+"""The runs of chapter 12 on associative recall: a value for every key, then all keys again.
+
+The models and their training are those of chapter 09.
+"""
+
+import torch
+
+from lab.efficient import (
+    AT_VALUES,
+    FULL,
+    KEYS,
+    LEARNED,
+    LOWER,
+    MEAN,
+    NEIGHBOURS,
+    RATE,
+    SEEDS,
+    STEPS,
+    TEXTS,
+    VALIDATION,
+    grid,
+    model_for,
+    model_of,
+    pooled_alike,
+    solve,
+    train,
+)
+from lab.experiment import Experiment
+from linformer_from_scratch.data import tasks
+from linformer_from_scratch.training import masked_accuracy
+
+LENGTHS = (64, 128, 256, 512)
+LONGEST = LENGTHS[-1]
+READ = [(n, KEYS) for n in LENGTHS]
+RISING = [*grid((FULL, LEARNED), READ), *pooled_alike(READ)]
+WIDTHS = [(256, 64), (256, 128), (LONGEST, 256)]  # n, and 2k
+GROWN = {64: (64, 1200), 128: (32, 400), 256: (32, 400), 512: (32, 400), 1024: (32, 400), 2048: (16, 400)}
+FACTS = {"16": (lambda n: 16, 2048), "n / 4": (lambda n: n // 4, LONGEST)}  # of a text, and the longest n
+SLOTS = 16
+WIDEST = [WIDTHS[-1]]  # one slot for every value
+
+
+def facts_among_noise(facts: str, seed: int) -> dict:
+    """Recall through SLOTS means of windows while texts double in length: accuracies on the way, at each n.
+
+    A model begins with the weights of the next shorter texts, so that it need not find again what it knows.
+
+    Args: facts: of FACTS; so many keys with their values stand among noise.
+    """
+    count, longest = FACTS[facts]
+    weights: dict[str, torch.Tensor] = {}
+    curves: dict[int, list[list[float]]] = {}
+    for n in (n for n in GROWN if n <= longest):
+        texts, steps = GROWN[n]
+        torch.manual_seed(seed)
+        model = model_of(MEAN, n, SLOTS, tasks.vocab_size("recall", LONGEST), NEIGHBOURS["recall"])
+        model.load_state_dict(weights, strict=False)
+        batches = tasks.scattered_recall(n, count(n), texts, seed)
+        curves[n] = train(model, batches, VALIDATION["recall"], RATE, steps)
+        weights = {key: w for key, w in model.state_dict().items() if "positions" not in key}
+    return {"curves": curves}
+
+
+def transplanted(n: int, size: int, seed: int) -> dict:
+    """Train full attention; then give it slots, nothing else changed, and ask again.
+
+    Slots that hold the values themselves, and slots that are means of windows; as many of either.
+    """
+    torch.manual_seed(seed)
+    full, batches = model_for("recall", FULL, n, 0), tasks.recall(n, TEXTS["recall"](n), seed)
+    curve = train(full, batches, VALIDATION["recall"], RATE, STEPS)
+    unseen = tasks.validation_batches(batches, VALIDATION["recall"])
+    accuracies = {FULL: curve[-1][1]}
+    for name in (AT_VALUES, LEARNED):
+        slots = model_for("recall", name, n, size)
+        slots.load_state_dict(full.state_dict(), strict=False)  # all but E and F
+        accuracies[name] = round(masked_accuracy(slots, unseen), 4)
+    return {"learning_rate": RATE, "curve": curve, "accuracies": accuracies}
+
+
+def recalling(name: str, about: str, settings: list[dict], seeds: tuple[int, ...] = SEEDS) -> Experiment:
+    """Runs on recall."""
+    return Experiment(name, about, [{"task": "recall"} | some for some in settings], solve, seeds)
+
+
+EXPERIMENTS = [
+    recalling("12_recall", "recall at 32 keys a query, n rising", RISING),
+    recalling("12_width", "recall by Linformer, learned, at other k", grid((LEARNED,), WIDTHS)),
+    Experiment(
+        "12_slots",
+        "full attention that recalls, read through slots",
+        [{"n": LONGEST, "size": LONGEST // 4}],
+        transplanted,
+        SEEDS,
+    ),
+    Experiment(
+        "12_facts",
+        "recall through 16 slots, n rising: 16 facts among more and more noise, and n / 4 facts",
+        [{"facts": facts} for facts in FACTS],
+        facts_among_noise,
+        SEEDS,
+    ),
+    recalling("12_start", "recall by Linformer that begins at the values", grid((AT_VALUES,), WIDEST)),
+    recalling(
+        "12_rate",
+        "recall by Linformer that begins at windows, with a slot for every value: a lower rate",
+        grid((LEARNED,), WIDEST, learning_rate=LOWER),
+        (0,),
+    ),
+]

@@ -1,0 +1,113 @@
+"""Pictures of what follows from what: boxes with words, and arrows between them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+
+from linformer_from_scratch.course.plots import EDGE, GREY, INK, board
+
+WIDTH, HEIGHT = 0.8, 0.68  # of a box, where columns and rows are one apart
+
+
+class Box(NamedTuple):
+    """A box of a diagram.
+
+    text: one or more lines; the first is bold.
+    column, row: its place, counted from the left and from the top; halves are allowed.
+    colour: of its border and its first line.
+    framed: whether it has a border.
+    bold: whether that border is thick.
+    """
+
+    text: str
+    column: float
+    row: float
+    colour: str = INK
+    framed: bool = True
+    bold: bool = False
+
+
+def flow(
+    boxes: Mapping[str, Box],
+    arrows: Iterable[tuple[str, ...]],
+    title: str,
+    size: tuple[float, float] = (2.0, 1.05),
+) -> Figure:
+    """Boxes by name, and arrows from box to box: (from, to), or (from, to, what happens on the way).
+
+    Args:
+        size: inches from one column to the next, and from one row to the next.
+    """
+    arrows = list(arrows)
+    columns, rows = 1 + max(box.column for box in boxes.values()), 1 + max(box.row for box in boxes.values())
+
+    def draw(axis: Axes) -> None:
+        for box in boxes.values():
+            _draw_box(axis, box)
+        for start, end, *words in arrows:
+            _draw_arrow(axis, boxes[start], boxes[end], *words)
+        axis.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), title=title)
+        axis.axis("off")
+
+    figure = board([["all"]], {"all": draw}, (size[0] * columns, size[1] * rows + 0.5))
+    said = [f"{_flat(boxes[a].text)} → {_flat(boxes[b].text)}{_way(words)}" for a, b, *words in arrows]
+    figure.alt = f"{title}. {'; '.join(said)}."  # type: ignore[attr-defined]
+    return figure
+
+
+def _draw_box(axis: Axes, box: Box) -> None:
+    corner = (box.column - WIDTH / 2, box.row - HEIGHT / 2)
+    style = "round,pad=0,rounding_size=0.06"
+    axis.add_patch(
+        FancyBboxPatch(
+            corner,
+            WIDTH,
+            HEIGHT,
+            boxstyle=style,
+            facecolor="white",
+            edgecolor=box.colour,
+            linewidth=(5 if box.bold else 1.5) * box.framed,
+        )
+    )
+    first, *others = box.text.split("\n")
+    place: dict[str, Any] = {"xycoords": "data", "ha": "center", "textcoords": "offset points"}
+    top = 7.5 * len(others)
+    axis.annotate(
+        first, (box.column, box.row), (0, top), va="center", weight="bold", color=box.colour, **place
+    )
+    for i, line in enumerate(others, start=1):
+        axis.annotate(
+            line, (box.column, box.row), (0, top - 15 * i), va="center", fontsize=10.5, color=INK, **place
+        )
+
+
+def _draw_arrow(axis: Axes, start: Box, end: Box, words: str = "") -> None:
+    """From border to border: sideways between columns, up or down within one."""
+    across, down = end.column - start.column, end.row - start.row
+    if abs(across) >= WIDTH:
+        sign = 1 if across > 0 else -1
+        a = (start.column + sign * WIDTH / 2, start.row)
+        b = (end.column - sign * WIDTH / 2, end.row)
+    else:
+        sign = 1 if down > 0 else -1
+        a = (start.column, start.row + sign * HEIGHT / 2)
+        b = (end.column, end.row - sign * HEIGHT / 2)
+    axis.annotate(
+        "", b, a, arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 1.6, "shrinkA": 2, "shrinkB": 2}
+    )
+    if words:
+        middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
+        style = {"facecolor": "white", "edgecolor": EDGE, "boxstyle": "round,pad=0.2"}
+        axis.annotate(words, middle, ha="center", va="center", fontsize=10, color=INK, bbox=style)
+
+
+def _flat(text: str) -> str:
+    first, *others = text.split("\n")
+    return ": ".join([first, *([" ".join(others)] if others else [])])
+
+
+def _way(words: Iterable[str]) -> str:
+    return "".join(f" ({word})" for word in words)

@@ -1,0 +1,141 @@
+"""Exercises, checked on the spot.
+
+check("6.2", my_function) says in one sentence what is wrong, hint("6.2") opens one step more, quiz("06") asks what
+a chapter taught, progress() shows where you stand, and yours("linformer_layer") is what you have built, or the
+package's where you have not. In a notebook the answer is shown wherever in its cell the call is; in a
+script, print it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from difflib import get_close_matches
+from importlib import import_module
+
+from linformer_from_scratch.common.files import PACKAGE
+from linformer_from_scratch.course.exercises.engine import parts
+from linformer_from_scratch.course.exercises.engine.answers import to_be_seen
+from linformer_from_scratch.course.exercises.engine.checking import Exercise, Hints, Result, exam_seeds, judge
+from linformer_from_scratch.course.exercises.engine.compare import described
+from linformer_from_scratch.course.exercises.engine.overview import Overview
+from linformer_from_scratch.course.exercises.engine.progress import forget, load, open_hint, record_pass
+from linformer_from_scratch.course.exercises.engine.quiz import questions, quiz_widget
+
+STEMS = (
+    "start_here",
+    "attention",
+    "multihead",
+    "cost",
+    "low_rank",
+    "random_projections",
+    "linformer",
+    "projections",
+    "training",
+    "efficient_attention",
+    "benchmark",
+    "distributed",
+    "limits",
+    "descendants",
+)  # in the order of the chapters
+CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
+EXERCISES: dict[str, Exercise] = {
+    exercise.id: exercise for chapter in CHAPTERS.values() for exercise in chapter.EXERCISES
+}
+PARTS: dict[str, Exercise] = {
+    exercise.part: exercise for exercise in EXERCISES.values() if exercise.part
+}  # in the order of the course
+
+
+def check(id: str, attempt: object) -> Result:
+    """Check an attempt at an exercise: passed, failed with the one sentence that helps, or not yet attempted.
+
+    The attempt is a function; it is called on copies of several draws and compared with the reference. Random numbers
+    and the usual global settings of Python, NumPy and PyTorch are left as they were (isolation.py says which).
+    """
+    if not _known(id, EXERCISES):
+        return _unknown_exercise(id)
+    exercise = EXERCISES[id]
+    result = judge(exercise, attempt)
+    if result.status == "passed":
+        record_pass(id)
+        if exercise.part and callable(attempt) and not _is_ours(attempt):
+            became = parts.keep(exercise, attempt, list(PARTS))
+            result = replace(result, message=f"{result.message}, {became}")
+    return to_be_seen(result)
+
+
+def exam(id: str, attempt: object, number: int = 0) -> Result:
+    """Check an attempt on sizes and signs that the course does not draw, as well; nothing is kept.
+
+    Args: number: 0 or more; another number, another exam.
+    """
+    if not _known(id, EXERCISES):
+        return _unknown_exercise(id)
+    return to_be_seen(judge(EXERCISES[id], attempt, exam_seeds(number)))
+
+
+def yours(part: str, quiet: bool = False) -> Callable:
+    """Your own part of my_linformer.py, or the package's while it is open; says in one line which, unless quiet.
+
+    Raises: ValueError if there is no such part.
+    """
+    if not _known(part, PARTS):
+        raise ValueError(f"there is no part {part!r}; the parts are {', '.join(PARTS)}")
+    attempt, said = parts.load(PARTS[part])
+    if not quiet:
+        print(said)
+    return attempt
+
+
+def hint(id: str) -> Hints | Result:
+    """Open the next hint for an exercise, and show all that are open."""
+    if not _known(id, EXERCISES):
+        return _unknown_exercise(id)
+    return to_be_seen(Hints(EXERCISES[id], open_hint(id, len(EXERCISES[id].hints))))
+
+
+def quiz(chapter: str):
+    """Ask a chapter's questions, as in quiz("06"): radio buttons, and an explanation for every option."""
+    if not _known(chapter, CHAPTERS):
+        return _unknown(chapter, "quiz", f'the chapters are {", ".join(CHAPTERS)}, as in quiz("00")')
+    return to_be_seen(quiz_widget(chapter, questions(STEMS[int(chapter)])))
+
+
+def progress() -> Overview:
+    """Show how far each chapter is, which parts of your own Linformer you have, what is next, and minutes."""
+    chapters = {
+        f"{number}_{stem}": CHAPTERS[number].EXERCISES for number, stem in zip(CHAPTERS, STEMS, strict=True)
+    }
+    return to_be_seen(Overview(chapters, load(), parts.kept()))
+
+
+def reset(id: str) -> Result:
+    """Let an exercise be open again, its hints closed; what is in my_linformer.py stays there."""
+    if not _known(id, EXERCISES):
+        return _unknown_exercise(id)
+    message = f"{id} is open again" if forget(id) else f"{id} was open already"
+    part = EXERCISES[id].part
+    stays = f"; {part} stays in {parts.NAME}, and runs, until another passes" if part in parts.kept() else ""
+    return to_be_seen(Result(id, "open", message + stays))
+
+
+def _is_ours(attempt: object) -> bool:
+    """Does an attempt come from the package, and not from the learner?"""
+    return str(getattr(attempt, "__module__", "")).split(".")[0] == PACKAGE.name
+
+
+def _known(key: object, keys: dict) -> bool:
+    return isinstance(key, str) and key in keys
+
+
+def _unknown_exercise(id: object) -> Result:
+    if not isinstance(id, str):
+        return _unknown(id, "exercise", 'an id is text, as in "1.2"')
+    chapter = [known for known in EXERCISES if known.split(".")[0] == id.split(".")[0]]
+    near = chapter or get_close_matches(id, EXERCISES, cutoff=0)
+    known = f"{'this chapter has' if chapter else 'the closest are'} {', '.join(near)}"
+    return _unknown(id, "exercise", known)
+
+
+def _unknown(key: object, what: str, known: str) -> Result:
+    name = key if isinstance(key, str) else described(key)
+    return to_be_seen(Result(name, "failed", f"There is no such {what}: {known}."))

@@ -1,0 +1,429 @@
+"""Chapter 13: exercises and quiz."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.draws import normal, row
+from linformer_from_scratch.descendants.blocks import block_attention, compress_blocks, masked_softmax
+
+BATCH = 2
+
+
+def block_slots(x: Tensor, bias: Tensor) -> Tensor:
+    """Means of blocks, weighed by place. Shape: x (batch, n, d), bias (m,) -> (batch, n // m, d)"""
+    return compress_blocks(x, bias)
+
+
+@exercise("13.1", minutes=6, gradients=("x", "bias"), part="block_slots")
+class ASlotForEveryBlock:
+    """A slot for every block."""
+
+    hints = (
+        "How many whole blocks are there, and how many tokens fill them? Cut the rest off first.",
+        "View x[:, : blocks * m] as (batch, blocks, m, d), and bias.softmax(0) as (m, 1).",
+        "(bias.softmax(0)[:, None] * x[:, : blocks * m].unflatten(1, (blocks, m))).sum(…)",
+    )
+    reference = block_slots
+
+    def draw(seed):
+        """A text that fills its blocks, one with a remainder, one shorter than a block, one of several blocks."""
+        n, m, d = row(seed, ((12, 4, 5), (17, 5, 3), (3, 4, 2), (22, 3, 4)))
+        return normal(seed, (BATCH, n, d), (m,))
+
+    def means(x, bias):
+        """Your slots are plain means, so bias does nothing. Its softmax says how much each place of a block counts."""
+        return compress_blocks(x, torch.zeros_like(bias))
+
+    def bias_as_weights(x, bias):
+        """You multiply by bias itself. They're logits: take their softmax, and the weights sum to one, so a slot stays a mean."""
+        n = x.size(1) // len(bias) * len(bias)
+        return (bias[:, None] * x[:, :n].unflatten(1, (-1, len(bias)))).sum(2)
+
+    def every_mth_token(x, bias):
+        """Your slot collects tokens from all over the text, the last of them from the future. A block is m tokens side by side: unflatten to (n // m, m), not (m, n // m). Both shapes fit, which is why it's so easy to miss."""
+        m, blocks = len(bias), x.size(1) // len(bias)
+        return (bias.softmax(0)[:, None, None] * x[:, : blocks * m].unflatten(1, (m, blocks))).sum(1)
+
+    def with_the_rest(x, bias):
+        """You also make a slot of the tokens after the last whole block. It's tempting not to waste them, but they have to wait until their block is full."""
+        m = len(bias)
+        parts = x.split(m, dim=1)
+        return torch.stack([(bias[: p.size(1)].softmax(0)[:, None] * p).sum(1) for p in parts], dim=1)
+
+    def last_tokens(x, bias):
+        """You drop tokens at the beginning. Blocks are counted from the first token, and it's the end that has to wait."""
+        m = len(bias)
+        return compress_blocks(x[:, x.size(1) % m :], bias)
+
+    def divided_by_m(x, bias):
+        """You divide by m once more. The softmax already sums to one."""
+        return compress_blocks(x, bias) / len(bias)
+
+
+def may_read(start: int, n: int, block: int) -> Tensor:
+    """Shape: (n, (start + n) // block)"""
+    tokens = torch.arange(start, start + n)[:, None]
+    return torch.arange((start + n) // block) < (tokens + 1) // block
+
+
+def own_open_block(start, n, block):
+    """Your query attends to the block it stands in, which holds tokens after it. That's the bug of the two issues. Only from its last token on is a block over: (t + 1) // block slots."""
+    tokens = torch.arange(start, start + n)[:, None]
+    return torch.arange((start + n) // block) <= tokens // block
+
+
+@exercise("13.2", minutes=6)
+class WhichSlotsAreInThePast:
+    """Which slots are in the past."""
+
+    hints = (
+        "Slot i is made of tokens i · block … (i + 1) · block - 1. Standing at which token do you have all of them behind you?",
+        "Query t gets the first (t + 1) // block slots. Try it by hand for the last token of a block, and for the one before.",
+        "torch.arange(slots) < (torch.arange(start, start + n)[:, None] + 1) // …",
+    )
+    reference = may_read
+
+    def draw(seed):
+        """A text from its beginning, a piece of one, a single token, a piece that ends with the first block."""
+        return row(seed, ((0, 13, 4), (6, 11, 4), (23, 1, 3), (3, 2, 5)))
+
+    own_open_block = own_open_block
+
+    def one_late(start, n, block):
+        """You're one token too careful. The last token of a block may attend to its slot already, since nothing in there comes later: (t + 1) // block blocks have ended, not t // block."""
+        tokens = torch.arange(start, start + n)[:, None]
+        return torch.arange((start + n) // block) < tokens // block
+
+    def from_the_piece(start, n, block):
+        """You count blocks from where the piece starts. They start where the text starts: token i of the piece is token start + i."""
+        return (
+            may_read(0, n, block)[:, :0]
+            .new_zeros(n, (start + n) // block)
+            .logical_or(torch.arange((start + n) // block) < (torch.arange(n)[:, None] + 1) // block)
+        )
+
+    def all_slots(start, n, block):
+        """You let every query attend to every slot, so the first token knows how the text ends. That's Linformer again, and it can't write."""
+        return torch.ones(n, (start + n) // block, dtype=torch.bool)
+
+    def only_the_latest(start, n, block):
+        """You show a query only the slot that ended last. All earlier ones are in its past too."""
+        tokens = torch.arange(start, start + n)[:, None]
+        return torch.arange((start + n) // block) == (tokens + 1) // block - 1
+
+    def slots_first(start, n, block):
+        """Your axes are swapped: a row for each query, a column for each slot, (n, slots)."""
+        return may_read(start, n, block).T
+
+
+def gated_slots(x: Tensor, gate: Tensor, bias: Tensor) -> Tensor:
+    """Shape: x and gate (batch, n, d), bias (m, d) -> (batch, n // m, d)"""
+    return compress_blocks(x, bias, gate)
+
+
+def in_blocks_of(m, *tensors):
+    """Each tensor without what follows its last whole block. Shape: (batch, n, d) -> (batch, n // m, m, d)"""
+    return [x[:, : x.size(1) // m * m].unflatten(1, (-1, m)) for x in tensors]
+
+
+@exercise("13.4", minutes=6, gradients=("x", "gate", "bias"))
+class WeightsByContent:
+    """Weights by content."""
+
+    hints = (
+        "Cut x and gate into blocks in the same way. Who competes with whom: over which axis do the weights sum to one?",
+        "Blocks have the shape (batch, blocks, m, d), so bias (m, d) can be added to those of gate as it is. The softmax is over axis 2.",
+        "((gate + bias).softmax(2) * x).sum(…), with both cut into blocks",
+    )
+    reference = gated_slots
+
+    def draw(seed):
+        """As draw_text, with logits for every token and feature."""
+        n, m, d = row(seed, ((12, 4, 5), (17, 5, 3), (3, 4, 2), (22, 3, 4)))
+        return normal(seed, (BATCH, n, d), (BATCH, n, d), (m, d))
+
+    def gate_without_bias(x, gate, bias):
+        """You left out the bias. Add it to the gate, place by place in a block, before the softmax."""
+        return compress_blocks(x, torch.zeros_like(bias), gate)
+
+    def bias_without_gate(x, gate, bias):
+        """You left out the gate, so your slots weigh tokens by place alone. That was 13.1."""
+        return compress_blocks(x, bias)
+
+    def over_the_text(x, gate, bias):
+        """Your softmax goes over the whole text, so the blocks share one total of one. Each block needs its own: cut first, then softmax."""
+        x, gate = in_blocks_of(len(bias), x, gate)
+        weights = (gate + bias).flatten(1, 2).softmax(1).view_as(gate)
+        return (weights * x).sum(2)
+
+    def over_features(x, gate, bias):
+        """Your softmax goes over the features. The question is how much each *token* counts: take it over the tokens of a block, for each feature separately."""
+        x, gate = in_blocks_of(len(bias), x, gate)
+        return ((gate + bias).softmax(-1) * x).sum(2)
+
+    def over_blocks(x, gate, bias):
+        """Your softmax goes over the blocks, so blocks compete with one another. The m tokens inside a block should compete."""
+        x, gate = in_blocks_of(len(bias), x, gate)
+        return ((gate + bias).softmax(1) * x).sum(2)
+
+    def one_weight_for_all_features(x, gate, bias):
+        """You average the logits over the features and give each token one weight. A slot may take one feature from the verb and another from the subject, so keep a weight for each feature."""
+        x, gate = in_blocks_of(len(bias), x, gate)
+        return ((gate + bias).mean(-1, keepdim=True).softmax(2) * x).sum(2)
+
+    def sigmoid_gate(x, gate, bias):
+        """You take a sigmoid of each logit, as gates often do. Then the weights of a block needn't sum to one; a softmax over its tokens makes them."""
+        x, gate = in_blocks_of(len(bias), x, gate)
+        return ((gate + bias).sigmoid() * x).sum(2)
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, slots_k: Tensor, slots_v: Tensor, block: int, window: int
+) -> Tensor:
+    """Shape: q, k, v (batch, n, d), slots (batch, n // block, d) -> (batch, n, d)"""
+    return block_attention(q, k, v, slots_k, slots_v, block, window)
+
+
+def seen_by(n, block, window):
+    """Which slots and which tokens each query may read. Shape: (n, n // block), (n, n)"""
+    t = torch.arange(n)
+    back = t[:, None] - t
+    return may_read(0, n, block), (back >= 0) & (back < window)
+
+
+def read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen, scale=None):
+    """One softmax over the slots and tokens that are seen."""
+    scale = math.sqrt(q.size(-1)) if scale is None else scale
+    scores = q @ torch.cat([slots_k, k], 1).mT / scale
+    return masked_softmax(scores, torch.cat([slots_seen, tokens_seen], 1)) @ torch.cat([slots_v, v], 1)
+
+
+@exercise("13.3", minutes=12, gradients=("q", "k", "v", "slots_k", "slots_v"), part="block_attention")
+class OneSoftmaxOverSlotsAndWindow:
+    """One softmax over slots and window."""
+
+    hints = (
+        "Put the slots' keys in front of the tokens' keys, and likewise the values. From there on it's chapter 01's attention with a mask.",
+        "The mask is (n, n // block + n): the staircase of exercise 13.2 on the left, with start 0, and on the right the band where t - s is from 0 to window - 1.",
+        "mask = torch.cat([slots_seen, tokens_seen], dim=1); scaled_dot_product_attention(q, keys, values, …)",
+    )
+    reference = attend
+
+    def draw(seed):
+        """A text of several blocks, one with a remainder, a single token, and one without a window."""
+        n, block, window, d = row(seed, ((12, 3, 4, 5), (17, 5, 2, 3), (1, 4, 3, 2), (7, 3, 0, 4)))
+        q, k, v, slots_k, slots_v = normal(seed, *3 * [(BATCH, n, d)], *2 * [(BATCH, n // block, d)])
+        return q, k, v, slots_k, slots_v, block, window
+
+    def two_softmaxes(q, k, v, slots_k, slots_v, block, window):
+        """You take one softmax over the slots and another over the window, and add what they mix. Then a query spends as much attention on slots as on neighbours, whether it wants to or not. Put all its scores side by side and take one softmax."""
+        slots_seen, tokens_seen = seen_by(q.size(1), block, window)
+        scale = math.sqrt(q.size(-1))
+        far = masked_softmax(q @ slots_k.mT / scale, slots_seen) @ slots_v
+        return far + masked_softmax(q @ k.mT / scale, tokens_seen) @ v
+
+    def window_without_itself(q, k, v, slots_k, slots_v, block, window):
+        """Your window stops before the query's own token. It holds the last `window` tokens, and the query's own is one of them."""
+        t = torch.arange(q.size(1))
+        back = t[:, None] - t
+        return read(
+            q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], (back > 0) & (back <= window)
+        )
+
+    def window_one_too_long(q, k, v, slots_k, slots_v, block, window):
+        """Your window is one token too long. With the query's own it holds `window` tokens, so t - s < window, not <=."""
+        slots_seen, tokens_seen = seen_by(q.size(1), block, window + 1)
+        return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen)
+
+    def window_ahead(q, k, v, slots_k, slots_v, block, window):
+        """Your window reaches forward as well, so a query sees what comes after it. Did you take abs(t - s)?"""
+        t = torch.arange(q.size(1))
+        near = (t[:, None] - t).abs() < window
+        return read(q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], near)
+
+    def future_in_the_window(q, k, v, slots_k, slots_v, block, window):
+        """Your window has a beginning and no end: t - s < window is also true for every token s after t, where t - s is negative. Ask for t - s >= 0 as well."""
+        t = torch.arange(q.size(1))
+        near = t[:, None] - t < window
+        return read(q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], near)
+
+    def nothing_divided_by_nothing(q, k, v, slots_k, slots_v, block, window):
+        """A query that sees nothing gets 0/0 from you. It should get zeros: PyTorch's own function returns them, a softmax over -inf doesn't."""
+        mask = torch.cat(seen_by(q.size(1), block, window), 1)
+        scores = q @ torch.cat([slots_k, k], 1).mT / math.sqrt(q.size(-1))
+        return scores.masked_fill(~mask, -math.inf).softmax(-1) @ torch.cat([slots_v, v], 1)
+
+    def mean_of_everything(q, k, v, slots_k, slots_v, block, window):
+        """A query that sees nothing should get zeros. You mask with a large negative number, and if all scores are that low the softmax makes them equal: the query gets the mean of everything, future included."""
+        mask = torch.cat(seen_by(q.size(1), block, window), 1)
+        scores = q @ torch.cat([slots_k, k], 1).mT / math.sqrt(q.size(-1))
+        return scores.masked_fill(~mask, -1e9).softmax(-1) @ torch.cat([slots_v, v], 1)
+
+    def open_block_read(q, k, v, slots_k, slots_v, block, window):
+        """Your queries attend to the slot of the block they're in. Only blocks that have ended are in the past, (t + 1) // block of them."""
+        n = q.size(1)
+        return read(q, k, v, slots_k, slots_v, own_open_block(0, n, block), seen_by(n, block, window)[1])
+
+    def slots_not_in_the_window(q, k, v, slots_k, slots_v, block, window):
+        """You hide slots whose tokens are in the window too. It looks tidier, but nobody asked for it: a token may be seen twice, in its slot and in the window. Hide only blocks that have not ended."""
+        n = q.size(1)
+        slots_seen, tokens_seen = seen_by(n, block, window)
+        first = torch.arange(n)[:, None] - window + 1
+        return read(
+            q,
+            k,
+            v,
+            slots_k,
+            slots_v,
+            slots_seen & ((torch.arange(n // block) + 1) * block <= first),
+            tokens_seen,
+        )
+
+    def slots_alone(q, k, v, slots_k, slots_v, block, window):
+        """Your queries attend to slots only, so they miss the last few tokens. The window goes into the same softmax."""
+        slots_seen, tokens_seen = seen_by(q.size(1), block, window)
+        return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen & False)
+
+    def scores_not_scaled(q, k, v, slots_k, slots_v, block, window):
+        """You forgot to divide the scores by √d, those of the slots and those of the window."""
+        slots_seen, tokens_seen = seen_by(q.size(1), block, window)
+        return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen, scale=1.0)
+
+
+def slots_of_real(x: Tensor, mask: Tensor, bias: Tensor) -> Tensor:
+    """Shape: x (n, d), mask (n,), bias (m,) -> (real tokens // m, d)"""
+    return compress_blocks(x[mask], bias)
+
+
+@exercise("13.6", minutes=5)
+class PaddingStaysOutside:
+    """Padding stays outside."""
+
+    hints = (
+        "What would the slots be if nobody had padded this text at all?",
+        "x[mask] is that text: (real tokens, d), wherever the padding was.",
+        "block_slots(x[mask][None], …)[0]",
+    )
+    reference = slots_of_real
+
+    def draw(seed):
+        """Padding at the beginning, at the end, inside, and every third token."""
+        n, m, d = row(seed, ((13, 4, 3), (15, 3, 5), (12, 2, 4), (10, 3, 2)))
+        x, bias = normal(seed, (n, d), (m,))
+        mask = torch.ones(n, dtype=torch.bool)
+        mask[(slice(3), slice(-4, None), slice(2, 7, 2), slice(None, None, 3))[seed % 4]] = False
+        return x, mask, bias
+
+    def zeroed(x, mask, bias):
+        """You set padding to zero, as chapter 06 did and as the library did. Here a zero still takes its share of the softmax, and still pushes the real tokens into other blocks. Take the padding out first, x[mask], and cut what's left."""
+        return compress_blocks(x * mask[:, None], bias)
+
+    def zeroed_to_length(x, mask, bias):
+        """You return the right number of slots, but the padding is still inside them as zeros. Take it out before you cut: x[mask]."""
+        return compress_blocks(x * mask[:, None], bias)[: int(mask.sum()) // len(bias)]
+
+    def weightless(x, mask, bias):
+        """Your padding has no weight, which is half the cure. But the real tokens still stand in the blocks of their padded places. Alone they'd stand in others: cut after x[mask]."""
+        m, n = len(bias), len(x) // len(bias) * len(bias)
+        blocks, real = x[:n].unflatten(0, (-1, m)), mask[:n].unflatten(0, (-1, m))
+        return (masked_softmax(bias.expand_as(real), real)[..., None] * blocks).sum(1)
+
+    def mask_not_used(x, mask, bias):
+        """You never look at mask, so padding is mixed in like any token."""
+        return compress_blocks(x, bias)
+
+    def mask_inverted(x, mask, bias):
+        """You keep the padding and throw away the text. True means a real token."""
+        return compress_blocks(x[~mask], bias)
+
+    def from_the_first_real(x, mask, bias):
+        """You cut off the padding at the beginning only. It can also stand at the end, or in the middle: x[mask] doesn't care where."""
+        return compress_blocks(x[int(mask.int().argmax()) :] if mask.any() else x[:0], bias)
+
+    def as_many_from_the_front(x, mask, bias):
+        """You count the padded tokens and drop that many at the front. They may be anywhere, so drop exactly the ones that mask names: x[mask]."""
+        return compress_blocks(x[int((~mask).sum()) :], bias)
+
+    def rest_kept(x, mask, bias):
+        """You make a slot of the tokens after the last whole block as well. They wait until their block is full."""
+        parts = x[mask].split(len(bias)) if mask.any() else ()
+        slots = [(bias[: len(part)].softmax(0)[:, None] * part).sum(0) for part in parts]
+        return torch.stack(slots) if slots else x[:0]
+
+
+def remember(slots: Tensor, total: Tensor, x: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Shape: slots (k, d), total (k,), x (d,), logits (k,) -> (k, d), (k,)"""
+    after = torch.logaddexp(total, logits)
+    kept, new = (total - after).exp(), (logits - after).exp()
+    return kept[:, None] * slots + new[:, None] * x, after
+
+
+@exercise("13.5", minutes=8, gradients=("slots", "x"))
+class AMemoryThatMayWrite:
+    """A memory that may write."""
+
+    hints = (
+        "A slot is Σ exp(l) x / Σ exp(l) over the tokens so far. One more token comes: what happens to the sum below the line, and so to the share of everything that was there?",
+        "after = torch.logaddexp(total, logits), of shape (k,). What was there keeps the share exp(total - after). And the new token?",
+        "(total - after).exp()[:, None] * slots + … * x, after",
+    )
+    reference = remember
+
+    def draw(seed):
+        """A memory of some tokens, an empty one, and logits whose exponentials a float32 cannot hold."""
+        k, d, size = row(seed, ((3, 5, 1.0), (4, 2, 1.0), (2, 7, 200.0), (9, 4, 60.0)))
+        slots, x, total, logits = normal(seed, (k, d), (d,), (k,), (k,))
+        if seed % 4 == 1:
+            slots, total = torch.zeros_like(slots), torch.full_like(total, -math.inf)
+        return slots, size * total, x, size * logits
+
+    def by_exponentials(slots, total, x, logits):
+        """Right for small logits, but exp(200) is infinite in float32. Subtract before you exponentiate: exp(total - after), with after = logaddexp(total, logits)."""
+        old, new = total.exp(), logits.exp()
+        return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], (old + new).log()
+
+    def shares_by_exponentials(slots, total, x, logits):
+        """Your total is fine and your shares are not: exp(200) is infinite in float32, and infinity over infinity is NaN. Subtract before you exponentiate: exp(total - after)."""
+        old, new = total.exp(), logits.exp()
+        return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], torch.logaddexp(
+            total, logits
+        )
+
+    def moving_average(slots, total, x, logits):
+        """You mix by the new token's logit alone. How far it moves a slot also depends on how much weight the slot has gathered, and that's total."""
+        new = logits.sigmoid()[:, None]
+        return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
+
+    def over_slots(slots, total, x, logits):
+        """You share the token out among the slots by a softmax over them. The softmax here is over time: within each slot, the new token competes with all before it."""
+        new = logits.softmax(0)[:, None]
+        return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
+
+    def total_not_updated(slots, total, x, logits):
+        """Your slots are right, but you return the old total. The next token would weigh as if this one had never come."""
+        return remember(slots, total, x, logits)[0], total
+
+    def not_divided(slots, total, x, logits):
+        """You add the new token without making room for it. What was there and what is new have shares that sum to one."""
+        after = torch.logaddexp(total, logits)
+        return slots + (logits - after).exp()[:, None] * x, after
+
+    def logits_added(slots, total, x, logits):
+        """You add logits to total. total is the logarithm of a sum of exponentials, and the logarithm of the new sum is torch.logaddexp(total, logits)."""
+        return remember(slots, total, x, logits)[0], total + logits
+
+    def total_as_a_sum(slots, total, x, logits):
+        """You treat total as the sum itself. It's the logarithm of the sum; the sum is exp(total)."""
+        after = total + logits.exp()
+        return (total / after)[:, None] * slots + (logits.exp() / after)[:, None] * x, after
+
+    def shares_swapped(slots, total, x, logits):
+        """You swapped the shares: what was there keeps exp(total - after), and the new token gets exp(logits - after)."""
+        after = torch.logaddexp(total, logits)
+        return (logits - after).exp()[:, None] * slots + (total - after).exp()[:, None] * x, after
+
+
+EXERCISES = collected(vars())

@@ -1,0 +1,253 @@
+"""A folder of learners' notebooks to a table of learner × exercise, each file in a process of its own.
+
+A learner is a file or a folder at the top of it: ada.ipynb, ada/06_linformer.ipynb and ada/my_linformer.py are all
+Ada's, and her best attempt counts. An attempt is what a cell hands to check("6.1", …), or a part in my_linformer.py.
+
+The table says: passed; the name of the mistake whose sentence the learner was told; failed, with the reason in
+the column of notes; not looked at, where the file's process ended before; open.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from linformer_from_scratch import exercises
+from linformer_from_scratch.common.files import atomic_write, expanded, make_folder
+from linformer_from_scratch.course.exercises import EXERCISES, _known, _unknown_exercise
+from linformer_from_scratch.course.exercises.engine.checking import (
+    SEEDS,
+    Exercise,
+    Result,
+    exam_seeds,
+    judge,
+    sentence_of,
+)
+
+SUFFIXES = (".ipynb", ".py")
+UNSEEN = "not looked at"
+UNREAD = "a check(…) that could not be read"
+ORDER = ("open", UNSEEN, "failed", "passed")  # a mistake's name counts as failed
+SHOWN = 120  # characters of a reason
+
+
+@dataclass
+class Graded:
+    """The marks of one file or one learner (id -> mark, as in the table), why some failed, and what else went wrong."""
+
+    marks: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    at: str = ""  # the exercise that is being looked at
+    ended: bool = False
+
+    def improve(self, id: str, mark: str) -> bool:
+        """Take over a mark, unless there is a better one."""
+        better = rank(mark) >= rank(self.marks.get(id, "open")) or self.marks.get(id) == UNSEEN
+        if better:
+            self.marks[id] = mark
+        return better
+
+    def note(self) -> str:
+        """All that went wrong, in one line."""
+        failed = [f"{id} {why}" for id, why in self.reasons.items() if why and self.marks[id] == "failed"]
+        return "; ".join([*failed, *dict.fromkeys(self.notes)])
+
+
+def rank(mark: str) -> int:
+    """How good a mark is."""
+    return ORDER.index(mark) if mark in ORDER else ORDER.index("failed")
+
+
+def mark_of(exercise: Exercise, result: Result) -> str:
+    """passed, open, failed, or the name of the mistake whose sentence was said."""
+    if result.status != "failed":
+        return result.status
+    named = (mistake.__name__ for mistake in exercise.mistakes if sentence_of(mistake) == result.message)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", next(named, "failed")).lower()
+
+
+# The teacher's process
+
+
+def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: int | None = None) -> int:
+    """Write the table, again after every file, so that an interrupt keeps the rest; return the number of learners.
+
+    Args:
+        seconds, memory: what one file may take; memory in bytes.
+        number: of an exam; None grades with the course's draws.
+
+    Raises: NotADirectoryError or FileNotFoundError, in one sentence, if there is nothing to grade; OSError if the
+        table cannot be written, before anything is graded.
+    """
+    folder, out = expanded(folder), expanded(out)
+    if not folder.is_dir():
+        raise NotADirectoryError(
+            f"{folder} is not a folder; expected one with a file or a folder for each learner"
+        )
+    files: dict[str, list[Path]] = {
+        name_of(path): [] for path in sorted(folder.iterdir()) if path.name[0] != "."
+    }
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).parts
+        if path.suffix in SUFFIXES and path.is_file() and not any(part[0] == "." for part in inside):
+            files[name_of(folder / inside[0])].append(path)
+    if not any(files.values()):
+        raise FileNotFoundError(f"{folder} has no notebook and no Python file")
+    make_folder(out.parent)
+    nothing = ["no notebook and no Python file"]
+    learners = {name: Graded(notes=[] if own else nothing) for name, own in files.items()}
+    write(out, learners)
+    for name, path in tqdm([(name, path) for name, own in files.items() for path in own], unit="file"):
+        graded = grade_file(path, seconds, memory, number)
+        for id, mark in graded.marks.items():
+            learners[name].improve(id, mark)
+        if note := graded.note():
+            learners[name].notes.append(f"{path.relative_to(folder)}: {note}")
+        write(out, learners)
+    return len(learners)
+
+
+def name_of(path: Path) -> str:
+    """A learner's name, the same from every machine: some write ö as one letter, some as two."""
+    return unicodedata.normalize("NFC", path.name if path.is_dir() else path.stem)
+
+
+def write(out: Path, learners: dict[str, Graded]) -> None:
+    """Write the table with the mark by which spreadsheets recognise UTF-8."""
+    atomic_write(out, as_csv(learners).encode("utf-8-sig"))
+
+
+def as_csv(learners: dict[str, Graded]) -> str:
+    """A row for each learner: how many passed, a column for each exercise, and what went wrong."""
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["learner", "passed", *EXERCISES, "note"])
+    for name, learner in sorted(learners.items(), key=lambda pair: pair[0].casefold()):
+        marks = [learner.marks.get(id, "open") for id in EXERCISES]
+        shown = f"'{name}" if name[0] in "=+-@" else name  # else a spreadsheet takes it for a formula
+        table.writerow([shown, marks.count("passed"), *marks, learner.note()])
+    return text.getvalue()
+
+
+def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> Graded:
+    """Grade one file in a process of its own, within these limits of time and memory."""
+    command = [
+        sys.executable,
+        "-m",
+        f"{__package__}.examiner",
+        *map(str, (path.resolve(), seconds, memory, number)),
+    ]
+    with tempfile.TemporaryDirectory() as elsewhere, tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=elsewhere,
+                env={
+                    **os.environ,
+                    "LINFORMER_PROGRESS": f"{elsewhere}/progress.json",
+                    "OMP_NUM_THREADS": "1",
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.DEVNULL,
+                timeout=seconds,
+            )
+            ended = f"its process ended with {done.returncode}"
+        except subprocess.TimeoutExpired:
+            ended = f"stopped after {seconds:g} seconds"
+        said.seek(0)
+        return last_said(said, ended)
+
+
+def last_said(lines: Iterable[str], ended: str) -> Graded:
+    """The last report of an examiner.
+
+    Args: ended: what became of its process, in case it did not come to the end of the file.
+    """
+    graded = Graded()
+    for line in lines:
+        with contextlib.suppress(ValueError):  # the line in which it was stopped
+            graded = Graded(**json.loads(line))
+    if not graded.ended:
+        if graded.at:
+            graded.marks[graded.at] = "failed"
+            ended += f" at {graded.at}"
+        graded.notes.append(ended)
+    return graded
+
+
+# The examiner's process
+
+
+def examine(path: Path, number: int | None, say: Callable[[Graded], None]) -> None:
+    """Run what was handed in, in a process of its own whose check(…) is another from here on.
+
+    Args: say: is told what is known, whenever it changes: in case the next attempt does not come back.
+    """
+    from linformer_from_scratch.course.exercises.grader.submissions import attempts  # it loads IPython
+
+    seeds = SEEDS if number is None else exam_seeds(number)
+    graded = Graded()
+    marked: set[str] = set()
+
+    def look_at(id: str) -> None:
+        graded.at = id
+        say(graded)
+
+    def check(id: str, attempt: object) -> Result:
+        if not _known(id, EXERCISES):
+            result = _unknown_exercise(id)
+            graded.notes.append(f"{result.id}: {result.message}")
+            return result
+        look_at(id)
+        return enter(judge(EXERCISES[id], attempt, seeds))
+
+    def enter(result: Result) -> Result:
+        mark = mark_of(EXERCISES[result.id], result)
+        marked.add(result.id)
+        if graded.improve(result.id, mark):
+            graded.reasons[result.id] = result.message[:SHOWN] if mark == "failed" else ""
+        look_at("")
+        return result
+
+    exercises.check = check
+    try:
+        handed_in = list(attempts(path))
+    except ValueError as error:
+        handed_in = []
+        graded.notes.append(str(error))
+    else:
+        if not handed_in:
+            graded.notes.append(f"it has no {'part' if path.suffix == '.py' else 'check(…)'}")
+    graded.marks = {id: UNSEEN for ids, _ in handed_in for id in ids}
+    for ids, run in handed_in:
+        marked.clear()
+        look_at(next(iter(ids), ""))
+        try:
+            if run:
+                run()
+            elif not ids:
+                graded.notes.append(UNREAD)
+        except BaseException as error:
+            for id in ids:
+                if id not in marked:
+                    enter(Result(id, "failed", f"{type(error).__name__} before it was checked"))
+            if not ids and not marked:
+                graded.notes.append(f"{UNREAD}: {type(error).__name__}")
+    for id in [id for id, mark in graded.marks.items() if mark == UNSEEN]:
+        graded.marks[id] = "open"
+        graded.notes.append(f"{id}: {UNREAD}")
+    graded.ended = True
+    look_at("")

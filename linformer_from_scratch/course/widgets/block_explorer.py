@@ -1,0 +1,187 @@
+"""From E to DeepSeek-V4: one text, through Linformer and after each edit. Drawn by block_explorer.js."""
+
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import torch
+import traitlets
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from linformer_from_scratch.attention import attention_weights, causal_mask
+from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
+from linformer_from_scratch.course.widgets.projection_explorer import HEADS
+from linformer_from_scratch.descendants.blocks import compress_blocks, ended, masked_softmax
+from linformer_from_scratch.descendants.choice import best_slots, index_scores
+from linformer_from_scratch.efficient.sliding_window import window_mask
+from linformer_from_scratch.pretrained import stored_heads, stored_tokens
+from linformer_from_scratch.projections import MeanPooling
+
+EDITS = {
+    "0": "Linformer",
+    "1": "1 blocks",
+    "2": "2 a window",
+    "3": "3 content",
+    "4": "4 overlap, choice",
+    "5": "5 one tensor",
+}
+SHOWN = slice(24, 48)  # of the stored text: one sentence
+BLOCK, SMALL, WINDOW = 4, 2, 4  # tokens of a block, of a small one, of the window
+TOP = 3  # slots that are chosen
+ALL_HEADS, D_HEAD = 12, 32  # of MiniLM's layers
+
+
+class Reading(NamedTuple):
+    """What every query attends to in one state.
+
+    slots: (n, slots), and tokens: (n, n): weights, which sum to one where there is anything to attend to.
+    mix: what each slot is made of, (slots, n).
+    """
+
+    slots: Tensor
+    tokens: Tensor
+    mix: Tensor
+
+    @property
+    def effective(self) -> Tensor:
+        """What each query takes from each token in the end, (n, n)."""
+        return self.tokens + self.slots @ self.mix
+
+
+class BlockExplorer(LiveWidget):
+    """One sentence, and what a query of it attends to: slots, and tokens of its window, edit by edit."""
+
+    title = "From E to the models of 2026, edit by edit"
+    controls = ("edit", "head", "query")
+
+    edit = menu(EDITS)
+    head = menu(HEADS)
+    query = traitlets.Int(14, min=0, max=SHOWN.stop - SHOWN.start - 1).tag(sync=True)
+
+    def __init__(self, **start):
+        super().__init__(**start)
+        self.facts = {"tokens": tokens(), "kept": [kept(edit) for edit in EDITS]}
+        self.data = data()
+
+    @property
+    def reading(self) -> Reading:
+        """What all queries attend to."""
+        return reading(self.edit, self.head)
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The parts of the reading, by name, and what it amounts to."""
+        return self.reading._asdict() | {"effective": self.reading.effective}
+
+    @property
+    def error(self) -> float:
+        """‖output − exact‖ / ‖exact‖ of the head, where exact is causal."""
+        return errors(self.head)[[*EDITS].index(self.edit)].item()
+
+    @property
+    def words(self) -> str:
+        """See `LiveWidget.words`."""
+        now, t = self.reading, self.query
+        slots, near = now.slots[t], now.tokens[t]
+        read = int((slots > 0).sum()), int((near > 0).sum())
+        ahead = now.effective[t, t + 1 :].sum()
+        return (
+            f"“{tokens()[t]}” attends to {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} "
+            f"tokens ({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%} "
+            f"from exact causal attention. Its layer keeps {kept(self.edit):,} numbers where exact attention "
+            f"keeps {kept('exact'):,}."
+        )
+
+    def figure(self) -> Figure:
+        """See `LiveWidget.figure`."""
+        now, n = self.reading, len(tokens())
+        draw = partial(plots.draw_map, limit=1.0, query=self.query)
+        shown = {
+            "exact": partial(draw, values=exact(self.head), title="exact, causal"),
+            "slots": partial(
+                draw, values=now.slots, title="slots", note="slots across", tall=n / len(now.mix)
+            ),
+            "tokens": partial(draw, values=now.tokens, title="window"),
+            "effective": partial(draw, values=now.effective, title="what it amounts to"),
+        }
+        return plots.board([[*shown]], shown, (13, 4), widths=(1, 1, 1, 1))
+
+
+def tokens() -> list[str]:
+    """The sentence."""
+    return stored_tokens()[SHOWN]
+
+
+def exact(head: str) -> Tensor:
+    """Its causal map, (n, n)."""
+    q, k, _ = _qkv(head)
+    return attention_weights(q, k, causal_mask(len(q)))
+
+
+@cache
+def reading(edit: str, head: str) -> Reading:
+    """See Reading. The gate of edit 3 is how well a token fits the mean query of the head."""
+    q, k, _ = _qkv(head)
+    n = len(q)
+    if edit == "0":
+        mix = MeanPooling(n, n // BLOCK)(torch.eye(n))
+        return Reading(attention_weights(q, mix @ k), torch.zeros(n, n), mix)
+    small, near = edit >= "4", window_mask(n, WINDOW - 1, causal=True)
+    block, units = SMALL if small else BLOCK, torch.eye(n)  # a slot of unit vectors is what it is made of
+    logits = (k @ q.mean(dim=0) / D_HEAD**0.5)[:, None].expand(n, n)
+    if small:
+        units, logits = (torch.cat([some, some], dim=-1) for some in (units, logits))
+        mix = compress_blocks(units, torch.zeros(block), logits, overlap=True)
+    else:
+        mix = compress_blocks(units, torch.zeros(block), logits if edit == "3" else None)
+    seen = ended(n, block)
+    if small:
+        scores = index_scores(q[None, None], (mix @ k)[None, None], torch.ones(1, n, 1))
+        seen = best_slots(scores, TOP, seen)[0]
+    near = near & (edit != "1")
+    scores = q @ torch.cat([mix @ k, k]).mT / D_HEAD**0.5
+    weights = masked_softmax(scores, torch.cat([seen, near], dim=-1))
+    return Reading(weights[:, : len(mix)], weights[:, len(mix) :], mix)
+
+
+@cache
+def errors(head: str) -> Tensor:
+    """Of every state, Linformer's first."""
+    *_, v = _qkv(head)
+    wanted = exact(head) @ v
+    outputs = torch.stack([reading(edit, head).effective @ v for edit in EDITS])
+    return (outputs - wanted).norm(dim=(1, 2)) / wanted.norm()
+
+
+def kept(edit: str) -> int:
+    """Numbers that a layer of MiniLM's size keeps after the sentence, but for a block that has not ended."""
+    n, of_a_token = len(tokens()), 2 * ALL_HEADS * D_HEAD
+    if edit in ("exact", "0"):  # Linformer cannot write: it would need all tokens again
+        return n * of_a_token
+    entries = n // (SMALL if edit >= "4" else BLOCK) + (0 if edit == "1" else WINDOW)
+    return entries * (D_HEAD if edit == "5" else of_a_token)
+
+
+def _qkv(head: str) -> tuple[Tensor, Tensor, Tensor]:
+    layer, number = map(int, head.split("."))
+    q, k, v, _ = stored_heads()[layer, number]
+    return q[SHOWN], k[SHOWN], v[SHOWN]
+
+
+@cache
+def data() -> dict[str, Any]:
+    """Of all heads and states; where there are fewer slots, the last are zeros."""
+    n, readings = len(tokens()), [reading(edit, head) for head in HEADS for edit in EDITS]
+    most = max(len(some.mix) for some in readings)
+    slots, mixes = torch.zeros(len(readings), n, most), torch.zeros(len(readings), most, n)
+    for i, some in enumerate(readings):
+        slots[i, :, : len(some.mix)], mixes[i, : len(some.mix)] = some.slots, some.mix
+    return {
+        "slots": packed(slots),
+        "tokens": packed(torch.stack([some.tokens for some in readings])),
+        "mixes": packed(mixes),
+        "exact": packed(torch.stack([exact(head) for head in HEADS])),
+        "errors": packed(torch.stack([errors(head) for head in HEADS])),
+        "counts": packed([len(reading(edit, "5.6").mix) for edit in EDITS], "int32"),
+    }

@@ -1,0 +1,277 @@
+"""Widget 2: what a layer costs, by formula, against the number of tokens. Drawn by cost_model.js."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+import torch
+import traitlets
+from matplotlib.figure import Figure
+
+from linformer_from_scratch.benchmark import copy_ceiling, matmul_ceiling
+from linformer_from_scratch.cost import (
+    DEVICES,
+    Device,
+    Sizes,
+    Step,
+    compress_keys,
+    compress_tokens,
+    crossover,
+    floor_seconds,
+    flops,
+    full_attention,
+    linear_attention,
+    stored_bytes,
+    tiled_attention,
+)
+from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets.growth import GrowthWidget, Letters, letters, quantity, table
+from linformer_from_scratch.course.widgets.live import CannotDraw, menu
+
+LENGTHS = [2**i * quarters // 4 for i in range(8, 17) for quarters in (4, 5, 6, 7)] + [2**17]  # 256 … 131,072
+HERE = "the machine that ran this notebook"
+ORDERS: dict[str, Callable[..., list[Step]]] = {
+    "E(XW)": compress_keys,
+    "(EX)W": compress_tokens,
+    "E = F": partial(compress_tokens, shared=True),
+}
+ORDER_NAMES = ("E(XW), as in the paper", "(EX)W, the cheap order", "(EX)W with E = F")
+SHOWN = {"operations": "operations", "bytes": "bytes of all results", "seconds": "floor of the time"}
+NUMBERS = {"float32": 4, "16 bit": 2}  # bytes of each
+LINES = {  # name -> place of its colour, width
+    "full": (0, 7),
+    "tiled exact": (3, 4),
+    "Linformer": (1, 6),
+    "Linformer, tiled": (6, 3),
+    "linear attention": (2, 1.5),
+}
+OPPONENTS = ("full", "tiled exact")
+UNITS: dict[str, dict[str, float]] = {
+    "operations": {"MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12, "PFLOP": 1e15},
+    "seconds": {"µs": 1e-6, "ms": 1e-3, "s": 1, "ks": 1e3},
+    "bytes": {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
+}
+BASES = {"operations": 10, "seconds": 10, "bytes": 16}  # of the axis: 16 MiB, 256 MiB, 4 GiB, …
+
+
+class CostModel(GrowthWidget):
+    """Operations, floor of the time, or bytes of a layer against n: full, tiled, Linformer, linear attention.
+
+    Args:
+        measured: name of a line -> (n, seconds) of points to draw where the time is shown.
+        machines: devices to put first into the menu, such as that of a recorded benchmark.
+        start: values that controls open with, as in CostModel(n=1024, show="seconds").
+    """
+
+    title = "What a layer costs"
+    lengths = LENGTHS
+    lines = LINES
+    controls = ("show", "n", "proj_dim", "d_model", "num_heads", "batch", "order", "number", "device")
+
+    show = menu(SHOWN)
+    n = traitlets.Int(4096, min=LENGTHS[0], max=LENGTHS[-1]).tag(sync=True)
+    proj_dim = traitlets.Int(256, min=32, max=1024).tag(sync=True)
+    d_model = traitlets.Int(512, min=64, max=4096).tag(sync=True)
+    num_heads = traitlets.Int(8, min=1, max=32).tag(sync=True)
+    batch = traitlets.Int(1, min=1, max=32).tag(sync=True)
+    order = menu(dict(zip(ORDERS, ORDER_NAMES, strict=True)))
+    number = menu({name: name for name in NUMBERS})
+    device = traitlets.Unicode(DEVICES[0].name).tag(sync=True)
+
+    def __init__(
+        self,
+        measured: Mapping[str, Sequence[Sequence[float]]] | None = None,
+        machines: Sequence[Device | Mapping[str, Any]] = (),
+        **start,
+    ):
+        self.measured = {name: [list(point) for point in points] for name, points in (measured or {}).items()}
+        if unknown := self.measured.keys() - LINES.keys():
+            raise ValueError(f"no line is named {', '.join(unknown)}; there are {', '.join(LINES)}")
+        self.devices = {device.name: device for device in (*map(device_of, machines), *DEVICES)}
+        super().__init__(**{"device": next(iter(self.devices))} | start)
+        self._offer()
+
+    @traitlets.validate("device")
+    def _known(self, proposal):
+        if proposal.value not in (*self.devices, HERE):
+            known = ", ".join(self.devices)
+            raise traitlets.TraitError(
+                f"no device {proposal.value!r} among {known}; machines=[…] adds others"
+            )
+        return proposal.value
+
+    @traitlets.observe("device")
+    def _measure(self, change):
+        if self.device == HERE and HERE not in self.devices:
+            self.devices[HERE] = this_machine()
+            self._offer()
+
+    def _offer(self) -> None:
+        self.choices = {**self.menus(), "device": {name: name for name in (*self.devices, HERE)}}
+        devices = {name: device._asdict() for name, device in self.devices.items()}
+        self.facts = constants() | {"measured": self.measured, "devices": devices}
+
+    def arguments(self) -> dict[str, Any]:
+        """See `LiveWidget.arguments`; what was measured comes along."""
+        machines = [device._asdict() for device in self.devices.values() if device not in DEVICES]
+        more = {"measured": self.measured, "machines": machines}
+        return super().arguments() | {name: value for name, value in more.items() if value}
+
+    def cost(self, name: str, n: int) -> tuple[float, float, float]:
+        """Operations, seconds and bytes of one line at n tokens.
+
+        Raises: CannotDraw if the heads do not divide d_model, or the device has no ceiling for such numbers.
+        """
+        steps, device = self._layer(name, n), self.devices[self.device]
+        if self._bytes not in device.flops_per_s:
+            raise CannotDraw(f"{device.name} has no ceiling for {self.number} numbers.")
+        return flops(steps), floor_seconds(steps, device, self._bytes), stored_bytes(steps)
+
+    @property
+    def costs(self) -> dict[str, tuple[float, float, float]]:
+        """Name of a line -> (operations, seconds, bytes) at the chosen n."""
+        return {name: self.cost(name, self.n) for name in LINES}
+
+    @property
+    def curves(self) -> dict[str, list[float]]:
+        """Name of a line -> what is shown at each of LENGTHS."""
+        return {name: [self._shown(name, n) for n in LENGTHS] for name in LINES}
+
+    @property
+    def crossings(self) -> dict[str, int]:
+        """ "full", "tiled exact" -> first n at which Linformer is below it; left out if it never is."""
+        crossings = {
+            name: crossover(partial(self._shown, "Linformer"), partial(self._shown, name))
+            for name in OPPONENTS
+        }
+        return {name: n for name, n in crossings.items() if n}
+
+    @property
+    def shares(self) -> dict[str, list[float]]:
+        """Name of a line -> what is shown of each of its steps, at the chosen n."""
+        return {name: [share for share, _ in self._shares(name)] for name in LINES}
+
+    @property
+    def words(self) -> str:
+        """See `LiveWidget.words`."""
+        costs, crossings = self.costs, self.crossings
+        numbers = "; ".join(
+            f"{name} {quantity(costs[name][[*UNITS].index(self.show)], UNITS[self.show])}"
+            for name in (*OPPONENTS, "Linformer", "Linformer, tiled")
+        )
+        less = ", ".join(
+            f"than {name} from n = {crossings[name]:,} on"
+            if name in crossings
+            else f"than {name} at no length"
+            for name in OPPONENTS
+        )
+        return (
+            f"At n = {self.n:,} on {self.device}, {self.number}: {numbers}. "
+            f"Linformer takes fewer {self.show} {less}."
+        )
+
+    def figure(self) -> Figure:
+        """See `LiveWidget.figure`."""
+        units, points = UNITS[self.show], self.measured if self.show == "seconds" else {}
+        values = [*self.curves.values(), *([y for _, y in pairs] for pairs in points.values())]
+        shares = {name: self._shares(name) for name in LINES}
+        totals = {name: sum(value for value, _ in parts) for name, parts in shares.items()}
+        rows = {name: (self.colours[name], quantity(totals[name], units), shares[name]) for name in LINES}
+        marks = {f"{name} {n:,}": n for name, n in self.crossings.items()}
+        title = f"{SHOWN[self.show].capitalize()} of one layer"
+        curves = self.drawn(
+            title, ticks(values, BASES[self.show]), units, dots=totals, points=points, marks=marks
+        )
+        about = f"At n = {self.n:,}; strong: grows with n²"
+        bars = partial(plots.draw_shares, rows=rows, title=about)
+        return plots.board(
+            [["curves", "shares"]], {"curves": curves, "shares": bars}, (11, 4.6), widths=(3, 2)
+        )
+
+    @property
+    def _bytes(self) -> int:
+        return NUMBERS[self.number]
+
+    def _layer(self, name: str, n: int) -> list[Step]:
+        if self.d_model % self.num_heads:
+            raise CannotDraw(f"{self.num_heads} heads do not divide d_model = {self.d_model}.")
+        sizes = Sizes(n, self.d_model, self.num_heads, self.proj_dim, self.batch, self._bytes)
+        return layers(self.order)[name](sizes)
+
+    def _shown(self, name: str, n: int) -> float:
+        return self.cost(name, n)[list(UNITS).index(self.show)]
+
+    def _shares(self, name: str) -> list[tuple[float, bool]]:
+        """What is shown of each step, and whether it grows with n²."""
+        device, shares = self.devices[self.device], []
+        for step, formula in zip(self._layer(name, self.n), formulas(self.order)[name], strict=True):
+            computing = step.flops / device.flops_per_s[self._bytes], "flops"
+            moving = step.moved / device.bytes_per_s, "moved"
+            amounts = {"operations": (step.flops, "flops"), "bytes": (step.result, "result")}
+            value, kind = (amounts | {"seconds": max(computing, moving)})[self.show]
+            shares.append((value, any(power == 2 for _, power, *_ in formula[kind])))
+        return shares
+
+
+def layers(order: str) -> dict[str, Callable[[Sizes], list[Step]]]:
+    """Name of a line -> its layer; Linformer in one of ORDERS."""
+    ours = ORDERS[order]
+    return {
+        "full": full_attention,
+        "tiled exact": tiled_attention,
+        "Linformer": ours,
+        "Linformer, tiled": partial(ours, fused=True),
+        "linear attention": linear_attention,
+    }
+
+
+@cache
+def formulas(order: str) -> dict[str, list[dict[str, Any]]]:
+    """Name of a line -> its steps: name, and tables of operations, bytes moved and bytes of the result.
+
+    Letters: n, d_model, num_heads, proj_dim, batch, bytes_per_number.
+    """
+    sizes = Letters(*letters(6))
+    return {
+        name: [
+            {"name": step.name} | {kind: table(getattr(step, kind)) for kind in ("flops", "moved", "result")}
+            for step in layer(sizes)
+        ]
+        for name, layer in layers(order).items()
+    }
+
+
+@cache
+def constants() -> dict[str, Any]:
+    """What the browser needs to know whatever is chosen."""
+    return {
+        "opponents": OPPONENTS,
+        "lengths": LENGTHS,
+        "lines": LINES,
+        "units": UNITS,
+        "bases": BASES,
+        "bytes": NUMBERS,
+        "formulas": {order: formulas(order) for order in ORDERS},
+    }
+
+
+def ticks(curves: Iterable[Iterable[float]], base: int) -> list[float]:
+    """Powers of a base around all that is drawn."""
+    values = [value for curve in curves for value in curve]
+    low, high = math.floor(math.log(min(values), base)), math.ceil(math.log(max(values), base))
+    return [float(base) ** i for i in range(low, high + 1)]
+
+
+def device_of(machine: Device | Mapping[str, Any]) -> Device:
+    """A machine; also one that was a dict in `CostModel.arguments`, whose numbers JSON turns into strings."""
+    fields = machine if isinstance(machine, Mapping) else machine._asdict()
+    ceilings = {int(bytes_): per_s for bytes_, per_s in fields["flops_per_s"].items()}
+    return Device(fields["name"], ceilings, fields["bytes_per_s"])
+
+
+@cache
+def this_machine() -> Device:
+    """This machine's ceilings, measured once."""
+    products = {4: matmul_ceiling(torch.float32), 2: matmul_ceiling(torch.bfloat16)}
+    return Device(HERE, products, copy_ceiling())
