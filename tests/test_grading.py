@@ -133,7 +133,7 @@ def examined(tmp_path, monkeypatch):
         said = []
         notebook(tmp_path / "ada.ipynb", *cells)
         grading.examine(tmp_path / "ada.ipynb", None, lambda graded: said.append(json.dumps(asdict(graded))))
-        graded = grading.last_said(said, "it did not end")
+        graded = grading.last_report(said, "it did not end")
         return graded.marks, graded.note()
 
     return examined
@@ -172,7 +172,7 @@ def test_what_does_not_pass_is_said(examined, cells, marks, note):
 def test_an_endless_attempt_leaves_those_before_it_their_marks():
     known = Graded({"1.1": "passed", "0.1": "not looked at", "1.2": "not looked at"}, at="0.1")
     lines = [json.dumps(asdict(known)), '{"marks": {"0.1": "pas']
-    graded = grading.last_said(lines, "stopped after 3 seconds")
+    graded = grading.last_report(lines, "stopped after 3 seconds")
     assert graded.marks == {"1.1": "passed", "0.1": "failed", "1.2": "not looked at"}
     assert graded.note() == "stopped after 3 seconds at 0.1"
 

@@ -14,7 +14,13 @@ from importlib import import_module
 from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.course.exercises.engine import parts
 from linformer_from_scratch.course.exercises.engine.answers import to_be_seen
-from linformer_from_scratch.course.exercises.engine.checking import Exercise, Hints, Result, exam_seeds, judge
+from linformer_from_scratch.course.exercises.engine.checking import (
+    Hints,
+    Result,
+    exam_seeds,
+    exercises_of,
+    judge,
+)
 from linformer_from_scratch.course.exercises.engine.compare import described
 from linformer_from_scratch.course.exercises.engine.overview import Overview
 from linformer_from_scratch.course.exercises.engine.progress import forget, load, open_hint, record_pass
@@ -36,13 +42,9 @@ STEMS = (
     "limits",
     "descendants",
 )  # in the order of the chapters
-CHAPTERS = {f"{i:02}": import_module(f"{__name__}.{stem}") for i, stem in enumerate(STEMS)}
-EXERCISES: dict[str, Exercise] = {
-    exercise.id: exercise for chapter in CHAPTERS.values() for exercise in chapter.EXERCISES
-}
-PARTS: dict[str, Exercise] = {
-    exercise.part: exercise for exercise in EXERCISES.values() if exercise.part
-}  # in the order of the course
+CHAPTERS = {f"{i:02}": exercises_of(import_module(f"{__name__}.{stem}")) for i, stem in enumerate(STEMS)}
+EXERCISES = {exercise.id: exercise for chapter in CHAPTERS.values() for exercise in chapter}
+PARTS = {exercise.part: exercise for exercise in EXERCISES.values() if exercise.part}  # in the course's order
 
 
 def check(id: str, attempt: object) -> Result:
@@ -51,8 +53,8 @@ def check(id: str, attempt: object) -> Result:
     The attempt is a function; it is called on copies of several draws and compared with the reference. Random numbers
     and the usual global settings of Python, NumPy and PyTorch are left as they were (isolation.py says which).
     """
-    if not _known(id, EXERCISES):
-        return _unknown_exercise(id)
+    if not known(id, EXERCISES):
+        return unknown_exercise(id)
     exercise = EXERCISES[id]
     result = judge(exercise, attempt)
     if result.status == "passed":
@@ -68,8 +70,8 @@ def exam(id: str, attempt: object, number: int = 0) -> Result:
 
     Args: number: 0 or more; another number, another exam.
     """
-    if not _known(id, EXERCISES):
-        return _unknown_exercise(id)
+    if not known(id, EXERCISES):
+        return unknown_exercise(id)
     return to_be_seen(judge(EXERCISES[id], attempt, exam_seeds(number)))
 
 
@@ -78,7 +80,7 @@ def yours(part: str, quiet: bool = False) -> Callable:
 
     Raises: ValueError if there is no such part.
     """
-    if not _known(part, PARTS):
+    if not known(part, PARTS):
         raise ValueError(f"there is no part {part!r}; the parts are {', '.join(PARTS)}")
     attempt, said = parts.load(PARTS[part])
     if not quiet:
@@ -88,30 +90,28 @@ def yours(part: str, quiet: bool = False) -> Callable:
 
 def hint(id: str) -> Hints | Result:
     """Open the next hint for an exercise, and show all that are open."""
-    if not _known(id, EXERCISES):
-        return _unknown_exercise(id)
+    if not known(id, EXERCISES):
+        return unknown_exercise(id)
     return to_be_seen(Hints(EXERCISES[id], open_hint(id, len(EXERCISES[id].hints))))
 
 
 def quiz(chapter: str):
     """Ask a chapter's questions, as in quiz("06"): radio buttons, and an explanation for every option."""
-    if not _known(chapter, CHAPTERS):
+    if not known(chapter, CHAPTERS):
         return _unknown(chapter, "quiz", f'the chapters are {", ".join(CHAPTERS)}, as in quiz("00")')
     return to_be_seen(quiz_widget(chapter, questions(STEMS[int(chapter)])))
 
 
 def progress() -> Overview:
     """Show how far each chapter is, which parts of your own Linformer you have, what is next, and minutes."""
-    chapters = {
-        f"{number}_{stem}": CHAPTERS[number].EXERCISES for number, stem in zip(CHAPTERS, STEMS, strict=True)
-    }
+    chapters = {f"{number}_{STEMS[int(number)]}": exercises for number, exercises in CHAPTERS.items()}
     return to_be_seen(Overview(chapters, load(), parts.kept()))
 
 
 def reset(id: str) -> Result:
     """Let an exercise be open again, its hints closed; what is in my_linformer.py stays there."""
-    if not _known(id, EXERCISES):
-        return _unknown_exercise(id)
+    if not known(id, EXERCISES):
+        return unknown_exercise(id)
     message = f"{id} is open again" if forget(id) else f"{id} was open already"
     part = EXERCISES[id].part
     stays = f"; {part} stays in {parts.NAME}, and runs, until another passes" if part in parts.kept() else ""
@@ -123,19 +123,20 @@ def _is_ours(attempt: object) -> bool:
     return str(getattr(attempt, "__module__", "")).split(".")[0] == PACKAGE.name
 
 
-def _known(key: object, keys: dict) -> bool:
+def known(key: object, keys: dict) -> bool:
+    """Is it one of the keys? Anything else may be asked for, too."""
     return isinstance(key, str) and key in keys
 
 
-def _unknown_exercise(id: object) -> Result:
-    if not isinstance(id, str):
-        return _unknown(id, "exercise", 'an id is text, as in "1.2"')
-    chapter = [known for known in EXERCISES if known.split(".")[0] == id.split(".")[0]]
-    near = chapter or get_close_matches(id, EXERCISES, cutoff=0)
-    known = f"{'this chapter has' if chapter else 'the closest are'} {', '.join(near)}"
-    return _unknown(id, "exercise", known)
+def unknown_exercise(key: object) -> Result:
+    """What is said to whoever asks for an exercise that there is not."""
+    if not isinstance(key, str):
+        return _unknown(key, "exercise", 'an id is text, as in "1.2"')
+    chapter = [other for other in EXERCISES if other.split(".")[0] == key.split(".")[0]]
+    near = ", ".join(chapter or get_close_matches(key, EXERCISES, cutoff=0))
+    return _unknown(key, "exercise", f"{'this chapter has' if chapter else 'the closest are'} {near}")
 
 
-def _unknown(key: object, what: str, known: str) -> Result:
+def _unknown(key: object, what: str, choice: str) -> Result:
     name = key if isinstance(key, str) else described(key)
-    return to_be_seen(Result(name, "failed", f"There is no such {what}: {known}."))
+    return to_be_seen(Result(name, "failed", f"There is no such {what}: {choice}."))

@@ -1,4 +1,4 @@
-"""Chapter 01: exercises and quiz."""
+"""Exercises of chapter 01."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from linformer_from_scratch.attention import (
     padding_mask,
     scaled_dot_product_attention,
 )
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 
 BATCH, HEADS = 2, 3
@@ -26,7 +26,7 @@ def one_query_weights(query: Tensor, keys: Tensor) -> Tensor:
 
 
 @exercise("1.1", minutes=5, gradients=("query", "keys"))
-class TheWeightsOfOneQuery:
+class OneQuery:
     """The weights of one query."""
 
     hints = (
@@ -85,7 +85,7 @@ def all_query_weights(q: Tensor, k: Tensor) -> Tensor:
 
 
 @exercise("1.2", minutes=8, gradients=("q", "k"))
-class TheWeightsOfAllQueriesBatchedAndWithHeads:
+class AllQueries:
     """The weights of all queries, batched and with heads."""
 
     hints = (
@@ -232,9 +232,10 @@ def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scaled_dot_product_attention(q, k, v, causal_mask(q.size(-2)))
 
 
-def scores_of(q, k):
-    """Scaled scores and the causal mask."""
-    return q @ k.mT / math.sqrt(q.size(-1)), causal_mask(q.size(-2))
+def scores_of(q, k, mask=None):
+    """Scaled scores, −∞ where the mask is False."""
+    scores = q @ k.mT / math.sqrt(q.size(-1))
+    return scores if mask is None else scores.masked_fill(~mask, -math.inf)
 
 
 @exercise("1.4", minutes=10, gradients=("q", "k", "v"))
@@ -259,44 +260,35 @@ class CausalAttention:
 
     def product_with_the_mask(q, k, v):
         """You multiply the scores by the mask. It's tempting, it's in many a diagram, and a score of 0 still gets weight, since exp 0 = 1. Set hidden scores to −∞."""
-        scores, mask = scores_of(q, k)
-        return (scores * mask).softmax(-1) @ v
+        return (scores_of(q, k) * causal_mask(q.size(-2))).softmax(-1) @ v
 
     def zero_times_infinity(q, k, v):
         """You switch −∞ off by a factor of 0, and 0 · −∞ is NaN. Fill in −∞ only where a key is hidden: scores.masked_fill(~mask, -math.inf)."""
-        scores, mask = scores_of(q, k)
-        return (scores + (1 - mask.float()) * -math.inf).softmax(-1) @ v
+        return (scores_of(q, k) + (1 - causal_mask(q.size(-2)).float()) * -math.inf).softmax(-1) @ v
 
     def filled_with_a_number(q, k, v):
         """You hide keys with a score like −100. That looks safe until a row's visible scores are lower still, and then the hidden keys win. Fill in -math.inf."""
-        scores, mask = scores_of(q, k)
-        return scores.masked_fill(~mask, -100).softmax(-1) @ v
+        return scores_of(q, k).masked_fill(~causal_mask(q.size(-2)), -100).softmax(-1) @ v
 
     def zeroed_after_softmax(q, k, v):
         """You zero the weights after the softmax, when the future has already had its share. Your rows sum to less than one. Hide the scores before it."""
-        scores, mask = scores_of(q, k)
-        return scores.softmax(-1) * mask @ v
+        return scores_of(q, k).softmax(-1) * causal_mask(q.size(-2)) @ v
 
     def only_the_future(q, k, v):
         """Your triangle is upside down: your tokens attend to the future and not to the past. Row i may attend to columns 0 … i."""
-        scores, mask = scores_of(q, k)
-        return scores.masked_fill(~mask.mT, -math.inf).softmax(-1) @ v
+        return scores_of(q, k, causal_mask(q.size(-2)).mT).softmax(-1) @ v
 
     def one_ahead(q, k, v):
         """Off by one: token i also sees token i + 1, which is just what it should predict. Stop at the diagonal."""
-        scores = q @ k.mT / math.sqrt(q.size(-1))
-        mask = torch.ones(q.size(-2), q.size(-2), dtype=torch.bool).tril(1)
-        return scores.masked_fill(~mask, -math.inf).softmax(-1) @ v
+        return scores_of(q, k, torch.ones_like(causal_mask(q.size(-2))).tril(1)).softmax(-1) @ v
 
     def without_itself(q, k, v):
         """You hide the diagonal as well. A token may attend to itself; without that, the first one has nobody and becomes NaN."""
-        scores, mask = scores_of(q, k)
-        return scores.masked_fill(~mask.tril(-1), -math.inf).softmax(-1) @ v
+        return scores_of(q, k, causal_mask(q.size(-2)).tril(-1)).softmax(-1) @ v
 
     def hidden_kept(q, k, v):
         """You filled where the mask is True, and here True means “may attend”. So you've hidden the past: fill ~mask."""
-        scores, mask = scores_of(q, k)
-        return scores.masked_fill(mask, -math.inf).softmax(-1) @ v
+        return scores_of(q, k, ~causal_mask(q.size(-2))).softmax(-1) @ v
 
     def no_mask(q, k, v):
         """No mask yet: every token still sees the future. Put causal_mask(n) to use on the scores."""
@@ -304,13 +296,11 @@ class CausalAttention:
 
     def causal_unscaled(q, k, v):
         """Your mask is fine. The scores aren't divided by √d."""
-        scores, mask = scores_of(q, k)
-        return (scores * math.sqrt(q.size(-1))).masked_fill(~mask, -math.inf).softmax(-1) @ v
+        return causal_attention(q * math.sqrt(q.size(-1)), k, v)
 
     def causal_weights_only(q, k, v):
         """You return the weights, (…, n, n). One product to go: let them mix the values."""
-        scores, mask = scores_of(q, k)
-        return scores.masked_fill(~mask, -math.inf).softmax(-1)
+        return scores_of(q, k, causal_mask(q.size(-2))).softmax(-1)
 
 
 def stable_softmax(scores: Tensor) -> Tensor:
@@ -325,7 +315,7 @@ def softmax_with(scores, shift):
 
 
 @exercise("1.5", minutes=8)
-class ASoftmaxThatDoesNotOverflow:
+class StableSoftmax:
     """A softmax that does not overflow."""
 
     hints = (
@@ -380,19 +370,8 @@ class ASoftmaxThatDoesNotOverflow:
         return scores.log_softmax(-1)
 
 
-def masked_scores(q, k, mask):
-    """Scaled scores, −∞ where the mask is False."""
-    scores = q @ k.mT / math.sqrt(q.size(-1))
-    return scores if mask is None else scores.masked_fill(~mask, -math.inf)
-
-
-def nan_where_nobody_is_read(q, k, v, mask=None):
-    """A row that may attend to nobody came out as NaN: its softmax is 0/0. Nearly everybody forgets that row. Fill in zeros for its weights, after the softmax."""
-    return masked_scores(q, k, mask).softmax(-1) @ v
-
-
 @exercise("1.6", minutes=12, gradients=("q", "k", "v"), part="attention")
-class ScaledDotProductAttentionWithAnyMask:
+class AnyMask:
     """Scaled dot-product attention with any mask."""
 
     hints = (
@@ -420,27 +399,29 @@ class ScaledDotProductAttentionWithAnyMask:
         """Without a mask it is called without one."""
         return attention(q, k, v) if mask is None else attention(q, k, v, mask)
 
-    nan_where_nobody_is_read = nan_where_nobody_is_read
+    def nan_where_nobody_is_read(q, k, v, mask=None):
+        """A row that may attend to nobody came out as NaN: its softmax is 0/0. Nearly everybody forgets that row. Fill in zeros for its weights, after the softmax."""
+        return scores_of(q, k, mask).softmax(-1) @ v
 
     def everybody_where_nobody_is_read(q, k, v, mask=None):
         """You hide keys with a large negative number. In a row where all are hidden they're all equal again, so the row attends to everybody. It should give zeros."""
-        return masked_scores(q, k, mask).clamp(min=-1e9).softmax(-1) @ v
+        return scores_of(q, k, mask).clamp(min=-1e9).softmax(-1) @ v
 
     def upside_down(q, k, v, mask=None):
         """You read the mask the other way round. Here True means “may attend”, so fill in −∞ where it's False: ~mask."""
-        return nan_where_nobody_is_read(q, k, v, None if mask is None else ~mask)
+        return scores_of(q, k, None if mask is None else ~mask).softmax(-1) @ v
 
     def times_the_mask(q, k, v, mask=None):
         """You multiply the scores by the mask. Hidden ones become 0, and exp 0 = 1, so they keep their weight. Fill in −∞."""
-        return (masked_scores(q, k, None) * (1 if mask is None else mask)).softmax(-1) @ v
+        return (scores_of(q, k) * (1 if mask is None else mask)).softmax(-1) @ v
 
     def weights_times_the_mask(q, k, v, mask=None):
         """You hide the weights, after the softmax, and so your rows sum to less than one. Hide the scores, before it."""
-        return masked_scores(q, k, None).softmax(-1) * (1 if mask is None else mask) @ v
+        return scores_of(q, k).softmax(-1) * (1 if mask is None else mask) @ v
 
     def masked_over_queries(q, k, v, mask=None):
         """Your softmax runs over the queries, axis −2. Each query divides its attention among the keys: the last axis."""
-        return masked_scores(q, k, mask).softmax(-2).nan_to_num() @ v
+        return scores_of(q, k, mask).softmax(-2).nan_to_num() @ v
 
     def mask_unread(q, k, v, mask=None):
         """You never use the mask, so hidden keys still get attention."""
@@ -460,14 +441,11 @@ class ScaledDotProductAttentionWithAnyMask:
 
     def filled_after_the_values(q, k, v, mask=None):
         """Your output is right, your gradients aren't. NaN weights met v before you cleaned up, and NaN flows back to it. Fill in the zeros before the weights meet v."""
-        return (masked_scores(q, k, mask).softmax(-1) @ v).nan_to_num(0)
+        return (scores_of(q, k, mask).softmax(-1) @ v).nan_to_num(0)
 
     def infinity_added(q, k, v, mask=None):
         """Your output is right, but you added −∞, and from an empty row NaN flows back through that sum to q and k. masked_fill lets nothing through."""
-        scores = masked_scores(q, k, None)
+        scores = scores_of(q, k)
         if mask is not None:
             scores = scores + torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -math.inf)
         return scores.softmax(-1).nan_to_num() @ v
-
-
-EXERCISES = collected(vars())

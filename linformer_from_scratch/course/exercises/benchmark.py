@@ -1,4 +1,4 @@
-"""Chapter 10: exercises and quiz."""
+"""Exercises of chapter 10."""
 
 import math
 import random
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.benchmark.statistics import measured_crossover
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import row
 
 
@@ -100,7 +100,7 @@ def ratio(ours: Tensor, theirs: Tensor) -> Tensor:
 
 
 @exercise("10.2", minutes=5)
-class ARatioWithinRounds:
+class RatioWithinRounds:
     """A ratio within rounds."""
 
     hints = (
@@ -201,7 +201,7 @@ def crossing_by(
 
 
 @exercise("10.3", minutes=10)
-class FromWhichLengthItIsWorthIt:
+class Crossover:
     """From which length it is worth it."""
 
     hints = (
@@ -295,7 +295,7 @@ def share_of_floor(
 
 
 @exercise("10.4", minutes=6)
-class HowMuchOfTheRooflineIsReached:
+class ShareOfRoofline:
     """How much of the roofline is reached."""
 
     hints = (
@@ -355,6 +355,3 @@ class HowMuchOfTheRooflineIsReached:
     def times_the_floor(flops, moved, flops_per_s, bytes_per_s, seconds):
         """You return how many times its floor the layer took. Turn it over: floor / seconds, which is at most 1."""
         return 1 / share_of_floor(flops, moved, flops_per_s, bytes_per_s, seconds)
-
-
-EXERCISES = collected(vars())

@@ -1,4 +1,4 @@
-"""Chapter 03: exercises and quiz."""
+"""Exercises of chapter 03."""
 
 import math
 
@@ -6,27 +6,22 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.cost import Sizes, compress_keys, flops, moved_bytes
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import row
 
 
 def chain_flops(p: int, q: int, r: int, s: int) -> int:
     """The fewer of both orders' operations, for matrices (p, q), (q, r) and (r, s)."""
-    return min(2 * p * q * r + 2 * p * r * s, 2 * q * r * s + 2 * p * q * s)
+    return min(orders(p, q, r, s))
 
 
-def from_the_left(p, q, r, s):
-    """You always count (AB)C. For some of the sizes A(BC) is cheaper, so count both and take the smaller number."""
-    return 2 * p * q * r + 2 * p * r * s
-
-
-def from_the_right(p, q, r, s):
-    """You always count A(BC). For some of the sizes (AB)C is cheaper, so count both and take the smaller number."""
-    return 2 * q * r * s + 2 * p * q * s
+def orders(p: int, q: int, r: int, s: int) -> tuple[int, int]:
+    """The operations of (AB)C, and of A(BC)."""
+    return 2 * p * q * r + 2 * p * r * s, 2 * q * r * s + 2 * p * q * s
 
 
 @exercise("3.1", minutes=5)
-class OperationsOfThreeMatricesInTheCheaperOrder:
+class CheaperOrder:
     """Operations of three matrices, in the cheaper order."""
 
     hints = (
@@ -40,15 +35,20 @@ class OperationsOfThreeMatricesInTheCheaperOrder:
         """p, q, r, s; (AB)C is cheaper in every second draw, A(BC) in the others; the outer and the inner two do not tell."""
         p, q, r, s = row(seed, ((3, 2, 7, 11), (5, 7, 11, 13), (64, 13, 4, 2), (5, 11, 2, 3)))
         sizes = (p, q, r, s) if (p < s) is (q < r) else (p, r, q, s)
-        from_left = from_the_left(*sizes) < from_the_right(*sizes)
-        return sizes if from_left is bool(seed % 2) else sizes[::-1]  # turned round, the orders change places
+        left, right = orders(*sizes)
+        return sizes if (left < right) is bool(seed % 2) else sizes[::-1]  # turned round, they change places
 
-    from_the_left = from_the_left
-    from_the_right = from_the_right
+    def from_the_left(p, q, r, s):
+        """You always count (AB)C. For some of the sizes A(BC) is cheaper, so count both and take the smaller number."""
+        return orders(p, q, r, s)[0]
+
+    def from_the_right(p, q, r, s):
+        """You always count A(BC). For some of the sizes (AB)C is cheaper, so count both and take the smaller number."""
+        return orders(p, q, r, s)[1]
 
     def the_dearer(p, q, r, s):
         """That's the expensive order. You have both numbers already, so take the other one."""
-        return max(from_the_left(p, q, r, s), from_the_right(p, q, r, s))
+        return max(orders(p, q, r, s))
 
     def cheaper_of_each_step(p, q, r, s):
         """You picked the cheaper first product and the cheaper second one, perhaps from different orders. Finish each order, then compare."""
@@ -56,15 +56,15 @@ class OperationsOfThreeMatricesInTheCheaperOrder:
 
     def chosen_by_first_product(p, q, r, s):
         """You let the first product decide. A cheap start can lead to an expensive second product; compare the two sums."""
-        return from_the_left(p, q, r, s) if p < s else from_the_right(p, q, r, s)
+        return orders(p, q, r, s)[p >= s]
 
     def chosen_by_inner_sizes(p, q, r, s):
         """You let q and r decide, but p and s matter just as much. Work out both orders in full and compare."""
-        return from_the_left(p, q, r, s) if r < q else from_the_right(p, q, r, s)
+        return orders(p, q, r, s)[r >= q]
 
     def chosen_by_result(p, q, r, s):
         """You picked the order with the smaller matrix in between. Small doesn't mean cheap: compare the operations instead."""
-        return from_the_left(p, q, r, s) if p * r < q * s else from_the_right(p, q, r, s)
+        return orders(p, q, r, s)[p * r >= q * s]
 
     def one_per_pair(p, q, r, s):
         """You're off by a factor of two: a multiply-add counts as two operations here, the product and the sum."""
@@ -95,7 +95,7 @@ def tokens_for_share(d_model: int, share: float) -> float:
 
 
 @exercise("3.2", minutes=5)
-class WhereTheNTermReachesAShare:
+class ShareOfTheSquare:
     """Where the n² term reaches a share."""
 
     hints = (
@@ -140,10 +140,8 @@ class WhereTheNTermReachesAShare:
 
 def speedup(flops: Tensor, moved: Tensor, flops_per_s: float, bytes_per_s: float, factor: float) -> Tensor:
     """The layer's floor over that of a processor with `factor` times the operations per second. Shape: (m,), (m,) -> ()."""
-    moving = moved / bytes_per_s
-    now = torch.maximum(flops / flops_per_s, moving).sum()
-    then = torch.maximum(flops / (factor * flops_per_s), moving).sum()
-    return now / then
+    then = floor_of(flops, moved, factor * flops_per_s, bytes_per_s)
+    return floor_of(flops, moved, flops_per_s, bytes_per_s) / then
 
 
 def floor_of(flops, moved, flops_per_s, bytes_per_s):
@@ -152,7 +150,7 @@ def floor_of(flops, moved, flops_per_s, bytes_per_s):
 
 
 @exercise("3.3", minutes=6)
-class WhatAFasterProcessorSaves:
+class FasterProcessor:
     """What a faster processor saves."""
 
     hints = (
@@ -208,8 +206,7 @@ class WhatAFasterProcessorSaves:
 
     def ceilings_swapped(flops, moved, flops_per_s, bytes_per_s, factor):
         """You swapped the ceilings. Operations go with operations per second, and bytes with bytes per second."""
-        then = torch.maximum(flops / bytes_per_s / factor, moved / flops_per_s).sum()
-        return floor_of(flops, moved, bytes_per_s, flops_per_s) / then
+        return speedup(flops, moved, bytes_per_s, flops_per_s, factor)
 
     def mean_of_the_steps(flops, moved, flops_per_s, bytes_per_s, factor):
         """You average the steps' ratios, as if a short step counted as much as a long one. Add up the seconds first, then divide."""
@@ -224,7 +221,7 @@ def linformer_flops(n: int, d_model: int, proj_dim: int) -> int:
 
 
 @exercise("3.4", minutes=5)
-class OperationsOfLinformer:
+class LinformerFlops:
     """Operations of Linformer."""
 
     hints = (
@@ -269,13 +266,17 @@ class OperationsOfLinformer:
 
 def exponent(lengths: Tensor, costs: Tensor) -> Tensor:
     """Slope of the least-squares line through (log length, log cost). Shape: (m,), (m,) -> ()."""
-    x, y = lengths.log(), costs.log()
+    return slope(lengths.log(), costs.log())
+
+
+def slope(x, y):
+    """That of the least-squares line through these points."""
     x, y = x - x.mean(), y - y.mean()
     return x @ y / (x @ x)
 
 
 @exercise("3.5", minutes=7)
-class TheExponentOfAGrowth:
+class Exponent:
     """The exponent of a growth."""
 
     hints = (
@@ -294,13 +295,11 @@ class TheExponentOfAGrowth:
 
     def without_logarithms(lengths, costs):
         """You fitted a line to the raw numbers. A power law is a straight line only after taking logarithms of both."""
-        x, y = lengths - lengths.mean(), costs - costs.mean()
-        return x @ y / (x @ x)
+        return slope(lengths, costs)
 
     def logarithm_of_costs_only(lengths, costs):
         """You took the logarithm of the costs but not of the lengths. A power needs both axes logarithmic."""
-        x, y = lengths - lengths.mean(), costs.log() - costs.log().mean()
-        return x @ y / (x @ x)
+        return slope(lengths, costs.log())
 
     def through_the_origin(lengths, costs):
         """You force the line through the origin, so the constant c bends the slope. Subtract the two means first."""
@@ -313,13 +312,12 @@ class TheExponentOfAGrowth:
 
     def slope_and_intercept(lengths, costs):
         """You return slope and intercept, a and log c. The exponent is the slope alone."""
-        slope = exponent(lengths, costs)
-        return torch.stack([slope, costs.log().mean() - slope * lengths.log().mean()])
+        power = exponent(lengths, costs)
+        return torch.stack([power, costs.log().mean() - power * lengths.log().mean()])
 
     def slope_turned_round(lengths, costs):
         """You swapped the axes: that's how length grows with cost."""
-        x, y = lengths.log() - lengths.log().mean(), costs.log() - costs.log().mean()
-        return x @ y / (y @ y)
+        return exponent(costs, lengths)
 
     def ends_only(lengths, costs):
         """You use the first and the last point and ignore the rest. Least squares lets every point have a say."""
@@ -333,7 +331,7 @@ def attention_bytes(n: int, keys: int, d_model: int, num_heads: int, bytes_per_n
 
 
 @exercise("3.6", minutes=6)
-class TheBytesOfAttentionWithStoredMaps:
+class AttentionBytes:
     """The bytes of attention with stored maps."""
 
     hints = (
@@ -388,6 +386,3 @@ class TheBytesOfAttentionWithStoredMaps:
     def whole_features_in_every_head(n, keys, d_model, num_heads, bytes_per_number):
         """You let every head read all d_model features. A head reads its own slice, and the slices of all heads add up to d_model."""
         return bytes_per_number * num_heads * (2 * (n + keys) * d_model + 4 * n * keys)
-
-
-EXERCISES = collected(vars())

@@ -1,11 +1,11 @@
-"""Chapter 13: exercises and quiz."""
+"""Exercises of chapter 13."""
 
 import math
 
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.descendants.blocks import block_attention, compress_blocks, masked_softmax
 
@@ -18,7 +18,7 @@ def block_slots(x: Tensor, bias: Tensor) -> Tensor:
 
 
 @exercise("13.1", minutes=6, gradients=("x", "bias"), part="block_slots")
-class ASlotForEveryBlock:
+class BlockSlots:
     """A slot for every block."""
 
     hints = (
@@ -65,18 +65,17 @@ class ASlotForEveryBlock:
 
 def may_read(start: int, n: int, block: int) -> Tensor:
     """Shape: (n, (start + n) // block)"""
-    tokens = torch.arange(start, start + n)[:, None]
-    return torch.arange((start + n) // block) < (tokens + 1) // block
+    tokens, slots = tokens_and_slots(start, n, block)
+    return slots < (tokens + 1) // block
 
 
-def own_open_block(start, n, block):
-    """Your query attends to the block it stands in, which holds tokens after it. That's the bug of the two issues. Only from its last token on is a block over: (t + 1) // block slots."""
-    tokens = torch.arange(start, start + n)[:, None]
-    return torch.arange((start + n) // block) <= tokens // block
+def tokens_and_slots(start, n, block):
+    """Their numbers, tokens in rows. Shape: (n, 1), ((start + n) // block,)"""
+    return torch.arange(start, start + n)[:, None], torch.arange((start + n) // block)
 
 
 @exercise("13.2", minutes=6)
-class WhichSlotsAreInThePast:
+class PastSlots:
     """Which slots are in the past."""
 
     hints = (
@@ -90,20 +89,20 @@ class WhichSlotsAreInThePast:
         """A text from its beginning, a piece of one, a single token, a piece that ends with the first block."""
         return row(seed, ((0, 13, 4), (6, 11, 4), (23, 1, 3), (3, 2, 5)))
 
-    own_open_block = own_open_block
+    def own_open_block(start, n, block):
+        """Your query attends to the block it stands in, which holds tokens after it. That's the bug of the two issues. Only from its last token on is a block over: (t + 1) // block slots."""
+        tokens, slots = tokens_and_slots(start, n, block)
+        return slots <= tokens // block
 
     def one_late(start, n, block):
         """You're one token too careful. The last token of a block may attend to its slot already, since nothing in there comes later: (t + 1) // block blocks have ended, not t // block."""
-        tokens = torch.arange(start, start + n)[:, None]
-        return torch.arange((start + n) // block) < tokens // block
+        tokens, slots = tokens_and_slots(start, n, block)
+        return slots < tokens // block
 
     def from_the_piece(start, n, block):
         """You count blocks from where the piece starts. They start where the text starts: token i of the piece is token start + i."""
-        return (
-            may_read(0, n, block)[:, :0]
-            .new_zeros(n, (start + n) // block)
-            .logical_or(torch.arange((start + n) // block) < (torch.arange(n)[:, None] + 1) // block)
-        )
+        tokens, slots = tokens_and_slots(start, n, block)
+        return slots < (tokens - start + 1) // block
 
     def all_slots(start, n, block):
         """You let every query attend to every slot, so the first token knows how the text ends. That's Linformer again, and it can't write."""
@@ -111,12 +110,111 @@ class WhichSlotsAreInThePast:
 
     def only_the_latest(start, n, block):
         """You show a query only the slot that ended last. All earlier ones are in its past too."""
-        tokens = torch.arange(start, start + n)[:, None]
-        return torch.arange((start + n) // block) == (tokens + 1) // block - 1
+        tokens, slots = tokens_and_slots(start, n, block)
+        return slots == (tokens + 1) // block - 1
 
     def slots_first(start, n, block):
         """Your axes are swapped: a row for each query, a column for each slot, (n, slots)."""
         return may_read(start, n, block).T
+
+
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, slots_k: Tensor, slots_v: Tensor, block: int, window: int
+) -> Tensor:
+    """Shape: q, k, v (batch, n, d), slots (batch, n // block, d) -> (batch, n, d)"""
+    return block_attention(q, k, v, slots_k, slots_v, block, window)
+
+
+def back(q):
+    """By how much each token lies before each query. Shape: (batch, n, d) -> (n, n)"""
+    t = torch.arange(q.size(1))
+    return t[:, None] - t
+
+
+def near(q, window):
+    """The last tokens, those that each query may read. Shape: (batch, n, d) -> (n, n)"""
+    return (back(q) >= 0) & (back(q) < window)
+
+
+def read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen, softmax=masked_softmax):
+    """One softmax over the slots and tokens that are seen."""
+    scores = q @ torch.cat([slots_k, k], 1).mT / math.sqrt(q.size(-1))
+    return softmax(scores, torch.cat([slots_seen, tokens_seen], 1)) @ torch.cat([slots_v, v], 1)
+
+
+def hidden_by(low):
+    """A softmax that puts this in the place of hidden scores."""
+    return lambda scores, seen: scores.masked_fill(~seen, low).softmax(-1)
+
+
+@exercise("13.3", minutes=12, gradients=("q", "k", "v", "slots_k", "slots_v"), part="block_attention")
+class SlotsAndWindow:
+    """One softmax over slots and window."""
+
+    hints = (
+        "Put the slots' keys in front of the tokens' keys, and likewise the values. From there on it's chapter 01's attention with a mask.",
+        "The mask is (n, n // block + n): the staircase of exercise 13.2 on the left, with start 0, and on the right the band where t - s is from 0 to window - 1.",
+        "mask = torch.cat([slots_seen, tokens_seen], dim=1); scaled_dot_product_attention(q, keys, values, …)",
+    )
+    reference = attend
+
+    def draw(seed):
+        """A text of several blocks, one with a remainder, a single token, and one without a window."""
+        n, block, window, d = row(seed, ((12, 3, 4, 5), (17, 5, 2, 3), (1, 4, 3, 2), (7, 3, 0, 4)))
+        q, k, v, slots_k, slots_v = normal(seed, *3 * [(BATCH, n, d)], *2 * [(BATCH, n // block, d)])
+        return q, k, v, slots_k, slots_v, block, window
+
+    def two_softmaxes(q, k, v, slots_k, slots_v, block, window):
+        """You take one softmax over the slots and another over the window, and add what they mix. Then a query spends as much attention on slots as on neighbours, whether it wants to or not. Put all its scores side by side and take one softmax."""
+        return block_attention(q, k, v, slots_k, slots_v, block, 0) + read(
+            q, k, v, slots_k, slots_v, may_read(0, q.size(1), block) & False, near(q, window)
+        )
+
+    def window_without_itself(q, k, v, slots_k, slots_v, block, window):
+        """Your window stops before the query's own token. It holds the last `window` tokens, and the query's own is one of them."""
+        seen = (back(q) > 0) & (back(q) <= window)
+        return read(q, k, v, slots_k, slots_v, may_read(0, q.size(1), block), seen)
+
+    def window_one_too_long(q, k, v, slots_k, slots_v, block, window):
+        """Your window is one token too long. With the query's own it holds `window` tokens, so t - s < window, not <=."""
+        return attend(q, k, v, slots_k, slots_v, block, window + 1)
+
+    def window_ahead(q, k, v, slots_k, slots_v, block, window):
+        """Your window reaches forward as well, so a query sees what comes after it. Did you take abs(t - s)?"""
+        return read(q, k, v, slots_k, slots_v, may_read(0, q.size(1), block), back(q).abs() < window)
+
+    def future_in_the_window(q, k, v, slots_k, slots_v, block, window):
+        """Your window has a beginning and no end: t - s < window is also true for every token s after t, where t - s is negative. Ask for t - s >= 0 as well."""
+        return read(q, k, v, slots_k, slots_v, may_read(0, q.size(1), block), back(q) < window)
+
+    def nothing_divided_by_nothing(q, k, v, slots_k, slots_v, block, window):
+        """A query that sees nothing gets 0/0 from you. It should get zeros: PyTorch's own function returns them, a softmax over -inf doesn't."""
+        past = may_read(0, q.size(1), block)
+        return read(q, k, v, slots_k, slots_v, past, near(q, window), hidden_by(-math.inf))
+
+    def mean_of_everything(q, k, v, slots_k, slots_v, block, window):
+        """A query that sees nothing should get zeros. You mask with a large negative number, and if all scores are that low the softmax makes them equal: the query gets the mean of everything, future included."""
+        past = may_read(0, q.size(1), block)
+        return read(q, k, v, slots_k, slots_v, past, near(q, window), hidden_by(-1e9))
+
+    def open_block_read(q, k, v, slots_k, slots_v, block, window):
+        """Your queries attend to the slot of the block they're in. Only blocks that have ended are in the past, (t + 1) // block of them."""
+        tokens, slots = tokens_and_slots(0, q.size(1), block)
+        return read(q, k, v, slots_k, slots_v, slots <= tokens // block, near(q, window))
+
+    def slots_not_in_the_window(q, k, v, slots_k, slots_v, block, window):
+        """You hide slots whose tokens are in the window too. It looks tidier, but nobody asked for it: a token may be seen twice, in its slot and in the window. Hide only blocks that have not ended."""
+        tokens, slots = tokens_and_slots(0, q.size(1), block)
+        before = (slots + 1) * block <= tokens - window + 1
+        return block_attention(q, k, v, slots_k, slots_v, block, window, before)
+
+    def slots_alone(q, k, v, slots_k, slots_v, block, window):
+        """Your queries attend to slots only, so they miss the last few tokens. The window goes into the same softmax."""
+        return attend(q, k, v, slots_k, slots_v, block, 0)
+
+    def scores_not_scaled(q, k, v, slots_k, slots_v, block, window):
+        """You forgot to divide the scores by √d, those of the slots and those of the window."""
+        return attend(q * math.sqrt(q.size(-1)), k, v, slots_k, slots_v, block, window)
 
 
 def gated_slots(x: Tensor, gate: Tensor, bias: Tensor) -> Tensor:
@@ -180,117 +278,75 @@ class WeightsByContent:
         return ((gate + bias).sigmoid() * x).sum(2)
 
 
-def attend(
-    q: Tensor, k: Tensor, v: Tensor, slots_k: Tensor, slots_v: Tensor, block: int, window: int
-) -> Tensor:
-    """Shape: q, k, v (batch, n, d), slots (batch, n // block, d) -> (batch, n, d)"""
-    return block_attention(q, k, v, slots_k, slots_v, block, window)
+def remember(slots: Tensor, total: Tensor, x: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Shape: slots (k, d), total (k,), x (d,), logits (k,) -> (k, d), (k,)"""
+    after = torch.logaddexp(total, logits)
+    kept, new = (total - after).exp(), (logits - after).exp()
+    return kept[:, None] * slots + new[:, None] * x, after
 
 
-def seen_by(n, block, window):
-    """Which slots and which tokens each query may read. Shape: (n, n // block), (n, n)"""
-    t = torch.arange(n)
-    back = t[:, None] - t
-    return may_read(0, n, block), (back >= 0) & (back < window)
-
-
-def read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen, scale=None):
-    """One softmax over the slots and tokens that are seen."""
-    scale = math.sqrt(q.size(-1)) if scale is None else scale
-    scores = q @ torch.cat([slots_k, k], 1).mT / scale
-    return masked_softmax(scores, torch.cat([slots_seen, tokens_seen], 1)) @ torch.cat([slots_v, v], 1)
-
-
-@exercise("13.3", minutes=12, gradients=("q", "k", "v", "slots_k", "slots_v"), part="block_attention")
-class OneSoftmaxOverSlotsAndWindow:
-    """One softmax over slots and window."""
+@exercise("13.5", minutes=8, gradients=("slots", "x"))
+class WritingMemory:
+    """A memory that may write."""
 
     hints = (
-        "Put the slots' keys in front of the tokens' keys, and likewise the values. From there on it's chapter 01's attention with a mask.",
-        "The mask is (n, n // block + n): the staircase of exercise 13.2 on the left, with start 0, and on the right the band where t - s is from 0 to window - 1.",
-        "mask = torch.cat([slots_seen, tokens_seen], dim=1); scaled_dot_product_attention(q, keys, values, …)",
+        "A slot is Σ exp(l) x / Σ exp(l) over the tokens so far. One more token comes: what happens to the sum below the line, and so to the share of everything that was there?",
+        "after = torch.logaddexp(total, logits), of shape (k,). What was there keeps the share exp(total - after). And the new token?",
+        "(total - after).exp()[:, None] * slots + … * x, after",
     )
-    reference = attend
+    reference = remember
 
     def draw(seed):
-        """A text of several blocks, one with a remainder, a single token, and one without a window."""
-        n, block, window, d = row(seed, ((12, 3, 4, 5), (17, 5, 2, 3), (1, 4, 3, 2), (7, 3, 0, 4)))
-        q, k, v, slots_k, slots_v = normal(seed, *3 * [(BATCH, n, d)], *2 * [(BATCH, n // block, d)])
-        return q, k, v, slots_k, slots_v, block, window
+        """A memory of some tokens, an empty one, and logits whose exponentials a float32 cannot hold."""
+        k, d, size = row(seed, ((3, 5, 1.0), (4, 2, 1.0), (2, 7, 200.0), (9, 4, 60.0)))
+        slots, x, total, logits = normal(seed, (k, d), (d,), (k,), (k,))
+        if seed % 4 == 1:
+            slots, total = torch.zeros_like(slots), torch.full_like(total, -math.inf)
+        return slots, size * total, x, size * logits
 
-    def two_softmaxes(q, k, v, slots_k, slots_v, block, window):
-        """You take one softmax over the slots and another over the window, and add what they mix. Then a query spends as much attention on slots as on neighbours, whether it wants to or not. Put all its scores side by side and take one softmax."""
-        slots_seen, tokens_seen = seen_by(q.size(1), block, window)
-        scale = math.sqrt(q.size(-1))
-        far = masked_softmax(q @ slots_k.mT / scale, slots_seen) @ slots_v
-        return far + masked_softmax(q @ k.mT / scale, tokens_seen) @ v
+    def by_exponentials(slots, total, x, logits):
+        """Right for small logits, but exp(200) is infinite in float32. Subtract before you exponentiate: exp(total - after), with after = logaddexp(total, logits)."""
+        old, new = total.exp(), logits.exp()
+        return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], (old + new).log()
 
-    def window_without_itself(q, k, v, slots_k, slots_v, block, window):
-        """Your window stops before the query's own token. It holds the last `window` tokens, and the query's own is one of them."""
-        t = torch.arange(q.size(1))
-        back = t[:, None] - t
-        return read(
-            q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], (back > 0) & (back <= window)
-        )
+    def shares_by_exponentials(slots, total, x, logits):
+        """Your total is fine and your shares are not: exp(200) is infinite in float32, and infinity over infinity is NaN. Subtract before you exponentiate: exp(total - after)."""
+        old, new = total.exp(), logits.exp()
+        after = torch.logaddexp(total, logits)
+        return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], after
 
-    def window_one_too_long(q, k, v, slots_k, slots_v, block, window):
-        """Your window is one token too long. With the query's own it holds `window` tokens, so t - s < window, not <=."""
-        slots_seen, tokens_seen = seen_by(q.size(1), block, window + 1)
-        return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen)
+    def moving_average(slots, total, x, logits):
+        """You mix by the new token's logit alone. How far it moves a slot also depends on how much weight the slot has gathered, and that's total."""
+        new = logits.sigmoid()[:, None]
+        return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
 
-    def window_ahead(q, k, v, slots_k, slots_v, block, window):
-        """Your window reaches forward as well, so a query sees what comes after it. Did you take abs(t - s)?"""
-        t = torch.arange(q.size(1))
-        near = (t[:, None] - t).abs() < window
-        return read(q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], near)
+    def over_slots(slots, total, x, logits):
+        """You share the token out among the slots by a softmax over them. The softmax here is over time: within each slot, the new token competes with all before it."""
+        new = logits.softmax(0)[:, None]
+        return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
 
-    def future_in_the_window(q, k, v, slots_k, slots_v, block, window):
-        """Your window has a beginning and no end: t - s < window is also true for every token s after t, where t - s is negative. Ask for t - s >= 0 as well."""
-        t = torch.arange(q.size(1))
-        near = t[:, None] - t < window
-        return read(q, k, v, slots_k, slots_v, seen_by(q.size(1), block, window)[0], near)
+    def total_not_updated(slots, total, x, logits):
+        """Your slots are right, but you return the old total. The next token would weigh as if this one had never come."""
+        return remember(slots, total, x, logits)[0], total
 
-    def nothing_divided_by_nothing(q, k, v, slots_k, slots_v, block, window):
-        """A query that sees nothing gets 0/0 from you. It should get zeros: PyTorch's own function returns them, a softmax over -inf doesn't."""
-        mask = torch.cat(seen_by(q.size(1), block, window), 1)
-        scores = q @ torch.cat([slots_k, k], 1).mT / math.sqrt(q.size(-1))
-        return scores.masked_fill(~mask, -math.inf).softmax(-1) @ torch.cat([slots_v, v], 1)
+    def not_divided(slots, total, x, logits):
+        """You add the new token without making room for it. What was there and what is new have shares that sum to one."""
+        after = torch.logaddexp(total, logits)
+        return slots + (logits - after).exp()[:, None] * x, after
 
-    def mean_of_everything(q, k, v, slots_k, slots_v, block, window):
-        """A query that sees nothing should get zeros. You mask with a large negative number, and if all scores are that low the softmax makes them equal: the query gets the mean of everything, future included."""
-        mask = torch.cat(seen_by(q.size(1), block, window), 1)
-        scores = q @ torch.cat([slots_k, k], 1).mT / math.sqrt(q.size(-1))
-        return scores.masked_fill(~mask, -1e9).softmax(-1) @ torch.cat([slots_v, v], 1)
+    def logits_added(slots, total, x, logits):
+        """You add logits to total. total is the logarithm of a sum of exponentials, and the logarithm of the new sum is torch.logaddexp(total, logits)."""
+        return remember(slots, total, x, logits)[0], total + logits
 
-    def open_block_read(q, k, v, slots_k, slots_v, block, window):
-        """Your queries attend to the slot of the block they're in. Only blocks that have ended are in the past, (t + 1) // block of them."""
-        n = q.size(1)
-        return read(q, k, v, slots_k, slots_v, own_open_block(0, n, block), seen_by(n, block, window)[1])
+    def total_as_a_sum(slots, total, x, logits):
+        """You treat total as the sum itself. It's the logarithm of the sum; the sum is exp(total)."""
+        after = total + logits.exp()
+        return (total / after)[:, None] * slots + (logits.exp() / after)[:, None] * x, after
 
-    def slots_not_in_the_window(q, k, v, slots_k, slots_v, block, window):
-        """You hide slots whose tokens are in the window too. It looks tidier, but nobody asked for it: a token may be seen twice, in its slot and in the window. Hide only blocks that have not ended."""
-        n = q.size(1)
-        slots_seen, tokens_seen = seen_by(n, block, window)
-        first = torch.arange(n)[:, None] - window + 1
-        return read(
-            q,
-            k,
-            v,
-            slots_k,
-            slots_v,
-            slots_seen & ((torch.arange(n // block) + 1) * block <= first),
-            tokens_seen,
-        )
-
-    def slots_alone(q, k, v, slots_k, slots_v, block, window):
-        """Your queries attend to slots only, so they miss the last few tokens. The window goes into the same softmax."""
-        slots_seen, tokens_seen = seen_by(q.size(1), block, window)
-        return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen & False)
-
-    def scores_not_scaled(q, k, v, slots_k, slots_v, block, window):
-        """You forgot to divide the scores by √d, those of the slots and those of the window."""
-        slots_seen, tokens_seen = seen_by(q.size(1), block, window)
-        return read(q, k, v, slots_k, slots_v, slots_seen, tokens_seen, scale=1.0)
+    def shares_swapped(slots, total, x, logits):
+        """You swapped the shares: what was there keeps exp(total - after), and the new token gets exp(logits - after)."""
+        after = torch.logaddexp(total, logits)
+        return (logits - after).exp()[:, None] * slots + (total - after).exp()[:, None] * x, after
 
 
 def slots_of_real(x: Tensor, mask: Tensor, bias: Tensor) -> Tensor:
@@ -299,7 +355,7 @@ def slots_of_real(x: Tensor, mask: Tensor, bias: Tensor) -> Tensor:
 
 
 @exercise("13.6", minutes=5)
-class PaddingStaysOutside:
+class PaddingOutside:
     """Padding stays outside."""
 
     hints = (
@@ -352,78 +408,3 @@ class PaddingStaysOutside:
         parts = x[mask].split(len(bias)) if mask.any() else ()
         slots = [(bias[: len(part)].softmax(0)[:, None] * part).sum(0) for part in parts]
         return torch.stack(slots) if slots else x[:0]
-
-
-def remember(slots: Tensor, total: Tensor, x: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Shape: slots (k, d), total (k,), x (d,), logits (k,) -> (k, d), (k,)"""
-    after = torch.logaddexp(total, logits)
-    kept, new = (total - after).exp(), (logits - after).exp()
-    return kept[:, None] * slots + new[:, None] * x, after
-
-
-@exercise("13.5", minutes=8, gradients=("slots", "x"))
-class AMemoryThatMayWrite:
-    """A memory that may write."""
-
-    hints = (
-        "A slot is Σ exp(l) x / Σ exp(l) over the tokens so far. One more token comes: what happens to the sum below the line, and so to the share of everything that was there?",
-        "after = torch.logaddexp(total, logits), of shape (k,). What was there keeps the share exp(total - after). And the new token?",
-        "(total - after).exp()[:, None] * slots + … * x, after",
-    )
-    reference = remember
-
-    def draw(seed):
-        """A memory of some tokens, an empty one, and logits whose exponentials a float32 cannot hold."""
-        k, d, size = row(seed, ((3, 5, 1.0), (4, 2, 1.0), (2, 7, 200.0), (9, 4, 60.0)))
-        slots, x, total, logits = normal(seed, (k, d), (d,), (k,), (k,))
-        if seed % 4 == 1:
-            slots, total = torch.zeros_like(slots), torch.full_like(total, -math.inf)
-        return slots, size * total, x, size * logits
-
-    def by_exponentials(slots, total, x, logits):
-        """Right for small logits, but exp(200) is infinite in float32. Subtract before you exponentiate: exp(total - after), with after = logaddexp(total, logits)."""
-        old, new = total.exp(), logits.exp()
-        return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], (old + new).log()
-
-    def shares_by_exponentials(slots, total, x, logits):
-        """Your total is fine and your shares are not: exp(200) is infinite in float32, and infinity over infinity is NaN. Subtract before you exponentiate: exp(total - after)."""
-        old, new = total.exp(), logits.exp()
-        return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], torch.logaddexp(
-            total, logits
-        )
-
-    def moving_average(slots, total, x, logits):
-        """You mix by the new token's logit alone. How far it moves a slot also depends on how much weight the slot has gathered, and that's total."""
-        new = logits.sigmoid()[:, None]
-        return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
-
-    def over_slots(slots, total, x, logits):
-        """You share the token out among the slots by a softmax over them. The softmax here is over time: within each slot, the new token competes with all before it."""
-        new = logits.softmax(0)[:, None]
-        return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
-
-    def total_not_updated(slots, total, x, logits):
-        """Your slots are right, but you return the old total. The next token would weigh as if this one had never come."""
-        return remember(slots, total, x, logits)[0], total
-
-    def not_divided(slots, total, x, logits):
-        """You add the new token without making room for it. What was there and what is new have shares that sum to one."""
-        after = torch.logaddexp(total, logits)
-        return slots + (logits - after).exp()[:, None] * x, after
-
-    def logits_added(slots, total, x, logits):
-        """You add logits to total. total is the logarithm of a sum of exponentials, and the logarithm of the new sum is torch.logaddexp(total, logits)."""
-        return remember(slots, total, x, logits)[0], total + logits
-
-    def total_as_a_sum(slots, total, x, logits):
-        """You treat total as the sum itself. It's the logarithm of the sum; the sum is exp(total)."""
-        after = total + logits.exp()
-        return (total / after)[:, None] * slots + (logits.exp() / after)[:, None] * x, after
-
-    def shares_swapped(slots, total, x, logits):
-        """You swapped the shares: what was there keeps exp(total - after), and the new token gets exp(logits - after)."""
-        after = torch.logaddexp(total, logits)
-        return (logits - after).exp()[:, None] * slots + (total - after).exp()[:, None] * x, after
-
-
-EXERCISES = collected(vars())

@@ -1,4 +1,4 @@
-"""Chapter 11: exercises and quiz."""
+"""Exercises of chapter 11."""
 
 import math
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.cost import Sizes
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.distributed.ranks import shares
 from linformer_from_scratch.distributed.wire import linformer_bytes
@@ -18,7 +18,7 @@ def whole_gradient(gradients: Tensor, rows: Tensor) -> Tensor:
 
 
 @exercise("11.1", minutes=4)
-class OneGradientFromTheRanksGradients:
+class GradientOfAllRanks:
     """One gradient from the ranks' gradients."""
 
     hints = (
@@ -75,8 +75,14 @@ def partial_slots(E: Tensor, x: Tensor, lengths: list[int]) -> Tensor:
     return torch.stack([columns @ tokens for columns, tokens in parts])
 
 
+def slots_from(starts, E, x, lengths):
+    """The same, but each rank takes its columns of E from another place on."""
+    parts = zip(starts, lengths, x.split(lengths), strict=True)
+    return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
+
+
 @exercise("11.2", minutes=6)
-class WhatEachRankAddsToTheSlots:
+class PartialSlots:
     """What each rank adds to the slots."""
 
     hints = (
@@ -97,8 +103,7 @@ class WhatEachRankAddsToTheSlots:
 
     def first_columns_everywhere(E, x, lengths):
         """Every rank takes the first columns of E, as a layer does with a short text. But rank 1's tokens don't stand at the beginning of the text: a shard that begins at token i needs the columns from i on."""
-        parts = zip(lengths, x.split(lengths), strict=True)
-        return torch.stack([E[:, :length] @ tokens for length, tokens in parts])
+        return slots_from([0] * len(lengths), E, x, lengths)
 
     def empty_shards_left_out(E, x, lengths):
         """You drop the ranks that hold no tokens. They still take part in the all-reduce, and what they add is zeros: keep their place."""
@@ -106,8 +111,7 @@ class WhatEachRankAddsToTheSlots:
 
     def equal_shards(E, x, lengths):
         """You cut the text into equal parts, which is what one would do. Here somebody else has cut it: use `lengths`."""
-        own = shares(len(x), len(lengths))
-        return partial_slots(E, x, own)
+        return partial_slots(E, x, shares(len(x), len(lengths)))
 
     def summed_already(E, x, lengths):
         """You return the finished sum, once for each rank. Nobody has summed anything yet: what does one rank compute from its own tokens?"""
@@ -128,14 +132,11 @@ class WhatEachRankAddsToTheSlots:
     def begun_at_multiples(E, x, lengths):
         """You let shard i begin at i times its own length. That works while all shards are equally long. It begins where the ones before it end: add up their lengths."""
         starts = [min(i * length, E.size(1) - length) for i, length in enumerate(lengths)]
-        parts = zip(starts, lengths, x.split(lengths), strict=True)
-        return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
+        return slots_from(starts, E, x, lengths)
 
     def columns_in_reverse(E, x, lengths):
         """One rank's tokens meet another rank's columns. Cut E and the text at the same places, and deal them out in the same order."""
-        starts = [sum(lengths[i + 1 :]) for i in range(len(lengths))]
-        parts = zip(starts, lengths, x.split(lengths), strict=True)
-        return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
+        return slots_from([sum(lengths[i + 1 :]) for i in range(len(lengths))], E, x, lengths)
 
     def means_of_tokens(E, x, lengths):
         """You take the mean over a shard's tokens. A slot is a weighted sum, and E has all the weights in it already: don't divide."""
@@ -148,7 +149,7 @@ def backward_of_sum(upstream: Tensor) -> Tensor:
 
 
 @exercise("11.3", minutes=5)
-class TheGradientOfASumOverRanks:
+class GradientOfASum:
     """The gradient of a sum over ranks."""
 
     hints = (
@@ -294,6 +295,3 @@ class BytesOnTheWire:
     def maps_sent(batch, n, d_model, proj_dim, bytes_per_number, ranks):
         """You count n × k numbers, which is a map. Maps stay where their queries are. It's slots that travel, and they have d_model features."""
         return 4.0 * batch * n * proj_dim * bytes_per_number * (ranks - 1) / ranks
-
-
-EXERCISES = collected(vars())

@@ -1,4 +1,4 @@
-"""Chapter 09: exercises and quiz."""
+"""Exercises of chapter 09."""
 
 import math
 
@@ -11,7 +11,7 @@ from linformer_from_scratch.attention import (
     causal_mask,
     scaled_dot_product_attention,
 )
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.efficient import linear_attention, window_mask
 from linformer_from_scratch.efficient.linear import elu_plus_one
@@ -25,7 +25,7 @@ def positions(n):
 
 
 @exercise("9.1", minutes=5)
-class TheMaskOfASlidingWindow:
+class WindowMask:
     """The mask of a sliding window."""
 
     hints = (
@@ -100,9 +100,7 @@ class TheMaskOfASlidingWindow:
 
 def nystrom(q: Tensor, k: Tensor, v: Tensor, landmarks: int) -> Tensor:
     """Attention through landmarks, corrected by the pseudoinverse. Shape: q, k (..., n, d), v (..., n, d_v) -> as v."""
-    q_mean, k_mean = (x.unflatten(-2, (landmarks, -1)).mean(dim=-2) for x in (q, k))
-    correction = torch.linalg.pinv(attention_weights(q_mean, k_mean))
-    return attention_weights(q, k_mean) @ correction @ (attention_weights(q_mean, k) @ v)
+    return three_factors(q, k, v, means(q, landmarks), means(k, landmarks))
 
 
 def heads(seed: int, n: int, d: int, d_v: int) -> tuple[Tensor, ...]:
@@ -123,7 +121,7 @@ def three_factors(q, k, v, q_mean, k_mean, correct=torch.linalg.pinv):
 
 
 @exercise("9.2", minutes=8, gradients=("q", "k", "v"))
-class NystrM:
+class Nystrom:
     """Nyström."""
 
     hints = (
@@ -308,7 +306,7 @@ def read(q, states, sums):
 
 
 @exercise("9.4", minutes=10)
-class TheSameCausal:
+class CausalLinearAttention:
     """The same, causal."""
 
     hints = (
@@ -397,7 +395,7 @@ def larger(largest, scores):
 
 
 @exercise("9.5", minutes=10, part="online_softmax")
-class OneStepOfTheOnlineSoftmax:
+class OnlineSoftmax:
     """One step of the online softmax."""
 
     hints = (
@@ -505,6 +503,3 @@ class OneStepOfTheOnlineSoftmax:
         """You return mixed before total. The order is largest, total, mixed."""
         new, total, mixed = online_softmax(largest, total, mixed, scores, values)
         return new, mixed, total
-
-
-EXERCISES = collected(vars())

@@ -1,18 +1,18 @@
-"""Chapter 12: exercises and quiz."""
+"""Exercises of chapter 12."""
 
 import math
 
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.limits import copy_error, leak
 from linformer_from_scratch.projections import empty_slots
 
 
 @exercise("12.1", minutes=4)
-class HowMuchOfAShiftARankCanHold:
+class ShiftByRank:
     """How much of a shift a rank can hold."""
 
     hints = (
@@ -66,7 +66,7 @@ class HowMuchOfAShiftARankCanHold:
 
 
 @exercise("12.2", minutes=4)
-class DoesThePastKnow:
+class Leak:
     """Does the past know?."""
 
     hints = (
@@ -138,7 +138,7 @@ class DoesThePastKnow:
 
 
 @exercise("12.3", minutes=5)
-class SlotsThatHoldNothing:
+class EmptySlots:
     """Slots that hold nothing."""
 
     hints = (
@@ -262,6 +262,3 @@ class ThreeBiases:
     def elementwise(output_weight, output_bias, value_bias):
         """You multiply entry by entry with the diagonal. Each output mixes all value features, so it's a matrix product."""
         return output_bias + output_weight.diagonal() * value_bias
-
-
-EXERCISES = collected(vars())

@@ -1,4 +1,4 @@
-"""Chapter 06: exercises and quiz."""
+"""Exercises of chapter 06."""
 
 import math
 import re
@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course.exercises.engine.checking import Refused, collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import Refused, exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.heads import merge_heads, split_heads
 from linformer_from_scratch.linformer import LinformerAttention, linformer_attention, real_tokens
@@ -26,7 +26,7 @@ def attend(q, keys, values):
 
 
 @exercise("6.1", minutes=6, gradients=("q", "k", "v", "E", "F"), part="linformer_attention")
-class LinformerAttentionExercise:
+class Linformer:
     """Linformer attention."""
 
     hints = (
@@ -96,7 +96,7 @@ def keep_tokens(keep: Tensor, n: int) -> Tensor:
 
 
 @exercise("6.2", minutes=6)
-class AnEThatKeepsChosenTokens:
+class KeptTokens:
     """An E that keeps chosen tokens."""
 
     hints = (
@@ -151,7 +151,7 @@ def compress_length(x: Tensor, weight: Tensor) -> Tensor:
 
 
 @exercise("6.3", minutes=6, gradients=("x", "weight"))
-class TheBugFixed:
+class FixedBug:
     """The bug, fixed."""
 
     hints = (
@@ -363,7 +363,7 @@ def keys_with_bias(slots: Tensor, weight: Tensor, bias: Tensor, E: Tensor) -> Te
 
 
 @exercise("6.6", minutes=8, gradients=("slots", "weight", "bias", "E"))
-class ABiasInTheCheapOrder:
+class BiasAfterE:
     """A bias in the cheap order."""
 
     hints = (
@@ -473,31 +473,13 @@ class PaddingInSlots(LinformerAttention):
         return self.output(merge_heads(heads))
 
 
-class SlotsMasked(PaddingInSlots):
-    """You mask the scores, as full attention does. But their columns are slots now, and each has some padding in it: fill x before E is applied."""
-
-    def attend(self, q, k, v, padding_mask):
-        scores = q @ k.mT / math.sqrt(q.size(-1))
-        if padding_mask is not None:
-            scores = scores.masked_fill(~padding_mask[:, None, None, :], -math.inf)
-        return scores.softmax(dim=-1) @ v
-
-
-class PaddingAsksTheKernel(LinformerAttention):
-    """Your slots are clean, but your queries still come from whatever is in the padding. Fill x once, and make all three from it."""
-
-    def forward(self, x, padding_mask=None):
-        slots = self.slots(real_tokens(x, padding_mask))
-        return self.output(merge_heads(self.attend(self.split(self.query(x)), *slots, padding_mask)))
-
-
 @exercise(
     "6.7",
     minutes=25,
     gradients=("x", "query", "key", "value", "output", "bias", "E", "F"),
     part="linformer_layer",
 )
-class TheWholeLayer:
+class WholeLayer:
     """The whole layer."""
 
     hints = (
@@ -547,7 +529,14 @@ class TheWholeLayer:
         def forward(self, x, padding_mask=None):
             return super().forward(x, None if padding_mask is None else ~padding_mask)
 
-    slots_masked = SlotsMasked
+    class SlotsMasked(PaddingInSlots):
+        """You mask the scores, as full attention does. But their columns are slots now, and each has some padding in it: fill x before E is applied."""
+
+        def attend(self, q, k, v, padding_mask):
+            scores = q @ k.mT / math.sqrt(q.size(-1))
+            if padding_mask is not None:
+                scores = scores.masked_fill(~padding_mask[:, None, None, :], -math.inf)
+            return scores.softmax(dim=-1) @ v
 
     class SlotsMaskedByTheKernel(PaddingInSlots):
         """You hand the mask to the kernel, whose keys are slots, not tokens. Fill x where ~padding_mask, before E; after that no mask is needed."""
@@ -584,13 +573,20 @@ class TheWholeLayer:
                 x[~padding_mask] = 0
             return super().forward(x)
 
-    class PaddingAsks(PaddingAsksTheKernel):
+    class PaddingAsks(LinformerAttention):
         """Your queries are still made from what's in the padding. Fill x first, then make queries, keys and values from the filled one."""
+
+        def forward(self, x, padding_mask=None):
+            slots = self.slots(real_tokens(x, padding_mask))
+            return self.output(merge_heads(self.attend(self.split(self.query(x)), *slots, padding_mask)))
 
         def attend(self, q, k, v, padding_mask):
             return (q @ k.mT / math.sqrt(q.size(-1))).softmax(dim=-1) @ v
 
-    PaddingAsksTheKernel = PaddingAsksTheKernel
+    class PaddingAsksTheKernel(PaddingAsks):
+        """Your slots are clean, but your queries still come from whatever is in the padding. Fill x once, and make all three from it."""
+
+        attend = LinformerAttention.attend
 
     class PaddingOutOfSlotsOnlyForKeys(LinformerAttention):
         """Your keys are clean, and your values still have the padding in them. Make both from the x that has zeros there."""
@@ -753,6 +749,3 @@ class TheWholeLayer:
         def forward(self, x, padding_mask=None):
             real = real_tokens(x, padding_mask)
             return merge_heads(self.attend(self.split(self.query(real)), *self.slots(real), padding_mask))
-
-
-EXERCISES = collected(vars())

@@ -1,9 +1,9 @@
-"""Chapter 04: exercises and quiz."""
+"""Exercises of chapter 04."""
 
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.low_rank import (
     best_rank,
@@ -25,7 +25,7 @@ def draw_spectra(seed: int) -> tuple[Tensor]:
 
 
 @exercise("4.1", minutes=8)
-class TheBestMapOfRankR:
+class BestRank:
     """The best map of rank r."""
 
     hints = (
@@ -105,7 +105,7 @@ class TheBestMapOfRankR:
 
 
 @exercise("4.2", minutes=4)
-class ItsErrorFromTheSingularValuesAlone:
+class ErrorOfARank:
     """Its error, from the singular values alone."""
 
     hints = (
@@ -142,7 +142,7 @@ class ItsErrorFromTheSingularValuesAlone:
 
 
 @exercise("4.3", minutes=4)
-class TheCurveOfFigure1:
+class CumulativeSpectrum:
     """The curve of figure 1."""
 
     hints = (
@@ -176,7 +176,7 @@ class TheCurveOfFigure1:
 
 
 @exercise("4.4", minutes=4)
-class TheStableRank:
+class StableRank:
     """The stable rank."""
 
     hints = (
@@ -213,7 +213,7 @@ class TheStableRank:
 
 
 @exercise("4.5", minutes=6)
-class HowManyForAShare:
+class RankForAShare:
     """How many for a share."""
 
     hints = (
@@ -251,6 +251,3 @@ class HowManyForAShare:
     def share_of_the_count(sigma, share):
         """You took a share of how many values there are. Their sizes never came in, but a strong piece should count for more."""
         return torch.full(sigma.shape[:-1], -int(-share * sigma.size(-1) // 1))
-
-
-EXERCISES = collected(vars())

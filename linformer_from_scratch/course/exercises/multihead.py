@@ -1,4 +1,4 @@
-"""Chapter 02: exercises and quiz."""
+"""Exercises of chapter 02."""
 
 import math
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from linformer_from_scratch.attention import attention_weights, causal_mask, padding_mask
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.heads import merge_heads, split_heads
 from linformer_from_scratch.multihead import MultiHeadAttention
@@ -40,7 +40,7 @@ def cut_off(name: str) -> Callable[[Tensor, Tensor, int], list[Tensor]]:
 
 
 @exercise("2.1", minutes=6, gradients=("x", "stacked"))
-class QueriesKeysAndValuesOfAllHeadsFromOneProduct:
+class ProjectAndSplit:
     """Queries, keys and values of all heads from one product."""
 
     hints = (
@@ -95,13 +95,8 @@ class QueriesKeysAndValuesOfAllHeadsFromOneProduct:
     without_gradient = tuple(map(cut_off, "qkv"))
 
 
-def merged_without_transpose(x):
-    """Right shape, wrong numbers: you join features of different tokens. Heads and tokens have to swap axes before you flatten."""
-    return x.reshape(x.size(0), x.size(2), -1)
-
-
 @exercise("2.2", minutes=4, gradients=("x",))
-class PutTheHeadsTogetherAgain:
+class MergeHeads:
     """Put the heads together again."""
 
     hints = (
@@ -116,7 +111,9 @@ class PutTheHeadsTogetherAgain:
         n, heads, d_head = row(seed, SIZES)
         return normal(seed, (BATCH, heads, n, d_head))
 
-    merged_without_transpose = merged_without_transpose
+    def merged_without_transpose(x):
+        """Right shape, wrong numbers: you join features of different tokens. Heads and tokens have to swap axes before you flatten."""
+        return x.reshape(x.size(0), x.size(2), -1)
 
     def heads_interleaved(x):
         """You shuffle the heads like two halves of a pack of cards, feature by feature. The d_head features of a head stay together."""
@@ -139,21 +136,10 @@ class PutTheHeadsTogetherAgain:
         return x.flatten(1, 2)
 
 
-class NaNForPadding(MultiHeadAttention):
-    """A text that is nothing but padding gives you 0/0 = NaN, and it'll take every gradient with it. Its heads should bring back zeros, so that its output is the bias."""
-
-    hidden = -math.inf
-
-    def attend(self, q, k, v, padding_mask):
-        scores = q @ k.mT / math.sqrt(q.size(-1))
-        keep = self.mask(q, padding_mask)
-        return (scores if keep is None else scores.masked_fill(~keep, self.hidden)).softmax(-1) @ v
-
-
 @exercise(
     "2.3", minutes=12, gradients=("x", "query", "key", "value", "output", "bias"), part="multi_head_attention"
 )
-class MultiHeadAttentionAsAModule:
+class MultiHead:
     """Multi-head attention as a module."""
 
     hints = (
@@ -215,7 +201,7 @@ class MultiHeadAttentionAsAModule:
         """All's well until you merge, and there you mix tokens. Transpose heads and tokens back before you join the features, as merge_heads does."""
 
         def forward(self, x, padding_mask=None):
-            return self.output(merged_without_transpose(self.attend(*self.project(x), padding_mask)))
+            return self.output(self.attend(*self.project(x), padding_mask).reshape(x.shape))
 
     class NoOutput(MultiHeadAttention):
         """One step short: your merged heads lie side by side, and nobody has added them up. Send them through `output`."""
@@ -275,7 +261,15 @@ class MultiHeadAttentionAsAModule:
             output = super().forward(x, padding_mask)
             return output if padding_mask is None else output * padding_mask[..., None]
 
-    nan_for_padding = NaNForPadding
+    class NaNForPadding(MultiHeadAttention):
+        """A text that is nothing but padding gives you 0/0 = NaN, and it'll take every gradient with it. Its heads should bring back zeros, so that its output is the bias."""
+
+        hidden = -math.inf
+
+        def attend(self, q, k, v, padding_mask):
+            scores = q @ k.mT / math.sqrt(q.size(-1))
+            keep = self.mask(q, padding_mask)
+            return (scores if keep is None else scores.masked_fill(~keep, self.hidden)).softmax(-1) @ v
 
     class EverybodyForPadding(NaNForPadding):
         """You hide keys with a very low score instead of −∞. If all of them are hidden, they're equally low, and softmax shares the attention out evenly. Such a text should bring back zeros."""
@@ -294,7 +288,7 @@ def real_at_the_end(lengths: Tensor, n: int) -> Tensor:
 
 
 @exercise("2.4", minutes=6)
-class TheMaskOfAModelThatWritesTextWhosePaddingStandsInFront:
+class PaddingInFront:
     """The mask of a model that writes text, whose padding stands in front."""
 
     hints = (
@@ -369,7 +363,7 @@ def pooled(weight: Tensor, num_heads: int, num_kv_heads: int) -> Tensor:
 
 
 @exercise("2.5", minutes=8)
-class FromAllKeyOrValueHeadsToFewer:
+class FewerHeads:
     """From all key or value heads to fewer."""
 
     hints = (
@@ -417,19 +411,18 @@ def tokens_that_fit(
     memory: int, parameters: int, num_layers: int, num_kv_heads: int, d_head: int, bytes_per_number: int
 ) -> int:
     """Whole tokens whose keys and values fit beside the model's parameters."""
-    a_token = 2 * num_layers * num_kv_heads * d_head * bytes_per_number
-    return (memory - parameters * bytes_per_number) // a_token
+    free, a_token = free_and_a_token(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number)
+    return free // a_token
 
 
-def not_whole(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
-    """There's a fraction in your answer, and nobody can keep a third of a token. Round down to a whole number: //."""
-    return (memory - parameters * bytes_per_number) / (
-        2 * num_layers * num_kv_heads * d_head * bytes_per_number
-    )
+def free_and_a_token(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    """Bytes that are left beside the parameters, and bytes of a token."""
+    free = memory - parameters * bytes_per_number
+    return free, 2 * num_layers * num_kv_heads * d_head * bytes_per_number
 
 
 @exercise("2.6", minutes=5)
-class HowManyTokensACacheCanKeep:
+class CachedTokens:
     """How many tokens a cache can keep."""
 
     hints = (
@@ -459,49 +452,48 @@ class HowManyTokensACacheCanKeep:
             per_number,
         )
 
-    def parameters_forgotten(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    def parameters_forgotten(memory, parameters, *sizes):
         """You give the whole memory to the cache, and the model has nowhere to live. Take its parameters off first."""
-        return memory // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
+        return tokens_that_fit(memory, 0, *sizes)
 
-    def parameters_as_bytes(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    def parameters_as_bytes(memory, parameters, *sizes):
         """You take off one byte for each parameter. Parameters are numbers, too: each takes bytes_per_number bytes."""
-        return (memory - parameters) // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
+        return tokens_that_fit(memory - parameters, 0, *sizes)
 
-    def keys_only(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    def keys_only(*sizes):
         """You've counted the keys. The values take as much again."""
-        return (memory - parameters * bytes_per_number) // (
-            num_layers * num_kv_heads * d_head * bytes_per_number
-        )
+        free, a_token = free_and_a_token(*sizes)
+        return free // (a_token // 2)
 
-    def one_layer(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    def one_layer(memory, parameters, num_layers, *sizes):
         """You've counted one layer. Every layer has its own keys and values, so multiply by num_layers."""
-        return (memory - parameters * bytes_per_number) // (2 * num_kv_heads * d_head * bytes_per_number)
+        return tokens_that_fit(memory, parameters, 1, *sizes)
 
-    def one_head(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    def one_head(memory, parameters, num_layers, num_kv_heads, *sizes):
         """You've counted one key/value head. A token has num_kv_heads of them in every layer."""
-        return (memory - parameters * bytes_per_number) // (2 * num_layers * d_head * bytes_per_number)
+        return tokens_that_fit(memory, parameters, num_layers, 1, *sizes)
 
-    def numbers_for_bytes(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    def numbers_for_bytes(*sizes):
         """You divide bytes by numbers. Each number of a token takes bytes_per_number bytes: multiply by that first."""
-        return (memory - parameters * bytes_per_number) // (2 * num_layers * num_kv_heads * d_head)
+        free, a_token = free_and_a_token(*sizes)
+        return free // (a_token // sizes[-1])
 
-    def rounded_up(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    def rounded_up(*sizes):
         """You round up, and the last of your tokens doesn't quite fit. Round down."""
-        return -(
-            (parameters * bytes_per_number - memory)
-            // (2 * num_layers * num_kv_heads * d_head * bytes_per_number)
-        )
+        free, a_token = free_and_a_token(*sizes)
+        return -(-free // a_token)
 
-    not_whole = not_whole
+    def not_whole(*sizes):
+        """There's a fraction in your answer, and nobody can keep a third of a token. Round down to a whole number: //."""
+        free, a_token = free_and_a_token(*sizes)
+        return free / a_token
 
-    def rounded(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    def rounded(*sizes):
         """round() goes up from one half on, and then your last token hangs out of the memory. Round down: //."""
-        return round(not_whole(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number))
+        free, a_token = free_and_a_token(*sizes)
+        return round(free / a_token)
 
-    def in_float32(memory, parameters, num_layers, num_kv_heads, d_head, bytes_per_number):
+    def in_float32(*sizes):
         """You divide tensors, and a quotient of tensors is float32: seven digits, too few for this many bytes, so your last token is an artefact. Stay with whole numbers: //."""
-        free = torch.tensor(memory - parameters * bytes_per_number)
-        return int(free / (2 * num_layers * num_kv_heads * d_head * bytes_per_number))
-
-
-EXERCISES = collected(vars())
+        free, a_token = free_and_a_token(*sizes)
+        return int(torch.tensor(free) / a_token)

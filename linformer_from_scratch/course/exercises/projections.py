@@ -1,10 +1,10 @@
-"""Chapter 07: exercises and quiz."""
+"""Exercises of chapter 07."""
 
 import torch
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.linformer import linformer_attention
 
@@ -18,7 +18,7 @@ def mean_pool(x: Tensor, proj_dim: int) -> Tensor:
 
 
 @exercise("7.1", minutes=5, gradients=("x",))
-class PoolExercise:
+class MeanPool:
     """Pool."""
 
     hints = (
@@ -60,7 +60,7 @@ def pooling_matrix(n: int, proj_dim: int) -> Tensor:
 
 
 @exercise("7.2", minutes=6)
-class PoolingAsAMatrix:
+class PoolingMatrix:
     """Pooling as a matrix."""
 
     hints = (
@@ -102,10 +102,7 @@ class PoolingAsAMatrix:
 
 def step_of_E(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor, rate: float) -> Tensor:
     """E after one step down the gradient of the mean squared distance to full attention. Shape: as E."""
-    E = E.detach().requires_grad_()
-    difference = linformer_attention(q.detach(), k.detach(), v.detach(), E, F.detach())
-    difference = difference - scaled_dot_product_attention(q, k, v).detach()
-    return (E - rate * torch.autograd.grad(difference.square().mean(), E)[0]).detach()
+    return (E - rate * gradient_of_E(q, k, v, E, F)).detach()
 
 
 def gradient_of_E(q, k, v, E, F, reduce=Tensor.mean, target=True):
@@ -118,7 +115,7 @@ def gradient_of_E(q, k, v, E, F, reduce=Tensor.mean, target=True):
 
 
 @exercise("7.3", minutes=10)
-class OneStepOfLearning:
+class StepOfLearning:
     """One step of learning."""
 
     hints = (
@@ -174,7 +171,7 @@ def projection_parameters(
 
 
 @exercise("7.4", minutes=5)
-class HowManyParameters:
+class ParameterCount:
     """How many parameters."""
 
     hints = (
@@ -250,7 +247,7 @@ def slots_per_layer(sigma: Tensor, budget: int) -> Tensor:
 
 
 @exercise("7.5", minutes=8)
-class WhereToSpendSlots:
+class SlotsByLayer:
     """Where to spend slots."""
 
     hints = (
@@ -319,6 +316,3 @@ class WhereToSpendSlots:
     def one_winner(sigma, budget):
         """One layer takes all your slots. Each slot looks anew for the largest value that nobody keeps yet, and that may be in another layer."""
         return torch.zeros(len(sigma), dtype=torch.long).index_fill(0, sigma.sum(-1).argmax(), budget)
-
-
-EXERCISES = collected(vars())

@@ -1,10 +1,10 @@
-"""Chapter 05: exercises and quiz."""
+"""Exercises of chapter 05."""
 
 import math
 
 from torch import Tensor
 
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.random_projections import (
     distortion,
@@ -21,7 +21,7 @@ def project(x: Tensor, G: Tensor) -> Tensor:
 
 
 @exercise("5.1", minutes=4)
-class ProjectExercise:
+class Project:
     """Project."""
 
     hints = (
@@ -58,7 +58,7 @@ class ProjectExercise:
 
 
 @exercise("5.2", minutes=4)
-class HowFarALengthIsOff:
+class Distortion:
     """How far a length is off."""
 
     hints = (
@@ -97,7 +97,7 @@ class HowFarALengthIsOff:
 
 
 @exercise("5.3", minutes=5)
-class TheUnionBound:
+class UnionBound:
     """The union bound."""
 
     hints = (
@@ -154,7 +154,7 @@ def slots_of_theorem_1(n: int, epsilon: float) -> int:
 
 
 @exercise("5.4", minutes=3)
-class TheKOfTheorem1:
+class SlotsOfTheorem1:
     """The k of theorem 1."""
 
     hints = (
@@ -199,7 +199,7 @@ def project_and_mix(P: Tensor, R: Tensor, v: Tensor) -> Tensor:
 
 
 @exercise("5.5", minutes=5)
-class Theorem1SMapAtWork:
+class MapOfTheorem1:
     """Theorem 1's map at work."""
 
     hints = (
@@ -234,6 +234,3 @@ class Theorem1SMapAtWork:
     def rescaled(P, R, v):
         """You divide by k, as in 5.1. This R already has its 1/√k built in, so there's nothing left to divide by."""
         return P @ R.mT @ R @ v / R.size(0)
-
-
-EXERCISES = collected(vars())

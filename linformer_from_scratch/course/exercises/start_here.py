@@ -1,6 +1,6 @@
-"""Chapter 00: one easy exercise and the quiz."""
+"""Exercises of chapter 00."""
 
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import row
 
 
@@ -10,7 +10,7 @@ def map_entries(n: int, num_heads: int) -> int:
 
 
 @exercise("0.1", minutes=2)
-class HowManyNumbersTheAttentionMapsOfOneLayerHold:
+class MapEntries:
     """How many numbers the attention maps of one layer hold."""
 
     hints = (
@@ -55,6 +55,3 @@ class HowManyNumbersTheAttentionMapsOfOneLayerHold:
     def heads_squared(n, num_heads):
         """You squared the heads too. Heads don't look at one another: there are num_heads maps, not num_heads²."""
         return (n * num_heads) ** 2
-
-
-EXERCISES = collected(vars())

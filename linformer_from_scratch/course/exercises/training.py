@@ -1,8 +1,9 @@
-"""Chapter 08: exercises and quiz."""
+"""Exercises of chapter 08."""
 
 import math
 import random as python_random
 from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import pairwise
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
-from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
+from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.course.recorded.curves import updates_until
 from linformer_from_scratch.data import IGNORE, MASK
@@ -22,7 +23,11 @@ WORDS = 50  # tokens of the vocabulary from which the draws come
 
 def hide(ids: Tensor, chosen: Tensor, fate: Tensor, random: Tensor) -> tuple[Tensor, Tensor]:
     """Inputs and targets of masked-language modelling, from draws that are already made. Shape: two of (batch, n)."""
-    replaced = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, random, ids))
+    return put_in(ids, chosen, torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, random, ids)))
+
+
+def put_in(ids, chosen, replaced):
+    """Inputs with others in the chosen places, and the targets there."""
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
@@ -54,17 +59,15 @@ class HideTokens:
 
     def always_masked(ids, chosen, fate, random):
         """You put MASK in every chosen place, so the model could trust every token that it sees. Only a fate below 0.8 means MASK: what about the other fifth?"""
-        return torch.where(chosen, MASK, ids), torch.where(chosen, ids, IGNORE)
+        return put_in(ids, chosen, MASK)
 
     def never_kept(ids, chosen, fate, random):
         """Each of your chosen tokens becomes MASK or random. One in ten should get away unharmed: look at fate ≥ 0.9."""
-        replaced = torch.where(fate < 0.8, MASK, random)
-        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+        return put_in(ids, chosen, torch.where(fate < 0.8, MASK, random))
 
     def shares_swapped(ids, chosen, fate, random):
         """You keep the token where 0.8 ≤ fate < 0.9 and make it random from 0.9 on. Both tenths are there, but swapped."""
-        replaced = torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, ids, random))
-        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+        return put_in(ids, chosen, torch.where(fate < 0.8, MASK, torch.where(fate < 0.9, ids, random)))
 
     def everything_replaced(ids, chosen, fate, random):
         """You hide tokens that nobody has chosen. fate has a number for every place, so it's easy to forget: ask chosen before you use it."""
@@ -86,23 +89,19 @@ class HideTokens:
 
     def at_both_bounds(ids, chosen, fate, random):
         """A fate of exactly 0.8 isn't below 0.8, and 0.9 isn't below 0.9. You let both in: write < instead of <=."""
-        replaced = torch.where(fate <= 0.8, MASK, torch.where(fate <= 0.9, random, ids))
-        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+        return put_in(ids, chosen, torch.where(fate <= 0.8, MASK, torch.where(fate <= 0.9, random, ids)))
 
     def at_the_lower_bound(ids, chosen, fate, random):
         """You put MASK where fate is exactly 0.8, and 0.8 isn't below 0.8: write < instead of <= at this bound."""
-        replaced = torch.where(fate <= 0.8, MASK, torch.where(fate < 0.9, random, ids))
-        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+        return put_in(ids, chosen, torch.where(fate <= 0.8, MASK, torch.where(fate < 0.9, random, ids)))
 
     def at_the_upper_bound(ids, chosen, fate, random):
         """You replace the token where fate is exactly 0.9, and 0.9 isn't below 0.9: write < instead of <= at that bound."""
-        replaced = torch.where(fate < 0.8, MASK, torch.where(fate <= 0.9, random, ids))
-        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+        return put_in(ids, chosen, torch.where(fate < 0.8, MASK, torch.where(fate <= 0.9, random, ids)))
 
     def masks_overwritten(ids, chosen, fate, random):
         """Your random tokens overwrite your masks, because a fate below 0.8 is below 0.9 as well. Put the masks in last, or ask for 0.8 <= fate."""
-        replaced = torch.where(fate < 0.9, random, ids)
-        return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
+        return put_in(ids, chosen, torch.where(fate < 0.9, random, ids))
 
     def targets_first(ids, chosen, fate, random):
         """All the values are right, but you return the targets first. The inputs come first."""
@@ -132,8 +131,8 @@ def over_tokens(norm: nn.LayerNorm, x: Tensor) -> Tensor:
     return (x - x.mean(1, keepdim=True)) / spread * norm.weight + norm.bias
 
 
-@exercise("8.2", minutes=8, gradients=("x", "A", "weights"), part="block")
-class APreNormBlock:
+@exercise("8.2", minutes=8, gradients=("x", "A", "weights"), part="block", each=with_forward)
+class PreNormBlock:
     """A pre-norm block."""
 
     hints = (
@@ -166,86 +165,72 @@ class APreNormBlock:
                 raise ValueError(f"{name} is {size}, expected {tuple(weight.shape)}: leave __init__ as it is")
         return functional_call(block, given, (x,) if padding_mask is None else (x, padding_mask))
 
-    @with_forward
     def post_norm(self, x, padding_mask=None):
         """You normalise the sum, as the Transformer of 2017 did, and many diagrams still show that. A pre-norm block normalises what goes into a layer and leaves the sum alone."""
         x = self.attention_norm(x + self.attention(x, padding_mask))
         return self.feed_forward_norm(x + self.feed_forward(x))
 
-    @with_forward
     def without_norms(self, x, padding_mask=None):
         """Your block never normalises anything, and __init__ has two norms waiting. What should each layer get instead of x?"""
         x = x + self.attention(x, padding_mask)
         return x + self.feed_forward(x)
 
-    @with_forward
     def without_residuals(self, x, padding_mask=None):
         """You replace x by what a layer returns, so the tokens themselves are lost after the first layer. Add the output to x."""
         return self.feed_forward(self.feed_forward_norm(self.attention(self.attention_norm(x), padding_mask)))
 
-    @with_forward
     def normed_residuals(self, x, padding_mask=None):
         """You overwrite x with its normalised version and add to that. Add to the old x, so that it runs straight through all blocks, and give the norm to the layer alone."""
         x = self.attention_norm(x)
         x = self.feed_forward_norm(x + self.attention(x, padding_mask))
         return x + self.feed_forward(x)
 
-    @with_forward
     def first_residual_normed(self, x, padding_mask=None):
         """Your second line is right; your first one adds to the normalised x. Only what goes into attention is normalised, and the sum is with x itself."""
         x = self.attention_norm(x)
         x = x + self.attention(x, padding_mask)
         return x + self.feed_forward(self.feed_forward_norm(x))
 
-    @with_forward
     def second_residual_normed(self, x, padding_mask=None):
         """Your first line is right; your second one adds to the normalised x. Only what goes into the feed-forward layer is normalised, and the sum is with x itself."""
         x = x + self.attention(self.attention_norm(x), padding_mask)
         x = self.feed_forward_norm(x)
         return x + self.feed_forward(x)
 
-    @with_forward
     def side_by_side(self, x, padding_mask=None):
         """You compute both layers from the same x, side by side. That trains, too, but here the feed-forward layer works on the x to which attention has already added something."""
         read = self.attention(self.attention_norm(x), padding_mask)
         return x + read + self.feed_forward(self.feed_forward_norm(x))
 
-    @with_forward
     def normed_once(self, x, padding_mask=None):
         """Attention gets a normalised x, but your feed-forward layer gets x raw. Each of the two layers has its own norm."""
         x = x + self.attention(self.attention_norm(x), padding_mask)
         return x + self.feed_forward(x)
 
-    @with_forward
     def one_norm_twice(self, x, padding_mask=None):
         """You use attention_norm for both layers. At the start of training nobody would notice, since both norms begin alike, but each learns its own weights: feed_forward_norm belongs before the second layer."""
         x = x + self.attention(self.attention_norm(x), padding_mask)
         return x + self.feed_forward(self.attention_norm(x))
 
-    @with_forward
     def norms_swapped(self, x, padding_mask=None):
         """Your norms have changed places. Each is named after the layer that it comes before."""
         x = x + self.attention(self.feed_forward_norm(x), padding_mask)
         return x + self.feed_forward(self.attention_norm(x))
 
-    @with_forward
     def feed_forward_first(self, x, padding_mask=None):
         """Your feed-forward layer runs before attention. First the tokens exchange something, and then each digests it by itself: swap the two lines."""
         x = x + self.feed_forward(self.feed_forward_norm(x))
         return x + self.attention(self.attention_norm(x), padding_mask)
 
-    @with_forward
     def mask_not_passed_on(self, x, padding_mask=None):
         """Your block forgets padding_mask, so attention treats padding as text. Pass it on as attention's second argument."""
         return Block.forward(self, x)
 
-    @with_forward
     def second_sum_missing(self, x, padding_mask=None):
         """You return what the feed-forward layer says, without x. Add it to x, just as you did with the output of attention."""
         x = x + self.attention(self.attention_norm(x), padding_mask)
         return self.feed_forward(self.feed_forward_norm(x))
 
-    @with_forward
     def normed_over_tokens(self, x, padding_mask=None):
         """You normalise each feature over the tokens of the text. LayerNorm does it the other way: over the features of one token, the last axis."""
         x = x + self.attention(over_tokens(self.attention_norm, x), padding_mask)
@@ -259,8 +244,15 @@ def rate_at(step: int, steps: int, highest: float, warmup: int) -> float:
     return highest * (1 + math.cos(math.pi * (step - warmup) / (steps - warmup))) / 2
 
 
+def falling(step, steps, highest, warmup, share):
+    """The rise, and then a share of the highest rate: of what part of the fall is done."""
+    if step < warmup:
+        return rate_at(step, steps, highest, warmup)
+    return highest * share((step - warmup) / (steps - warmup))
+
+
 @exercise("8.3", minutes=6)
-class TheLearningRate:
+class LearningRate:
     """The learning rate."""
 
     hints = (
@@ -287,7 +279,7 @@ class TheLearningRate:
     def cosine_from_the_start(step, steps, highest, warmup):
         """Your rise is right, but your cosine has been running since step 0 and is on its way down when the rise ends. Count from there: (step - warmup) of (steps - warmup)."""
         if step < warmup:
-            return highest * (step + 1) / warmup
+            return rate_at(step, steps, highest, warmup)
         return highest * (1 + math.cos(math.pi * step / steps)) / 2
 
     def zero_first_step(step, steps, highest, warmup):
@@ -298,27 +290,19 @@ class TheLearningRate:
 
     def linear_fall(step, steps, highest, warmup):
         """Your rate falls in a straight line. That's a popular schedule, but not this one: half a cosine starts flat and ends flat."""
-        if step < warmup:
-            return rate_at(step, steps, highest, warmup)
-        return highest * (steps - step) / (steps - warmup)
+        return falling(step, steps, highest, warmup, lambda done: 1 - done)
 
     def whole_cosine(step, steps, highest, warmup):
         """Your rate becomes negative, because cos goes down to -1. Shift it up and halve it: (1 + cos) / 2."""
-        if step < warmup:
-            return rate_at(step, steps, highest, warmup)
-        return highest * math.cos(math.pi * (step - warmup) / (steps - warmup))
+        return falling(step, steps, highest, warmup, lambda done: math.cos(math.pi * done))
 
     def full_turn(step, steps, highest, warmup):
         """Your rate is back at the top by the end: 2π is a whole turn. Half a turn goes from peak to trough."""
-        if step < warmup:
-            return rate_at(step, steps, highest, warmup)
-        return highest * (1 + math.cos(2 * math.pi * (step - warmup) / (steps - warmup))) / 2
+        return falling(step, steps, highest, warmup, lambda done: (1 + math.cos(2 * math.pi * done)) / 2)
 
     def quarter_turn(step, steps, highest, warmup):
         """You use the quarter of the cosine from 1 to 0. It ends at 0, so it looks right, but it gets there at full speed. Take half a turn, as (1 + cos) / 2."""
-        if step < warmup:
-            return rate_at(step, steps, highest, warmup)
-        return highest * math.cos(math.pi / 2 * (step - warmup) / (steps - warmup))
+        return falling(step, steps, highest, warmup, lambda done: math.cos(math.pi / 2 * done))
 
     def warmup_one_too_long(step, steps, highest, warmup):
         """Your rise runs one update too long and overshoots `highest`. Step `warmup` already belongs to the cosine: write < instead of <=."""
@@ -328,15 +312,354 @@ class TheLearningRate:
 
     def cosine_one_ahead(step, steps, highest, warmup):
         """Your cosine is one update ahead. The + 1 belongs to the rise alone: at step `warmup` the rate is still the highest."""
-        if step < warmup:
-            return rate_at(step, steps, highest, warmup)
-        return rate_at(step + 1, steps, highest, warmup)
+        return rate_at(step + (step >= warmup), steps, highest, warmup)
 
     def zero_at_the_last(step, steps, highest, warmup):
         """Your last update has the rate 0 and moves nothing. The cosine reaches 0 at `steps`, when all updates have been made, and not at steps - 1."""
-        if step < warmup:
-            return rate_at(step, steps, highest, warmup)
         return rate_at(step, steps - 1, highest, warmup)
+
+
+def train(
+    model: nn.Module,
+    loss: Callable[..., Tensor],
+    batches: Callable[[int], tuple[Tensor, ...]],
+    validation: Sequence[tuple[Tensor, ...]],
+    rate: Callable[[int], float],
+    steps: int,
+    evaluate_every: int,
+) -> tuple[list[float], list[float]]:
+    """The loss of every update, and the validation loss after every `evaluate_every` of them."""
+    optimizer = torch.optim.AdamW(model.parameters())
+    losses, validation_losses = [], []
+    for step in range(steps):
+        model.train()
+        optimizer.zero_grad()
+        value = loss(model, *batches(step))
+        value.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for group in optimizer.param_groups:
+            group["lr"] = rate(step)
+        optimizer.step()
+        losses.append(value.item())
+        if (step + 1) % evaluate_every == 0:
+            model.eval()
+            with torch.no_grad():
+                each = [loss(model, *batch).item() for batch in validation]
+            validation_losses.append(sum(each) / len(each))
+    return losses, validation_losses
+
+
+class Tiny(nn.Module):
+    """A model of two layers. In training some hidden features are dropped, the same ones at every update."""
+
+    def __init__(self, weights: Sequence[Tensor], kept: Tensor):
+        super().__init__()
+        self.weights = nn.ParameterList(weight.clone() for weight in weights)
+        self.kept = kept
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape: (batch, d) -> (batch, outputs)."""
+        hidden = (x @ self.weights[0]).tanh()
+        return (2 * self.kept * hidden if self.training else hidden) @ self.weights[1]
+
+
+class Loop:
+    """A training loop in moves, so that a mistake is an update of other moves.
+
+    Args: as train.
+    """
+
+    def __init__(self, model, loss, batches, validation, rate, steps, evaluate_every):
+        self.model, self.loss, self.batches, self.validation = model, loss, batches, validation
+        self.rate, self.steps, self.evaluate_every = rate, steps, evaluate_every
+        self.losses, self.validation_losses = [], []
+        self.begin()
+
+    def do(self, moves):
+        """Make these moves, one after the other."""
+        for move in moves.split():
+            getattr(self, move)()
+
+    def begin(self, kind=torch.optim.AdamW):
+        self.optimizer = kind(self.model.parameters())
+
+    def train(self):
+        self.model.train()
+
+    def clear(self):
+        self.optimizer.zero_grad()
+
+    def forward(self, step=None):
+        self.value = self.loss(self.model, *self.batches(self.step if step is None else step))
+
+    def note(self):
+        self.losses.append(self.value.item())
+
+    def backward(self):
+        self.value.backward()
+
+    def clip(self, norm=1.0):
+        nn.utils.clip_grad_norm_(self.model.parameters(), norm)
+
+    def set_rate(self, later=0, times=1.0):
+        for group in self.optimizer.param_groups:
+            group["lr"] = times * self.rate(self.step + later)
+
+    def update(self):
+        self.optimizer.step()
+
+    def is_due(self, after=1):
+        return (self.step + after) % self.evaluate_every == 0
+
+    def validate(self):
+        if self.is_due():
+            self.model.eval()
+            self.judge()
+
+    def judge(self, batches=None):
+        with torch.no_grad():
+            each = [self.loss(self.model, *batch).item() for batch in batches or self.validation]
+        self.validation_losses.append(sum(each) / len(each))
+
+
+def looping(update: Callable[[Loop], None]) -> Callable:
+    """A training loop that makes this update at every step."""
+
+    @wraps(update)
+    def attempt(*given):
+        loop = Loop(*given)
+        for step in range(loop.steps):
+            loop.step = step
+            update(loop)
+        return loop.losses, loop.validation_losses
+
+    return attempt
+
+
+@exercise("8.4", minutes=15, part="training_loop", each=looping)
+class TrainingLoop:
+    """The training loop."""
+
+    hints = (
+        "An update has an order: clear the old gradients, compute the loss, call backward, clip, set the rate, step. And ask yourself which mode the model is in when an update begins.",
+        "loss(model, *batches(step)) has no axes, and .item() makes a number of it. A validation loss is the mean over all batches of the list.",
+        'for group in optimizer.param_groups: group["lr"] = rate(step); if (step + 1) % evaluate_every == 0: model.eval(), with torch.no_grad(): …',
+    )
+    reference = train
+
+    def draw(seed):
+        """Batches to learn from, batches of different sizes to validate on, a model's weights, and the schedule."""
+        table = (
+            (13, 5, 3, 2, 4, 0.05, 3, 4),
+            (10, 4, 6, 3, 2, 0.1, 2, 3),
+            (7, 1, 5, 1, 3, 0.02, 4, 5),
+            (11, 6, 4, 2, 5, 0.2, 5, 3),
+        )
+        steps, batch, d, held, outputs, highest, warmup, evaluate_every = row(seed, table)
+        sizes = (steps, batch, d), (steps, batch, outputs), (d, 8), (8, outputs)
+        inputs, targets, first, second = normal(seed, *sizes)
+        unseen, asked = (normal(seed + i, *((batch + 3 * j, i) for j in range(held))) for i in (d, outputs))
+        growing = torch.arange(1, steps + 1)[:, None, None] / 2  # gradients below and above the norm of 1
+        kept = torch.tensor([1, 0, 1, 1, 0, 1, 1, 0])
+        return (
+            inputs,
+            growing * targets,
+            unseen,
+            tuple(3 * each for each in asked),
+            [first / 2, second / 4],
+            kept,
+            highest,
+            warmup,
+            evaluate_every,
+        )
+
+    def use(attempt, inputs, targets, unseen, asked, weights, kept, highest, warmup, evaluate_every):
+        """Train a tiny model on some batches; it comes in evaluation mode.
+
+        Raises: RuntimeError if the loss of a validation batch is asked for with gradients.
+        """
+        config = Config(steps=len(inputs), learning_rate=highest, warmup=warmup)
+        validation = [*zip(unseen, asked, strict=True)]
+
+        def loss(model, x, y):
+            if torch.is_grad_enabled() and any(x is batch for batch, _ in validation):
+                raise RuntimeError("validation needs no gradients: with torch.no_grad():")
+            return functional.mse_loss(model(x), y)
+
+        return attempt(
+            Tiny(weights, kept).eval(),
+            loss,
+            lambda step: (inputs[step], targets[step]),
+            validation,
+            lambda step: learning_rate(step, config),
+            config.steps,
+            evaluate_every,
+        )
+
+    def gradients_add_up(loop):
+        """Your gradients add up from batch to batch, and PyTorch doesn't complain. Call optimizer.zero_grad() before every backward()."""
+        loop.do("train forward note backward clip set_rate update validate")
+
+    def never_moves(loop):
+        """Your weights never move: when optimizer.step() is called, the gradients have just been cleared or aren't there yet. Clear, then backward, clip and step."""
+        loop.do("train clear forward note update backward clip set_rate validate")
+
+    def late_gradients(loop):
+        """Each of your updates uses the gradients of the batch before. All the calls are there, but backward() has to come before optimizer.step()."""
+        loop.do("train forward note set_rate update clear backward clip validate")
+
+    def not_clipped(loop):
+        """Your update is made with unclipped gradients. Between backward() and optimizer.step() there has to be nn.utils.clip_grad_norm_(model.parameters(), 1.0)."""
+        loop.do("train clear forward note backward set_rate update validate")
+
+    def clipped_each(loop):
+        """You clip each weight matrix by itself, which changes the direction of the step. It's the norm of all gradients together that should be at most 1."""
+        loop.do("train clear forward note backward")
+        for weight in loop.model.parameters():
+            nn.utils.clip_grad_norm_(weight, 1.0)
+        loop.do("set_rate update validate")
+
+    def clipped_numbers(loop):
+        """You clip every single number to between -1 and 1. Many small numbers can still be a long gradient: use clip_grad_norm_, not clip_grad_value_."""
+        loop.do("train clear forward note backward")
+        nn.utils.clip_grad_value_(loop.model.parameters(), 1.0)
+        loop.do("set_rate update validate")
+
+    def clipped_elsewhere(loop):
+        """You clip, but not to a norm of 1. Look at the second argument: nn.utils.clip_grad_norm_(model.parameters(), 1.0)."""
+        loop.do("train clear forward note backward")
+        loop.clip(2.0)
+        loop.do("set_rate update validate")
+
+    def always_norm_one(loop):
+        """You bring every gradient to a norm of exactly 1, short ones included. Clipping only shortens; what's shorter already stays as it is."""
+        loop.do("train clear forward note backward")
+        norm = torch.stack([weight.grad.norm() for weight in loop.model.parameters()]).norm()
+        for weight in loop.model.parameters():
+            weight.grad /= norm
+        loop.do("set_rate update validate")
+
+    def rate_constant(loop):
+        """Your rate stays at 0.001, AdamW's default, and rate(step) is never used. Before every update set group["lr"] = rate(step) for each group of optimizer.param_groups."""
+        loop.do("train clear forward note backward clip update validate")
+
+    def rate_times_its_own(loop):
+        """Your rate is a thousandth of rate(step). LambdaLR multiplies the optimizer's own rate, 0.001, by what it's given; set group["lr"] = rate(step) instead."""
+        loop.do("train clear forward note backward clip")
+        loop.set_rate(times=0.001)
+        loop.do("update validate")
+
+    def rate_one_ahead(loop):
+        """Your schedule runs one update ahead. Updates count from 0, so the first has rate(0)."""
+        loop.do("train clear forward note backward clip")
+        loop.set_rate(later=1)
+        loop.do("update validate")
+
+    def rate_one_behind(loop):
+        """Your schedule runs one update behind: update `step` has rate(step), not rate(step - 1)."""
+        loop.do("train clear forward note backward clip")
+        loop.set_rate(later=-1)
+        loop.do("update validate")
+
+    def rate_set_after(loop):
+        """You set the rate after optimizer.step(), so it's used one update late. Set it before."""
+        loop.do("train clear forward note backward clip update set_rate validate")
+
+    def first_batch_always(loop):
+        """Your loop trains on the same batch at every update, and will soon know it by heart. Ask for batches(step)."""
+        loop.do("train clear")
+        loop.forward(0)
+        loop.do("note backward clip set_rate update validate")
+
+    def noted_after_the_update(loop):
+        """You note the loss after the weights have moved. A step's loss is the one that its gradients come from, so note it before."""
+        loop.do("train clear forward backward clip set_rate update forward note validate")
+
+    def optimizer_anew(loop):
+        """You make a new optimizer for every update, and each begins with empty averages. Make one before the loop."""
+        loop.do("begin train clear forward note backward clip set_rate update validate")
+
+    def adam(loop):
+        """That's Adam. AdamW also shrinks the weights a little at every update: torch.optim.AdamW(model.parameters())."""
+        if not loop.step:
+            loop.begin(torch.optim.Adam)
+        loop.do("train clear forward note backward clip set_rate update validate")
+
+    def plain_descent(loop):
+        """That's plain gradient descent (SGD), which doesn't divide by the gradient's typical size. Use torch.optim.AdamW(model.parameters())."""
+        if not loop.step:
+            loop.begin(torch.optim.SGD)
+        loop.do("train clear forward note backward clip set_rate update validate")
+
+    def validated_in_training_mode(loop):
+        """You validate in training mode, so dropout is still throwing features away. Call model.eval() first."""
+        loop.do("train clear forward note backward clip set_rate update")
+        if loop.is_due():
+            loop.judge()
+
+    def training_mode_not_restored(loop):
+        """After your first validation the model stays in evaluation mode, so the rest of the training has no dropout. Where in the loop does model.train() have to be?"""
+        if not loop.step:
+            loop.train()
+        loop.do("clear forward note backward clip set_rate update validate")
+
+    def never_in_training_mode(loop):
+        """You never call model.train(). The model may arrive in evaluation mode, and it's in that mode after every validation."""
+        loop.do("clear forward note backward clip set_rate update validate")
+
+    def validated_with_gradients(loop):
+        """Your validation keeps everything that a backward pass would need, or even makes one. Put it inside with torch.no_grad()."""
+        loop.do("train clear forward note backward clip set_rate update")
+        if loop.is_due():
+            loop.model.eval()
+            loop.loss(loop.model, *loop.validation[0])
+
+    def validated_before_the_update(loop):
+        """You validate just before the update. It should be judged with the new weights, so do it after optimizer.step()."""
+        loop.do("train clear forward note backward clip set_rate validate train update")
+
+    def validated_one_late(loop):
+        """You validate after the very first update, since 0 is a multiple of everything. After update `step`, step + 1 updates have been made: ask whether that is a multiple."""
+        loop.do("train clear forward note backward clip set_rate update")
+        if loop.is_due(after=0):
+            loop.model.eval()
+            loop.judge()
+
+    def validated_at_the_end_too(loop):
+        """You validate once more after the last update. It's a good habit, but not asked for here: only after every `evaluate_every` updates."""
+        loop.do("train clear forward note backward clip set_rate update")
+        if loop.is_due() or loop.step == loop.steps - 1:
+            loop.model.eval()
+            loop.judge()
+
+    def validated_every_time(loop):
+        """You validate after every update, which would take longer than the training. Do it after every `evaluate_every` of them."""
+        loop.do("train clear forward note backward clip set_rate update")
+        loop.model.eval()
+        loop.judge()
+
+    def validated_on_one_batch(loop):
+        """You validate on one batch only. The validation loss is the mean over all batches of the list."""
+        loop.do("train clear forward note backward clip set_rate update")
+        if loop.is_due():
+            loop.model.eval()
+            loop.judge(loop.validation[:1])
+
+    def validation_summed(loop):
+        """Your validation loss is a sum over the batches, so it would grow with their number. Take the mean."""
+        loop.do("train clear forward note backward clip set_rate update")
+        loop.validate()
+        if loop.is_due():
+            loop.validation_losses[-1] *= len(loop.validation)
+
+    def validation_weighted(loop):
+        """You weight the validation batches by their sizes. That's a fair idea, but here each batch counts the same: take the plain mean."""
+        loop.do("train clear forward note backward clip set_rate update")
+        loop.validate()
+        if loop.is_due():
+            with torch.no_grad():
+                sums = sum(loop.loss(loop.model, *batch).item() * len(batch[0]) for batch in loop.validation)
+            loop.validation_losses[-1] = sums / sum(len(batch[0]) for batch in loop.validation)
 
 
 def crossing(
@@ -353,7 +676,7 @@ def crossing(
 
 
 @exercise("8.5", minutes=7)
-class ReadALearningCurve:
+class LearningCurve:
     """Read a learning curve."""
 
     hints = (
@@ -461,7 +784,7 @@ def visits_of(seed: int) -> Sequence[tuple[int, int]]:
 
 
 @exercise("8.6", minutes=8)
-class ALogOfARunThatWasKilled:
+class KilledRun:
     """A log of a run that was killed."""
 
     hints = (
@@ -521,387 +844,3 @@ class ALogOfARunThatWasKilled:
         for step, loss in log:
             curve[int(step) :] = [loss]
         return torch.stack(curve)
-
-
-def train(
-    model: nn.Module,
-    loss: Callable[..., Tensor],
-    batches: Callable[[int], tuple[Tensor, ...]],
-    validation: Sequence[tuple[Tensor, ...]],
-    rate: Callable[[int], float],
-    steps: int,
-    evaluate_every: int,
-) -> tuple[list[float], list[float]]:
-    """The loss of every update, and the validation loss after every `evaluate_every` of them."""
-    optimizer = torch.optim.AdamW(model.parameters())
-    losses, validation_losses = [], []
-    for step in range(steps):
-        model.train()
-        optimizer.zero_grad()
-        value = loss(model, *batches(step))
-        value.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for group in optimizer.param_groups:
-            group["lr"] = rate(step)
-        optimizer.step()
-        losses.append(value.item())
-        if (step + 1) % evaluate_every == 0:
-            model.eval()
-            with torch.no_grad():
-                each = [loss(model, *batch).item() for batch in validation]
-            validation_losses.append(sum(each) / len(each))
-    return losses, validation_losses
-
-
-class Tiny(nn.Module):
-    """A model of two layers. In training some hidden features are dropped, the same ones at every update."""
-
-    def __init__(self, weights: Sequence[Tensor], kept: Tensor):
-        super().__init__()
-        self.weights = nn.ParameterList(weight.clone() for weight in weights)
-        self.kept = kept
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Shape: (batch, d) -> (batch, outputs)."""
-        hidden = (x @ self.weights[0]).tanh()
-        return (2 * self.kept * hidden if self.training else hidden) @ self.weights[1]
-
-
-class Loop:
-    """A training loop as a list of moves, so that a mistake is another list.
-
-    Args: as train.
-    """
-
-    def __init__(self, model, loss, batches, validation, rate, steps, evaluate_every):
-        self.model, self.loss, self.batches, self.validation = model, loss, batches, validation
-        self.rate, self.steps, self.evaluate_every = rate, steps, evaluate_every
-        self.losses, self.validation_losses = [], []
-        self._begin()
-
-    def run(self, moves):
-        """Make these moves at every update; return the losses and the validation losses."""
-        for step in range(self.steps):
-            self.step = step
-            for move in moves.split():
-                getattr(self, f"_{move}")()
-        return self.losses, self.validation_losses
-
-    def _begin(self, kind=torch.optim.AdamW):
-        self.optimizer = kind(self.model.parameters())
-
-    def _begin_with_adam(self):
-        if not self.step:
-            self._begin(torch.optim.Adam)
-
-    def _begin_with_sgd(self):
-        if not self.step:
-            self._begin(torch.optim.SGD)
-
-    def _train(self):
-        self.model.train()
-
-    def _train_once(self):
-        if not self.step:
-            self.model.train()
-
-    def _clear(self):
-        self.optimizer.zero_grad()
-
-    def _forward(self, step=None):
-        self.value = self.loss(self.model, *self.batches(self.step if step is None else step))
-
-    def _forward_first(self):
-        self._forward(0)
-
-    def _note(self):
-        self.losses.append(self.value.item())
-
-    def _backward(self):
-        self.value.backward()
-
-    def _clip(self, norm=1.0):
-        nn.utils.clip_grad_norm_(self.model.parameters(), norm)
-
-    def _clip_at_two(self):
-        self._clip(2.0)
-
-    def _clip_each(self):
-        for weight in self.model.parameters():
-            nn.utils.clip_grad_norm_(weight, 1.0)
-
-    def _clip_numbers(self):
-        nn.utils.clip_grad_value_(self.model.parameters(), 1.0)
-
-    def _to_norm_one(self):
-        norm = torch.stack([weight.grad.norm() for weight in self.model.parameters()]).norm()
-        for weight in self.model.parameters():
-            weight.grad /= norm
-
-    def _set_rate(self, later=0, times=1.0):
-        for group in self.optimizer.param_groups:
-            group["lr"] = times * self.rate(self.step + later)
-
-    def _set_next_rate(self):
-        self._set_rate(later=1)
-
-    def _set_last_rate(self):
-        self._set_rate(later=-1)
-
-    def _set_thousandth(self):
-        self._set_rate(times=0.001)
-
-    def _update(self):
-        self.optimizer.step()
-
-    def _due(self, after=1):
-        return (self.step + after) % self.evaluate_every == 0
-
-    def _evaluate(self):
-        self.model.eval()
-
-    def _judge(self, batches=None):
-        with torch.no_grad():
-            each = [self.loss(self.model, *batch).item() for batch in batches or self.validation]
-        self.validation_losses.append(sum(each) / len(each))
-
-    def _validate(self):
-        if self._due():
-            self._evaluate()
-            self._judge()
-
-    def _validate_as_training(self):
-        if self._due():
-            self._judge()
-
-    def _validate_early(self):
-        if self._due(after=0):
-            self._evaluate()
-            self._judge()
-
-    def _validate_at_the_end_too(self):
-        if self._due() or self.step == self.steps - 1:
-            self._evaluate()
-            self._judge()
-
-    def _validate_every_time(self):
-        self._evaluate()
-        self._judge()
-
-    def _validate_on_one(self):
-        if self._due():
-            self._evaluate()
-            self._judge(self.validation[:1])
-
-    def _validate_by_sum(self):
-        self._validate()
-        if self._due():
-            self.validation_losses[-1] *= len(self.validation)
-
-    def _validate_by_size(self):
-        self._validate()
-        if self._due():
-            with torch.no_grad():
-                sums = sum(self.loss(self.model, *batch).item() * len(batch[0]) for batch in self.validation)
-            self.validation_losses[-1] = sums / sum(len(batch[0]) for batch in self.validation)
-
-    def _validate_with_gradients(self):
-        if self._due():
-            self._evaluate()
-            self.loss(self.model, *self.validation[0])
-
-
-def loop_of(name: str, moves: str, sentence: str) -> Callable:
-    """The mistake of making other moves at every update, with the sentence that names it."""
-
-    def attempt(*given):
-        return Loop(*given).run(moves)
-
-    attempt.__name__, attempt.__doc__ = name, sentence
-    return attempt
-
-
-LOOPS = {  # name: the moves of every update, and what whoever makes them needs to hear
-    "gradients_add_up": (
-        "train forward note backward clip set_rate update validate",
-        "Your gradients add up from batch to batch, and PyTorch doesn't complain. Call optimizer.zero_grad() before every backward().",
-    ),
-    "never_moves": (
-        "train clear forward note update backward clip set_rate validate",
-        "Your weights never move: when optimizer.step() is called, the gradients have just been cleared or aren't there yet. Clear, then backward, clip and step.",
-    ),
-    "late_gradients": (
-        "train forward note set_rate update clear backward clip validate",
-        "Each of your updates uses the gradients of the batch before. All the calls are there, but backward() has to come before optimizer.step().",
-    ),
-    "not_clipped": (
-        "train clear forward note backward set_rate update validate",
-        "Your update is made with unclipped gradients. Between backward() and optimizer.step() there has to be nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
-    ),
-    "clipped_each": (
-        "train clear forward note backward clip_each set_rate update validate",
-        "You clip each weight matrix by itself, which changes the direction of the step. It's the norm of all gradients together that should be at most 1.",
-    ),
-    "clipped_numbers": (
-        "train clear forward note backward clip_numbers set_rate update validate",
-        "You clip every single number to between -1 and 1. Many small numbers can still be a long gradient: use clip_grad_norm_, not clip_grad_value_.",
-    ),
-    "clipped_elsewhere": (
-        "train clear forward note backward clip_at_two set_rate update validate",
-        "You clip, but not to a norm of 1. Look at the second argument: nn.utils.clip_grad_norm_(model.parameters(), 1.0).",
-    ),
-    "always_norm_one": (
-        "train clear forward note backward to_norm_one set_rate update validate",
-        "You bring every gradient to a norm of exactly 1, short ones included. Clipping only shortens; what's shorter already stays as it is.",
-    ),
-    "rate_constant": (
-        "train clear forward note backward clip update validate",
-        'Your rate stays at 0.001, AdamW\'s default, and rate(step) is never used. Before every update set group["lr"] = rate(step) for each group of optimizer.param_groups.',
-    ),
-    "rate_times_its_own": (
-        "train clear forward note backward clip set_thousandth update validate",
-        "Your rate is a thousandth of rate(step). LambdaLR multiplies the optimizer's own rate, 0.001, by what it's given; set group[\"lr\"] = rate(step) instead.",
-    ),
-    "rate_one_ahead": (
-        "train clear forward note backward clip set_next_rate update validate",
-        "Your schedule runs one update ahead. Updates count from 0, so the first has rate(0).",
-    ),
-    "rate_one_behind": (
-        "train clear forward note backward clip set_last_rate update validate",
-        "Your schedule runs one update behind: update `step` has rate(step), not rate(step - 1).",
-    ),
-    "rate_set_after": (
-        "train clear forward note backward clip update set_rate validate",
-        "You set the rate after optimizer.step(), so it's used one update late. Set it before.",
-    ),
-    "first_batch_always": (
-        "train clear forward_first note backward clip set_rate update validate",
-        "Your loop trains on the same batch at every update, and will soon know it by heart. Ask for batches(step).",
-    ),
-    "noted_after_the_update": (
-        "train clear forward backward clip set_rate update forward note validate",
-        "You note the loss after the weights have moved. A step's loss is the one that its gradients come from, so note it before.",
-    ),
-    "optimizer_anew": (
-        "begin train clear forward note backward clip set_rate update validate",
-        "You make a new optimizer for every update, and each begins with empty averages. Make one before the loop.",
-    ),
-    "adam": (
-        "begin_with_adam train clear forward note backward clip set_rate update validate",
-        "That's Adam. AdamW also shrinks the weights a little at every update: torch.optim.AdamW(model.parameters()).",
-    ),
-    "plain_descent": (
-        "begin_with_sgd train clear forward note backward clip set_rate update validate",
-        "That's plain gradient descent (SGD), which doesn't divide by the gradient's typical size. Use torch.optim.AdamW(model.parameters()).",
-    ),
-    "validated_in_training_mode": (
-        "train clear forward note backward clip set_rate update validate_as_training",
-        "You validate in training mode, so dropout is still throwing features away. Call model.eval() first.",
-    ),
-    "training_mode_not_restored": (
-        "train_once clear forward note backward clip set_rate update validate",
-        "After your first validation the model stays in evaluation mode, so the rest of the training has no dropout. Where in the loop does model.train() have to be?",
-    ),
-    "never_in_training_mode": (
-        "clear forward note backward clip set_rate update validate",
-        "You never call model.train(). The model may arrive in evaluation mode, and it's in that mode after every validation.",
-    ),
-    "validated_with_gradients": (
-        "train clear forward note backward clip set_rate update validate_with_gradients",
-        "Your validation keeps everything that a backward pass would need, or even makes one. Put it inside with torch.no_grad().",
-    ),
-    "validated_before_the_update": (
-        "train clear forward note backward clip set_rate validate train update",
-        "You validate just before the update. It should be judged with the new weights, so do it after optimizer.step().",
-    ),
-    "validated_one_late": (
-        "train clear forward note backward clip set_rate update validate_early",
-        "You validate after the very first update, since 0 is a multiple of everything. After update `step`, step + 1 updates have been made: ask whether that is a multiple.",
-    ),
-    "validated_at_the_end_too": (
-        "train clear forward note backward clip set_rate update validate_at_the_end_too",
-        "You validate once more after the last update. It's a good habit, but not asked for here: only after every `evaluate_every` updates.",
-    ),
-    "validated_every_time": (
-        "train clear forward note backward clip set_rate update validate_every_time",
-        "You validate after every update, which would take longer than the training. Do it after every `evaluate_every` of them.",
-    ),
-    "validated_on_one_batch": (
-        "train clear forward note backward clip set_rate update validate_on_one",
-        "You validate on one batch only. The validation loss is the mean over all batches of the list.",
-    ),
-    "validation_summed": (
-        "train clear forward note backward clip set_rate update validate_by_sum",
-        "Your validation loss is a sum over the batches, so it would grow with their number. Take the mean.",
-    ),
-    "validation_weighted": (
-        "train clear forward note backward clip set_rate update validate_by_size",
-        "You weight the validation batches by their sizes. That's a fair idea, but here each batch counts the same: take the plain mean.",
-    ),
-}
-
-
-@exercise("8.4", minutes=15, part="training_loop")
-class TheTrainingLoop:
-    """The training loop."""
-
-    hints = (
-        "An update has an order: clear the old gradients, compute the loss, call backward, clip, set the rate, step. And ask yourself which mode the model is in when an update begins.",
-        "loss(model, *batches(step)) has no axes, and .item() makes a number of it. A validation loss is the mean over all batches of the list.",
-        'for group in optimizer.param_groups: group["lr"] = rate(step); if (step + 1) % evaluate_every == 0: model.eval(), with torch.no_grad(): …',
-    )
-    reference = train
-
-    def draw(seed):
-        """Batches to learn from, batches of different sizes to validate on, a model's weights, and the schedule."""
-        table = (
-            (13, 5, 3, 2, 4, 0.05, 3, 4),
-            (10, 4, 6, 3, 2, 0.1, 2, 3),
-            (7, 1, 5, 1, 3, 0.02, 4, 5),
-            (11, 6, 4, 2, 5, 0.2, 5, 3),
-        )
-        steps, batch, d, held, outputs, highest, warmup, evaluate_every = row(seed, table)
-        sizes = (steps, batch, d), (steps, batch, outputs), (d, 8), (8, outputs)
-        inputs, targets, first, second = normal(seed, *sizes)
-        unseen, asked = (normal(seed + i, *((batch + 3 * j, i) for j in range(held))) for i in (d, outputs))
-        growing = torch.arange(1, steps + 1)[:, None, None] / 2  # gradients below and above the norm of 1
-        kept = torch.tensor([1, 0, 1, 1, 0, 1, 1, 0])
-        return (
-            inputs,
-            growing * targets,
-            unseen,
-            tuple(3 * each for each in asked),
-            [first / 2, second / 4],
-            kept,
-            highest,
-            warmup,
-            evaluate_every,
-        )
-
-    def use(attempt, inputs, targets, unseen, asked, weights, kept, highest, warmup, evaluate_every):
-        """Train a tiny model on some batches; it comes in evaluation mode.
-
-        Raises: RuntimeError if the loss of a validation batch is asked for with gradients.
-        """
-        config = Config(steps=len(inputs), learning_rate=highest, warmup=warmup)
-        validation = [*zip(unseen, asked, strict=True)]
-
-        def loss(model, x, y):
-            if torch.is_grad_enabled() and any(x is batch for batch, _ in validation):
-                raise RuntimeError("validation needs no gradients: with torch.no_grad():")
-            return functional.mse_loss(model(x), y)
-
-        return attempt(
-            Tiny(weights, kept).eval(),
-            loss,
-            lambda step: (inputs[step], targets[step]),
-            validation,
-            lambda step: learning_rate(step, config),
-            config.steps,
-            evaluate_every,
-        )
-
-    more = tuple(loop_of(name, *row) for name, row in LOOPS.items())
-
-
-EXERCISES = collected(vars())

@@ -23,11 +23,11 @@ class Answer:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        seen(self)
+        note_shown(self)
         return self.as_text()
 
     def _repr_html_(self) -> str:
-        seen(self)
+        note_shown(self)
         return self.as_html()
 
 
@@ -40,7 +40,7 @@ def to_be_seen(answer: T) -> T:
     return answer
 
 
-def seen(answer: object) -> None:
+def note_shown(answer: object) -> None:
     """Take note that an answer is being shown. What was asked for before it comes first."""
     if any(other is answer for other in _unseen):
         while (first := _unseen.pop(0)) is not answer:

@@ -11,11 +11,11 @@ import inspect
 import linecache
 import os
 import traceback
-import types
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -77,33 +77,30 @@ class Exercise:
     use: Callable = call
     part: str = ""
 
-    @property
-    def arguments(self) -> list[str]:
-        """Their names."""
-        if self.use is call:
-            return list(inspect.signature(self.reference).parameters)
-        return list(inspect.signature(self.use).parameters)[1:]
+    def trial(self, seed: int) -> dict[str, Any]:
+        """What is drawn for a seed, by the names of the arguments."""
+        names = [*inspect.signature(self.reference if self.use is call else self.use).parameters]
+        return dict(zip(names[self.use is not call :], self.draw(seed), strict=False))
 
 
-PARTS_OF_A_BODY = ("reference", "draw", "use", "hints")
+def exercise(number: str, each: Callable | None = None, **settings: Any) -> Callable[[type], Exercise]:
+    """Make an Exercise of a class's body: hints, reference, draw, use; all else in it is its mistakes, in order.
 
-
-def exercise(id: str, **settings: Any) -> Callable[[type], Exercise]:
-    """Make an Exercise of a class's body: reference, draw, hints, use; all else in it is its mistakes, in order."""
+    Args: each: makes the mistake of what stands in the body for it.
+    """
 
     def made(body: type) -> Exercise:
-        names = {name: part for name, part in vars(body).items() if not name.startswith("__")}
-        own = {name: names.pop(name) for name in PARTS_OF_A_BODY if name in names}
-        several = (part if isinstance(part, tuple) else (part,) for part in names.values())
-        return Exercise(id=id, mistakes=tuple(chain.from_iterable(several)), **own, **settings)
+        parts = {name: part for name, part in vars(body).items() if not name.startswith("__")}
+        own = {name: parts.pop(name) for name in ("hints", "reference", "draw", "use") if name in parts}
+        several = chain.from_iterable(part if isinstance(part, tuple) else (part,) for part in parts.values())
+        return Exercise(number, mistakes=tuple(map(each, several) if each else several), **own, **settings)
 
     return made
 
 
-def collected(module: dict[str, Any]) -> tuple[Exercise, ...]:
-    """The exercises of a module, by their numbers."""
-    found = [part for part in module.values() if isinstance(part, Exercise)]
-    return tuple(sorted(found, key=lambda one: int(one.id.partition(".")[2])))
+def exercises_of(chapter: ModuleType) -> tuple[Exercise, ...]:
+    """Those that a module defines."""
+    return tuple(part for part in vars(chapter).values() if isinstance(part, Exercise))
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,31 +184,29 @@ def verdict(exercise: Exercise, attempt: object, seeds: Iterable[int]) -> tuple[
         )
     trials, complaint = [], ""
     for trial, seed in enumerate(seeds):
-        draw = dict(zip(exercise.arguments, exercise.draw(seed), strict=False))
+        draw = exercise.trial(seed)
         right = observe(exercise, exercise.reference, draw)
         exact = observe(exercise, exercise.reference, {name: doubled(value) for name, value in draw.items()})
         with isolated():
-            seen = observe(exercise, attempt, draw)
-        if isinstance(seen.error, KeyboardInterrupt):
+            did = observe(exercise, attempt, draw)
+        if isinstance(did.error, KeyboardInterrupt):
             return "failed", STOPPED
-        seen.value = match_container(seen.value, right.value)
-        if seen.unattempted and not trial:
+        did.value = match_container(did.value, right.value)
+        if did.unattempted and not trial:
             return "open", f"{exercise.id} not yet attempted{still_open(attempt)}"
-        wrong_value = complaint_about_value(seen, right, exact)
-        if not wrong_value:
-            with suppress(*RAISED):  # it is raised again in complaint_about_gradients
-                gradients(seen)
-        wrong = wrong_value or complaint_about_inputs(seen) or complaint_about_gradients(seen, right, exact)
+        wrong_value = complaint_about_value(did, right, exact)
+        wrong_gradients = "" if wrong_value else complaint_about_gradients(did, right, exact)
+        wrong = wrong_value or complaint_about_inputs(did) or wrong_gradients
         if wrong and not complaint:
-            complaint = f"{wrong}; inputs: {', '.join(map(told, draw, draw.values()))}."
+            complaint = f"{wrong}; inputs: {', '.join(map(in_words, draw, draw.values()))}."
         # Gradients tell two functions apart only where their values agree with the reference.
-        trials.append((draw, seen, exact, not wrong_value))
+        trials.append((draw, did, exact, not wrong_value))
     if not complaint:
         return "passed", f"{exercise.id} passed"
     for mistake in exercise.mistakes:
         if all(
-            alike(seen, observe(exercise, mistake, draw), exact, gradients_too)
-            for draw, seen, exact, gradients_too in trials
+            alike(did, observe(exercise, mistake, draw), exact, gradients_too)
+            for draw, did, exact, gradients_too in trials
         ):
             return "failed", sentence_of(mistake)
     return "failed", complaint
@@ -220,7 +215,7 @@ def verdict(exercise: Exercise, attempt: object, seeds: Iterable[int]) -> tuple[
 def still_open(attempt: Callable) -> str:
     """Which methods of a half-written class are left to write; empty for anything else."""
     defined = vars(attempt) if isinstance(attempt, type) else {}
-    methods = {name: m for name, m in defined.items() if type(m) is types.FunctionType and name != "__init__"}
+    methods = {name: m for name, m in defined.items() if type(m) is FunctionType and name != "__init__"}
     left = [name for name, method in methods.items() if method.__code__.co_names == ("NotImplementedError",)]
     return f": {' and '.join(left)} still to be written" if 0 < len(left) < len(methods) else ""
 
@@ -243,25 +238,37 @@ class Observation:
     unattempted: bool = False
     changed: list[str] = field(default_factory=list)
     leaves: dict[str, Tensor] = field(default_factory=dict)
-    gradients: dict[str, Tensor] | None = None  # None before they are taken
+
+    @cached_property
+    def gradients(self) -> dict[str, Tensor]:
+        """Those of a fixed random weighting of the outputs; zeros for an input on which none of them depends."""
+        outputs, weights = [], []
+        for seed, output in enumerate(tensors(self.value)):
+            if output.requires_grad:
+                outputs.append(output)
+                generator = torch.Generator().manual_seed(seed)
+                weights.append(torch.randn(output.shape, generator=generator).to(output.dtype))
+        leaves = [*self.leaves.values()]
+        options = {"retain_graph": True, "materialize_grads": True, "allow_unused": True}
+        return dict(zip(self.leaves, torch.autograd.grad(outputs, leaves, weights, **options), strict=True))
 
 
 def observe(exercise: Exercise, function: Callable, draw: dict[str, object]) -> Observation:
     """Use a function, as its exercise does, on copies of the draw's arguments."""
-    seen = Observation()
+    did = Observation()
     arguments = {
-        name: fresh(value, name, seen.leaves, name in exercise.gradients) for name, value in draw.items()
+        name: fresh(value, name, did.leaves, name in exercise.gradients) for name, value in draw.items()
     }
     try:
-        seen.value = exercise.use(function, *arguments.values())
+        did.value = exercise.use(function, *arguments.values())
     except BaseException as error:  # SystemExit too: an attempt may not end the notebook
         own = own_frames(function, error)
-        seen.error = error
+        did.error = error
         called = f" when called with {len(draw)} argument{'s' * (len(draw) != 1)} ({', '.join(draw)})"
-        seen.place = quoted(own) or called * (exercise.use is call)
-        seen.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
-    seen.changed = [name for name in draw if not unchanged(arguments[name], draw[name])]
-    return seen
+        did.place = quoted(own) or called * (exercise.use is call)
+        did.unattempted = type(error) is NotImplementedError and not error.args and raised_in(own, error)
+    did.changed = [name for name in draw if not unchanged(arguments[name], draw[name])]
+    return did
 
 
 def fresh(value: object, name: str, leaves: dict[str, Tensor], needs_grad: bool) -> object:
@@ -313,53 +320,31 @@ def tensors(value: object) -> list[Tensor]:
     return [value] if isinstance(value, Tensor) else []
 
 
-def gradients(seen: Observation) -> dict[str, Tensor]:
-    """Gradients of a fixed random weighting of the outputs; zeros for an input on which none of them depends."""
-    if seen.gradients is not None:
-        return seen.gradients
-    weighted = []
-    for seed, output in enumerate(tensors(seen.value)):
-        if output.requires_grad:
-            generator = torch.Generator().manual_seed(seed)
-            upstream = torch.randn(output.shape, generator=generator)
-            weighted.append((output, upstream.to(output.dtype)))
-    taken = torch.autograd.grad(
-        [output for output, _ in weighted],
-        list(seen.leaves.values()),
-        [upstream for _, upstream in weighted],
-        retain_graph=True,
-        materialize_grads=True,
-        allow_unused=True,
-    )
-    seen.gradients = dict(zip(seen.leaves, taken, strict=True))
-    return seen.gradients
-
-
 # What is wrong, in words
 
 
-def complaint_about_value(seen: Observation, right: Observation, exact: Observation) -> str:
+def complaint_about_value(did: Observation, right: Observation, exact: Observation) -> str:
     """What was raised, or what is wrong with the value; empty if nothing is."""
-    if isinstance(seen.error, Refused):
-        return str(seen.error)
-    if seen.error and NUMPY in str(seen.error):
-        return f"Gradients are compared in this exercise, so stay with PyTorch{seen.place}"
-    if seen.error:
-        return f"Raised {described_error(seen.error)}{seen.place}"
-    return value_difference(seen.value, right.value, exact.value)
+    if isinstance(did.error, Refused):
+        return str(did.error)
+    if did.error and NUMPY in str(did.error):
+        return f"Gradients are compared in this exercise, so stay with PyTorch{did.place}"
+    if did.error:
+        return f"Raised {described_error(did.error)}{did.place}"
+    return value_difference(did.value, right.value, exact.value)
 
 
-def complaint_about_inputs(seen: Observation) -> str:
+def complaint_about_inputs(did: Observation) -> str:
     """Which argument was changed; empty if none was."""
-    return f"You changed argument {seen.changed[0]} in place, work on a copy" if seen.changed else ""
+    return f"You changed argument {did.changed[0]} in place, work on a copy" if did.changed else ""
 
 
-def complaint_about_gradients(seen: Observation, right: Observation, exact: Observation) -> str:
+def complaint_about_gradients(did: Observation, right: Observation, exact: Observation) -> str:
     """Which gradients differ although the values are right; empty if none does, or if none are compared."""
-    if not seen.leaves:
+    if not did.leaves:
         return ""
     try:
-        got, expected, exactly = gradients(seen), gradients(right), gradients(exact)
+        got, expected, exactly = did.gradients, right.gradients, exact.gradients
     except RAISED as error:
         return f"The values are right, but the backward pass raised {described_error(error)}"
     wrong = {name: gradient_difference(got[name], expected[name], exactly[name]) for name in expected}
@@ -382,17 +367,17 @@ def is_zero(values: Tensor, rounding: float) -> bool:
     return bool((values.abs() <= rounding).all())
 
 
-def alike(seen: Observation, other: Observation, exact: Observation, gradients_too: bool) -> bool:
+def alike(did: Observation, other: Observation, exact: Observation, gradients_too: bool) -> bool:
     """Did both calls do the same?"""
-    if seen.error or other.error:
-        return described_error(seen.error) == described_error(other.error)
-    changed_otherwise = other.changed and seen.changed != other.changed  # what a mistake changes, it is about
-    if value_difference(seen.value, other.value) or changed_otherwise:
+    if did.error or other.error:
+        return described_error(did.error) == described_error(other.error)
+    changed_otherwise = other.changed and did.changed != other.changed  # what a mistake changes, it is about
+    if value_difference(did.value, other.value) or changed_otherwise:
         return False
-    return not (gradients_too and complaint_about_gradients(seen, other, exact))
+    return not (gradients_too and complaint_about_gradients(did, other, exact))
 
 
-def told(name: str, value: object) -> str:
+def in_words(name: str, value: object) -> str:
     """An argument in a few words: a tensor's shape, a number's value."""
     if isinstance(value, Tensor):
         return f"{name} {tuple(value.shape)}"
@@ -407,14 +392,14 @@ def described_error(error: BaseException | None) -> str:
     return f"{type(error).__name__}{': ' * bool(line)}{line}"
 
 
-def own_frames(function: Callable, error: BaseException) -> list[tuple[types.FrameType, int]]:
+def own_frames(function: Callable, error: BaseException) -> list[tuple[FrameType, int]]:
     """Frames and lines of the traceback of the notebook, or of the module that defines the function."""
     home = ("__main__", getattr(function, "__module__", "__main__"))
     frames = traceback.walk_tb(error.__traceback__)
     return [(frame, line) for frame, line in frames if frame.f_globals.get("__name__") in home]
 
 
-def quoted(own: list[tuple[types.FrameType, int]]) -> str:
+def quoted(own: list[tuple[FrameType, int]]) -> str:
     """The deepest of these lines; empty if there is none, because the call itself failed."""
     if not own:
         return ""
@@ -425,7 +410,7 @@ def quoted(own: list[tuple[types.FrameType, int]]) -> str:
     return f" at line {line} of {where}{f': `{source}`' * bool(source)}"
 
 
-def raised_in(own: list[tuple[types.FrameType, int]], error: BaseException) -> bool:
+def raised_in(own: list[tuple[FrameType, int]], error: BaseException) -> bool:
     """Was it raised in the cell of the attempt itself, not in something that the attempt calls?"""
     innermost, _ = list(traceback.walk_tb(error.__traceback__))[-1]
     cells = {own[0][0].f_code.co_filename, own[-1][0].f_code.co_filename} if own else set()

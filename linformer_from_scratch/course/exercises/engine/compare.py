@@ -84,12 +84,12 @@ def tensor_difference(got: Any, expected: Tensor, exact: Any) -> str:
     gap = (values.double() - expected.double()).abs().nan_to_num(math.inf, math.inf).masked_fill(close, -1)
     index = tuple(int(i) for i in torch.unravel_index(gap.argmax(), gap.shape))
     here = f" at index {index}" if index else ""
-    seen, wanted, distance = (number(tensor[index].item()) for tensor in (values, expected, gap))
+    found, wanted, distance = (number(tensor[index].item()) for tensor in (values, expected, gap))
     if is_bool(expected):
-        return f"Got {seen}{here}, expected {wanted}"
+        return f"Got {found}{here}, expected {wanted}"
     if values[index].isnan():
         return f"NaN{here}, expected {wanted}"
-    return f"Largest difference {distance}{here}: got {seen}, expected {wanted}"
+    return f"Largest difference {distance}{here}: got {found}, expected {wanted}"
 
 
 def near(got: Tensor, expected: Tensor, exact: Any) -> Tensor:

@@ -7,7 +7,7 @@ stays below it as a comment.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linformer_from_scratch.common.files import atomic_write, locked
@@ -45,14 +45,16 @@ class Part:
 
     def text(self) -> str:
         """What the file has of it."""
-        older = f"\n\n\n{BEFORE}\n{self.before.strip()}" if self.before else ""
-        return f"# ---- part {self.part}: {self.name} ----\n\n{self.code.strip()}{older}\n"
+        return f"# ---- part {self.part}: {self.name} ----\n\n{self.with_before(self.code.strip())}\n"
+
+    def with_before(self, text: str) -> str:
+        """A text, and the earlier answers below it."""
+        return f"{text}\n\n\n{BEFORE}\n{self.before}" if self.before else text
 
     def replaced_by(self, new: "Part") -> "Part":
         """The new part, with this one below as a comment."""
         comment = "\n".join(f"# {line}".rstrip() for line in self.code.strip().splitlines())
-        older = f"\n\n\n{BEFORE}\n{self.before}" if self.before else ""
-        return Part(new.part, new.name, new.code, comment + older)
+        return replace(new, before=self.with_before(comment))
 
 
 def path() -> Path:
@@ -129,12 +131,12 @@ def with_part(head: str, parts: list[Part], exercise: Exercise, attempt: Callabl
 
 def gives_tensors(exercise: Exercise, attempt: Callable) -> bool:
     """Does it return a tensor wherever the reference does?"""
-    draw = dict(zip(exercise.arguments, exercise.draw(0), strict=False))
     with isolated():
         got, expected = (
-            observe(exercise, function, draw).value for function in (attempt, exercise.reference)
+            tensors(observe(exercise, function, exercise.trial(0)).value)
+            for function in (attempt, exercise.reference)
         )
-    return len(tensors(got)) == len(tensors(expected))
+    return len(got) == len(expected)
 
 
 def text_of(file: Path) -> str:

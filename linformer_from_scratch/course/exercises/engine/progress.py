@@ -27,12 +27,12 @@ class State:
     hints: dict[str, int] = field(default_factory=dict)
 
     def __or__(self, other: "State") -> "State":
-        hints = {id: max(self.hints.get(id, 0), other.hints.get(id, 0)) for id in {*self.hints, *other.hints}}
+        hints = self.hints | {one: max(count, self.hints.get(one, 0)) for one, count in other.hints.items()}
         return State(self.passed | other.passed, hints)
 
-    def without(self, id: str) -> "State":
+    def without(self, exercise: str) -> "State":
         """A state that does not know of one exercise."""
-        return State(self.passed - {id}, {known: count for known, count in self.hints.items() if known != id})
+        return State(self.passed - {exercise}, {one: n for one, n in self.hints.items() if one != exercise})
 
 
 _unsaved: dict[Path, State] = {}  # what could not be written, so that hints go on opening
@@ -73,30 +73,31 @@ def remember(news: State) -> None:
         print(f"Progress is kept in memory only; {file.name} cannot be written: {error.strerror or error}.")
 
 
-def record_pass(id: str) -> None:
+def record_pass(exercise: str) -> None:
     """Remember that an exercise was passed."""
-    remember(State({id}))
+    remember(State({exercise}))
 
 
-def open_hint(id: str, steps: int) -> int:
+def open_hint(exercise: str, steps: int) -> int:
     """Open one more hint, up to all steps, and return how many are open."""
-    opened = min(load().hints.get(id, 0) + 1, steps)
-    remember(State(hints={id: opened}))
+    opened = min(load().hints.get(exercise, 0) + 1, steps)
+    remember(State(hints={exercise: opened}))
     return opened
 
 
-def forget(id: str) -> bool:
+def forget(exercise: str) -> bool:
     """Let an exercise be open again, its hints closed; was anything known of it?"""
     known = load()
-    if id not in known.passed and id not in known.hints:
+    if known == known.without(exercise):
         return False
     file = path()
-    _unsaved[file] = _unsaved.get(file, State()).without(id)
+    _unsaved[file] = _unsaved.get(file, State()).without(exercise)
     try:
         with locked(file, PATIENCE):
-            write(file, read(file).without(id))
+            write(file, read(file).without(exercise))
     except OSError as error:
-        print(f"{id} stays as it was in {file.name}, which cannot be written: {error.strerror or error}.")
+        reason = error.strerror or error
+        print(f"{exercise} stays as it was in {file.name}, which cannot be written: {reason}.")
     return True
 
 
@@ -121,7 +122,7 @@ def parsed(text: str) -> State:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError("not a progress file")
     passed, hints = content.get("passed"), content.get("hints")
-    if not isinstance(passed, list) or not all(isinstance(id, str) for id in passed):
+    if not isinstance(passed, list) or not all(isinstance(one, str) for one in passed):
         raise ValueError("passed is not a list of ids")
     if not isinstance(hints, dict) or not all(type(count) is int and count > 0 for count in hints.values()):
         raise ValueError("hints are not counts")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linformer_from_scratch.course.content import read_yaml
-from linformer_from_scratch.course.exercises.engine.answers import seen
+from linformer_from_scratch.course.exercises.engine.answers import note_shown
 
 if TYPE_CHECKING:  # loaded only where a quiz is shown
     from ipywidgets import VBox
@@ -103,7 +103,7 @@ def quiz_widget(chapter: str, questions: tuple[Question, ...]) -> "VBox":
         """Carries the quiz as text and as HTML, for places without a kernel."""
 
         def _repr_mimebundle_(self, **kwargs):
-            seen(self)
+            note_shown(self)
             bundle = super()._repr_mimebundle_(**kwargs)
             return {**bundle, "text/plain": as_text(chapter, questions), "text/html": as_html(questions)}
 

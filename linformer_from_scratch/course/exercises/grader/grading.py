@@ -25,7 +25,7 @@ from tqdm.auto import tqdm
 
 from linformer_from_scratch import exercises
 from linformer_from_scratch.common.files import atomic_write, expanded, make_folder
-from linformer_from_scratch.course.exercises import EXERCISES, _known, _unknown_exercise
+from linformer_from_scratch.course.exercises import EXERCISES, known, unknown_exercise
 from linformer_from_scratch.course.exercises.engine.checking import (
     SEEDS,
     Exercise,
@@ -52,16 +52,17 @@ class Graded:
     at: str = ""  # the exercise that is being looked at
     ended: bool = False
 
-    def improve(self, id: str, mark: str) -> bool:
+    def improve(self, exercise: str, mark: str) -> bool:
         """Take over a mark, unless there is a better one."""
-        better = rank(mark) >= rank(self.marks.get(id, "open")) or self.marks.get(id) == UNSEEN
+        before = self.marks.get(exercise, "open")
+        better = rank(mark) >= rank(before) or before == UNSEEN
         if better:
-            self.marks[id] = mark
+            self.marks[exercise] = mark
         return better
 
     def note(self) -> str:
         """All that went wrong, in one line."""
-        failed = [f"{id} {why}" for id, why in self.reasons.items() if why and self.marks[id] == "failed"]
+        failed = [f"{one} {why}" for one, why in self.reasons.items() if why and self.marks[one] == "failed"]
         return "; ".join([*failed, *dict.fromkeys(self.notes)])
 
 
@@ -111,8 +112,8 @@ def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: i
     write(out, learners)
     for name, path in tqdm([(name, path) for name, own in files.items() for path in own], unit="file"):
         graded = grade_file(path, seconds, memory, number)
-        for id, mark in graded.marks.items():
-            learners[name].improve(id, mark)
+        for exercise, mark in graded.marks.items():
+            learners[name].improve(exercise, mark)
         if note := graded.note():
             learners[name].notes.append(f"{path.relative_to(folder)}: {note}")
         write(out, learners)
@@ -135,7 +136,7 @@ def as_csv(learners: dict[str, Graded]) -> str:
     table = csv.writer(text)
     table.writerow(["learner", "passed", *EXERCISES, "note"])
     for name, learner in sorted(learners.items(), key=lambda pair: pair[0].casefold()):
-        marks = [learner.marks.get(id, "open") for id in EXERCISES]
+        marks = [learner.marks.get(exercise, "open") for exercise in EXERCISES]
         shown = f"'{name}" if name[0] in "=+-@" else name  # else a spreadsheet takes it for a formula
         table.writerow([shown, marks.count("passed"), *marks, learner.note()])
     return text.getvalue()
@@ -149,7 +150,7 @@ def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> G
         f"{__package__}.examiner",
         *map(str, (path.resolve(), seconds, memory, number)),
     ]
-    with tempfile.TemporaryDirectory() as elsewhere, tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+    with tempfile.TemporaryDirectory() as elsewhere, tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         try:
             done = subprocess.run(
                 command,
@@ -160,18 +161,18 @@ def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> G
                     "OMP_NUM_THREADS": "1",
                 },
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.DEVNULL,
                 timeout=seconds,
             )
             ended = f"its process ended with {done.returncode}"
         except subprocess.TimeoutExpired:
             ended = f"stopped after {seconds:g} seconds"
-        said.seek(0)
-        return last_said(said, ended)
+        output.seek(0)
+        return last_report(output, ended)
 
 
-def last_said(lines: Iterable[str], ended: str) -> Graded:
+def last_report(lines: Iterable[str], ended: str) -> Graded:
     """The last report of an examiner.
 
     Args: ended: what became of its process, in case it did not come to the end of the file.
@@ -202,13 +203,13 @@ def examine(path: Path, number: int | None, say: Callable[[Graded], None]) -> No
     graded = Graded()
     marked: set[str] = set()
 
-    def look_at(id: str) -> None:
-        graded.at = id
+    def look_at(exercise: str) -> None:
+        graded.at = exercise
         say(graded)
 
     def check(id: str, attempt: object) -> Result:
-        if not _known(id, EXERCISES):
-            result = _unknown_exercise(id)
+        if not known(id, EXERCISES):
+            result = unknown_exercise(id)
             graded.notes.append(f"{result.id}: {result.message}")
             return result
         look_at(id)
@@ -231,23 +232,24 @@ def examine(path: Path, number: int | None, say: Callable[[Graded], None]) -> No
     else:
         if not handed_in:
             graded.notes.append(f"it has no {'part' if path.suffix == '.py' else 'check(…)'}")
-    graded.marks = {id: UNSEEN for ids, _ in handed_in for id in ids}
-    for ids, run in handed_in:
+    graded.marks = {exercise: UNSEEN for asked_for, _ in handed_in for exercise in asked_for}
+    for asked_for, run in handed_in:
         marked.clear()
-        look_at(next(iter(ids), ""))
+        look_at(next(iter(asked_for), ""))
         try:
             if run:
                 run()
-            elif not ids:
+            elif not asked_for:
                 graded.notes.append(UNREAD)
         except BaseException as error:
-            for id in ids:
-                if id not in marked:
-                    enter(Result(id, "failed", f"{type(error).__name__} before it was checked"))
-            if not ids and not marked:
+            for exercise in asked_for:
+                if exercise not in marked:
+                    enter(Result(exercise, "failed", f"{type(error).__name__} before it was checked"))
+            if not asked_for and not marked:
                 graded.notes.append(f"{UNREAD}: {type(error).__name__}")
-    for id in [id for id, mark in graded.marks.items() if mark == UNSEEN]:
-        graded.marks[id] = "open"
-        graded.notes.append(f"{id}: {UNREAD}")
+    for exercise, mark in graded.marks.items():
+        if mark == UNSEEN:
+            graded.marks[exercise] = "open"
+            graded.notes.append(f"{exercise}: {UNREAD}")
     graded.ended = True
     look_at("")

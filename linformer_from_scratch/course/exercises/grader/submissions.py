@@ -121,12 +121,12 @@ def ids_of(statements: Iterable[ast.stmt]) -> list[str]:
     """The ids of exercises that statements name, in their order, each once."""
     nodes = (node for statement in statements for node in ast.walk(statement))
     texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return [id for id in dict.fromkeys(texts) if id in EXERCISES]
+    return [text for text in dict.fromkeys(texts) if text in EXERCISES]
 
 
 def ids_in(text: str) -> list[str]:
     """Those that a text names that cannot be read."""
-    return [id for id in dict.fromkeys(re.findall(r"""["']([\d.]+)["']""", text)) if id in EXERCISES]
+    return [found for found in dict.fromkeys(re.findall(r"""["']([\d.]+)["']""", text)) if found in EXERCISES]
 
 
 def needed_by(statements: list[ast.stmt], before: list[ast.stmt]) -> list[ast.stmt]:
