@@ -1,67 +1,79 @@
 """Recorded experiments: list them, or measure their missing rows.
 
 Without a name nothing is measured, for all of them take many hours: they are listed, with how many rows are
-recorded. With names, their missing rows are measured, one after another; if it is killed, the same command
-goes on.
+recorded, and how many commits have changed since the file that declares them. With names, their missing rows
+are measured, one after another; if it is killed, the same command goes on.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from lab.experiment import COMMAND
-from lab.registry import EXPERIMENTS, find
-from lab.runner import measure, missing
-from linformer_from_scratch.common.rows import read
+from lab import capstone, descendants, efficient, lengths, long_texts, recall, training, writing
+from lab.experiment import COMMAND, measure
+from linformer_from_scratch.common.rows import first_line, read
 from linformer_from_scratch.course.recorded import RESULTS
+
+DECLARING = (training, efficient, recall, writing, capstone, lengths, long_texts, descendants)
+EXPERIMENTS = {experiment.name: experiment for module in DECLARING for experiment in module.EXPERIMENTS}
+FILES = {one.name: Path(str(module.__file__)) for module in DECLARING for one in module.EXPERIMENTS}
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """List or measure."""
-    arguments = parser().parse_args(words)
+    parser = argparse.ArgumentParser(
+        prog=COMMAND, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="such as 12_recall")
+    parser.add_argument("--seeds", type=int, nargs="+", help="others than those that are declared")
+    arguments = parser.parse_args(words)
     try:
         if arguments.names:
             measure_all(arguments.names, arguments.seeds)
         else:
-            print("\n".join(map(line, dict.fromkeys([*EXPERIMENTS, *recorded()]))))
+            recorded = sorted(path.stem for path in RESULTS.glob("*.json"))  # the benchmark's file, too
+            print("\n".join(map(line, dict.fromkeys([*EXPERIMENTS, *recorded]))))
     except (ValueError, OSError) as error:
         sys.exit(str(error))
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    words = argparse.ArgumentParser(
-        prog=COMMAND, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    words.add_argument("names", nargs="*", metavar="NAME", help="such as 12_recall")
-    words.add_argument("--seeds", type=int, nargs="+", help="others than those that are declared")
-    return words
-
-
 def measure_all(names: Sequence[str], seeds: Sequence[int] | None) -> None:
-    """Measure what is missing of some experiments."""
-    for experiment in find(names):
-        if seeds and experiment.seeds is None:
-            raise ValueError(f"{experiment.name} has no seeds, expected no --seeds")
-        measure(replace(experiment, seeds=tuple(seeds)) if seeds else experiment)
+    """Measure what is missing of some experiments.
 
-
-def recorded() -> list[str]:
-    """Names of the recorded files: those of the experiments, and of the benchmark."""
-    return sorted(path.stem for path in RESULTS.glob("*.json"))
+    Raises: ValueError, before anything is measured, for a name that is not known, and for seeds of an
+        experiment that has none.
+    """
+    for name in names:
+        if name not in EXPERIMENTS:
+            raise ValueError(f"there is no experiment {name!r}, expected one of {', '.join(EXPERIMENTS)}")
+        if seeds and EXPERIMENTS[name].seeds is None:
+            raise ValueError(f"{name} has no seeds, expected no --seeds")
+    for name in names:
+        measure(replace(EXPERIMENTS[name], seeds=tuple(seeds)) if seeds else EXPERIMENTS[name])
 
 
 def line(name: str) -> str:
-    """Rows and subject of an experiment, or of another file."""
-    experiment = EXPERIMENTS.get(name)
-    if experiment:
-        wanted, about = len(experiment.settings()), experiment.about
-        rows = f"{wanted - len(missing(experiment))} of {wanted} rows"
-    else:
-        content = read(RESULTS / f"{name}.json")
-        rows, about = f"{len(content['rows'])} rows", content["command"]
-    return f"{name:12} {rows:>14}  {about}"
+    """Rows and subject of an experiment, or of another file; below, what has changed since."""
+    path = RESULTS / f"{name}.json"
+    content = read(path) if path.exists() else {"rows": []}
+    if name not in EXPERIMENTS:
+        return f"{name:16} {len(content['rows']):>9} rows  {content['command']}"
+    wanted, missing = (len(some) for some in (EXPERIMENTS[name].settings(), EXPERIMENTS[name].missing()))
+    rows = f"{name:16} {f'{wanted - missing} of {wanted}':>9} rows  {EXPERIMENTS[name].about}"
+    return rows + commits_since(content.get("commit"), FILES[name])
+
+
+def commits_since(commit: str | None, file: Path) -> str:
+    """A line that says how many commits have changed a file; empty for none, and where git cannot say."""
+    since = f"{(commit or '').removesuffix('-dirty')}.."
+    count = commit and first_line(
+        "git", "-C", str(file.parent), "rev-list", "--count", since, "--", file.name
+    )
+    if not count or count == "0":
+        return ""
+    return f"\n  {count} commit{'s' * (count != '1')} to {file.parent.name}/{file.name} since"
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ WAYS: dict[str, tuple[Callable[[int], dict], tuple[int, ...]]] = {  # and the va
 }
 
 
-def keep(way: str, k: int) -> dict:
+def retained(way: str, k: int) -> dict:
     """What is kept of the exact model in one of the ways."""
     measure, _ = WAYS[way]
     return measure(k)
@@ -157,7 +157,7 @@ EXPERIMENTS = [
         "12_capstone",
         "MiniLM with Linformer inside: what it keeps, each way and k",
         [{"way": way, "k": k} for way, (_, widths) in WAYS.items() for k in widths],
-        keep,
+        retained,
     ),
     Experiment(
         "12_costs",

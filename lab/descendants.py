@@ -6,15 +6,14 @@ windows are controls: half of one is what slots stand beside, and three quarters
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lab.efficient import train
-from lab.experiment import BUILD, Experiment
+from lab.efficient import train, with_sinusoids
+from lab.experiment import BUILD, Experiment, every
 from lab.pages import Page, split_pages
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark import median_seconds
@@ -22,7 +21,7 @@ from linformer_from_scratch.data import SubwordVocabulary, generator_of, tasks
 from linformer_from_scratch.descendants.layer import CompressedAttention
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
 from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
-from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, sinusoids
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.heads import merge_heads
 from linformer_from_scratch.limits.writing import next_token_loss
 from linformer_from_scratch.multihead import MultiHeadAttention
@@ -95,8 +94,8 @@ class WithTheTokenBefore(nn.Module):
         return self.attention(x + self.before(functional.pad(x, (0, 0, 1, -1))), padding_mask)
 
 
-def layers(kind: str, n: int, read: int) -> list[nn.Module]:
-    """Of one model."""
+def attention_layers(kind: str, n: int, read: int) -> list[nn.Module]:
+    """Those of one model."""
     return [KINDS[kind](n, read) for _ in range(NUM_LAYERS)]
 
 
@@ -105,9 +104,12 @@ def texts() -> tuple[Tensor, list[Tensor]]:
     """Long pages of the manuals: all tokens to learn from, and the pages that are held out."""
     learned, held = ([long_text(page) for page in side] for side in split_pages())
     vocabulary = SubwordVocabulary(learned, VOCABULARY)
-    kept = [[torch.tensor(vocabulary.encode(some)) for some in side] for side in (learned, held)]
-    kept = [[ids for ids in side if len(ids) > LENGTHS[-1]] for side in kept]
-    return torch.cat(kept[0]), kept[1][::HELD_OUT]
+
+    def long_ones(side: list[str]) -> list[Tensor]:
+        tokens = (torch.tensor(vocabulary.encode(text)) for text in side)
+        return [ids for ids in tokens if len(ids) > LENGTHS[-1]]
+
+    return torch.cat(long_ones(learned)), long_ones(held)[::HELD_OUT]
 
 
 def long_text(page: Page) -> str:
@@ -117,18 +119,11 @@ def long_text(page: Page) -> str:
 
 def model_of(kind: str, n: int) -> nn.Module:
     """A language model of texts of n tokens."""
-    attention = [WithTheTokenBefore(D_MODEL, some) for some in layers(kind, n, READ)]
+    attention = [WithTheTokenBefore(D_MODEL, some) for some in attention_layers(kind, n, READ)]
     return MaskedLanguageModel(with_sinusoids(Encoder(VOCABULARY, n, D_MODEL, attention)))
 
 
-def with_sinusoids(encoder: Encoder) -> Encoder:
-    """The encoder, whose positions begin as sines and cosines."""
-    with torch.no_grad():
-        encoder.positions.weight.copy_(sinusoids(*encoder.positions.weight.shape))
-    return encoder
-
-
-def write(kind: str, n: int, learning_rate: float, seed: int, steps: int = STEPS) -> dict:
+def losses_of_writer(kind: str, n: int, learning_rate: float, seed: int, steps: int = STEPS) -> dict:
     """Train one language model; its held-out loss on the way, and in the end by the place in a text."""
     torch.manual_seed(seed)
     learned, held = texts()
@@ -143,10 +138,7 @@ def write(kind: str, n: int, learning_rate: float, seed: int, steps: int = STEPS
     folder = RUNS / f"{kind} {n} {learning_rate} {steps} {seed}"
     history = Trainer(model, next_token_loss, batches, config, validation, folder, device="cpu").train()
     curve = [[r["step"], round(r["validation_loss"], 4)] for r in history if "validation_loss" in r]
-    return {
-        "curve": curve,
-        "by place": [round(loss, 4) for loss in losses_by_place(model, unseen)],
-    }
+    return {"curve": curve, "by place": [round(loss, 4) for loss in losses_by_place(model, unseen)]}
 
 
 @torch.no_grad()
@@ -163,7 +155,7 @@ def losses_by_place(model: nn.Module, texts: Tensor) -> list[float]:
 def recall(kind: str, n: int, facts: int, seed: int) -> dict:
     """Train one model to recall facts; its accuracy ten times on the way, until nothing is wrong."""
     torch.manual_seed(seed)
-    encoder = Encoder(tasks.VOCAB_SIZE + facts, n, D_MODEL, layers(kind, n, RECALLED), neighbours=1)
+    encoder = Encoder(tasks.VOCAB_SIZE + facts, n, D_MODEL, attention_layers(kind, n, RECALLED), neighbours=1)
     batches = tasks.scattered_recall(n, facts, TOKENS // n, seed)
     return {"curve": train(MaskedLanguageModel(with_sinusoids(encoder)), batches, 8, 3e-3, RECALL_STEPS)}
 
@@ -176,11 +168,11 @@ def cost(n: int) -> dict:
     """
     torch.manual_seed(0)
     x, made = torch.randn(1, n, D_MODEL), {kind: make(n, READ).eval() for kind, make in KINDS.items()}
-    writers = {kind: writer(kind, layer) for kind, layer in made.items()}
+    steps = {kind: writing_step(kind, layer) for kind, layer in made.items()}
     texts = torch.randint(VOCABULARY, (max(1, TOKENS // n), n + 1))
     updates = {kind: partial(forward_and_back, model_of(kind, n), texts) for kind in KINDS}
-    kept = {kind: write_on(write, x[:, :-WRITTEN], None) for kind, write in writers.items()}
-    calls = {kind: partial(write_on, writers[kind], x[:, -WRITTEN:], kept[kind]) for kind in KINDS}
+    caches = {kind: write_on(step, x[:, :-WRITTEN], None) for kind, step in steps.items()}
+    calls = {kind: partial(write_on, steps[kind], x[:, -WRITTEN:], caches[kind]) for kind in KINDS}
     return {
         "training": median_seconds(updates, ROUNDS, busy=True),
         "writing": median_seconds(calls, ROUNDS, busy=True),
@@ -198,42 +190,38 @@ def forward_and_back(model: nn.Module, texts: Tensor) -> None:
 
 
 @torch.no_grad()
-def write_on(write: Callable, x: Tensor, cache: Any) -> Any:
+def write_on(step: Callable, x: Tensor, cache: Any) -> Any:
     """The cache after some more tokens, one by one."""
     for token in x.split(1, dim=1):
-        _, cache = write(token, cache)
+        _, cache = step(token, cache)
     return cache
 
 
-def writer(kind: str, layer: Any) -> Callable:
+def writing_step(kind: str, layer: Any) -> Callable:
     """One more token of every text: (x, cache) -> its output, and the cache with it."""
     if hasattr(layer, "write"):
         return layer.write
     last = WINDOWS[kind] * READ // 4 if kind in WINDOWS else None
 
-    def write(x: Tensor, cache: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def step(x: Tensor, cache: tuple[Tensor, ...] | None) -> tuple[Tensor, tuple[Tensor, ...]]:
         q, *new = layer.project(x)
         k, v = (torch.cat(both, dim=-2) for both in zip(cache or (new[0][..., :0, :],) * 2, new, strict=True))
         k, v = (some[..., -last:, :] if last else some for some in (k, v))
         return layer.output(merge_heads(scaled_dot_product_attention(q, k, v))), (k, v)
 
-    return write
+    return step
 
 
-def written(
+def writing(
     kinds: Iterable[str], n: int, seeds: Sequence[int], rates: Sequence[float] = (RATE,)
 ) -> list[dict]:
     """Settings of language models."""
-    keys = "seed", "kind", "n", "learning_rate"
-    return [dict(zip(keys, some, strict=True)) for some in product(seeds, kinds, [n], rates)]
+    return every(seed=seeds, kind=kinds, n=[n], learning_rate=rates)
 
 
-def asked(kinds: Iterable[str], facts: Iterable[tuple[int, int]], seeds: Sequence[int]) -> list[dict]:
+def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], seeds: Sequence[int]) -> list[dict]:
     """Settings of models that recall."""
-    return [
-        {"kind": kind, "n": n, "facts": count, "seed": seed}
-        for seed, (n, count), kind in product(seeds, facts, kinds)
-    ]
+    return [{"n": n, "facts": count} | some for n, count in facts for some in every(seed=seeds, kind=kinds)]
 
 
 AT_LENGTH = ("full", "window", "content")
@@ -242,33 +230,33 @@ EXPERIMENTS = [
     Experiment(
         "13_rate",
         "language models of long pages at other rates",
-        written(("full", "window", "content", "overlap and choice"), LENGTHS[0], SEEDS[:1], RATES),
-        write,
+        writing((*AT_LENGTH, "overlap and choice"), LENGTHS[0], SEEDS[:1], RATES),
+        losses_of_writer,
     ),
     Experiment(
         "13_writing",
         "language models of long pages by their attention; bounded memory, which is slow, with one seed",
-        written(KINDS, LENGTHS[0], SEEDS[:1]) + written(OFTEN, LENGTHS[0], SEEDS[1:]),
-        write,
+        writing(KINDS, LENGTHS[0], SEEDS[:1]) + writing(OFTEN, LENGTHS[0], SEEDS[1:]),
+        losses_of_writer,
     ),
     Experiment(
         "13_longer",
         "some of them, on longer texts",
-        written(AT_LENGTH, LENGTHS[1], SEEDS[:1]),
-        write,
+        writing(AT_LENGTH, LENGTHS[1], SEEDS[:1]),
+        losses_of_writer,
     ),
     Experiment(
         "13_cost",
         "processor seconds and bytes of one layer, in training and in writing",
-        [{"n": n} for n in COSTED],
+        every(n=COSTED),
         cost,
     ),
     Experiment(
         "13_recall",
         "facts recalled by their attention; facts and n vary apart; what fails or is slow has one seed",
-        asked(RECALLING, FACTS, SEEDS[:1])
-        + asked([SLOW], FACTS[:1], SEEDS[:1])
-        + asked(["full", "content", "overlap and choice"], FACTS, SEEDS[1:2]),
+        recalling(RECALLING, FACTS, SEEDS[:1])
+        + recalling([SLOW], FACTS[:1], SEEDS[:1])
+        + recalling(["full", "content", "overlap and choice"], FACTS, SEEDS[1:2]),
         recall,
     ),
 ]

@@ -84,10 +84,14 @@ def model_for(task: str, name: str, n: int, size: int) -> MaskedLanguageModel:
 def model_of(name: str, n: int, size: int, vocab_size: int, neighbours: int) -> MaskedLanguageModel:
     """As above, for any vocabulary."""
     layers = [attention_layer(name, n, size) for _ in range(NUM_LAYERS)]
-    encoder = Encoder(vocab_size, n, D_MODEL, layers, neighbours)
+    return MaskedLanguageModel(with_sinusoids(Encoder(vocab_size, n, D_MODEL, layers, neighbours)))
+
+
+def with_sinusoids(encoder: Encoder) -> Encoder:
+    """The encoder, whose positions begin as sines and cosines."""
     with torch.no_grad():
-        encoder.positions.weight.copy_(sinusoids(n, D_MODEL))
-    return MaskedLanguageModel(encoder)
+        encoder.positions.weight.copy_(sinusoids(*encoder.positions.weight.shape))
+    return encoder
 
 
 def solve(

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lab.experiment import BUILD, Experiment
+from lab.experiment import BUILD, Experiment, every, rounded
 from linformer_from_scratch.benchmark import samples
 from linformer_from_scratch.common.files import atomic_write
 from linformer_from_scratch.course.recorded.lengths import PROJ_DIM, SHIPPED, TIMED_AT
@@ -39,7 +39,7 @@ from linformer_from_scratch.pretrained.windows import windows
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling, start_at
 from linformer_from_scratch.training import Config
 
-KEPT = BUILD / "lengths"
+FITTED = BUILD / "lengths"
 LAST = NUM_LAYERS - 1
 THREE = (1, 3, LAST)  # layers of the smaller encoder, counted from 0
 LENGTHS = (64, 128, 256, 384, 512)
@@ -47,10 +47,14 @@ PASSAGES = 200  # of each corpus, at most
 MORE_AND_MORE = [(count, 1.0) for count in (0, 1, 4, 16, 32, 64, 128, 256)]
 SMALLER = [(0, factor) for factor in (0.9, 0.8, 0.7, 0.6)]
 RESTING = [  # tokens, the slots of [CLS] and [SEP]; how many slots hold nothing, a factor in their place
-    (MAX_TOKENS, "shared", MORE_AND_MORE + SMALLER),
-    (MAX_TOKENS, "alone", MORE_AND_MORE[:6] + SMALLER),
-    (MAX_TOKENS, "alone, fitted", MORE_AND_MORE[:5] + SMALLER[:1]),
-    (256, "shared", [(0, 1.0), (32, 1.0), (0, 0.7)]),
+    {"n": n, "ends": ends, "empty": empty, "factor": factor}
+    for n, ends, both in (
+        (MAX_TOKENS, "shared", MORE_AND_MORE + SMALLER),
+        (MAX_TOKENS, "alone", MORE_AND_MORE[:6] + SMALLER),
+        (MAX_TOKENS, "alone, fitted", MORE_AND_MORE[:5] + SMALLER[:1]),
+        (256, "shared", [(0, 1.0), (32, 1.0), (0, 0.7)]),
+    )
+    for empty, factor in both
 ]
 BATCH, ROUNDS = 4, 21  # texts that are timed, and how often
 CONFIG = Config(steps=1000, learning_rate=1e-3, warmup=50, weight_decay=0.0, evaluate_every=100)
@@ -72,13 +76,9 @@ def three_layers() -> SentenceEncoder:
     return model
 
 
-KEEPER = "windows, last layer exact"  # the one that comes with the course
+SHIPPED_FIT = "windows, last layer exact"  # the one that comes with the course
 FITS = {  # how each begins, the shortest text it is fitted on, and the blocks that are compared
-    KEEPER: (
-        lambda: window_encoder(PROJ_DIM, (LAST,)),
-        PROJ_DIM + 1,
-        range(NUM_LAYERS),
-    ),
+    SHIPPED_FIT: (lambda: window_encoder(PROJ_DIM, (LAST,)), PROJ_DIM + 1, range(NUM_LAYERS)),
     "three layers": (three_layers, 8, THREE),
     "windows": (lambda: window_encoder(PROJ_DIM), PROJ_DIM + 1, range(NUM_LAYERS)),
 }
@@ -89,9 +89,9 @@ def fit(way: str) -> dict:
     begin, shortest, blocks = FITS[way]
     model, teacher = begin(), sentence_encoder.full_encoder()
     crops = Crops(split(docstrings())[0].values(), shortest)
-    loss, folder = VectorLoss(teacher, blocks), KEPT / f"{way} run"
+    loss, folder = VectorLoss(teacher, blocks), FITTED / f"{way} run"
     losses = adapt(model, loss, crops, sentence_encoder.RANK, CONFIG, folder)
-    atomic_write(KEPT / f"{way}.safetensors", save(learned(model)))
+    atomic_write(FITTED / f"{way}.safetensors", save(learned(model)))
     first, last = (torch.tensor(some).mean().item() for some in (losses[:20], losses[-100:]))
     numbers = sum(tensor.numel() for tensor in learned(model).values())
     return {"updates": len(losses), "numbers": numbers, "first loss": round(first, 4), "loss": round(last, 4)}
@@ -99,7 +99,7 @@ def fit(way: str) -> dict:
 
 def updates(way: str) -> dict[str, Tensor]:
     """What was learned, by name; fitted now if it is not there."""
-    path = KEPT / f"{way}.safetensors"
+    path = FITTED / f"{way}.safetensors"
     if not path.exists():
         fit(way)
     return load_file(path)
@@ -170,9 +170,14 @@ def rest(n: int, empty: int, ends: str, factor: float) -> dict:
     for block in model.blocks:
         block.get_parameter("attention.output.weight").mul_(factor)
     for name, (ids, _, expected) in texts(n).items():
-        cosines = (embed_all(model, ids) * expected).sum(dim=-1)
-        row[name] = [round(x.item(), 4) for x in (cosines.mean(), cosines.std() / len(ids) ** 0.5)]
+        row[name] = [*cosine_and_error(embed_all(model, ids), expected)]
     return row
+
+
+def cosine_and_error(vectors: Tensor, expected: Tensor) -> tuple[float, float]:
+    """The mean cosine, and its standard error, passages counted as independent."""
+    cosines = (vectors * expected).sum(dim=-1)
+    return round(cosines.mean().item(), 4), round(cosines.std().item() / len(cosines) ** 0.5, 4)
 
 
 WAYS: dict[str, Callable[[int], Any]] = {  # name -> the encoder for texts of n tokens
@@ -183,34 +188,31 @@ WAYS: dict[str, Callable[[int], Any]] = {  # name -> the encoder for texts of n 
     "windows of n": lambda n: window_encoder(PROJ_DIM),
     "windows of n, last layer exact": lambda n: window_encoder(PROJ_DIM, (LAST,)),
     "windows of n, fitted": lambda n: fitted("windows"),
-    "windows of n, last layer exact, fitted": lambda n: fitted(KEEPER),
+    "windows of n, last layer exact, fitted": lambda n: fitted(SHIPPED_FIT),
     "chunks of 128": lambda n: ChunkEncoder(sentence_encoder.full_encoder(), PROJ_DIM - MARKS),
     "three layers, fitted": lambda n: fitted("three layers"),
     "int8": lambda n: int8(sentence_encoder.full_encoder()),
-    "windows of n, last layer exact, fitted, int8": lambda n: int8(fitted(KEEPER)),
+    "windows of n, last layer exact, fitted, int8": lambda n: int8(fitted(SHIPPED_FIT)),
 }
 
 
-def keep(way: str, n: int) -> dict:
+def retained(way: str, n: int) -> dict:
     """What a way keeps of the exact encoder's vectors and searches, on both corpora.
 
-    cosine: mean to the exact vectors, and its standard error, passages counted as independent. ranks: at
-    which a search with each passage finds the one that follows it.
+    cosine: mean to the exact vectors, and its standard error. ranks: at which a search with each passage
+    finds the one that follows it.
     """
     model, row = WAYS[way](n), {}
     for name, (ids, pairs, expected) in texts(n).items():
         vectors = embed_all(model, ids)
-        cosines = (vectors * expected).sum(dim=-1)
-        row[name] = {
-            "cosine": round(cosines.mean().item(), 4),
-            "standard error": round(cosines.std().item() / len(ids) ** 0.5, 4),
-            "ranks": following_ranks(vectors, pairs).tolist(),
-        }
+        cosine, error = cosine_and_error(vectors, expected)
+        ranks = following_ranks(vectors, pairs).tolist()
+        row[name] = {"cosine": cosine, "standard error": error, "ranks": ranks}
     return row
 
 
-def keep_layer(layer: int) -> dict:
-    """As keep, of windows in one layer alone: where exact attention matters. Cosines at 512 tokens."""
+def retained_by_layer(layer: int) -> dict:
+    """As retained, of windows in one layer alone: where exact attention matters. Cosines at 512 tokens."""
     model = window_encoder(PROJ_DIM, tuple(i for i in range(NUM_LAYERS) if i != layer))
     return {
         name: round(mean_cosine(embed_all(model, ids), expected), 4)
@@ -233,43 +235,20 @@ def seconds(n: int) -> dict:
     encoders = {name: WAYS[name](n) for name in AS_THEY_ARE}
     encoders |= {name: make().eval() for name, make in UNFITTED.items()}
     found = samples({name: partial(model.embed, ids) for name, model in encoders.items()}, ROUNDS)
-    return {"seconds": {name: [round(second, 5) for second in some] for name, some in found.items()}}
+    return {"seconds": rounded(found)}
 
 
 EXPERIMENTS = [
     Experiment(
-        "12_fits",
-        "sentence encoders fitted to the exact one on texts of every length",
-        [{"way": way} for way in FITS],
-        fit,
+        "12_fits", "sentence encoders fitted to the exact one on texts of every length", every(way=FITS), fit
     ),
-    Experiment(
-        "12_layers",
-        "windows in one layer of six",
-        [{"layer": i} for i in range(NUM_LAYERS)],
-        keep_layer,
-    ),
+    Experiment("12_layers", "windows in one layer of six", every(layer=range(NUM_LAYERS)), retained_by_layer),
     Experiment(
         "12_lengths",
         "what sentence encoders keep of the exact one, by length",
-        [{"way": way, "n": n} for n in LENGTHS for way in WAYS],
-        keep,
+        every(n=LENGTHS, way=WAYS),
+        retained,
     ),
-    Experiment(
-        "12_rest",
-        "slots that hold nothing, beside those that do",
-        [
-            {"n": n, "ends": ends, "empty": empty, "factor": factor}
-            for n, ends, both in RESTING
-            for empty, factor in both
-        ],
-        rest,
-    ),
-    Experiment(
-        "12_seconds",
-        "what they take; let nothing else run",
-        [{"n": n} for n in TIMED_AT],
-        seconds,
-        threads=2,
-    ),
+    Experiment("12_rest", "slots that hold nothing, beside those that do", RESTING, rest),
+    Experiment("12_seconds", "what they take; let nothing else run", every(n=TIMED_AT), seconds, threads=2),
 ]

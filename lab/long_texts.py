@@ -6,6 +6,7 @@ pages.py.
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lab.experiment import BUILD, Experiment
+from lab.experiment import BUILD, Experiment, every
 from lab.lengths import int8
 from lab.pages import Page, split_pages
 from linformer_from_scratch.benchmark import median_seconds, peak_bytes
@@ -32,7 +33,7 @@ from linformer_from_scratch.pretrained.texts import MARKS, chunks
 from linformer_from_scratch.pretrained.weights import D_MODEL
 from linformer_from_scratch.training import Config
 
-KEPT = BUILD / "long"
+FITTED = BUILD / "long"
 LENGTHS = (1024, 2048, 4096, 8192)
 FITTED_ON = LENGTHS[:2]
 LONGEST = LENGTHS[-1]
@@ -68,18 +69,18 @@ def sliding_encoder() -> SentenceEncoder:
     return SentenceEncoder(EfficientAttention(D_MODEL, NUM_HEADS, attend) for _ in range(NUM_LAYERS))
 
 
-def long(encoder: SentenceEncoder) -> SentenceEncoder:
+def lengthened(encoder: SentenceEncoder) -> SentenceEncoder:
     """An encoder with positions for the longest text."""
     return extend_positions(encoder, LONGEST, POSITIONS)
 
 
 WAYS: dict[str, Callable[[], Any]] = {
-    "exact": lambda: long(sentence_encoder.full_encoder()),
-    "128 slots": lambda: long(window_encoder(128)),
-    "256 slots": lambda: long(window_encoder(256)),
-    "128 slots, last exact": lambda: long(window_encoder(128, (NUM_LAYERS - 1,))),
-    "one window": lambda: long(window_encoder(3)),  # its mean, and [CLS] and [SEP]
-    "sliding window": lambda: long(sliding_encoder()),
+    "exact": lambda: lengthened(sentence_encoder.full_encoder()),
+    "128 slots": lambda: lengthened(window_encoder(128)),
+    "256 slots": lambda: lengthened(window_encoder(256)),
+    "128 slots, last exact": lambda: lengthened(window_encoder(128, (NUM_LAYERS - 1,))),
+    "one window": lambda: lengthened(window_encoder(3)),  # its mean, and [CLS] and [SEP]
+    "sliding window": lambda: lengthened(sliding_encoder()),
     MEAN_CHUNK: lambda: ChunkEncoder(sentence_encoder.full_encoder(), CHUNK),
     "first 512 tokens": lambda: FirstTokens(sentence_encoder.full_encoder()),
 }
@@ -139,35 +140,27 @@ def without_a_paragraph(page: Page, n: int) -> tuple[str, Tensor]:
     return page.paragraphs[asked], torch.cat([marks[:1], body, marks[1:]])
 
 
-def fit(way: str, seed: int) -> dict:
+def fit(way: str, seed: int) -> None:
     """Fit an encoder to its pages' queries, and keep what it learned."""
     by_length = {n: searched(0, n) for n in FITTED_ON}
-    model, path = WAYS[way](), kept(way, seed)
-    config = Config(**CONFIG.__dict__ | {"seed": seed})
+    model, path = WAYS[way](), fitted_path(way, seed)
     loss, batches = ContrastiveLoss(by_length), PageBatches(by_length, seed)
-    losses = adapt(model, loss, batches, RANK, config, path.with_suffix(""))
+    adapt(model, loss, batches, RANK, replace(CONFIG, seed=seed), path.with_suffix(""))
     atomic_write(path, save(learned(model)))
-    first, last = (sum(some) / len(some) for some in (losses[:10], losses[-20:]))
-    return {
-        "updates": len(losses),
-        "rate": CONFIG.learning_rate,
-        "first loss": round(first, 4),
-        "loss": round(last, 4),
-    }
 
 
-def kept(way: str, seed: int) -> Any:
+def fitted_path(way: str, seed: int) -> Any:
     """The file of what was learned."""
-    return KEPT / f"{way} {seed}.safetensors"
+    return FITTED / f"{way} {seed}.safetensors"
 
 
 def encoder(way: str, seed: int | None) -> Any:
     """An encoder, fitted with a seed or as it comes; fitted now if its file is not there."""
     model = WAYS[way]()
     if seed is not None:
-        if not kept(way, seed).exists():
+        if not fitted_path(way, seed).exists():
             fit(way, seed)
-        load_updates(model, RANK, load_file(kept(way, seed)))
+        load_updates(model, RANK, load_file(fitted_path(way, seed)))
     return model.eval()
 
 
@@ -266,38 +259,30 @@ def costs(n: int) -> dict:
 
 
 MAIN = ("exact", "128 slots", *CHUNKED)
-COMPARED = [{"way": way, "n": n} for way in MAIN for n in FITTED_ON]
-OTHERS = [{"way": way, "n": n} for way in MAIN for n in LENGTHS[2:]]
-OTHERS += [{"way": way, "n": n} for way in ("256 slots", "128 slots, last exact") for n in LENGTHS]
-OTHERS += [{"way": "one window", "n": n} for n in FITTED_ON]
+OTHERS = every(way=MAIN, n=LENGTHS[2:]) + every(way=["256 slots", "128 slots, last exact"], n=LENGTHS)
+OTHERS += every(way=["one window"], n=FITTED_ON)
 AS_THEY_COME = (*MAIN, INT8, "sliding window", "first 512 tokens")
-UNFITTED = [{"way": way, "n": n} for way in AS_THEY_COME for n in FITTED_ON]
-UNFITTED += [{"way": WORDS, "n": n} for n in LENGTHS]
+UNFITTED = every(way=AS_THEY_COME, n=FITTED_ON) + every(way=[WORDS], n=LENGTHS)
 EXPERIMENTS = [
     Experiment(
         "12_positions",
         "positions beyond 512: repeated, or interpolated",
-        [{"how": how, "n": n} for n in FITTED_ON for how in ("repeated", "interpolated")],
+        every(n=FITTED_ON, how=["repeated", "interpolated"]),
         positions,
     ),
     Experiment(
         "12_long",
         "long pages looked up, encoders fitted to the queries",
-        COMPARED,
+        every(way=MAIN, n=FITTED_ON),
         look_up,
         SEEDS,
     ),
     Experiment("12_long_others", "the same, other encoders and lengths", OTHERS, look_up, SEEDS[:1]),
-    Experiment(
-        "12_long_unfitted",
-        "long pages looked up by what needs no fitting",
-        UNFITTED,
-        look_up,
-    ),
+    Experiment("12_long_unfitted", "long pages looked up by what needs no fitting", UNFITTED, look_up),
     Experiment(
         "12_long_costs",
         "seconds and bytes of one long text; let nothing else run",
-        [{"n": n} for n in LENGTHS],
+        every(n=LENGTHS),
         costs,
         threads=2,
     ),

@@ -25,7 +25,7 @@ from lab.efficient import (
     solve,
     train,
 )
-from lab.experiment import Experiment
+from lab.experiment import Experiment, every
 from linformer_from_scratch.data import tasks
 from linformer_from_scratch.training import masked_accuracy
 
@@ -38,6 +38,7 @@ GROWN = {64: (64, 1200), 128: (32, 400), 256: (32, 400), 512: (32, 400), 1024: (
 FACTS = {"16": (lambda n: 16, 2048), "n / 4": (lambda n: n // 4, LONGEST)}  # of a text, and the longest n
 SLOTS = 16
 WIDEST = [WIDTHS[-1]]  # one slot for every value
+SLOTTED = {"n": LONGEST, "size": LONGEST // 4}
 
 
 def facts_among_noise(facts: str, seed: int) -> dict:
@@ -86,17 +87,11 @@ def recalling(name: str, about: str, settings: list[dict], seeds: tuple[int, ...
 EXPERIMENTS = [
     recalling("12_recall", "recall at 32 keys a query, n rising", RISING),
     recalling("12_width", "recall by Linformer, learned, at other k", grid((LEARNED,), WIDTHS)),
-    Experiment(
-        "12_slots",
-        "full attention that recalls, read through slots",
-        [{"n": LONGEST, "size": LONGEST // 4}],
-        transplanted,
-        SEEDS,
-    ),
+    Experiment("12_slots", "full attention that recalls, read through slots", [SLOTTED], transplanted, SEEDS),
     Experiment(
         "12_facts",
         "recall through 16 slots, n rising: 16 facts among more and more noise, and n / 4 facts",
-        [{"facts": facts} for facts in FACTS],
+        every(facts=FACTS),
         facts_among_noise,
         SEEDS,
     ),

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lab.experiment import BUILD, Experiment
+from lab.experiment import BUILD, Experiment, every, rounded
 from linformer_from_scratch.benchmark import peak_bytes, samples
 from linformer_from_scratch.data import LabelledBatches, MaskedBatches, docstrings
 from linformer_from_scratch.data.baselines import baseline_losses
@@ -96,11 +96,8 @@ def pretrain(experiment: str, seed: int, steps: int, learning_rate: float, **rec
     torch.manual_seed(seed)
     model = MaskedLanguageModel(encoder(settings, vocabulary().size))
     config = Config(steps, learning_rate, evaluate_every=steps // JUDGEMENTS, seed=seed)
-    batches, unseen, seen = (
-        MaskedBatches(train, *size, seed),
-        validation_batches(held, *size),
-        validation_batches(train, *size),
-    )
+    batches = MaskedBatches(train, *size, seed)
+    unseen, seen = (validation_batches(some, *size) for some in (held, train))
     folder = RUNS / experiment / folder_name(settings, seed, steps, learning_rate)
     trainer = Trainer(model, masked_loss, batches, config, unseen, folder, lr_scale=lr_scale(settings, model))
     counted = baseline_losses(train, unseen, size[-1])
@@ -204,9 +201,8 @@ def speed(seq_len: int) -> dict:
         batches = MaskedBatches(ids, seq_len, TOKENS // seq_len, VOCABULARY)
         trainer = Trainer(model, masked_loss, batches, Config(steps=10**6))  # more than are timed
         steps[kind_of(recipe)] = lambda trainer=trainer: trainer.train(trainer.step + 1)
-    seconds = samples(steps, rounds=21)
     return {
-        "seconds": {name: [round(second, 5) for second in some] for name, some in seconds.items()},
+        "seconds": rounded(samples(steps, rounds=21)),
         "bytes": {name: peak_bytes(step) for name, step in steps.items()},
     }
 
@@ -266,7 +262,7 @@ EXPERIMENTS = [
     Experiment(
         "08_speed",
         "seconds and bytes of a training step; let nothing else run",
-        [{"seq_len": n} for n in LENGTHS],
+        every(seq_len=LENGTHS),
         speed,
         threads=2,
     ),

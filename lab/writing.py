@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from lab.experiment import Experiment
+from lab.experiment import Experiment, every
 from linformer_from_scratch.course.recorded.writers import GIVEN, SEQ_LEN, WRITERS, held_out, untrained
 from linformer_from_scratch.data import ByteVocabulary, docstrings, generator_of
 from linformer_from_scratch.limits.writing import next_token_loss, written_loss
@@ -13,12 +13,12 @@ from linformer_from_scratch.training.corpora import streams
 CONFIG = Config(steps=3000, learning_rate=3e-3, warmup=100)
 
 
-def write(attention: str, seed: int, config: Config = CONFIG) -> dict:
+def losses_of_writer(attention: str, seed: int, config: Config = CONFIG) -> dict:
     """Train one language model; ten times on the way both losses on held-out text."""
-    return {"curve": trained(attention, seed, config)[1]}
+    return {"curve": trained_writer(attention, seed, config)[1]}
 
 
-def trained(attention: str, seed: int, config: Config = CONFIG) -> tuple[nn.Module, list[list[float]]]:
+def trained_writer(attention: str, seed: int, config: Config = CONFIG) -> tuple[nn.Module, list[list[float]]]:
     """The model, and its curve: updates, loss with the whole text in sight, loss of a text to be written."""
     torch.manual_seed(seed)
     train, _ = streams(docstrings(), ByteVocabulary())
@@ -32,8 +32,8 @@ def trained(attention: str, seed: int, config: Config = CONFIG) -> tuple[nn.Modu
     curve, tenth = [], config.steps // 10
     for until in range(tenth, config.steps + 1, tenth):
         trainer.train(until)
-        seen = trainer.evaluate([(unseen,)])
-        curve.append([until, round(seen, 4), round(written_loss(model, unseen, GIVEN), 4)])
+        losses = trainer.evaluate([(unseen,)]), written_loss(model, unseen, GIVEN)
+        curve.append([until, *(round(loss, 4) for loss in losses)])
     return model, curve
 
 
@@ -41,8 +41,8 @@ EXPERIMENTS = [
     Experiment(
         "12_writing",
         "the next byte: with the whole text in sight, and yet to be written",
-        [{"attention": name} for name in WRITERS],
-        write,
+        every(attention=WRITERS),
+        losses_of_writer,
         seeds=(0, 1, 2),
     ),
 ]

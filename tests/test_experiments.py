@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from lab import __main__ as command
-from lab import runner, training
+from lab import training
+from lab.__main__ import EXPERIMENTS, commits_since
 from lab.efficient import FULL, LEARNED, LOWER, MEAN, RATE
-from lab.experiment import Experiment
-from lab.registry import EXPERIMENTS
+from lab.experiment import Experiment, measure, row_file
 from linformer_from_scratch.common.files import locked
 from linformer_from_scratch.common.rows import read
 from linformer_from_scratch.course.recorded import RESULTS, read_rows
@@ -42,11 +42,11 @@ def toy():
     return Experiment("99_toy", "a toy", [{"n": n} for n in (3, 5, 7)], double, seeds=(0, 1))
 
 
-# The runner
+# Measuring
 
 
 def test_rows_are_those_of_the_grid_for_every_seed_in_its_order(toy, tmp_path, capsys):
-    runner.measure(replace(toy, threads=2), tmp_path)
+    measure(replace(toy, threads=2), tmp_path)
     wanted = [{"n": n, "seed": seed, "double": 2 * n} for seed in (0, 1) for n in (3, 5, 7)]
     content = read(tmp_path / "99_toy.json")
     assert content["rows"] == wanted
@@ -59,27 +59,27 @@ def test_rows_are_those_of_the_grid_for_every_seed_in_its_order(toy, tmp_path, c
 def test_only_what_is_missing_is_measured(toy, tmp_path):
     measured = []
     counting = replace(toy, measure=lambda n, seed: measured.append((n, seed)) or double(n, seed))
-    runner.measure(replace(counting, seeds=(1,)), tmp_path)
-    assert runner.missing(counting, tmp_path) == [{"n": n, "seed": 0} for n in (3, 5, 7)]
-    runner.measure(counting, tmp_path)
-    runner.measure(counting, tmp_path)
+    measure(replace(counting, seeds=(1,)), tmp_path)
+    assert counting.missing(tmp_path) == [{"n": n, "seed": 0} for n in (3, 5, 7)]
+    measure(counting, tmp_path)
+    measure(counting, tmp_path)
     assert measured == [(3, 1), (5, 1), (7, 1), (3, 0), (5, 0), (7, 0)]
-    assert runner.missing(counting, tmp_path) == []
+    assert counting.missing(tmp_path) == []
 
 
 def test_a_row_that_another_process_measures_is_left_to_it(toy, tmp_path, capsys):
     one = replace(toy, grid=[{"n": 3}], seeds=(0,), measure=lambda **_: pytest.fail("it was measured twice"))
-    with locked(runner.row_file(tmp_path / "99_toy.json", {"n": 3, "seed": 0})):
-        runner.measure(one, tmp_path)
+    with locked(row_file(tmp_path / "99_toy.json", {"n": 3, "seed": 0})):
+        measure(one, tmp_path)
     assert capsys.readouterr().out == "99_toy {'n': 3, 'seed': 0}: another process measures it\n"
 
 
 @pytest.fixture
 def repository(tmp_path):
-    """The package in a repository of its own, without recorded rows."""
-    ignored = shutil.ignore_patterns("recorded", "shipped", "__pycache__", "build")
-    shutil.copytree(ROOT / PACKAGE, tmp_path / PACKAGE, ignore=ignored)
-    (tmp_path / PACKAGE / "course" / "recorded").mkdir()
+    """The package and the lab in a repository of their own, without recorded rows."""
+    ignored = shutil.ignore_patterns("*.json", "shipped", "__pycache__", "build")
+    for room in (PACKAGE, "lab"):
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=ignored)
     return tmp_path
 
 
@@ -102,6 +102,29 @@ def test_seeds_of_an_experiment_that_has_none_are_refused():
         command.main(["08_speed", "--seeds", "3"])
 
 
+def git(folder, *words):
+    identity = "-c", "user.name=A", "-c", "user.email=a@example.org"
+    run = subprocess.run(["git", "-C", str(folder), *identity, *words], capture_output=True, check=True)
+    return run.stdout.decode().strip()
+
+
+def test_a_listing_says_how_many_commits_changed_the_file_since(tmp_path, monkeypatch):
+    folder, commits = tmp_path / "lab", []
+    folder.mkdir()
+    git(tmp_path, "init", "--quiet")
+    for name in ("recall.py", "recall.py", "other.py", "recall.py"):
+        (folder / name).write_text(f"{len(commits)}", encoding="utf-8")
+        git(tmp_path, "add", "--all")
+        git(tmp_path, "commit", "--quiet", "--message", name)
+        commits.append(git(tmp_path, "describe", "--always"))
+    found = [commits_since(commit, folder / "recall.py") for commit in (f"{commits[0]}-dirty", *commits[1:])]
+    one = "\n  1 commit to lab/recall.py since"
+    assert found == ["\n  2 commits to lab/recall.py since", one, one, ""]
+    assert [commits_since(commit, folder / "recall.py") for commit in (None, "0123abc")] == ["", ""]
+    monkeypatch.setenv("PATH", "")
+    assert commits_since(commits[0], folder / "recall.py") == ""
+
+
 @pytest.mark.slow
 def test_without_a_name_all_are_listed_and_none_is_measured(capsys):
     command.main([])
@@ -114,7 +137,7 @@ def test_without_a_name_all_are_listed_and_none_is_measured(capsys):
 @pytest.fixture
 def small(repository):
     """The command where chapter 09's needles are looked for in the shortest text, for a moment only."""
-    declared = repository / PACKAGE / "experiments" / "efficient.py"
+    declared = repository / "lab" / "efficient.py"
     rewrite(declared, "STEPS, RATE, WARMUP = 4000,", "STEPS, RATE, WARMUP = 20,")
     rewrite(declared, "LENGTHS = (64, 256)", "LENGTHS = (64,)")
     rewrite(declared, "SEEDS = (0, 1, 2)", "SEEDS = (0,)")
@@ -127,15 +150,16 @@ def small(repository):
         run = subprocess.run(line, cwd=repository, env=environment, capture_output=True, encoding="utf-8")
         return run.stdout if run.returncode == 0 else run.stderr
 
-    return run, command[2], declared, repository / PACKAGE / "course" / "recorded" / "09_needle.json"
+    return run, command[2], repository / PACKAGE / "course" / "recorded" / "09_needle.json"
 
 
 @pytest.mark.slow
 def test_the_command_in_a_file_measures_it(small):
-    run, name, _, path = small
+    run, name, path = small
     run(name)
     content = read(path)
-    assert content["command"] == EXPERIMENTS["09_needle"].command and os.listdir(path.parent) == [path.name]
+    assert content["command"] == EXPERIMENTS["09_needle"].command
+    assert list(path.parent.glob("*.json*")) == [path]
     settings = [(row["attention"], row["n"], row["learning_rate"]) for row in content["rows"]]
     assert settings == [(FULL, 64, RATE), (MEAN, 64, RATE), (LEARNED, 64, LOWER)]
     assert [point[0] for point in content["rows"][0]["curve"]] == [*range(2, 21, 2)]

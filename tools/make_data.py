@@ -123,7 +123,7 @@ def make_fitted() -> None:
     """
     save_file({name: tensor.half() for name, tensor in fitted_projections(FIXED_DIM).items()}, FIXED)
     path = FITTED / f"minilm_linformer_k{timed.PROJ_DIM}.safetensors"
-    save_file({name: tensor.half() for name, tensor in lengths.updates(lengths.KEEPER).items()}, path)
+    save_file({name: tensor.half() for name, tensor in lengths.updates(lengths.SHIPPED_FIT).items()}, path)
     write_layout(Layout(timed.PROJ_DIM, (lengths.LAST,), timed.crossover()), path.with_suffix(".json"))
 
 
@@ -140,7 +140,7 @@ def make_writers() -> None:
     """Write the language models that chapter 00 shows, in half precision; they are trained again."""
     tensors = {}
     for attention in ("full, causal", "Linformer"):
-        model, _ = writing.trained(attention, 0)
+        model, _ = writing.trained_writer(attention, 0)
         tensors |= {f"{attention}.{name}": one.half() for name, one in model.state_dict().items()}
     save_file(tensors, writers.WEIGHTS)
 

@@ -27,7 +27,7 @@ def provenance(command: str) -> dict:
         "version": 2,  # of the layout
         "command": command,
         "date": date.today().isoformat(),
-        "commit": _first_line("git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"),
+        "commit": first_line("git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"),
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
@@ -39,12 +39,12 @@ def provenance(command: str) -> dict:
             "torch": torch.__version__,
             "cuda": torch.version.cuda if gpu else None,
             "driver": gpu
-            and _first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
+            and first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
         },
     }
 
 
-def _first_line(*command: str) -> str | None:
+def first_line(*command: str) -> str | None:
     """Of what a program prints; None where it fails or is missing."""
     try:
         run = subprocess.run(
