@@ -1,10 +1,12 @@
-"""The house: no circles, an instant import, every chapter under one stem; pyproject.toml has its wall."""
+"""The house: no circles, an instant import, every chapter under one stem; pyproject.toml has its three rings."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import grimp
+import pytest
 
 import linformer_from_scratch
 
@@ -20,6 +22,36 @@ def test_there_are_no_circles():
         for imported in graph.find_modules_directly_imported_by(module):
             circle = graph.find_shortest_chain(importer=imported, imported=module)
             assert circle is None, " imports ".join([module, *(circle or ())])
+
+
+@pytest.mark.parametrize(
+    ("statement", "place"),
+    [
+        (f"import {NAME}.plots", f"{NAME}.course.plots"),
+        (f"from {NAME} import diagrams", f"{NAME}.course.diagrams"),
+        (f"from {NAME}.exercises.engine import checking", f"{NAME}.course.exercises.engine"),
+        (f"from {NAME}.widgets.rank_slider import RankSlider", f"{NAME}.course.widgets.rank_slider"),
+        (f"from {NAME}.limits import capstone", f"{NAME}.pretrained.capstone"),
+        (f"from {NAME}.experiments.results import read_rows", "lab, beside the package; recorded rows"),
+    ],
+)
+def test_what_has_moved_says_where_it_is(statement, place):
+    with pytest.raises(ModuleNotFoundError, match=f"has moved to {re.escape(place)}"):
+        exec(statement)
+    with pytest.raises(ModuleNotFoundError, match=f"No module named '{NAME}.nothing'"):
+        exec(f"import {NAME}.nothing")
+
+
+def test_the_doors_lead_to_what_is_fixed():
+    from linformer_from_scratch.course import exercises as room
+    from linformer_from_scratch.course import widgets as shown
+    from linformer_from_scratch.exercises import check, hint, progress, quiz, reset, yours
+    from linformer_from_scratch.widgets import AttentionExplorer, ProjectionExplorer, RankSlider
+
+    for each in (check, hint, progress, quiz, reset, yours):
+        assert each is getattr(room, each.__name__)
+    for each in (AttentionExplorer, ProjectionExplorer, RankSlider):
+        assert each is getattr(shown, each.__name__)
 
 
 def test_importing_the_package_loads_nothing_heavy():
