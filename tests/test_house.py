@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import grimp
+import pytest
 
 import linformer_from_scratch
 
@@ -13,11 +14,16 @@ NAME = PACKAGE.name
 ROOMS = {"efficient_attention": "efficient", "start_here": "course/start_here"}  # stems that live elsewhere
 
 
-def test_there_are_no_circles():
+@pytest.mark.parametrize("of_rooms", [False, True], ids=["modules", "rooms"])
+def test_there_are_no_circles(of_rooms):
     graph = grimp.build_graph(NAME)
     assert len(graph.modules) > 100
+    if of_rooms:
+        graph.remove_module(f"{NAME}.benchmark.__main__")  # a door, as in pyproject.toml
+        for room in graph.find_children(NAME):
+            graph.squash_module(room)
     for module in graph.modules:
-        for imported in graph.find_modules_directly_imported_by(module):
+        for imported in graph.find_modules_directly_imported_by(module) - {module}:
             circle = graph.find_shortest_chain(importer=imported, imported=module)
             assert circle is None, " imports ".join([module, *(circle or ())])
 
@@ -26,6 +32,14 @@ def test_importing_the_package_loads_nothing_heavy():
     code = f"import sys, {NAME}; print([m for m in ('torch', 'numpy', 'matplotlib') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8")
     assert run.stdout.strip() == "[]"
+
+
+def test_importing_the_trainer_loads_only_what_it_needs():
+    code = f"import sys, {NAME}.training; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8")
+    loaded = run.stdout.split()
+    assert {"tokenizers", f"{NAME}.benchmark", f"{NAME}.distributed"}.isdisjoint(loaded)
+    assert 10 < sum(module.startswith(NAME) for module in loaded) <= 21
 
 
 def test_the_package_gives_its_layers_when_asked():

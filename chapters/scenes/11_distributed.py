@@ -4,8 +4,8 @@ import torch
 from look import *
 from manim import *
 
+from linformer_from_scratch.common.ranks import shares
 from linformer_from_scratch.cost import Sizes
-from linformer_from_scratch.distributed.ranks import shares
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes
 from linformer_from_scratch.exercises.distributed import partial_slots
 from linformer_from_scratch.plots import GREY

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from linformer_from_scratch.benchmark.memory import is_out_of_memory
+from linformer_from_scratch.common.memory import is_out_of_memory
 
 Calls = Mapping[str, Callable[[], object]]
 FLUSH_BYTES = 2**28  # more than most caches hold

@@ -5,8 +5,8 @@ import math
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.common.ranks import shares
 from linformer_from_scratch.cost import Sizes
-from linformer_from_scratch.distributed.ranks import shares
 from linformer_from_scratch.distributed.wire import linformer_bytes
 from linformer_from_scratch.exercises.engine.checking import collected, exercise
 from linformer_from_scratch.exercises.engine.draws import normal, row

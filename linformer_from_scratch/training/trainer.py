@@ -16,7 +16,7 @@ from tqdm.auto import tqdm
 
 from linformer_from_scratch.common.files import expanded, locked, make_folder
 from linformer_from_scratch.common.random_state import get_rng_state, seeded, use_rng_state
-from linformer_from_scratch.distributed.ranks import (
+from linformer_from_scratch.common.ranks import (
     assert_same_across_ranks,
     device_of_rank,
     mean_over_ranks,
