@@ -17,8 +17,9 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """Cut the features into heads; every head keeps all n tokens.
 
     Shape: x (batch, n, d_model) -> (batch, num_heads, n, d_model // num_heads)
-    Raises: ValueError if num_heads does not divide d_model.
+    Raises: ValueError if x has not 3 axes, or num_heads does not divide d_model.
     """
+    _check_axes(x, 3, "batch, n, d_model")
     num_heads = check_divides("num_heads", num_heads, "d_model", x.size(-1))
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
@@ -27,7 +28,9 @@ def merge_heads(x: Tensor) -> Tensor:
     """Put the heads' features side by side again: the inverse of split_heads.
 
     Shape: x (batch, num_heads, n, d_head) -> (batch, n, num_heads * d_head)
+    Raises: ValueError if x has not 4 axes.
     """
+    _check_axes(x, 4, "batch, num_heads, n, d_head")
     return x.transpose(1, 2).flatten(-2)
 
 
@@ -102,3 +105,8 @@ def check_inputs(x: Tensor, padding_mask: Tensor | None, d_model: int) -> None:
     if x.dim() != 3 or x.size(-1) != d_model:
         raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, n, {d_model})")
     check_mask("padding_mask", padding_mask, x)
+
+
+def _check_axes(x: Tensor, expected: int, names: str) -> None:
+    if x.dim() != expected:
+        raise ValueError(f"x has {x.dim()} axes, expected {expected} ({names})")
