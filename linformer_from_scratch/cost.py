@@ -177,10 +177,9 @@ def crossover(
 ) -> int | None:
     """Smallest n at which our cost lies below theirs, if it stays there from then on; None up to `longest`.
 
-    Raises: ValueError if longest < 1.
+    Raises: ValueError if longest is not a positive integer.
     """
-    if longest < 1:
-        raise ValueError(f"longest is {longest}, expected at least 1")
+    longest = check_size("longest", longest)
     n = 1 + bisect_left(range(1, longest + 1), True, key=lambda n: ours(n) < theirs(n))
     return n if n <= longest else None
 

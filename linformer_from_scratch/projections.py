@@ -214,7 +214,7 @@ def start_at_windows(E: LearnedProjection) -> LearnedProjection:
 
 def empty_slots(E: Tensor, n: int) -> int:
     """Slots that read none of the first n tokens. Shape: E (proj_dim, seq_len) -> a count."""
-    return int((E[:, :n] == 0).all(dim=1).sum())
+    return int((E[:, : check_size("n", n, least=0)] == 0).all(dim=1).sum())
 
 
 def _first_columns(E: Tensor, n: int) -> Tensor:

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.common.checks import full_precision
+from linformer_from_scratch.common.checks import check_size, full_precision
 
 
 def gaussian_projection(
@@ -21,10 +21,9 @@ def gaussian_projection(
     """R: independent entries of mean 0 and variance 1 / proj_dim, so that E[RᵀR] = I.
 
     Shape: (proj_dim, n), on the device of the generator
-    Raises: ValueError if a size is below 1.
+    Raises: ValueError if a size is not a positive integer.
     """
-    if proj_dim < 1 or n < 1:
-        raise ValueError(f"got proj_dim={proj_dim} and n={n}, expected at least 1 of each")
+    proj_dim, n = check_size("proj_dim", proj_dim), check_size("n", n)
     device = generator.device if generator else None
     return torch.randn(proj_dim, n, generator=generator, dtype=dtype, device=device) / math.sqrt(proj_dim)
 
@@ -48,46 +47,42 @@ def failure_bound(proj_dim: int, epsilon: float, vectors: int = 1) -> float:
 
     Above 1 it says nothing.
 
-    Raises: ValueError if ε does not lie in (0, 1), or a number is below 1.
+    Raises: ValueError if ε does not lie in (0, 1), or a number is not a positive integer.
     """
     _check_epsilon(epsilon)
-    if proj_dim < 1 or vectors < 1:
-        raise ValueError(f"got proj_dim={proj_dim} and vectors={vectors}, expected at least 1 of each")
+    proj_dim, vectors = check_size("proj_dim", proj_dim), check_size("vectors", vectors)
     return 2 * vectors * math.exp(-(epsilon**2 - epsilon**3) * proj_dim / 4)
 
 
 def needed_dim(vectors: int, epsilon: float, failure: float = 0.5) -> int:
     """Smallest proj_dim whose failure_bound for that many vectors is at most `failure`.
 
-    Raises: ValueError if ε or failure does not lie in (0, 1), or vectors is below 1.
+    Raises: ValueError if ε or failure does not lie in (0, 1), or vectors is not a positive integer.
     """
     _check_epsilon(epsilon)
-    if not 0 < failure < 1 or vectors < 1:
-        raise ValueError(
-            f"got failure={failure} and vectors={vectors}, expected 0 < failure < 1 and vectors >= 1"
-        )
+    vectors = check_size("vectors", vectors)
+    if not 0 < failure < 1:
+        raise ValueError(f"failure is {failure}, expected a number between 0 and 1")
     return math.ceil(4 * math.log(2 * vectors / failure) / (epsilon**2 - epsilon**3))
 
 
 def theorem_1_dim(n: int, epsilon: float) -> int:
     """5 ln n / (ε² − ε³), rounded up: the k of theorem 1, for which the bound on failure is 2 n^(−1/4).
 
-    Raises: ValueError if n < 2, or ε does not lie in (0, 1), where ε² − ε³ vanishes or turns negative.
+    Raises: ValueError if n is no integer from 2 on, or ε is not in (0, 1), where ε² − ε³ is positive.
     """
     _check_epsilon(epsilon)
-    if n < 2:
-        raise ValueError(f"n is {n}, expected at least 2")
+    n = check_size("n", n, least=2)
     return math.ceil(5 * math.log(n) / (epsilon**2 - epsilon**3))
 
 
 def theorem_2_dims(n: int, d: int, epsilon: float) -> tuple[float, float]:
     """9 d ln d / ε² and 5 ln n / ε²: theorem 2 takes the smaller. Its Θ hides constants; here they are 1.
 
-    Raises: ValueError if n or d is below 2, or ε does not lie in (0, 1).
+    Raises: ValueError if n or d is no integer from 2 on, or ε does not lie in (0, 1).
     """
     _check_epsilon(epsilon)
-    if n < 2 or d < 2:
-        raise ValueError(f"got n={n} and d={d}, expected at least 2 of each")
+    n, d = check_size("n", n, least=2), check_size("d", d, least=2)
     return 9 * d * math.log(d) / epsilon**2, 5 * math.log(n) / epsilon**2
 
 

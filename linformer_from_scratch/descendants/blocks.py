@@ -109,6 +109,7 @@ def block_attention(
 
 def ended(n: int, block: int, device: torch.device | None = None) -> Tensor:
     """Which blocks have ended at each of n tokens. Shape: (n, n // block)"""
+    n, block = check_size("n", n, least=0), check_size("block", block)
     count = torch.arange(1, n + 1, device=device) // block
     return torch.arange(n // block, device=device) < count[:, None]
 

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.cost import (
     Device,
     Sizes,
@@ -69,7 +70,7 @@ class Plan(NamedTuple):
 
 def wire_of(ranks: int) -> Wire:
     """The slowest on the way: NVLink within a machine of eight GPUs, the network beyond."""
-    return NVLINK if ranks <= GPUS_OF_A_MACHINE else NETWORK
+    return NVLINK if check_size("ranks", ranks) <= GPUS_OF_A_MACHINE else NETWORK
 
 
 def hops(ranks: int, way: str) -> tuple[int, int]:
@@ -80,7 +81,7 @@ def hops(ranks: int, way: str) -> tuple[int, int]:
 
     Raises: ValueError for another way.
     """
-    machines = math.ceil(ranks / GPUS_OF_A_MACHINE)
+    machines = math.ceil(check_size("ranks", ranks) / GPUS_OF_A_MACHINE)
     steps, crossing = 2 * (ranks - 1), 2 * (machines - 1)
     if way == "flat ring":
         return (0, steps) if machines > 1 else (steps, 0)
@@ -107,7 +108,7 @@ def plan(s: Sizes, ranks: int, device: Device, way: str = "ring") -> Plan:
 
     Raises: ValueError if ranks does not divide n.
     """
-    if ranks < 1 or s.n % ranks:
+    if s.n % check_size("ranks", ranks):
         raise ValueError(f"{ranks} ranks do not divide n={s.n}")
     own = Sizes(s.n // ranks, s.d_model, s.num_heads, s.proj_dim, s.batch, s.bytes_per_number)
     exact = flops(tiled_attention(s)) / ranks  # operations bind it at such lengths
@@ -149,7 +150,9 @@ def training_bytes(
         matrices: different ones among the E and F of all layers; two a layer unless told.
         kept: vectors of a token that a layer keeps for backward; one, its input, if it recomputes the rest.
     """
-    trained = (2 * layers if matrices is None else matrices) * s.proj_dim * s.n * ADAMW
+    layers, ranks, kept = check_size("layers", layers), check_size("ranks", ranks), check_size("kept", kept)
+    matrices = 2 * layers if matrices is None else check_size("matrices", matrices, least=0)
+    trained = matrices * s.proj_dim * s.n * ADAMW
     return (trained + layers * kept * s.tokens * s.bytes_per_number) / ranks
 
 
