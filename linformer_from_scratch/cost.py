@@ -91,23 +91,39 @@ DEVICES = (
 
 
 def full_attention(s: Sizes) -> list[Step]:
-    """Multi-head attention that stores its n×n maps: 8nd² + 4n²d operations."""
+    """Multi-head attention that stores its n×n maps: 8nd² + 4n²d operations.
+
+    >>> [step.name for step in full_attention(Sizes(n=1024))]
+    ['queries, keys, values', 'scores', 'softmax', 'mix values', 'output']
+    """
     return [_project_tokens(s), *_attend(s, keys=s.n, fused=False), _output(s)]
 
 
 def tiled_attention(s: Sizes) -> list[Step]:
-    """Exact attention tile by tile, no map in memory (Dao et al. 2022): 8nd² + 4n²d operations as well."""
+    """Exact attention tile by tile, no map in memory (Dao et al. 2022): 8nd² + 4n²d operations as well.
+
+    >>> flops(tiled_attention(Sizes(n=1024)))
+    4294967296
+    """
     return [_project_tokens(s), *_attend(s, keys=s.n, fused=True), _output(s)]
 
 
 def compress_keys(s: Sizes, fused: bool = False) -> list[Step]:
-    """Linformer in the paper's order, E(XW): 8nd² + 8nkd operations, k = proj_dim (Wang et al. 2020)."""
+    """Linformer in the paper's order, E(XW): 8nd² + 8nkd operations, k = proj_dim (Wang et al. 2020).
+
+    >>> flops(compress_keys(Sizes(n=1024, proj_dim=64)))
+    2415919104
+    """
     compress = _product("E K and F V", s, 2 * s.slots, s.n, 2 * s.tokens + 2 * s.proj_dim * s.n)
     return [_project_tokens(s), compress, *_attend(s, s.proj_dim, fused), _output(s)]
 
 
 def compress_tokens(s: Sizes, fused: bool = False, shared: bool = False) -> list[Step]:
-    """Linformer in the cheap order, (EX)W: 4nd² + 4kd² + 8nkd operations; 6nkd if shared, E = F."""
+    """Linformer in the cheap order, (EX)W: 4nd² + 4kd² + 8nkd operations; 6nkd if shared, E = F.
+
+    >>> flops(compress_tokens(Sizes(n=1024, proj_dim=64)))
+    1409286144
+    """
     times = 1 if shared else 2
     return [
         _product("queries", s, s.tokens, s.d_model, s.tokens + s.d_model**2),
@@ -124,6 +140,9 @@ def linear_attention(s: Sizes) -> list[Step]:
     """φ(Q)(φ(K)ᵀV), each row divided by φ(Q)·Σφ(K): 8nd² + 4nd·d_head + 2nd operations.
 
     Katharopoulos et al. 2020, with φ = elu + 1; computing φ is no matrix product and is left out.
+
+    >>> flops(linear_attention(Sizes(n=1024)))
+    2282749952
     """
     states = s.batch * s.d_model * s.d_head  # one (d_head, d_head) matrix a head
     rows = s.batch * s.num_heads * s.n  # one divisor for each row of each head
@@ -146,17 +165,29 @@ LAYERS: dict[str, Callable[[Sizes], list[Step]]] = {
 
 
 def flops(steps: Sequence[Step]) -> int:
-    """Operations of all steps."""
+    """Operations of all steps.
+
+    >>> flops(full_attention(Sizes(n=1024)))
+    4294967296
+    """
     return sum(step.flops for step in steps)
 
 
 def moved_bytes(steps: Sequence[Step]) -> int:
-    """Bytes that all steps read and write."""
+    """Bytes that all steps read and write.
+
+    >>> moved_bytes(tiled_attention(Sizes(n=1024)))
+    25165824
+    """
     return sum(step.moved for step in steps)
 
 
 def stored_bytes(steps: Sequence[Step]) -> int:
-    """Bytes of the results of all steps: what is held if none is freed before the layer ends."""
+    """Bytes of the results of all steps: what is held if none is freed before the layer ends.
+
+    >>> stored_bytes(full_attention(Sizes(n=1024)))
+    77594624
+    """
     return sum(step.result for step in steps)
 
 
@@ -164,6 +195,9 @@ def floor_seconds(steps: Sequence[Step], device: Device, bytes_per_number: int =
     """Seconds below which the device cannot go: for each step, what its operations or its bytes take.
 
     Raises: ValueError if the device has no ceiling for numbers of that size.
+
+    >>> round(1e6 * floor_seconds(full_attention(Sizes(n=1024)), DEVICES[0]))  # microseconds
+    348
     """
     if bytes_per_number not in device.flops_per_s:
         known = ", ".join(map(str, device.flops_per_s))
@@ -178,6 +212,9 @@ def crossover(
     """Smallest n at which our cost lies below theirs, if it stays there from then on; None up to `longest`.
 
     Raises: ValueError if longest is not a positive integer.
+
+    >>> crossover(lambda n: 100 * n, lambda n: n**2)
+    101
     """
     longest = check_size("longest", longest)
     n = 1 + bisect_left(range(1, longest + 1), True, key=lambda n: ours(n) < theirs(n))
@@ -188,6 +225,9 @@ def fit_exponent(lengths: Sequence[float], costs: Sequence[float]) -> float:
     """The a of cost ≈ c · lengthᵃ, by least squares on the logarithms.
 
     Raises: ValueError for fewer than two points, unequal numbers of them, or a point that is not positive.
+
+    >>> round(fit_exponent([1, 2, 4], [3, 12, 48]), 6)
+    2.0
     """
     if len(lengths) != len(costs) or len(lengths) < 2:
         raise ValueError(f"got {len(lengths)} lengths and {len(costs)} costs, expected at least 2 of each")

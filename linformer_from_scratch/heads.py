@@ -18,6 +18,9 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
 
     Shape: x (batch, n, d_model) -> (batch, num_heads, n, d_model // num_heads)
     Raises: ValueError if x has not 3 axes, or num_heads does not divide d_model.
+
+    >>> split_heads(torch.zeros(2, 5, 12), num_heads=3).shape
+    torch.Size([2, 3, 5, 4])
     """
     _check_axes(x, 3, "batch, n, d_model")
     num_heads = check_divides("num_heads", num_heads, "d_model", x.size(-1))
@@ -29,6 +32,9 @@ def merge_heads(x: Tensor) -> Tensor:
 
     Shape: x (batch, num_heads, n, d_head) -> (batch, n, num_heads * d_head)
     Raises: ValueError if x has not 4 axes.
+
+    >>> merge_heads(torch.zeros(2, 3, 5, 4)).shape
+    torch.Size([2, 5, 12])
     """
     _check_axes(x, 4, "batch, num_heads, n, d_head")
     return x.transpose(1, 2).flatten(-2)
@@ -38,6 +44,9 @@ def head_by_head(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) ->
     """One head after another, as the paper writes it: slow, and easy to check by eye.
 
     Shape: q (batch, num_heads, n, d_head), k and v (batch, num_kv_heads, m, d_head) -> as q
+
+    >>> head_by_head(*torch.zeros(3, 2, 3, 5, 4)).shape
+    torch.Size([2, 3, 5, 4])
     """
     group = q.size(1) // k.size(1)  # query heads that share one key/value head
     heads = [
@@ -57,6 +66,9 @@ class AttentionLayer(nn.Module):
 
     Shape: x (batch, n, d_model), padding_mask (batch, n) with True = a real token -> (batch, n, d_model)
     Raises: ValueError if heads do not divide evenly, or if x or padding_mask have another shape.
+
+    >>> [x.size(1) for x in AttentionLayer(12, 6, 2).project(torch.zeros(1, 5, 12))]
+    [6, 2, 2]
     """
 
     def __init__(self, d_model: int, num_heads: int, num_kv_heads: int | None = None):
