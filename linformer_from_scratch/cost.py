@@ -51,12 +51,12 @@ class Sizes:
         return self.d_model // self.num_heads
 
     @property
-    def tokens(self) -> int:
+    def numel(self) -> int:
         """Numbers in a tensor (batch, n, d_model)."""
         return self.batch * self.n * self.d_model
 
     @property
-    def slots(self) -> int:
+    def slot_numel(self) -> int:
         """Numbers in a tensor (batch, proj_dim, d_model)."""
         return self.batch * self.proj_dim * self.d_model
 
@@ -114,7 +114,7 @@ def compress_keys(s: Sizes, fused: bool = False) -> list[Step]:
     >>> flops(compress_keys(Sizes(n=1024, proj_dim=64)))
     2415919104
     """
-    compress = _product("E K and F V", s, 2 * s.slots, s.n, 2 * s.tokens + 2 * s.proj_dim * s.n)
+    compress = _product("E K and F V", s, 2 * s.slot_numel, s.n, 2 * s.numel + 2 * s.proj_dim * s.n)
     return [_project_tokens(s), compress, *_attend(s, s.proj_dim, fused), _output(s)]
 
 
@@ -124,33 +124,31 @@ def compress_tokens(s: Sizes, fused: bool = False, shared: bool = False) -> list
     >>> flops(compress_tokens(Sizes(n=1024, proj_dim=64)))
     1409286144
     """
-    times = 1 if shared else 2
+    times, name = (1, "E X") if shared else (2, "E X and F X")
     return [
-        _product("queries", s, s.tokens, s.d_model, s.tokens + s.d_model**2),
-        _product(
-            "E X" if shared else "E X and F X", s, times * s.slots, s.n, s.tokens + times * s.proj_dim * s.n
-        ),
-        _product("keys and values", s, 2 * s.slots, s.d_model, times * s.slots + 2 * s.d_model**2),
+        _product("queries", s, s.numel, s.d_model, s.numel + s.d_model**2),
+        _product(name, s, times * s.slot_numel, s.n, s.numel + times * s.proj_dim * s.n),
+        _product("keys and values", s, 2 * s.slot_numel, s.d_model, times * s.slot_numel + 2 * s.d_model**2),
         *_attend(s, s.proj_dim, fused),
         _output(s),
     ]
 
 
-def linear_attention(s: Sizes) -> list[Step]:
+def linear_attention_steps(s: Sizes) -> list[Step]:
     """φ(Q)(φ(K)ᵀV), each row divided by φ(Q)·Σφ(K): 8nd² + 4nd·d_head + 2nd operations.
 
     Katharopoulos et al. 2020, with φ = elu + 1; computing φ is no matrix product and is left out.
 
-    >>> flops(linear_attention(Sizes(n=1024)))
+    >>> flops(linear_attention_steps(Sizes(n=1024)))
     2282749952
     """
     states = s.batch * s.d_model * s.d_head  # one (d_head, d_head) matrix a head
     rows = s.batch * s.num_heads * s.n  # one divisor for each row of each head
     return [
         _project_tokens(s),
-        _product("φ(K)ᵀ V", s, states, s.n, 2 * s.tokens),
-        _product("φ(Q) (φ(K)ᵀ V)", s, s.tokens, s.d_head, s.tokens + states),
-        _product("divisors", s, rows, s.d_head, s.tokens + s.batch * s.d_model),
+        _product("φ(K)ᵀ V", s, states, s.n, 2 * s.numel),
+        _product("φ(Q) (φ(K)ᵀ V)", s, s.numel, s.d_head, s.numel + states),
+        _product("divisors", s, rows, s.d_head, s.numel + s.batch * s.d_model),
         _output(s),
     ]
 
@@ -160,7 +158,7 @@ LAYERS: dict[str, Callable[[Sizes], list[Step]]] = {
     "tiled exact": tiled_attention,
     "Linformer E(XW)": compress_keys,
     "Linformer (EX)W": compress_tokens,
-    "linear attention": linear_attention,
+    "linear attention": linear_attention_steps,
 }
 
 
@@ -245,21 +243,21 @@ def _product(name: str, s: Sizes, result: int, inner: int, reads: int) -> Step:
 
 
 def _project_tokens(s: Sizes) -> Step:
-    return _product("queries, keys, values", s, 3 * s.tokens, s.d_model, s.tokens + 3 * s.d_model**2)
+    return _product("queries, keys, values", s, 3 * s.numel, s.d_model, s.numel + 3 * s.d_model**2)
 
 
 def _output(s: Sizes) -> Step:
-    return _product("output", s, s.tokens, s.d_model, s.tokens + s.d_model**2)
+    return _product("output", s, s.numel, s.d_model, s.numel + s.d_model**2)
 
 
 def _attend(s: Sizes, keys: int, fused: bool) -> list[Step]:
     """Attention of n queries to `keys` keys and values: n tokens, or proj_dim slots."""
     keys_or_values = s.batch * keys * s.d_model
     maps = s.batch * s.num_heads * s.n * keys
-    scores = _product("scores", s, maps, s.d_head, s.tokens + keys_or_values)
+    scores = _product("scores", s, maps, s.d_head, s.numel + keys_or_values)
     softmax = Step("softmax", 0, 2 * maps * s.bytes_per_number, maps * s.bytes_per_number)
-    mix = _product("mix values", s, s.tokens, keys, maps + keys_or_values)
+    mix = _product("mix values", s, s.numel, keys, maps + keys_or_values)
     if not fused:
         return [scores, softmax, mix]
-    moved = 2 * (s.tokens + keys_or_values) * s.bytes_per_number  # maps live and die in the processor
+    moved = 2 * (s.numel + keys_or_values) * s.bytes_per_number  # maps live and die in the processor
     return [Step("attention, tile by tile", scores.flops + mix.flops, moved, mix.result)]

@@ -115,7 +115,7 @@ def ended(n: int, block: int, device: torch.device | None = None) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Over the last axis where the mask is True; zeros in a row that has nothing. Shape: (..., n, m)"""
+    """Softmax over the last axis where the mask is True; zeros in a row of False. Shape: (..., n, m)"""
     nobody = ~mask.any(dim=-1, keepdim=True)
     return scores.masked_fill(~(mask | nobody), -math.inf).softmax(dim=-1).masked_fill(nobody, 0.0)
 

@@ -93,7 +93,7 @@ def hops(ranks: int, way: str) -> tuple[int, int]:
 
 
 def sum_seconds(sent_bytes: float, ranks: int, way: str = "ring") -> float:
-    """Of a sum over ranks: a rank's bytes on the slowest wire, and the hops, one after the other."""
+    """Seconds of a sum over ranks: a rank's bytes on the slowest wire, and the hops, one after the other."""
     within, between = hops(ranks, way)
     return sent_bytes / wire_of(ranks).bytes_per_s + within * NVLINK.latency_s + between * NETWORK.latency_s
 
@@ -116,7 +116,7 @@ def plan(s: Sizes, ranks: int, device: Device, way: str = "ring") -> Plan:
     return Plan(
         tokens=own.n,
         matrix_bytes=2 * s.proj_dim * own.n * s.bytes_per_number,
-        token_bytes=own.tokens * s.bytes_per_number,
+        token_bytes=own.numel * s.bytes_per_number,
         sent_bytes=sent,
         seconds=floor_seconds(compress_tokens(own, fused=True), device, s.bytes_per_number),
         wire_seconds=sum_seconds(sent, ranks, way),
@@ -129,10 +129,10 @@ def plan(s: Sizes, ranks: int, device: Device, way: str = "ring") -> Plan:
 def feed_forward(s: Sizes) -> list[Step]:
     """Each token alone, to 4 d_model features and back: 16nd² operations, nothing to exchange."""
     d, b = s.d_model, s.bytes_per_number
-    operations, moved = 8 * s.tokens * d, (5 * s.tokens + 4 * d * d) * b
+    operations, moved = 8 * s.numel * d, (5 * s.numel + 4 * d * d) * b
     return [
-        Step("up", operations, moved, 4 * s.tokens * b),
-        Step("down", operations, moved, s.tokens * b),
+        Step("up", operations, moved, 4 * s.numel * b),
+        Step("down", operations, moved, s.numel * b),
     ]
 
 
@@ -153,7 +153,7 @@ def training_bytes(
     layers, ranks, kept = check_size("layers", layers), check_size("ranks", ranks), check_size("kept", kept)
     matrices = 2 * layers if matrices is None else check_size("matrices", matrices, least=0)
     trained = matrices * s.proj_dim * s.n * ADAMW
-    return (trained + layers * kept * s.tokens * s.bytes_per_number) / ranks
+    return (trained + layers * kept * s.numel * s.bytes_per_number) / ranks
 
 
 def longest_text(
