@@ -9,8 +9,7 @@ from torch import distributed, nn
 from torch.distributed.nn import functional as torchs_own
 from torch.nn.parallel import DistributedDataParallel
 
-from linformer_from_scratch.distributed import SequenceParallelAttention, experiments, launch
-from linformer_from_scratch.distributed.ranks import (
+from linformer_from_scratch.common.ranks import (
     assert_same_across_ranks,
     mean_over_ranks,
     mesh,
@@ -19,6 +18,7 @@ from linformer_from_scratch.distributed.ranks import (
     share_of,
     world_size,
 )
+from linformer_from_scratch.distributed import SequenceParallelAttention, experiments, launch
 from linformer_from_scratch.distributed.sequence import own_part, shard, sharded_parameters, sum_gradients
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.linformer import LinformerAttention

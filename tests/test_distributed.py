@@ -9,6 +9,7 @@ import pytest
 import ranks_at_work as work
 import torch
 
+from linformer_from_scratch.common.ranks import mesh
 from linformer_from_scratch.cost import DEVICES, Sizes
 from linformer_from_scratch.distributed import (
     SequenceParallelAttention,
@@ -31,7 +32,6 @@ from linformer_from_scratch.distributed.plan import (
     training_bytes,
     wire_of,
 )
-from linformer_from_scratch.distributed.ranks import mesh
 from linformer_from_scratch.distributed.sequence import sharded_parameters
 from linformer_from_scratch.encoder import Classifier, Encoder, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention

@@ -1,4 +1,4 @@
-"""The house: no circles, an instant import, every chapter under one stem; pyproject.toml has its three rings."""
+"""The house: no circles, an instant import, every chapter under one stem; pyproject.toml has the rings."""
 
 import re
 import subprocess
@@ -58,6 +58,14 @@ def test_importing_the_package_loads_nothing_heavy():
     code = f"import sys, {NAME}; print([m for m in ('torch', 'numpy', 'matplotlib') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8")
     assert run.stdout.strip() == "[]"
+
+
+def test_importing_the_trainer_loads_only_what_it_needs():
+    code = f"import sys, {NAME}.training; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8")
+    loaded = run.stdout.split()
+    assert {"tokenizers", f"{NAME}.benchmark", f"{NAME}.distributed"}.isdisjoint(loaded)
+    assert 10 < sum(module.startswith(NAME) for module in loaded) <= 21
 
 
 def test_the_package_gives_its_layers_when_asked():

@@ -17,7 +17,8 @@ import torch
 from test_training import lines
 from torch.testing import assert_close
 
-from linformer_from_scratch.distributed import launch, ranks
+from linformer_from_scratch.common import ranks
+from linformer_from_scratch.distributed import launch
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 posix = pytest.mark.skipif(os.name != "posix", reason="ends or stops a rank with a signal")

@@ -4,10 +4,10 @@ import torch
 from look import *
 from manim import *
 
+from linformer_from_scratch.common.ranks import shares
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course.exercises.distributed import partial_slots
 from linformer_from_scratch.course.plots import GREY
-from linformer_from_scratch.distributed.ranks import shares
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes
 
 N, D, SLOTS, RANKS, CELL = 22, 4, 3, 4, 0.36

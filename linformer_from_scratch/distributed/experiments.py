@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional
 
-from linformer_from_scratch.distributed.ranks import (
+from linformer_from_scratch.common.ranks import (
     Group,
     device_of_rank,
     own_part,

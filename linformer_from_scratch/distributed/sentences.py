@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.distributed.ranks import Group, own_part, rank, shares, world_size
+from linformer_from_scratch.common.ranks import Group, own_part, rank, shares, world_size
 from linformer_from_scratch.distributed.sums import AgreedSum, sum_over_ranks
 from linformer_from_scratch.heads import check_inputs, merge_heads, split_heads
 from linformer_from_scratch.linformer import real_tokens

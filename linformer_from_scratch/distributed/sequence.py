@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed, nn
 
-from linformer_from_scratch.distributed.ranks import Group, assert_same_across_ranks, own_part, world_size
+from linformer_from_scratch.common.ranks import Group, assert_same_across_ranks, own_part, world_size
 from linformer_from_scratch.distributed.sentences import (
     GatheredAttention,
     SequenceParallelLengthwiseEncoder,

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from linformer_from_scratch.distributed.ranks import Group, assert_same_across_ranks, world_size
+from linformer_from_scratch.common.ranks import Group, assert_same_across_ranks, world_size
 
 Reduce = Callable[[Tensor, Group], Tensor]  # (this rank's part, group) -> the sum over the ranks
 

@@ -5,10 +5,10 @@ import math
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.common.ranks import shares
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
-from linformer_from_scratch.distributed.ranks import shares
 from linformer_from_scratch.distributed.wire import linformer_bytes
 
 

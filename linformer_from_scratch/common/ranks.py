@@ -199,7 +199,8 @@ def shares(whole: int, parts: int) -> list[int]:
 
     Raises: ValueError if some part would be empty.
     """
-    if not 1 <= parts <= whole:
+    whole, parts = check_size("whole", whole, least=0), check_size("parts", parts)
+    if parts > whole:
         raise ValueError(f"{whole} cannot be cut into {parts} parts of at least 1")
     return [whole // parts + (i < whole % parts) for i in range(parts)]
 
