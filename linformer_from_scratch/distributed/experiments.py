@@ -31,8 +31,6 @@ from linformer_from_scratch.distributed.sums import Reduce, sum_over_ranks
 from linformer_from_scratch.distributed.wire import sent_bytes
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.linformer import LinformerAttention
-from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder
-from linformer_from_scratch.pretrained.weights import MAX_TOKENS, VOCAB_SIZE
 from linformer_from_scratch.projections import LearnedProjection
 
 CPU = torch.device("cpu")
@@ -185,20 +183,6 @@ def _model_and_texts(seq_len: int, device: torch.device) -> tuple[MaskedLanguage
     encoder = Encoder(30, seq_len, 20, [LinformerAttention(20, 5, E, E) for _ in range(2)])
     ids, targets = torch.randint(30, (2, 2, seq_len)).to(device)
     return MaskedLanguageModel(encoder).double().to(device), ids, targets
-
-
-def sentence_errors(real: Sequence[int]) -> dict[str, float]:
-    """As `errors`, in float32, of the vectors that chapter 12's encoder gives to texts.
-
-    real: tokens of each text, which padding fills up to 512. Short texts, and the last layer, are exact.
-    """
-    with process_group("cpu"), torch.no_grad():
-        whole = fitted_encoder()
-        generator = torch.Generator().manual_seed(0)
-        ids = torch.randint(VOCAB_SIZE, (len(real), MAX_TOKENS), generator=generator)
-        mask = torch.arange(MAX_TOKENS) < torch.tensor(real)[:, None]
-        vectors = shard(whole, gather=True).embed(own_part(ids), own_part(mask))
-        return _differences({"vectors of texts": vectors}, {"vectors of texts": whole.embed(ids, mask)})
 
 
 def layer_forward(seq_len: int, shared: bool, device: str) -> Callable[[], Tensor]:
