@@ -10,28 +10,9 @@ import ranks_at_work as work
 import torch
 
 from linformer_from_scratch.cost import DEVICES, Sizes
-from linformer_from_scratch.distributed import (
-    SequenceParallelAttention,
-    experiments,
-    launch,
-    linformer_bytes,
-    ring_bytes,
-    shard,
-    ulysses_bytes,
-    wire,
-)
+from linformer_from_scratch.distributed import experiments, launch, plan, wire
 from linformer_from_scratch.distributed.__main__ import ROWS
-from linformer_from_scratch.distributed.plan import (
-    NETWORK,
-    NVLINK,
-    hops,
-    longest_text,
-    plan,
-    sum_seconds,
-    training_bytes,
-    wire_of,
-)
-from linformer_from_scratch.distributed.sequence import sharded_parameters
+from linformer_from_scratch.distributed.sequence import SequenceParallelAttention, shard, sharded_parameters
 from linformer_from_scratch.encoder import Classifier, Encoder, NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
@@ -85,10 +66,10 @@ def test_a_layer_exchanges_once_forward_and_once_backward(count):
 def test_the_bytes_on_the_wire_are_those_of_the_formula_and_do_not_depend_on_n(count):
     for results in at_work(count):
         assert results["sent"][64] == results["sent"][512]
-        headers = results["sent"][512] - linformer_bytes(Sizes(512, 64, 1, 16), count)
+        headers = results["sent"][512] - wire.linformer_bytes(Sizes(512, 64, 1, 16), count)
         assert 0 < headers < 2000  # gloo's own, whatever is sent, and the number beside the slots
         for n, sent in results["sent shared"].items():
-            assert sent == headers + linformer_bytes(Sizes(n, 64, 1, 16), count, shared=True)
+            assert sent == headers + wire.linformer_bytes(Sizes(n, 64, 1, 16), count, shared=True)
 
 
 @pytest.mark.slow
@@ -120,7 +101,7 @@ def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
     for what, sentence in expected.items():
         assert first[what].startswith(f"the ranks disagree on {sentence}"), what
     assert first["layer nothing"] is None and first["nan"] is None
-    assert first["too few"] == "1 tokens cannot be shared by 2 ranks"
+    assert first["too few"] == "a text of 1 tokens cannot be shared by 2 ranks"
     assert first["sum"] == [[2.0] * 3] * 2  # they are still together
 
 
@@ -134,13 +115,13 @@ def test_one_process_is_a_layer_with_one_shard(what):
 
 def test_the_formulas_by_hand():
     s = Sizes(131_072, 1024, 16, 256, bytes_per_number=2)
-    assert linformer_bytes(s, 8) == 4 * 256 * 1024 * 2 * 7 / 8 == 1_835_008
-    assert linformer_bytes(s, 8, shared=True) == 917_504
-    assert ulysses_bytes(s, 8) == 4 * 131_072 * 1024 * 2 * 7 / 64 == 117_440_512
-    assert ring_bytes(s, 8) == 2 * 131_072 * 1024 * 2 * 7 / 8 == 469_762_048
-    assert ring_bytes(s, 8, group=4) == 469_762_048 / 4
+    assert wire.linformer_bytes(s, 8) == 4 * 256 * 1024 * 2 * 7 / 8 == 1_835_008
+    assert wire.linformer_bytes(s, 8, shared=True) == 917_504
+    assert wire.ulysses_bytes(s, 8) == 4 * 131_072 * 1024 * 2 * 7 / 64 == 117_440_512
+    assert wire.ring_bytes(s, 8) == 2 * 131_072 * 1024 * 2 * 7 / 8 == 469_762_048
+    assert wire.ring_bytes(s, 8, group=4) == 469_762_048 / 4
     three = Sizes(131_072, 1024, 16, 256, batch=3, bytes_per_number=2)
-    for formula in (linformer_bytes, ulysses_bytes, ring_bytes):
+    for formula in (wire.linformer_bytes, wire.ulysses_bytes, wire.ring_bytes):
         assert formula(s, 1) == 0 and formula(three, 8) == 3 * formula(s, 8)
 
 
@@ -209,7 +190,7 @@ MILLION = Sizes(2**20, 1024, 16, 256, bytes_per_number=2)
 
 def test_a_plan_by_hand():
     (device,) = (device for device in DEVICES if device.name == "H200")
-    eight = plan(MILLION, 8, device)
+    eight = plan.plan(MILLION, 8, device)
     assert (eight.tokens, eight.matrix_bytes, eight.token_bytes) == (131_072, 2**27, 2**28)
     assert eight.sent_bytes == 1_835_008
     assert eight.wire_seconds == 1_835_008 / 450e9 + 14 * 2e-6
@@ -221,14 +202,14 @@ def test_a_plan_by_hand():
     assert eight.linformer_total == eight.seconds + eight.wire_seconds
     assert eight.ring_total == eight.exact_seconds > eight.ring_seconds
     assert eight._replace(ring_seconds=9.0).ring_total == 9.0
-    alone = plan(MILLION, 1, device)
+    alone = plan.plan(MILLION, 1, device)
     assert (alone.wire_seconds, alone.ring_seconds) == (0, 0)
     with pytest.raises(ValueError, match="7 ranks do not divide n=1048576"):
-        plan(MILLION, 7, device)
+        plan.plan(MILLION, 7, device)
 
 
 def test_a_plan_reads_the_weights_of_a_feed_forward_part_for_few_tokens_as_well():
-    few = plan(Sizes(8, 1024, 16, 256, bytes_per_number=2), 8, DEVICES[-1])
+    few = plan.plan(Sizes(8, 1024, 16, 256, bytes_per_number=2), 8, DEVICES[-1])
     assert few.feed_forward_seconds == pytest.approx(2 * (4 * 2**20 + 5 * 2**10) * 2 / 4.8e12)
 
 
@@ -237,24 +218,25 @@ def test_a_plan_reads_the_weights_of_a_feed_forward_part_for_few_tokens_as_well(
     [("flat ring", (0, 126), 0.630), ("ring", (112, 14), 0.294), ("tree", (14, 6), 0.058)],
 )
 def test_a_sum_takes_nvlink_within_a_machine_of_eight_and_hops_by_hand(way, eight_machines, milliseconds):
-    assert (hops(1, way), hops(8, way), hops(64, way)) == ((0, 0), (14, 0), eight_machines)
-    assert sum_seconds(0, 64, way) == pytest.approx(1e-3 * milliseconds)
-    many = plan(MILLION, 64, DEVICES[-1], way)
+    assert (plan.hops(1, way), plan.hops(8, way), plan.hops(64, way)) == ((0, 0), (14, 0), eight_machines)
+    assert plan.sum_seconds(0, 64, way) == pytest.approx(1e-3 * milliseconds)
+    many = plan.plan(MILLION, 64, DEVICES[-1], way)
     assert many.wire_seconds == pytest.approx(1e-3 * milliseconds + many.sent_bytes / 50e9)
-    assert [wire_of(ranks) for ranks in (1, 8, 9, 64)] == [NVLINK, NVLINK, NETWORK, NETWORK]
+    assert [plan.wire_of(ranks).bytes_per_s for ranks in (1, 8, 9, 64)] == [450e9, 450e9, 50e9, 50e9]
     with pytest.raises(ValueError, match="way is 'star', expected 'flat ring', 'ring' or 'tree'"):
-        hops(8, "star")
+        plan.hops(8, "star")
 
 
 def test_training_memory_by_hand():
     vectors = 2**20 * 1024 * 2
     matrix = 256 * 2**20 * 16
-    assert training_bytes(MILLION, layers=1) == 2 * matrix + vectors
-    assert training_bytes(MILLION, layers=12, ranks=8) == 12 * (2 * matrix + vectors) / 8
-    assert training_bytes(MILLION, layers=12, matrices=1) == matrix + 12 * vectors
-    assert training_bytes(MILLION, layers=12, kept=17) == 12 * (2 * matrix + 17 * vectors)
-    assert longest_text(MILLION, 24, 141e9, matrices=1) == 141e9 // (256 * 16 + 24 * 2048)
-    assert longest_text(MILLION, 24, 141e9, ranks=8, kept=17) == 8 * 141e9 // (24 * (512 * 16 + 17 * 2048))
+    assert plan.training_bytes(MILLION, layers=1) == 2 * matrix + vectors
+    assert plan.training_bytes(MILLION, layers=12, ranks=8) == 12 * (2 * matrix + vectors) / 8
+    assert plan.training_bytes(MILLION, layers=12, matrices=1) == matrix + 12 * vectors
+    assert plan.training_bytes(MILLION, layers=12, kept=17) == 12 * (2 * matrix + 17 * vectors)
+    assert plan.longest_text(MILLION, 24, 141e9, matrices=1) == 141e9 // (256 * 16 + 24 * 2048)
+    on_eight = plan.longest_text(MILLION, 24, 141e9, ranks=8, kept=17)
+    assert on_eight == 8 * 141e9 // (24 * (512 * 16 + 17 * 2048))
 
 
 @LINUX
@@ -262,20 +244,13 @@ def test_training_memory_by_hand():
 def test_the_command_compares_the_ranks_of_a_machine():
     """The command as chapter 11 gives it."""
     words = "-m torch.distributed.run --standalone --nproc-per-node 3 -m linformer_from_scratch.distributed"
-    ran = subprocess.run(
-        [sys.executable, *words.split()], capture_output=True, text=True, timeout=120, encoding="utf-8"
+    out = subprocess.run([sys.executable, *words.split()], capture_output=True, text=True, check=True).stdout
+    assert out.startswith("3 ranks, gloo, cpu: all errors are below 1e-10\nfloat64, 2 texts of 27 tokens")
+    sent, formula = (
+        [int(number.replace(",", "")) for number in re.search(f"\n{name}(.*)", out)[1].split()]
+        for name in ("bytes sent", "bytes by formula")
     )
-    assert ran.returncode == 0
-    head, names, *lines = ran.stdout.splitlines()
-    assert head == "3 ranks, gloo, cpu: all errors are below 1e-10"
-    assert names.startswith("float64, 2 texts of 27 tokens")
-    rows = {line[:18].strip(): line.split("  ") for line in lines}
-    assert [*rows] == [*ROWS]
-    formula, sent = (
-        [int(text.replace(",", "")) for text in rows[name][1:] if text]
-        for name in ("bytes by formula", "bytes sent")
-    )
-    assert formula[0] == pytest.approx(linformer_bytes(Sizes(27, 20, 5, 7, 2, 8), 3), abs=1)
+    assert formula[0] == pytest.approx(wire.linformer_bytes(Sizes(27, 20, 5, 7, 2, 8), 3), abs=1)
     assert formula[2] == pytest.approx(2 * formula[1], abs=1)  # two layers
     assert all(0 < one - expected < 7000 for one, expected in zip(sent, formula, strict=True))
 
@@ -294,17 +269,14 @@ def test_the_command_alone_is_one_rank_and_gives_the_encoder_two_layers(command,
     assert re.search(r"\nbytes sent( +0){3}\n", out)
 
 
-def test_the_command_says_what_it_prints(command):
-    code, out, _ = command("--help")
-    assert code == 0 and all(word in out for word in (*ROWS, "NCCL", "never run"))
-
-
 def test_the_command_ends_with_an_error_that_is_too_large(command, monkeypatch):
     monkeypatch.setattr(experiments, "errors", lambda n, **_: {"output": 1e-3, "gradient of x": 0.0})
     assert command()[0] == "rank 0 differs by 1.0e-03 in a layer, expected less than 1e-10"
 
 
-def test_the_command_says_in_one_sentence_what_is_wrong(command, monkeypatch):
+def test_the_command_says_what_it_prints_and_in_one_sentence_what_is_wrong(command, monkeypatch):
+    code, out, _ = command("--help")
+    assert code == 0 and all(word in out for word in (*ROWS, "NCCL", "never run"))
     code, _, err = command("--ranks", "4")
     assert code == 2 and err.endswith("unrecognized arguments: --ranks 4\n")
     monkeypatch.setenv("RANK", "3")

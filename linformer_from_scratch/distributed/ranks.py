@@ -182,7 +182,7 @@ def own_part(x: Tensor, group: Group = None, dim: int = 1) -> Tensor:
     Raises: ValueError if there are fewer tokens than ranks.
     """
     if x.size(dim) < world_size(group):
-        raise ValueError(f"{x.size(dim)} tokens cannot be shared by {world_size(group)} ranks")
+        raise ValueError(f"a text of {x.size(dim)} tokens cannot be shared by {world_size(group)} ranks")
     return x.tensor_split(world_size(group), dim)[rank(group)]
 
 
