@@ -208,8 +208,8 @@ def test_a_launcher_that_is_interrupted_or_killed_leaves_no_rank_behind(sign, tm
         os.killpg(job.pid, sign)  # as a terminal and Jupyter do, to the ranks as well
     else:
         job.kill()
-    said = job.communicate(timeout=SECONDS)[1].splitlines()
-    assert len(pids) == 2 and said[-1:] == (["KeyboardInterrupt"] if sign == signal.SIGINT else [])
+    errors = job.communicate(timeout=SECONDS)[1].splitlines()
+    assert len(pids) == 2 and errors[-1:] == (["KeyboardInterrupt"] if sign == signal.SIGINT else [])
     gone_at = time.monotonic() + SECONDS
     while any(map(alive, pids)) and time.monotonic() < gone_at:
         time.sleep(0.05)

@@ -148,7 +148,7 @@ def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
 
 
 def different_batches(sizes: Sequence[int]) -> Tensor:
-    """The output of a layer whose ranks are given batches of these sizes: they refuse, unless all are one."""
+    """The output of a layer whose ranks have batches of these sizes; it refuses different ones."""
     with process_group("cpu"):
         layer = shard(_layer_and_texts(seq_len=11)[0])
         return layer(torch.randn(sizes[rank()], layer.E.seq_len, 20, dtype=torch.float64)).detach()
