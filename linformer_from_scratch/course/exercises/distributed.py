@@ -5,7 +5,6 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.common.ranks import shares
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course.exercises.engine.checking import collected, exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
@@ -106,7 +105,7 @@ class WhatEachRankAddsToTheSlots:
 
     def equal_shards(E, x, lengths):
         """You cut the text into equal parts, which is what one would do. Here somebody else has cut it: use `lengths`."""
-        own = shares(len(x), len(lengths))
+        own = [len(part) for part in x.tensor_split(len(lengths))]
         return partial_slots(E, x, own)
 
     def summed_already(E, x, lengths):
