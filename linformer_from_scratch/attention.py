@@ -3,6 +3,11 @@
     Attention(Q, K, V) = softmax(Q Kᵀ / √d) V          Vaswani et al. 2017, section 3.2.1
 
 Masks are boolean, True = may attend, as in torch.nn.functional.scaled_dot_product_attention.
+
+>>> attention_weights(torch.zeros(1, 4), torch.zeros(2, 4))  # equal scores
+tensor([[0.5000, 0.5000]])
+>>> scaled_dot_product_attention(torch.zeros(1, 4), torch.zeros(2, 4), torch.eye(2))
+tensor([[0.5000, 0.5000]])
 """
 
 import math
@@ -51,6 +56,9 @@ def causal_mask(n: int, device: torch.device | None = None) -> Tensor:
 
     Shape: (n, n), on PyTorch's default device unless another is given
     Raises: ValueError if n is not a positive integer.
+
+    >>> causal_mask(3).int().tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     """
     n = check_size("n", n)
     return torch.ones(n, n, dtype=torch.bool, device=device).tril()
@@ -67,6 +75,9 @@ def padding_mask(lengths: Tensor, n: int) -> Tensor:
 
     Shape: lengths (batch,) -> (batch, n)
     Raises: ValueError if lengths is not a row of integers, if one lies outside 0 … n, or if n is no integer.
+
+    >>> padding_mask(torch.tensor([1, 3]), n=3).int().tolist()
+    [[1, 0, 0], [1, 1, 1]]
     """
     n = check_size("n", n, least=0)
     if not isinstance(lengths, Tensor):
@@ -84,6 +95,9 @@ def attention_entropy(weights: Tensor) -> Tensor:
     """Entropy of each row of weights in bits: 0 where one key gets all, log2(m) where m keys share alike.
 
     Shape: (..., n, m), rows summing to one -> (..., n)
+
+    >>> attention_entropy(torch.full((1, 4), 0.25)).round()
+    tensor([2.])
     """
     return torch.special.entr(weights).sum(dim=-1) / math.log(2)  # entr(w) = -w ln w, and 0 at w = 0
 

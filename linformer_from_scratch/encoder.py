@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from linformer_from_scratch.common.checks import check_ids, check_mask
+from linformer_from_scratch.common.checks import check_ids, check_mask, check_size
 
 
 class Block(nn.Module):
@@ -43,6 +43,7 @@ class Block(nn.Module):
         eps: float = 1e-5,
     ):
         super().__init__()
+        mlp_ratio = check_size("mlp_ratio", mlp_ratio)
         self.norm_first = norm_first
         self.attention_norm = nn.LayerNorm(d_model, eps)
         self.attention = attention
@@ -99,6 +100,7 @@ def sinusoids(n: int, d_model: int) -> Tensor:
 
     Shape: (n, d_model)
     """
+    n, d_model = check_size("n", n), check_size("d_model", d_model)
     pairs = torch.arange(0, d_model, 2, dtype=torch.float32)  # a half has too few digits for an angle
     angles = torch.arange(n)[:, None] * 10_000 ** (-pairs / d_model)
     waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :d_model]
@@ -142,7 +144,7 @@ class Encoder(nn.Module):
         self.positions = nn.Embedding(seq_len, d_model)
         for embedding in (self.tokens, self.positions):
             nn.init.normal_(embedding.weight, std=d_model**-0.5)
-        width = 2 * neighbours + 1
+        width = 2 * check_size("neighbours", neighbours, least=0) + 1
         self.neighbours = nn.Conv1d(d_model, d_model, width, padding="same") if neighbours else None
         self.blocks = nn.ModuleList(Block(d_model, attention, dropout) for attention in attentions)
         self.norm = nn.LayerNorm(d_model)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.common.checks import full_precision
+from linformer_from_scratch.common.checks import check_size, full_precision
 from linformer_from_scratch.common.random_state import integers, normal
 from linformer_from_scratch.projections import MeanPooling
 
@@ -46,10 +46,11 @@ def fit_projections(
         seed: of the random start and of the texts drawn.
 
     Shape: q, k, v (..., texts, n, d) -> E, F (..., proj_dim, n)
-    Raises: ValueError if start is neither of the two, or if updates or rate is negative.
+    Raises: ValueError if start is neither of the two, updates no integer from 0 on, or rate negative.
     """
-    if updates < 0 or not rate >= 0:
-        raise ValueError(f"got updates={updates} and rate={rate}, expected at least 0 of each")
+    updates = check_size("updates", updates, least=0)
+    if not rate >= 0:
+        raise ValueError(f"rate is {rate}, expected at least 0")
     generator = torch.Generator().manual_seed(seed)
     scale = math.sqrt(k.size(-2))
     scaled_weights = [(scale * E).requires_grad_() for E in starting_pair(k, proj_dim, start, generator)]

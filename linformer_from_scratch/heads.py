@@ -17,8 +17,12 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """Cut the features into heads; every head keeps all n tokens.
 
     Shape: x (batch, n, d_model) -> (batch, num_heads, n, d_model // num_heads)
-    Raises: ValueError if num_heads does not divide d_model.
+    Raises: ValueError if x has not 3 axes, or num_heads does not divide d_model.
+
+    >>> split_heads(torch.zeros(2, 5, 12), num_heads=3).shape
+    torch.Size([2, 3, 5, 4])
     """
+    _check_axes(x, 3, "batch, n, d_model")
     num_heads = check_divides("num_heads", num_heads, "d_model", x.size(-1))
     return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
@@ -27,7 +31,12 @@ def merge_heads(x: Tensor) -> Tensor:
     """Put the heads' features side by side again: the inverse of split_heads.
 
     Shape: x (batch, num_heads, n, d_head) -> (batch, n, num_heads * d_head)
+    Raises: ValueError if x has not 4 axes.
+
+    >>> merge_heads(torch.zeros(2, 3, 5, 4)).shape
+    torch.Size([2, 5, 12])
     """
+    _check_axes(x, 4, "batch, num_heads, n, d_head")
     return x.transpose(1, 2).flatten(-2)
 
 
@@ -35,6 +44,9 @@ def head_by_head(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) ->
     """One head after another, as the paper writes it: slow, and easy to check by eye.
 
     Shape: q (batch, num_heads, n, d_head), k and v (batch, num_kv_heads, m, d_head) -> as q
+
+    >>> head_by_head(*torch.zeros(3, 2, 3, 5, 4)).shape
+    torch.Size([2, 3, 5, 4])
     """
     group = q.size(1) // k.size(1)  # query heads that share one key/value head
     heads = [
@@ -54,6 +66,9 @@ class AttentionLayer(nn.Module):
 
     Shape: x (batch, n, d_model), padding_mask (batch, n) with True = a real token -> (batch, n, d_model)
     Raises: ValueError if heads do not divide evenly, or if x or padding_mask have another shape.
+
+    >>> [x.size(1) for x in AttentionLayer(12, 6, 2).project(torch.zeros(1, 5, 12))]
+    [6, 2, 2]
     """
 
     def __init__(self, d_model: int, num_heads: int, num_kv_heads: int | None = None):
@@ -102,3 +117,8 @@ def check_inputs(x: Tensor, padding_mask: Tensor | None, d_model: int) -> None:
     if x.dim() != 3 or x.size(-1) != d_model:
         raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, n, {d_model})")
     check_mask("padding_mask", padding_mask, x)
+
+
+def _check_axes(x: Tensor, expected: int, names: str) -> None:
+    if x.dim() != expected:
+        raise ValueError(f"x has {x.dim()} axes, expected {expected} ({names})")

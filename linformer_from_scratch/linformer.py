@@ -23,6 +23,9 @@ def linformer_attention(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor) -
     Shape: q (..., n, d), k and v (..., m, d), E and F (proj_dim, seq_len) or one per head
         (num_heads, proj_dim, seq_len) -> (..., n, d)
     Raises: ValueError if there are more than seq_len keys.
+
+    >>> linformer_attention(*torch.zeros(3, 5, 4), *torch.zeros(2, 3, 8)).shape
+    torch.Size([5, 4])
     """
     given = q, k, v, E, F
     if all(x.dtype == torch.float16 for x in given):  # whose slots would be infinite beyond 65,504
@@ -47,6 +50,10 @@ class LinformerAttention(AttentionLayer):
         their sizes, if x or padding_mask have another shape, or if x has more than seq_len tokens.
     Not causal: every slot mixes the whole sequence, the future included.
     E and F see padding as zeros: neither its content nor how much of it follows changes a real output.
+
+    >>> E = LearnedProjection(seq_len=512, proj_dim=128)
+    >>> LinformerAttention(64, 4, E, E)(torch.zeros(1, 300, 64)).shape
+    torch.Size([1, 300, 64])
     """
 
     def __init__(self, d_model: int, num_heads: int, E: Projection, F: Projection):
@@ -106,6 +113,9 @@ def real_tokens(x: Tensor, padding_mask: Tensor | None) -> Tensor:
     """x with zeros in place of padding, which then adds nothing to a slot. Shape: as x.
 
     Raises: ValueError as check_mask.
+
+    >>> real_tokens(torch.ones(1, 3, 1), torch.tensor([[True, True, False]])).flatten()
+    tensor([1., 1., 0.])
     """
     check_mask("padding_mask", padding_mask, x)
     return x if padding_mask is None else x.masked_fill(~padding_mask[..., None], 0.0)

@@ -3,6 +3,15 @@
 Every function takes one map or many, (..., n, m), on any device, and keeps the dtype, even under autocast;
 16-bit maps are decomposed in float32, and the result is rounded to 16 bits again. Functions of singular
 values take them as `singular_values` returns them: largest first, along the last axis.
+
+>>> singular_values(torch.diag(torch.tensor([3.0, 4.0]))).round()
+tensor([4., 3.])
+>>> rebuild(*decompose(torch.ones(3, 3)), rank=1).sum().round()
+tensor(9.)
+>>> frobenius_error(torch.tensor([4.0, 3.0]), rank=1)
+tensor(3.)
+>>> stable_rank(torch.tensor([4.0, 3.0]))
+tensor(1.5625)
 """
 
 import math
@@ -28,6 +37,9 @@ def decompose(maps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     Shape: (..., n, m) -> (..., n, p), (..., p), (..., p, m) with p = min(n, m)
     Raises: as singular_values.
+
+    >>> [part.shape for part in decompose(torch.eye(3, 2))]
+    [torch.Size([3, 2]), torch.Size([2]), torch.Size([2, 2])]
     """
     u, sigma, vt = (part.to(maps.dtype) for part in torch.linalg.svd(_checked(maps), full_matrices=False))
     return u, sigma, vt
@@ -51,6 +63,9 @@ def best_rank(maps: Tensor, rank: int) -> Tensor:
 
     Shape: (..., n, m) -> as maps
     Raises: ValueError if rank does not lie in 0 … min(n, m), or as singular_values.
+
+    >>> torch.linalg.matrix_rank(best_rank(torch.eye(4), rank=2))
+    tensor(2)
     """
     u, sigma, vt = torch.linalg.svd(_checked(maps), full_matrices=False)
     return rebuild(u, sigma, vt, rank).to(maps.dtype)
@@ -71,6 +86,9 @@ def spectral_error(sigma: Tensor, rank: int) -> Tensor:
 
     Shape: (..., p) -> (...)
     Raises: ValueError if rank does not lie in 0 … p.
+
+    >>> spectral_error(torch.tensor([4.0, 3.0]), rank=1)
+    tensor(3.)
     """
     rank = _checked_rank(rank, sigma)
     return sigma[..., rank] if rank < sigma.size(-1) else torch.zeros_like(sigma[..., 0])
@@ -80,6 +98,9 @@ def cumulative_spectrum(sigma: Tensor) -> Tensor:
     """Share of the first r singular values in the sum of all, for r = 1 … p: figure 1 of Wang et al. 2020.
 
     Shape: (..., p) -> (..., p), rising to one
+
+    >>> cumulative_spectrum(torch.tensor([3.0, 1.0]))
+    tensor([0.7500, 1.0000])
     """
     return sigma.cumsum(dim=-1) / sigma.sum(dim=-1, keepdim=True)
 
@@ -89,6 +110,9 @@ def rank_at(sigma: Tensor, share: float = 0.9) -> Tensor:
 
     Shape: (..., p) -> (...), integers in 1 … p
     Raises: ValueError if share does not lie in (0, 1].
+
+    >>> rank_at(torch.tensor([3.0, 1.0]), share=0.9)
+    tensor(2)
     """
     if not 0 < share <= 1:
         raise ValueError(f"share is {share}, expected a number in (0, 1]")
@@ -108,6 +132,9 @@ def entropy_rank(sigma: Tensor) -> Tensor:
     """2 to the entropy of σ/Σσ in bits: p where all are equal, 1 where one is alone (Roy and Vetterli 2007).
 
     Shape: (..., p) -> (...)
+
+    >>> entropy_rank(torch.ones(4)).round()
+    tensor(4.)
     """
     return torch.special.entr(sigma / sigma.sum(dim=-1, keepdim=True)).sum(dim=-1).exp()
 
@@ -117,23 +144,39 @@ def entropy_rank(sigma: Tensor) -> Tensor:
 
 
 def identity_map(n: int, generator: torch.Generator) -> Tensor:
-    """Every token attends to itself. Shape: (n, n)."""
+    """Every token attends to itself. Shape: (n, n).
+
+    >>> identity_map(2, torch.Generator()).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     return torch.eye(n, device=generator.device)
 
 
 def gaussian_map(n: int, generator: torch.Generator) -> Tensor:
-    """Standard normal entries; no attention map, since they may be negative. Shape: (n, n)."""
+    """Standard normal entries; no attention map, since they may be negative. Shape: (n, n).
+
+    >>> gaussian_map(4, torch.Generator()).shape
+    torch.Size([4, 4])
+    """
     return normal(generator, n, n).to(torch.get_default_dtype())
 
 
 def stochastic_map(n: int, generator: torch.Generator) -> Tensor:
-    """Uniform entries, rows scaled to sum to one. Shape: (n, n)."""
+    """Uniform entries, rows scaled to sum to one. Shape: (n, n).
+
+    >>> stochastic_map(2, torch.Generator()).sum(dim=-1).round()
+    tensor([1., 1.])
+    """
     drawn = uniform(generator, n, n)
     return (drawn / drawn.sum(dim=-1, keepdim=True)).to(torch.get_default_dtype())
 
 
 def softmax_map(n: int, generator: torch.Generator, std: float = 1.0) -> Tensor:
-    """Softmax of independent normal scores of this standard deviation. Shape: (n, n)."""
+    """Softmax of independent normal scores of this standard deviation. Shape: (n, n).
+
+    >>> softmax_map(2, torch.Generator()).sum(dim=-1).round()
+    tensor([1., 1.])
+    """
     return (std * normal(generator, n, n)).softmax(dim=-1).to(torch.get_default_dtype())
 
 
@@ -154,6 +197,9 @@ def shuffled_rows(maps: Tensor, generator: torch.Generator) -> Tensor:
 
     Shape: (..., n, m) -> as maps
     Raises: as singular_values.
+
+    >>> shuffled_rows(torch.eye(3), torch.Generator()).sum(dim=-1)
+    tensor([1., 1., 1.])
     """
     _checked(maps)
     return maps.gather(-1, uniform(generator, *maps.shape).argsort(dim=-1).to(maps.device))
@@ -163,6 +209,9 @@ def score_spread(scores: Tensor) -> Tensor:
     """Standard deviation of scores around the mean of their row, which softmax ignores.
 
     Shape: (..., n, m) -> (...)
+
+    >>> score_spread(torch.tensor([[1.0, 3.0]]))
+    tensor(1.)
     """
     return (scores - scores.mean(dim=-1, keepdim=True)).square().mean(dim=(-2, -1)).sqrt()
 
@@ -172,6 +221,9 @@ def random_head(scores: Tensor, d_head: int, generator: torch.Generator) -> Tens
 
     Shape: (..., n, m) -> as scores, each row sums to one
     Raises: ValueError if d_head is not a positive integer; as singular_values.
+
+    >>> random_head(torch.eye(3), 4, torch.Generator()).shape
+    torch.Size([3, 3])
     """
     wide = _checked(scores)
     d_head = check_size("d_head", d_head)

@@ -27,6 +27,9 @@ class MultiHeadAttention(AttentionLayer):
     Shape: x (batch, n, d_model), padding_mask (batch, n) with True = a real token -> (batch, n, d_model)
     Raises: ValueError if heads do not divide evenly, or if x or padding_mask have another shape.
     A query that may attend to nobody gets zeros, so its output is the bias of `output`.
+
+    >>> MultiHeadAttention(d_model=12, num_heads=3)(torch.zeros(2, 5, 12)).shape
+    torch.Size([2, 5, 12])
     """
 
     def __init__(self, d_model: int, num_heads: int, num_kv_heads: int | None = None, causal: bool = False):

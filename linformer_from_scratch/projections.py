@@ -23,6 +23,9 @@ def project(x: Tensor, E: Tensor) -> Tensor:
     Shape: x (..., n, d), E (proj_dim, seq_len) or one per head (num_heads, proj_dim, seq_len)
         -> (..., proj_dim, d)
     Raises: ValueError if x has more than seq_len tokens.
+
+    >>> project(torch.zeros(2, 5, 4), E=torch.zeros(3, 8)).shape
+    torch.Size([2, 3, 4])
     """
     first = _first_columns(E, _check_length(x, E.size(-1)))
     if E.dim() == 2:
@@ -42,6 +45,9 @@ class Projection(nn.Module):
         proj_dim: slots, the paper's k.
 
     Raises: ValueError if one is not a positive integer.
+
+    >>> Projection(seq_len=8, proj_dim=3).commutes
+    False
     """
 
     commutes = False  # whether (E X) W = E (X W) for every W
@@ -71,6 +77,9 @@ class LearnedProjection(Projection):
     Raises: ValueError if a size is not a positive integer, or x has more than seq_len tokens.
     Linear. Commutes with W where the heads share one matrix; with one for each, X would have to be compressed
     for every head, so the layer takes the paper's order.
+
+    >>> LearnedProjection(seq_len=8, proj_dim=3)(torch.zeros(2, 5, 4)).shape
+    torch.Size([2, 3, 4])
     """
 
     def __init__(self, seq_len: int, proj_dim: int, num_heads: int | None = None):
@@ -100,6 +109,9 @@ class GaussianProjection(Projection):
     Shape: (..., n, d) -> (..., proj_dim, d)
     Raises: as LearnedProjection.
     Linear, shared by the heads: commutes with W.
+
+    >>> GaussianProjection(seq_len=8, proj_dim=3)(torch.zeros(2, 5, 4)).shape
+    torch.Size([2, 3, 4])
     """
 
     commutes = True
@@ -126,6 +138,9 @@ class MeanPooling(Projection):
     Shape: (..., n, d) -> (..., proj_dim, d)
     Raises: as LearnedProjection.
     Linear, shared by the heads: commutes with W.
+
+    >>> MeanPooling(seq_len=4, proj_dim=2)(torch.arange(4.0)[:, None]).flatten()
+    tensor([0.5000, 2.5000])
     """
 
     commutes = True
@@ -144,6 +159,9 @@ class MaxPooling(Projection):
     Shape: (..., n, d) -> (..., proj_dim, d)
     Raises: as LearnedProjection.
     Not linear: max(X) W is not max(X W), so it does not commute with W.
+
+    >>> MaxPooling(seq_len=4, proj_dim=2)(torch.arange(4.0)[:, None]).flatten()
+    tensor([1., 3.])
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -164,6 +182,9 @@ class StridedConvolution(Projection):
     Shape: (..., n, d_head) -> (..., proj_dim, d_head)
     Raises: as LearnedProjection.
     Linear, shared by the heads, but it mixes features: it does not commute with W.
+
+    >>> StridedConvolution(seq_len=8, proj_dim=3, d_head=4)(torch.zeros(2, 5, 4)).shape
+    torch.Size([2, 3, 4])
     """
 
     def __init__(self, seq_len: int, proj_dim: int, d_head: int):
@@ -195,6 +216,9 @@ def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
 
     Shape: weight (proj_dim, seq_len), the same for every head, or one per head (num_heads, proj_dim, seq_len)
     Raises: ValueError if the matrix has another shape, or E's own is computed, as by weight_norm.
+
+    >>> start_at(LearnedProjection(2, 1), torch.ones(1, 2)).weight.tolist()
+    [[1.0, 1.0]]
     """
     if not isinstance(E.weight, nn.Parameter):
         raise ValueError(
@@ -207,14 +231,22 @@ def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
 
 
 def start_at_windows(E: LearnedProjection) -> LearnedProjection:
-    """Set a learned E to the windows of MeanPooling, the same for every head; return E."""
+    """Set a learned E to the windows of MeanPooling, the same for every head; return E.
+
+    >>> start_at_windows(LearnedProjection(4, 2)).weight.tolist()
+    [[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]]
+    """
     identity = torch.eye(E.seq_len, dtype=E.weight.dtype, device=E.weight.device)
     return start_at(E, MeanPooling(E.seq_len, E.proj_dim)(identity))
 
 
 def empty_slots(E: Tensor, n: int) -> int:
-    """Slots that read none of the first n tokens. Shape: E (proj_dim, seq_len) -> a count."""
-    return int((E[:, :n] == 0).all(dim=1).sum())
+    """Slots that read none of the first n tokens. Shape: E (proj_dim, seq_len) -> a count.
+
+    >>> empty_slots(torch.eye(3), n=2)
+    1
+    """
+    return int((E[:, : check_size("n", n, least=0)] == 0).all(dim=1).sum())
 
 
 def _first_columns(E: Tensor, n: int) -> Tensor:

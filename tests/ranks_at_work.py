@@ -3,30 +3,29 @@
 import os
 import signal
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 
 import torch
 from torch import distributed, nn
-from torch.distributed.nn import functional as torchs_own
+from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
-from linformer_from_scratch.distributed import SequenceParallelAttention, experiments, launch
-from linformer_from_scratch.distributed.ranks import (
+from linformer_from_scratch.common.ranks import (
     assert_same_across_ranks,
     mean_over_ranks,
-    mesh,
     process_group,
     rank,
     share_of,
     world_size,
 )
-from linformer_from_scratch.distributed.sequence import own_part, shard, sharded_parameters, sum_gradients
+from linformer_from_scratch.distributed import SequenceParallelAttention, experiments, launch
+from linformer_from_scratch.distributed.sequence import own_part, shard, sum_gradients
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.linformer import LinformerAttention
-from linformer_from_scratch.pretrained.lengthwise import window_encoder
-from linformer_from_scratch.pretrained.network import SentenceEncoder
-from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder, linformer_encoder
 from linformer_from_scratch.projections import LearnedProjection
 from linformer_from_scratch.training import Config, Trainer, mean_over
+from linformer_from_scratch.training.__main__ import main as training_command
 
 
 def everything():
@@ -34,35 +33,32 @@ def everything():
     with process_group():
         results = {
             "n = 11": experiments.errors(11),
+            "a token a rank": experiments.errors(world_size()),
             "E = F": experiments.errors(11, shared=True),
             "encoder": experiments.encoder_errors(11),
-            "a matrix a head": own_heads(),
-            "shard of padding": shard_of_padding(),
-            "PyTorch's own sum": as_torch_sums(),
+            "a matrix a head": errors_of_a_matrix_a_head(),
+            "shard of padding": errors_of_a_shard_of_padding(),
+            "batches of several sizes": errors_of_several_sizes(),
             "one screen": experiments.small_errors(11),
-            "changes": many_sizes(),
-            "in place": experiments.errors_in_place(11),
             "exchanges": experiments.exchanges([11, 64]),
             "share": share_of((torch.arange(7), torch.arange(7) + 10)),
             "mean": mean_over_ranks(float(rank() ** 2)),
             "sent": experiments.sent([64, 512], proj_dim=16),
             "sent shared": experiments.sent([64, 512], proj_dim=16, shared=True),
-            "exact": experiments.sent_by_exact([64, 512]),
         }
         results["own layers"] = [
             experiments.errors_of(lambda kind=kind: kind, 11)
             for kind in (LinformerAttention, DividedByTokens)
         ]
         if world_size() == 2:
-            results["batches"] = {
-                "at first": sentence_of(experiments.different_batches, [3, 2]),
-                "later": sentence_of(batches_after_one, 2, 3 - rank()),
-                "later on rank 1 alone": sentence_of(batches_after_one, 3, 3 - rank()),
-            }
-            results["differences"] = differences_between_ranks()
+            results["batches"] = [
+                sentence_of(experiments.different_batches, [3, 2]),
+                sentence_of(run, shard(some_layer()), 2, 3 - rank()),
+                sentence_of(run, shard(some_layer()), 3, 3 - rank()),  # another on rank 1 alone
+            ]
+            results["refused"] = refused_differences()
         if world_size() == 4:
-            results["a token a rank"] = experiments.errors(4)
-            results["rows and columns"] = rows_and_columns()
+            results["rows and columns"] = errors_of_rows_and_columns()
         return results
 
 
@@ -74,186 +70,96 @@ class DividedByTokens(LinformerAttention):
         return keys / x.size(1), values / x.size(1)
 
 
-def some_layer(num_heads=None):
-    """The same on every rank: a layer in float64, and a text."""
-    torch.manual_seed(1)
-    E, F = (LearnedProjection(11, 3, num_heads) for _ in range(2))
-    return LinformerAttention(20, 5, E, F).double(), torch.randn(2, 11, 20, dtype=torch.float64)
+def some_layer(kind=LinformerAttention, tokens=11, matrices=None, other=None):
+    """A layer, the same on every rank but for what rank 1's alone has; matrices: of E, one a head."""
+    other = other if rank() == 1 else None
+    torch.manual_seed(other == "numbers")
+    E, F = (LearnedProjection(tokens, 5 if other == "proj_dim" else 3, matrices) for _ in range(2))
+    F.weight.requires_grad_(other != "frozen")
+    layer = kind(20, 4 if other == "num_heads" else 5, E, E if other == "shared" else F)
+    return layer.to(torch.float32 if other == "dtype" else torch.float64)
 
 
-def batches_after_one(*sizes):
-    """Batches of these sizes, one after another."""
-    whole, _ = some_layer()
-    layer = shard(whole)
+def run(layer, *sizes):
+    """Give it batches of these sizes, one after another."""
     for size in sizes:
-        layer(torch.randn(size, layer.E.seq_len, 20, dtype=torch.float64))
+        layer(torch.randn(size, layer.E.seq_len, 20, dtype=layer.query.weight.dtype))
 
 
-def own_heads():
-    """A layer whose heads have their own E and F."""
-    whole, x = some_layer(num_heads=5)
-    return differences(shard(whole), whole, x)
+def some_texts(batch=2):
+    return torch.randn(batch, 11, 20, dtype=torch.float64)
 
 
-def shard_of_padding():
+def errors_of_a_matrix_a_head():
+    whole = some_layer(matrices=5)
+    return errors(shard(whole), whole, some_texts())
+
+
+def errors_of_a_shard_of_padding():
     """Texts so short that the last rank holds nothing real."""
-    whole, x = some_layer()
-    mask = (torch.arange(11) < 5).expand(2, -1)
-    x = torch.where(mask[..., None], x, torch.nan)  # what is there must not matter
-    return differences(shard(whole), whole, x, mask)
+    whole, mask = some_layer(), (torch.arange(11) < 5).expand(2, -1)
+    x = torch.where(mask[..., None], some_texts(), torch.nan)  # what is there must not matter
+    return errors(shard(whole), whole, x, mask)
 
 
-def many_sizes():
-    """One layer, given batches of several sizes and with and without gradients."""
-    whole, _ = some_layer()
-    layer, results = shard(whole), {}
+def errors_of_several_sizes():
+    """One layer, given batches of several sizes, with and without gradients."""
+    whole = some_layer()
+    layer, found = shard(whole), {}
     for i, batch in enumerate((2, 2, 3, 1, 1)):
-        x = torch.randn(batch, 11, 20, dtype=torch.float64)
+        x = some_texts(batch)
         with torch.no_grad():
-            results[f"evaluated {i}"] = (layer(own_part(x)) - own_part(whole(x))).abs().max().item()
-        whole.zero_grad()
-        layer.zero_grad()
-        results |= {f"{name} {i}": value for name, value in differences(layer, whole, x).items()}
-    return results
+            found[f"evaluated {i}"] = (layer(own_part(x)) - own_part(whole(x))).abs().max().item()
+        found |= {f"{name} {i}": error for name, error in errors(layer, whole, x).items()}
+    return found
 
 
-def differences(layer, whole, x, mask=None):
+def errors(layer, whole, x, mask=None):
     """Of output and gradient of E, largest absolute ones."""
-    expected = whole(x, mask)
-    expected.square().nansum().backward()
-    output = layer(own_part(x), None if mask is None else own_part(mask))
-    output.square().nansum().backward()
+    expected, output = whole(x, mask), layer(own_part(x), None if mask is None else own_part(mask))
+    for result in (expected, output):
+        result.square().sum().backward()
     columns = own_part(whole.E.weight.grad, dim=-1)
     return {
-        "output": (output - own_part(expected)).nan_to_num().abs().max().item(),
+        "output": (output - own_part(expected)).abs().max().item(),
         "E": (layer.E.weight.grad - columns).abs().max().item(),
     }
 
 
-def as_torch_sums():
-    """sum_over_ranks against PyTorch's differentiable all-reduce: the sum, and its gradient."""
-    torch.manual_seed(rank())
-    start, upstream = torch.randn(2, 3, 5, dtype=torch.float64)
-    ours, theirs = [], []
-    for add_up, results in ((sum_over_ranks, ours), (torchs_own.all_reduce, theirs)):
-        x = start.clone().requires_grad_()
-        total = add_up(x)
-        results += [total, *torch.autograd.grad((total**3 * upstream).sum(), x)]
-    return {
-        name: (a - b).abs().max().item() for name, a, b in zip(("sum", "gradient"), ours, theirs, strict=True)
-    }
-
-
-def sentences():
-    """The sentence encoder whole and on shards, its last text so short that a rank holds only padding."""
-    with process_group("cpu"):
-        return {
-            "E and F": sentence_errors("E and F"),
-            "windows": sentence_errors("windows"),
-            "fitted": sentence_errors("fitted"),
-            "refused": sentence_of(longer_than_its_shard),
-        }
-
-
-def longer_than_its_shard():
-    """A whole text for each rank."""
-    shard(last_blocks("E and F", 1))(torch.zeros(1, 512, dtype=torch.long))
-
-
-def last_blocks(kind, count):
-    """A pretrained encoder with 128 slots and its last blocks alone, the same on every rank."""
-    torch.manual_seed(0)
-    if kind == "E and F":
-        encoder = linformer_encoder(lambda: LearnedProjection(512, 128))
-    else:
-        encoder = window_encoder(128) if kind == "windows" else fitted_encoder(128)
-    for module in list(encoder.modules()):
-        if isinstance(module, SentenceEncoder):
-            module.blocks = module.blocks[-count:]
-    return encoder
-
-
-def sentence_errors(kind):
-    """Relative ones, in float64, of the vectors of two texts that padding fills up, and of all gradients."""
-    whole = last_blocks(kind, 2).double()
-    ids = torch.randint(30_522, (2, 512), generator=torch.Generator().manual_seed(0))
-    mask, upstream = torch.arange(512) < torch.tensor([300, 9])[:, None], torch.randn(2, 384).double()
-    model = shard(whole, gather=kind == "fitted")
-    computed, expected = {}, {}
-    if kind != "fitted":
-        with torch.no_grad():
-            computed["vectors of tokens"] = model(own_part(ids), own_part(mask))
-            expected["vectors of tokens"] = whole(ids, mask)
-    texts, whole_texts = model.embed(own_part(ids), own_part(mask)), whole.embed(ids, mask)
-    computed["vectors of texts"], expected["vectors of texts"] = texts, whole_texts
-    texts.backward(upstream / world_size())  # each rank's share of the loss
-    whole_texts.backward(upstream)
-    sum_gradients(model)
-    names = {name: name for name, _ in whole.named_parameters()}
-    computed |= experiments._gradients(model, names)
-    expected |= experiments._gradients(whole, names)
-    return experiments._differences(computed, expected)
-
-
-def rows_and_columns():
-    """Two rows of ranks with texts of their own, each text cut in two: largest difference to one process."""
-    table = mesh(sequence=2)
-    torch.manual_seed(3)
-    E, F = (LearnedProjection(11, 3) for _ in range(2))
-    whole, texts = LinformerAttention(20, 5, E, F).double(), torch.randn(2, 1, 11, 20).double()
-    sum(whole(text).square().sum() for text in texts).div(2).backward()  # mean over the two rows
+def errors_of_rows_and_columns():
+    """Two rows of ranks with texts of their own, each text cut in two."""
+    table = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "sequence"))
+    whole, texts = some_layer(), some_texts()
+    (whole(texts).square().sum() / 2).backward()  # mean over the two rows
     row, group = table["data"].get_local_rank(), table["sequence"].get_group()
     layer = shard(whole, group)
     spread = DistributedDataParallel(layer, process_group=table["data"].get_group())
-    spread(own_part(texts[row], group)).square().sum().backward()
+    spread(own_part(texts[row : row + 1], group)).square().sum().backward()
     sum_gradients(layer, group)
-    pairs = [(layer.E.weight.grad, own_part(E.weight.grad, group, dim=-1))]
-    pairs += [(getattr(layer, w).weight.grad, getattr(whole, w).weight.grad) for w in ("query", "output")]
-    assert len(sharded_parameters(layer)) == 2
-    return max((ours - theirs).abs().max().item() for ours, theirs in pairs)
+    columns = own_part(whole.E.weight.grad, group, dim=-1)
+    found = {"E": (layer.E.weight.grad - columns).abs().max().item()}
+    for name in ("query", "output"):
+        ours, theirs = (getattr(one, name).weight.grad for one in (layer, whole))
+        found[name] = (ours - theirs).abs().max().item()
+    return found
 
 
-def differences_between_ranks():
-    """What each rank is told of layers, models and values that are not the same; and that they can go on."""
-    told = {f"layer {what}": told_of_shards(what) for what in ("alike", "proj_dim", "dtype", "shared")}
-    layer, x = one_shard()
+def refused_differences():
+    """The sentence for each layer, model or value that is not the same on all ranks; they can go on."""
+    refused = {}
+    for what in ("nothing", "proj_dim", "dtype", "shared"):  # the number of tokens may always differ
+        layer = some_layer(SequenceParallelAttention, 4 + rank(), other=what)
+        refused[f"layer {what}"] = sentence_of(run, layer, 2)
     with torch.set_grad_enabled(rank() == 0):
-        told["layer gradients"] = sentence_of(layer, x)
-    for what in ("proj_dim", "num_heads", "numbers", "frozen"):
-        whole = one_whole(what if rank() == 1 else None)
-        told[f"model {what}"] = sentence_of(sharded_and_run, whole)
-    told["name"] = sentence_of(assert_same_across_ranks, **({} if rank() else {"step": 4}))
-    told["nan"] = sentence_of(assert_same_across_ranks, rates={"a": float("nan")})
-    told["sum"] = sum_over_ranks(torch.ones(1)).item()
-    group = distributed.new_group([0])
-    told["other group"] = sentence_of(own_part, torch.ones(1, 4), group)
-    return told
-
-
-def sharded_and_run(whole):
-    """Heads are compared in the first sum, all else before a model is cut."""
-    shard(whole)(torch.randn(2, 4 + (rank() == 0), 8))
-
-
-def told_of_shards(what):
-    """Rank 1's layer differs from rank 0's in this; the number of tokens may always differ."""
-    return sentence_of(*one_shard(what if rank() == 1 else None, tokens=4 + rank()))
-
-
-def one_shard(other=None, tokens=4):
-    """A layer of one shard and its text."""
-    E, F = (LearnedProjection(tokens, 5 if other == "proj_dim" else 3) for _ in range(2))
-    layer = SequenceParallelAttention(8, 2, E, E if other == "shared" else F)
-    dtype = torch.float64 if other == "dtype" else torch.float32
-    return layer.to(dtype), torch.randn(2, tokens, 8, dtype=dtype)
-
-
-def one_whole(other=None):
-    """A layer before it is cut."""
-    torch.manual_seed(1 if other == "numbers" else 0)
-    E, F = (LearnedProjection(9, 5 if other == "proj_dim" else 3) for _ in range(2))
-    F.weight.requires_grad_(other != "frozen")
-    return LinformerAttention(8, 4 if other == "num_heads" else 2, E, F)
+        refused["layer gradients"] = sentence_of(run, some_layer(SequenceParallelAttention), 2)
+    for what in ("proj_dim", "num_heads", "numbers", "frozen"):  # heads are compared in the first sum
+        refused[f"model {what}"] = sentence_of(lambda one: run(shard(one), 2), some_layer(other=what))
+    refused["name"] = sentence_of(assert_same_across_ranks, **({} if rank() else {"step": 4}))
+    refused["nan"] = sentence_of(assert_same_across_ranks, rates={"a": float("nan")})
+    refused["sum"] = sum_over_ranks(torch.ones(3, 2).T).tolist()  # of numbers that lie in another order
+    refused["other group"] = sentence_of(own_part, torch.ones(1, 4), distributed.new_group([0]))
+    refused["too few"] = sentence_of(own_part, torch.ones(1, 1))
+    return refused
 
 
 def sentence_of(call, *arguments, **named):
@@ -262,8 +168,6 @@ def sentence_of(call, *arguments, **named):
         call(*arguments, **named)
     except ValueError as error:
         return str(error)
-    except Exception as error:  # another test's turn comes all the same
-        return repr(error)
 
 
 def together(folder):
@@ -274,10 +178,19 @@ def together(folder):
             "trained": train(5, 2),
             "begun": train(7, 1, folder / "run", until=5),  # its last checkpoint is that of step 4
             "apart": sentence_of(train, 4, 1, folder / str(rank())),  # only rank 0's holds a checkpoint
-            "mesh": sentence_of(mesh, sequence=4),  # more ranks a text than there are
             "rows": sentence_of(train, 1, 1),
             "sum": sum_over_ranks(torch.ones(1)).item(),
+            "printed": printed_by_training(folder / "command"),
         }
+
+
+def printed_by_training(folder):
+    """What the command prints in this rank."""
+    words = "--d-model 8 --num-heads 2 --num-layers 1 --seq-len 16 --proj-dim 4 --vocabulary 259 --steps 3"
+    words += f" --warmup 2 --quiet --device cpu --folder {folder}"
+    with redirect_stdout(StringIO()) as printed:
+        training_command(words.split())
+    return printed.getvalue()
 
 
 def too_long():
@@ -338,10 +251,10 @@ def stopped():
 
 
 def lost():
-    """Rank 1 leaves early; what rank 0 is told."""
+    """The last rank leaves early; what the others are told."""
     try:
         with process_group():
-            if rank() == 0:
+            if rank() < world_size() - 1:
                 distributed.all_reduce(torch.ones(1))
     except ConnectionError as error:
         return str(error)

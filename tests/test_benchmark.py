@@ -46,12 +46,13 @@ from linformer_from_scratch.benchmark.layers import (
     layers,
     packages,
 )
-from linformer_from_scratch.benchmark.memory import available_bytes, is_out_of_memory
+from linformer_from_scratch.benchmark.memory import available_bytes
 from linformer_from_scratch.benchmark.modes import PASSES, compiled
 from linformer_from_scratch.benchmark.published import LRA, LRA_MEANS, LRA_TASKS, LRA_XIONG, TABLE_3
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked
+from linformer_from_scratch.common.memory import is_out_of_memory
 from linformer_from_scratch.common.rows import provenance
 from linformer_from_scratch.course.recorded import benchmark as records
 

@@ -175,6 +175,9 @@ def test_a_docstring_of_ours_becomes_fields_and_blocks():
         "    q: queries, (n, d),",
         "        on any device",
         "Raises: ValueError.",
+        "",
+        ">>> softmax_of(q * k)",
+        "tensor([[1.]])",
     ]
     assert api.restructured(said)[:8] == [
         "Softmax of \\*q\\* k.",
@@ -186,6 +189,7 @@ def test_a_docstring_of_ours_becomes_fields_and_blocks():
         "     on any device",
         "",
     ]
+    assert api.restructured(said)[-4:] == ["", *said[-2:], ""]
 
 
 # In a browser, on a phone.

@@ -21,7 +21,7 @@ from linformer_from_scratch.cost import (
     floor_seconds,
     flops,
     full_attention,
-    linear_attention,
+    linear_attention_steps,
     moved_bytes,
     stored_bytes,
     tiled_attention,
@@ -53,7 +53,7 @@ def test_linear_attention_has_the_operations_that_pytorch_counts():
         mixed, divisors = q @ (k.mT @ v), q @ k.sum(dim=-2)[..., None]
         return merge_heads(mixed / divisors) @ wo
 
-    assert flops(linear_attention(SIZES)) == counted(layer)
+    assert flops(linear_attention_steps(SIZES)) == counted(layer)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_bytes_of_the_products_with_weights_by_hand():
 
 def test_bytes_of_linear_attention_by_hand():
     x, states, sums = 3 * 5 * 6, 3 * 2 * 3 * 3, 3 * 6
-    _, first, second, divisors, _ = linear_attention(Sizes(5, 6, 2, 4, batch=3))
+    _, first, second, divisors, _ = linear_attention_steps(Sizes(5, 6, 2, 4, batch=3))
     assert first.moved == 4 * (2 * x + states)
     assert second.moved == 4 * (x + states + x)
     assert divisors.moved == 4 * (x + sums + 3 * 2 * 5)

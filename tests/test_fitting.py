@@ -128,8 +128,8 @@ def test_relative_errors_by_hand():
     ("change", "said"),
     [
         ({"start": "zeros"}, "start is 'zeros', expected one of windows, random"),
-        ({"updates": -1}, "got updates=-1 and rate=0.01"),
-        ({"rate": -0.5}, "got updates=300 and rate=-0.5"),
+        ({"updates": -1}, "updates is -1, expected an integer of at least 0"),
+        ({"rate": -0.5}, "rate is -0.5, expected at least 0"),
     ],
 )
 def test_wrong_arguments_get_one_sentence(change, said):

@@ -285,10 +285,14 @@ def test_nothing_to_grade_and_nowhere_to_write_is_said(tmp_path, capsys):
     notebook(tmp_path / "ada.ipynb", RIGHT)
     assert said(tmp_path / "ada.ipynb").startswith(f"{tmp_path / 'ada.ipynb'} is not a folder; expected one")
     assert said(tmp_path, "--out", tmp_path) == f"{tmp_path} is a folder, expected a file\n"
-    for wrong in (("--seconds", "0", "more than 0"), ("--memory", "10", "at least 256")):
+    for *wrong, sentence in (
+        ("--seconds", "0", "got 0, expected more than 0"),
+        ("--memory", "10", "got 10, expected at least 256"),
+        ("--exam", "-200", "number is -200, expected an integer in 0 … 1000000000"),
+    ):
         with pytest.raises(SystemExit):
-            main(["grade", str(tmp_path), *wrong[:2]])
-        assert f"got {wrong[1]}, expected {wrong[2]}" in capsys.readouterr().err
+            main(["grade", str(tmp_path), *wrong])
+        assert sentence in capsys.readouterr().err
 
 
 def test_a_mistake_that_is_a_class_has_a_name_like_the_others():
@@ -331,6 +335,12 @@ def test_an_exam_is_kept_nowhere_and_every_number_is_another(tmp_path, monkeypat
     assert exam("77.1", len).status == "failed"
     drawn = [str(EXERCISES["1.1"].draw(1000 + 8 * number)) for number in range(3)]
     assert len({*drawn}) == 3
+
+
+@pytest.mark.parametrize("number", [-200, 0.5, True, "7", None, 10**30])
+def test_a_number_that_no_exam_has_is_not_the_learners_fault(number):
+    with pytest.raises(ValueError, match=r"^number is .*, expected an integer in 0 … 1000000000$"):
+        exam("0.1", EXERCISES["0.1"].reference, number)
 
 
 @pytest.mark.slow

@@ -1,10 +1,12 @@
-"""The house: no circles, an instant import, every chapter under one stem; pyproject.toml has its wall."""
+"""The house: no circles, an instant import, every chapter under one stem; pyproject.toml has the rings."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import grimp
+import pytest
 
 import linformer_from_scratch
 
@@ -22,10 +24,48 @@ def test_there_are_no_circles():
             assert circle is None, " imports ".join([module, *(circle or ())])
 
 
+@pytest.mark.parametrize(
+    ("statement", "place"),
+    [
+        (f"import {NAME}.plots", f"{NAME}.course.plots"),
+        (f"from {NAME} import diagrams", f"{NAME}.course.diagrams"),
+        (f"from {NAME}.exercises.engine import checking", f"{NAME}.course.exercises.engine"),
+        (f"from {NAME}.widgets.rank_slider import RankSlider", f"{NAME}.course.widgets.rank_slider"),
+        (f"from {NAME}.limits import capstone", f"{NAME}.pretrained.capstone"),
+        (f"from {NAME}.experiments.results import read_rows", "lab, beside the package; recorded rows"),
+    ],
+)
+def test_what_has_moved_says_where_it_is(statement, place):
+    with pytest.raises(ModuleNotFoundError, match=f"has moved to {re.escape(place)}"):
+        exec(statement)
+    with pytest.raises(ModuleNotFoundError, match=f"No module named '{NAME}.nothing'"):
+        exec(f"import {NAME}.nothing")
+
+
+def test_the_doors_lead_to_what_is_fixed():
+    from linformer_from_scratch.course import exercises as room
+    from linformer_from_scratch.course import widgets as shown
+    from linformer_from_scratch.exercises import check, hint, progress, quiz, reset, yours
+    from linformer_from_scratch.widgets import AttentionExplorer, ProjectionExplorer, RankSlider
+
+    for each in (check, hint, progress, quiz, reset, yours):
+        assert each is getattr(room, each.__name__)
+    for each in (AttentionExplorer, ProjectionExplorer, RankSlider):
+        assert each is getattr(shown, each.__name__)
+
+
 def test_importing_the_package_loads_nothing_heavy():
     code = f"import sys, {NAME}; print([m for m in ('torch', 'numpy', 'matplotlib') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8")
     assert run.stdout.strip() == "[]"
+
+
+def test_importing_the_trainer_loads_only_what_it_needs():
+    code = f"import sys, {NAME}.training; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8")
+    loaded = run.stdout.split()
+    assert {"tokenizers", f"{NAME}.benchmark", f"{NAME}.distributed"}.isdisjoint(loaded)
+    assert 10 < sum(module.startswith(NAME) for module in loaded) <= 21
 
 
 def test_the_package_gives_its_layers_when_asked():

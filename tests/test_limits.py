@@ -99,7 +99,7 @@ def test_the_error_of_a_copy_is_that_of_its_best_map(rank):
 
 
 def test_ranks_that_no_map_has_are_refused():
-    with pytest.raises(ValueError, match="rank is 12, expected 0 … n=11"):
+    with pytest.raises(ValueError, match="rank is 12, expected an integer in 0 … 11"):
         copy_error(11, 12)
 
 

@@ -14,15 +14,12 @@ from lab.descendants import WithTheTokenBefore
 from lab.long_texts import FirstTokens
 from linformer_from_scratch.descendants.layer import CompressedAttention
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
-from linformer_from_scratch.distributed import sentences, sequence
 from linformer_from_scratch.distributed.small import ShardedLinformer
-from linformer_from_scratch.distributed.sums import AgreedSum
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.family import FAMILY, WithMatrix
 from linformer_from_scratch.encoder import Block, Classifier, Encoder, MaskedLanguageModel, TokenMLP
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.linformer import LinformerAttention
-from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.pretrained.capstone import ChunkEncoder
 from linformer_from_scratch.pretrained.encoding import RecordedAttention
 from linformer_from_scratch.pretrained.lengthwise import Layout, LengthwiseEncoder, window_encoder
@@ -37,7 +34,6 @@ N, SLOTS, D_MODEL, HEADS, VOCAB, CLASSES = 13, 5, 12, 3, 23, 7
 SIZES, LAYOUT = (D_MODEL, HEADS), Layout(SLOTS, (5,), N)
 X = torch.randn(2, N, D_MODEL, generator=torch.Generator().manual_seed(0))
 IDS = torch.arange(2 * N).view(2, N) % VOCAB
-FULL = torch.arange(512)[None]  # as many tokens as a shard was cut for
 NOT_WHOLE = {AttentionLayer, TextEncoder, Projection, ShardedLinformer}  # which need others
 
 
@@ -83,13 +79,6 @@ MADE = {
     CompressedAttention: (lambda kind: kind(*SIZES, 4, 3, overlap=True, top=2), X),
     BoundedMemoryAttention: (lambda kind: kind(*SIZES, SLOTS), X),
     WithTheTokenBefore: (lambda kind: kind(D_MODEL, windows()), X),
-    sentences.SequenceParallelWindows: (lambda kind: kind(windows(), N, AgreedSum()), X),
-    sentences.GatheredAttention: (lambda kind: kind(MultiHeadAttention(*SIZES), N, AgreedSum()), X),
-    sentences.SequenceParallelSentenceEncoder: (lambda kind: sequence.shard(window_encoder(SLOTS)), FULL),
-    sentences.SequenceParallelLengthwiseEncoder: (
-        lambda kind: sequence.shard(LengthwiseEncoder(LAYOUT), gather=True),
-        FULL,
-    ),
 }
 
 
@@ -113,7 +102,7 @@ def below(kind):
 def makers():
     for kind in defined():
         make, given = next(MADE[ancestor] for ancestor in kind.__mro__ if ancestor in MADE)
-        marks = [pytest.mark.slow] if issubclass(kind, TextEncoder) or "Sequence" in kind.__name__ else []
+        marks = [pytest.mark.slow] if issubclass(kind, TextEncoder) else []
         yield pytest.param(lambda make=make, kind=kind: make(kind), given, id=kind.__name__, marks=marks)
     for one in FAMILY:
         yield pytest.param(lambda name=one.name: relative(name), X, id=f"EfficientAttention, {one.name}")

@@ -8,7 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import padding_mask
-from linformer_from_scratch.heads import AttentionLayer, split_heads
+from linformer_from_scratch.heads import AttentionLayer, merge_heads, split_heads
 from linformer_from_scratch.multihead import MultiHeadAttention
 
 BATCH, N, HEADS, D_HEAD = 3, 7, 4, 5
@@ -100,6 +100,10 @@ def test_sizes_may_be_whatever_counts_as_an_integer():
     [
         (lambda: MultiHeadAttention(20, 3), "3 heads do not divide d_model=20"),
         (lambda: MultiHeadAttention(20, 4, num_kv_heads=3), "3 heads do not divide num_heads=4"),
+        (lambda: split_heads(torch.zeros(3, 4), 2), r"x has 2 axes, expected 3 \(batch, n, d_model\)"),
+        (lambda: split_heads(torch.zeros(2, 1, 3, 4), 2), r"x has 4 axes, expected 3 \(batch, n, d_model\)"),
+        (lambda: merge_heads(torch.zeros(2, 3, 4)), r"x has 3 axes, expected 4 \(batch, num_heads, n, d_"),
+        (lambda: merge_heads(torch.zeros(1, 2, 2, 3, 4)), r"x has 5 axes, expected 4 \(batch, num_heads"),
         (lambda: MultiHeadAttention(20, 4.0), "num_heads is 4.0, expected an integer of at least 1"),
         (lambda: make_layer()(torch.ones(3, 7, 19)), r"x has shape \(3, 7, 19\), expected \(batch, n, 20\)"),
         (

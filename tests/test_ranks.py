@@ -17,21 +17,11 @@ import torch
 from test_training import lines
 from torch.testing import assert_close
 
-from linformer_from_scratch.distributed import launch, ranks
+from linformer_from_scratch.common import ranks
+from linformer_from_scratch.distributed import launch
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
 posix = pytest.mark.skipif(os.name != "posix", reason="ends or stops a rank with a signal")
 SECONDS = 60  # "within seconds" on a machine that does other things as well
-
-
-@pytest.mark.parametrize("whole, parts, expected", [(7, 3, [3, 2, 2]), (5, 1, [5]), (4, 4, [1] * 4)])
-def test_shares_differ_by_one_at_most(whole, parts, expected):
-    assert ranks.shares(whole, parts) == expected
-
-
-def test_no_share_is_empty():
-    with pytest.raises(ValueError, match="3 cannot be cut into 4 parts"):
-        ranks.shares(3, 4)
 
 
 def test_without_torchrun_there_is_one_process():
@@ -179,8 +169,11 @@ def test_a_killed_rank_is_named_by_launch_at_once():
 
 
 @pytest.mark.slow
-def test_a_rank_that_lost_another_says_so():
-    assert launch(work.lost, 2) == ["rank 0 of 2 has lost rank 1; start the same command again", None]
+@pytest.mark.parametrize(("count", "lost"), [(2, "rank 1"), (4, "another rank")])
+def test_every_rank_that_lost_another_says_so(count, lost):
+    others = range(count - 1)
+    sentences = [f"rank {i} of {count} has lost {lost}; start the same command again" for i in others]
+    assert launch(work.lost, count) == [*sentences, None]
 
 
 @posix
@@ -193,27 +186,6 @@ def test_a_rank_that_is_stopped_is_named_and_ended():
 @pytest.mark.slow
 def test_ranks_may_be_started_by_ranks():
     assert launch(work.ranks_of_ranks, 1) == [[[2.0, 2.0]] * 2]
-
-
-@posix
-@pytest.mark.slow
-def test_every_other_rank_says_that_one_was_lost(tmp_path):
-    """In processes that no launcher ends; rank 0 is no neighbour of rank 2 of 4."""
-    script = tmp_path / "killed.py"
-    script.write_text(f"import sys; sys.path.insert(0, {str(Path(work.__file__).parent)!r})\n")
-    with script.open("a") as rest:
-        rest.write("import ranks_at_work as work; work.dies(2)")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "4"}
-    environments = [{**os.environ, **place, "RANK": str(number)} for number in range(4)]
-    jobs = [
-        subprocess.Popen([sys.executable, script], env=environment, stderr=subprocess.PIPE, text=True)
-        for environment in environments
-    ]
-    errors = [job.communicate(timeout=SECONDS)[1] for job in jobs]
-    assert [job.returncode for job in jobs] == [1, 1, -signal.SIGKILL, 1]
-    for number in (0, 1, 3):
-        assert f"\nrank {number} of 4 has lost another rank; start the same command" in f"\n{errors[number]}"
 
 
 INTERRUPTED = f"""
@@ -237,8 +209,8 @@ def test_a_launcher_that_is_interrupted_or_killed_leaves_no_rank_behind(sign, tm
         os.killpg(job.pid, sign)  # as a terminal and Jupyter do, to the ranks as well
     else:
         job.kill()
-    said = job.communicate(timeout=SECONDS)[1].splitlines()
-    assert len(pids) == 2 and said[-1:] == (["KeyboardInterrupt"] if sign == signal.SIGINT else [])
+    errors = job.communicate(timeout=SECONDS)[1].splitlines()
+    assert len(pids) == 2 and errors[-1:] == (["KeyboardInterrupt"] if sign == signal.SIGINT else [])
     gone_at = time.monotonic() + SECONDS
     while any(map(alive, pids)) and time.monotonic() < gone_at:
         time.sleep(0.05)
@@ -277,16 +249,17 @@ def test_every_rank_computes_with_one_thread(two):
     assert [one["threads"] for one in two] == [1, 1]
 
 
-REFUSALS = {
-    "apart": "the ranks disagree on step: rank 0 has 4, rank 1 has 0; expected the same",
-    "mesh": "2 ranks were started, expected a multiple of sequence=4",
-    "rows": "a batch of 1 rows cannot be shared by 2 ranks",
-}
-
-
 def test_what_ranks_are_refused_every_rank_is_told_and_they_can_go_on(two):
     for one in two:
-        assert {what: one[what] for what in REFUSALS} == REFUSALS and one["sum"] == 2
+        assert one["apart"] == "the ranks disagree on step: rank 0 has 4, rank 1 has 0; expected the same"
+        assert one["rows"] == "a batch of 1 rows cannot be shared by 2 ranks"
+        assert one["sum"] == 2
+
+
+def test_the_command_trains_on_two_ranks_of_which_one_speaks(two, folder):
+    first, second = (one["printed"] for one in two)
+    assert re.fullmatch(r"[\d,]+ parameters, cpu, step 0\nheld-out loss at step 3: .*\n", first)
+    assert second == "" and len(lines(folder / "command")) == 3
 
 
 def test_ranks_train_as_one_process_does(two):
@@ -308,42 +281,3 @@ def test_a_run_of_two_ranks_goes_on_with_one(two, folder):
     assert_close(last, weights)
     assert [r["loss"] for r in history] == pytest.approx([r["loss"] for r in straight], rel=1e-5)
     assert [record["step"] for record in lines(folder / "run")] == list(range(1, 13))
-
-
-TRAIN = "--d-model 8 --num-heads 2 --num-layers 1 --seq-len 16 --proj-dim 4 --vocabulary 259 --batch-size 5"
-TRAIN = f"-m linformer_from_scratch.training {TRAIN} --warmup 2 --device cpu --quiet".split()
-
-
-def losses(folder):
-    return [record["loss"] for record in lines(folder)]
-
-
-@posix
-@pytest.mark.slow
-def test_torchrun_trains_and_a_killed_rank_ends_the_job_and_loses_nothing(tmp_path):
-    """As chapter 11 does it: both are told who was lost, and one process goes on from a checkpoint."""
-    words = [*TRAIN, "--steps", "200", "--evaluate-every", "10", "--folder"]
-    job = subprocess.Popen(
-        [*TORCHRUN, "2", "--monitor-interval", "5", *words, str(tmp_path / "run")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    metrics = tmp_path / "run" / "metrics.jsonl"
-    while job.poll() is None and not (metrics.exists() and metrics.read_bytes().count(b"\n") > 30):
-        time.sleep(0.01)
-    (victim,) = (p for p in psutil.Process(job.pid).children() if p.environ().get("RANK") == "1")
-    victim.kill()
-    out, err = job.communicate(timeout=SECONDS)
-    assert job.returncode == 1 and "rank 0 of 2 has lost rank 1; start the same command again" in err
-    assert re.search(r"rank +: 1 .*Signal 9 \(SIGKILL\)", err, re.DOTALL)
-    assert out.count("parameters, cpu, step 0") == 1  # rank 0 speaks, rank 1 does not
-    again, straight = (
-        subprocess.run([sys.executable, *words, str(tmp_path / name)], capture_output=True, text=True).stdout
-        for name in ("run", "straight")
-    )
-    step = int(re.search(r"cpu, step (\d+)\n", again)[1])
-    assert step >= 20 and step % 10 == 0 and again.splitlines()[-1] == straight.splitlines()[-1]
-    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "straight"), rel=1e-4)
-    assert len(losses(tmp_path / "run")) == 200

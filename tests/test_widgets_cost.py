@@ -46,7 +46,7 @@ def test_the_numbers_are_those_of_the_formulas():
         ("tiled exact", cost.tiled_attention(sizes)),
         ("Linformer", cost.compress_tokens(sizes, shared=True)),
         ("Linformer, tiled", cost.compress_tokens(sizes, fused=True, shared=True)),
-        ("linear attention", cost.linear_attention(sizes)),
+        ("linear attention", cost.linear_attention_steps(sizes)),
     ):
         assert model.costs[name] == (flops(steps), floor_seconds(steps, DEVICES[0], 2), stored_bytes(steps))
     assert quantity(model.costs["full"][1], UNITS["seconds"]) in model.words

@@ -7,7 +7,6 @@ from manim import *
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course.exercises.distributed import partial_slots
 from linformer_from_scratch.course.plots import GREY
-from linformer_from_scratch.distributed.ranks import shares
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes
 
 N, D, SLOTS, RANKS, CELL = 22, 4, 3, 4, 0.36
@@ -24,7 +23,7 @@ class Distributed(Story):
         generator = torch.Generator().manual_seed(4)
         E = torch.randint(2, (SLOTS, N), generator=generator).float()
         K = torch.randint(4, (N, D), generator=generator).float()
-        lengths = shares(N, RANKS)
+        lengths = [len(part) for part in K.tensor_split(RANKS)]
         partial = partial_slots(E, K, lengths)
         torch.testing.assert_close(partial.sum(dim=0), E @ K, rtol=0, atol=0)
         columns, keys = row(E.split(lengths, dim=1), INK, "E"), row(K.mT.split(lengths, dim=1), KEY, "K")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 
 from linformer_from_scratch.benchmark.timing import Calls, both_clocks
+from linformer_from_scratch.common.checks import check_size
 
 SIDE, NUMBERS = {"cpu": 2048, "cuda": 8192}, {"cpu": 2**24, "cuda": 2**28}  # large enough for either
 SMALL = 256  # side of a product that shows how long a large one takes
@@ -27,7 +28,7 @@ def matmul_ceiling(
             bfloat16 on many CPUs.
         busy: count the seconds that the process kept processors busy, as in `median_seconds`.
     """
-    side = side or _affordable(dtype, device)
+    side = _affordable(dtype, device) if side is None else check_size("side", side)
     return 2 * side**3 / min(_seconds({"product": _product(side, dtype, device)}, rounds, device, busy))
 
 

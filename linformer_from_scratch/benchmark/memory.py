@@ -13,14 +13,6 @@ def peak_bytes(call: Callable, *arguments: object, device: str = "cpu") -> int:
     return _on_gpu(call, *arguments) if torch.device(device).type == "cuda" else _on_cpu(call, *arguments)
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out: on the CPU, on a GPU, or in one of a GPU's libraries."""
-    signs = "allocate memory", "out of memory", "ALLOC_FAILED"
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
-    )
-
-
 def available_bytes(device: str = "cpu") -> int | None:
     """Bytes that could still be allocated; None where the system does not say."""
     if torch.device(device).type == "cuda":

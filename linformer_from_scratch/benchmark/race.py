@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from linformer_from_scratch.benchmark.memory import available_bytes, is_out_of_memory, peak_bytes
+from linformer_from_scratch.benchmark.memory import available_bytes, peak_bytes
 from linformer_from_scratch.benchmark.timing import FLUSH_BYTES, both_clocks, flush
+from linformer_from_scratch.common.memory import is_out_of_memory
 
 Make = Callable[[], Callable[[], object]]  # builds a layer and its input, returns the call to measure
 

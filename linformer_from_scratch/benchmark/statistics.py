@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from statistics import median, quantiles
 from typing import NamedTuple
 
+from linformer_from_scratch.common.checks import check_size
+
 
 class Interval(NamedTuple):
     """20th percentile, median, 80th percentile of samples; as text "2.4 (1.6–3.7)", or "–" for nan."""
@@ -76,7 +78,8 @@ def coverage(rounds: int, left_out: int) -> float:
 
     Raises: ValueError unless at least one sample is left.
     """
-    if not 0 <= 2 * left_out < rounds:
+    rounds, left_out = check_size("rounds", rounds), check_size("left_out", left_out, least=0)
+    if 2 * left_out >= rounds:
         raise ValueError(f"got {left_out} left out at either end of {rounds}, expected at least 1 to be left")
     return 1 - 2 * sum(math.comb(rounds, i) for i in range(left_out + 1)) / 2**rounds
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from linformer_from_scratch.benchmark.memory import is_out_of_memory
+from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.common.memory import is_out_of_memory
 
 Calls = Mapping[str, Callable[[], object]]
 FLUSH_BYTES = 2**28  # more than most caches hold
@@ -42,10 +43,9 @@ def both_clocks(
         lost: called with the name of a call that runs out of memory; the others go on. By default the error
             is raised.
 
-    Raises: ValueError if rounds < 1.
+    Raises: ValueError if rounds is not a positive integer.
     """
-    if rounds < 1:
-        raise ValueError(f"rounds is {rounds}, expected at least 1")
+    rounds = check_size("rounds", rounds)
     shuffled = random.Random()  # not the one that all code shares
     clock = _events if torch.device(device).type == "cuda" else _wall
     pairs_of: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}

@@ -20,12 +20,12 @@ def normal(generator: Generator | None, *sizes: int) -> Tensor:
 
 
 def uniform(generator: Generator, *sizes: int) -> Tensor:
-    """From 0 to 1, in float32. Shape: as normal."""
+    """Uniform numbers from 0 to 1, in float32. Shape: as normal."""
     return torch.rand(sizes, generator=generator, dtype=torch.float32, device=_device_of(generator))
 
 
 def integers(generator: Generator, low: int, high: int, *sizes: int) -> Tensor:
-    """From low to high - 1. Shape: as normal."""
+    """Integers from low to high - 1. Shape: as normal."""
     return torch.randint(low, high, sizes, generator=generator, device=_device_of(generator))
 
 

@@ -38,8 +38,7 @@ def provenance(command: str) -> dict:
             "python": platform.python_version(),
             "torch": torch.__version__,
             "cuda": torch.version.cuda if gpu else None,
-            "driver": gpu
-            and first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
+            "driver": gpu and first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
         },
     }
 

@@ -63,6 +63,9 @@ def generator_of(seed: int, step: int) -> torch.Generator:
     PyTorch's generator reads 32 bits of a seed, so both are mixed into 32 bits. Among 100,000 pairs about one
     coincides with another by chance.
     """
+    for name, number in (("seed", seed), ("step", step)):
+        if isinstance(number, bool):
+            raise ValueError(f"{name} is {number}, expected an integer")
     pair = operator.index(seed), operator.index(step)
     mixed: int | tuple[int, int] = pair
     if not all(0 <= number < 2**32 for number in pair):  # numpy would join the words of the two
@@ -150,6 +153,7 @@ class LabelledBatches:
 
 def pad(rows: Sequence[Sequence[int]], seq_len: int) -> Tensor:
     """Rows as one tensor: PAD after shorter ones, longer ones cut. Shape: (rows, seq_len), on the CPU."""
+    seq_len = check_size("seq_len", seq_len, least=0)
     ids = torch.full((len(rows), seq_len), PAD, device="cpu")
     for padded, row in zip(ids, rows, strict=True):
         cut = padded.new_tensor(row[:seq_len])

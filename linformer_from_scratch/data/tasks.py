@@ -117,9 +117,9 @@ def scattered_recall(n: int, facts: int, batch: int, seed: int = 0) -> Batches:
 
 def validation_batches(batches: Batches, count: int) -> list[tuple[Tensor, Tensor]]:
     """Batches of the task that no run trains on, always the same."""
-    return [batches(FIRST_HELD_OUT + i) for i in range(count)]
+    return [batches(FIRST_HELD_OUT + i) for i in range(check_size("count", count, least=0))]
 
 
 def vocab_size(task: str, n: int) -> int:
     """How many different tokens a task has; recall has n/4 keys besides."""
-    return VOCAB_SIZE + (n // 4 if task == "recall" else 0)
+    return VOCAB_SIZE + (check_size("n", n) // 4 if task == "recall" else 0)

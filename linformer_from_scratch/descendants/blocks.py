@@ -109,12 +109,13 @@ def block_attention(
 
 def ended(n: int, block: int, device: torch.device | None = None) -> Tensor:
     """Which blocks have ended at each of n tokens. Shape: (n, n // block)"""
+    n, block = check_size("n", n, least=0), check_size("block", block)
     count = torch.arange(1, n + 1, device=device) // block
     return torch.arange(n // block, device=device) < count[:, None]
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Over the last axis where the mask is True; zeros in a row that has nothing. Shape: (..., n, m)"""
+    """Softmax over the last axis where the mask is True; zeros in a row of False. Shape: (..., n, m)"""
     nobody = ~mask.any(dim=-1, keepdim=True)
     return scores.masked_fill(~(mask | nobody), -math.inf).softmax(dim=-1).masked_fill(nobody, 0.0)
 

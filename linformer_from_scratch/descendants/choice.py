@@ -10,7 +10,7 @@ from linformer_from_scratch.common.checks import check_size
 
 
 def index_scores(q: Tensor, k: Tensor, weights: Tensor) -> Tensor:
-    """How much a query wants each slot: of every head what lies in its direction, weighed by the query.
+    """How much a query wants each slot: the heads' scores, negative ones as 0, weighed by the query.
 
     Shape: q (batch, heads, n, d), k (batch, heads or 1, slots, d), weights (batch, n, heads)
         -> (batch, n, slots)

@@ -35,7 +35,7 @@ class Cache(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of all tensors."""
+        """Bytes of all its tensors."""
         return sum(x.nbytes for x in self if isinstance(x, Tensor))
 
 
@@ -98,7 +98,7 @@ class CompressedAttention(AttentionLayer):
         return self.output(merge_heads(block_attention(q, k, v, *slots, self.block, self.window, chosen)))
 
     def write(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
-        """One more token of every text: its output, and the cache with it.
+        """Read one more token of every text: its output, and the cache with it.
 
         Shape: x (batch, 1, d_model) -> (batch, 1, d_model)
         """

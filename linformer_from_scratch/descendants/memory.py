@@ -52,7 +52,7 @@ Memory = tuple[Tensor, Tensor, Tensor]  # slots of keys and of values, and the l
 
 
 def empty_memory(q: Tensor, v: Tensor, logits: Tensor) -> Memory:
-    """Before the first token. Shape: as below -> (..., slots, d), (..., slots, d_v), (..., slots)"""
+    """Memory before the first token. Shape: as below -> (..., slots, d), (..., slots, d_v), (..., slots)"""
     leading = torch.broadcast_shapes(*(x.shape[:-2] for x in (q, v, logits)))
     slots = logits.size(-1)
     keys, values = (q.new_zeros(*leading, slots, x.size(-1)) for x in (q, v))
@@ -60,7 +60,7 @@ def empty_memory(q: Tensor, v: Tensor, logits: Tensor) -> Memory:
 
 
 def read_on(memory: Memory, q: Tensor, k: Tensor, v: Tensor, logits: Tensor) -> tuple[Memory, Tensor]:
-    """Some more tokens: the memory after them, and their outputs.
+    """Read some more tokens: the memory after them, and their outputs.
 
     Shape: q and k (..., tokens, d), v (..., tokens, d_v), logits (..., tokens, slots) -> (..., tokens, d_v)
     """
@@ -81,7 +81,7 @@ def read_on(memory: Memory, q: Tensor, k: Tensor, v: Tensor, logits: Tensor) -> 
 
 
 def _read_halves(memory: Memory, *tokens: Tensor) -> tuple[Memory, Tensor]:
-    """One half after the other; a single token has no exponential that is too large."""
+    """Read one half after the other; a single token has no exponential that is too large."""
     outputs = []
     for part in zip(*(x.tensor_split(2, dim=-2) for x in tokens), strict=True):
         memory, output = read_on(memory, *part)
@@ -90,7 +90,7 @@ def _read_halves(memory: Memory, *tokens: Tensor) -> tuple[Memory, Tensor]:
 
 
 class BoundedMemoryAttention(AttentionLayer):
-    """Causal self-attention to slots of all tokens so far; what a token is says how much of it each gets.
+    """Causal self-attention to slots of all tokens so far; each token says how much of it each slot gets.
 
     Args:
         d_model: features per token, a multiple of num_heads.
@@ -115,7 +115,7 @@ class BoundedMemoryAttention(AttentionLayer):
         return self.output(merge_heads(bounded_memory_attention(q, k, v, logits)))
 
     def write(self, x: Tensor, memory: Memory | None = None) -> tuple[Tensor, Memory]:
-        """One more token of every text, or several: their outputs, and the memory with them.
+        """Read one more token of every text, or several: their outputs, and the memory with them.
 
         Shape: x (batch, tokens, d_model) -> the same
         """

@@ -1,9 +1,8 @@
 """Linformer with its sequence split over ranks: one all-reduce of 2·k·d numbers serves a layer (chapter 11).
 
 sums: a sum over ranks that gradients pass through · sequence: the layer, and whole models, cut into shards ·
-sentences: chapter 12's sentence encoder on shards · wire: bytes by formula and as sent · plan: a million
-tokens on paper · launch: ranks from a notebook · experiments: what ranks are asked to show. Training on
-shares of the batch is training.Trainer's.
+wire: bytes by formula and as sent · plan: a million tokens on paper · launch: ranks from a notebook ·
+experiments: what ranks are asked to show. Training on shares of the batch is training.Trainer's.
 """
 
 from linformer_from_scratch.distributed.launch import launch

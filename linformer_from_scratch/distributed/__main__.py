@@ -12,10 +12,10 @@ from functools import partial
 
 from torch import distributed
 
+from linformer_from_scratch.common.ranks import device_of_rank, process_group, rank, world_size
 from linformer_from_scratch.common.tables import aligned
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.distributed import experiments
-from linformer_from_scratch.distributed.ranks import device_of_rank, process_group, rank, world_size
 from linformer_from_scratch.distributed.wire import linformer_bytes
 
 LIMIT = 1e-10  # of a relative difference, in float64

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional
 
-from linformer_from_scratch.distributed.ranks import (
+from linformer_from_scratch.common.ranks import (
     Group,
     device_of_rank,
     own_part,
@@ -31,8 +31,6 @@ from linformer_from_scratch.distributed.sums import Reduce, sum_over_ranks
 from linformer_from_scratch.distributed.wire import sent_bytes
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
 from linformer_from_scratch.linformer import LinformerAttention
-from linformer_from_scratch.pretrained.sentence_encoder import fitted_encoder
-from linformer_from_scratch.pretrained.weights import MAX_TOKENS, VOCAB_SIZE
 from linformer_from_scratch.projections import LearnedProjection
 
 CPU = torch.device("cpu")
@@ -50,10 +48,10 @@ OF_ENCODER = {
 def errors(
     seq_len: int, shared: bool = False, device: str = "cpu", reduce: Reduce = sum_over_ranks
 ) -> dict[str, float]:
-    """How far a layer on shards is from the same layer in one process, in float64, on this rank.
+    """How far this rank's part of a layer is from the same layer in one process, in float64.
 
     Of the output, and of the gradients of the input, E, F and the weights: the largest difference divided by
-    the largest number. Some tokens are padding. reduce: as SequenceParallelAttention.
+    the largest number. Some tokens are padding. reduce: sums the ranks' slots.
     """
     with process_group(device):
         whole, *inputs = _layer_and_texts(seq_len, shared, device_of_rank(device))
@@ -65,20 +63,21 @@ def errors(
         return _differences(computed | _gradients(layer, MATRICES | WEIGHTS), expected)
 
 
-def errors_of(given: Callable[[], type[LinformerAttention]], seq_len: int) -> dict[str, float]:
-    """As `errors`, in float32, of what lies on shards of a layer whose class is given on every rank.
+def errors_of(load_class: Callable[[], type[LinformerAttention]], seq_len: int) -> dict[str, float]:
+    """As `errors`, but of a learner's own layer, and in float32: of its output and the gradients of x, E, F.
 
-    The class takes the arguments of LinformerAttention, has its weights, and `slots`: the one changed method.
+    Every rank calls load_class. The class takes the arguments of LinformerAttention and has its weights; its
+    method `slots` is the one that changes.
     """
-    kind: Any = given()
+    layer_class: Any = load_class()
 
-    class Sharded(kind):
+    class Sharded(layer_class):
         def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
             keys, values = sum_over_ranks(torch.stack(super().slots(x)))
             return keys, values
 
     with process_group("cpu"):
-        whole, x, upstream, mask = _layer_and_texts(seq_len, kind=kind)
+        whole, x, upstream, mask = _layer_and_texts(seq_len, layer_class=layer_class)
         inputs = x.float(), upstream.float(), mask
         expected = _run(whole.float(), *inputs) | _gradients(whole, MATRICES)
         layer = Sharded(20, 5, *(LearnedProjection(seq_len, whole.E.proj_dim) for _ in range(2)))
@@ -89,26 +88,23 @@ def errors_of(given: Callable[[], type[LinformerAttention]], seq_len: int) -> di
 
 
 def small_errors(seq_len: int) -> dict[str, float]:
-    """As `errors`, of what one update by the layer that fits one screen changes in its weights, E and F."""
+    """As `errors`, but of how much one update by chapter 11's short layer changes its weights, E and F."""
     with process_group("cpu"):
         whole, x, wanted, _ = _layer_and_texts(seq_len)
-        before = copy.deepcopy(whole)
+        before = copy.deepcopy(whole.state_dict())
         layer = updated(whole, x, wanted, rate=0.1)
         (whole(x) - wanted).square().sum().backward()
         torch.optim.SGD(whole.parameters(), 0.1).step()
 
         def changes(after: nn.Module) -> dict[str, Tensor]:
-            changed = {}
-            for letters, name in (WEIGHTS | MATRICES).items():
-                new, old = (one.get_parameter(name).detach() for one in (after, before))
-                changed[letters] = new - _part_like(new, old)
-            return changed
+            new, names = after.state_dict(), (WEIGHTS | MATRICES).items()
+            return {letters: new[name] - _part_like(new[name], before[name]) for letters, name in names}
 
         return _differences(changes(layer), changes(whole))
 
 
 def first_sum(numbers: Sequence[float]) -> list[float]:
-    """This rank's own number, and what all_reduce made of it."""
+    """This rank's own number, and what it holds after an all-reduce."""
     with process_group("cpu"):
         x = torch.tensor([numbers[rank()]])
         distributed.all_reduce(x)
@@ -116,10 +112,7 @@ def first_sum(numbers: Sequence[float]) -> list[float]:
 
 
 def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
-    """As `errors`, with distributed.all_reduce as a first attempt has it, which autograd does not see.
-
-    Returns: the errors, and PyTorch's warnings.
-    """
+    """As `errors`, with slots that all_reduce sums in place, unseen by autograd; and PyTorch's warnings."""
 
     def in_place(x: Tensor, group: Group) -> Tensor:
         distributed.all_reduce(x, group=group)
@@ -132,9 +125,9 @@ def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
 
 
 def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
-    """How often ranks exchange something in a layer's passes, as PyTorch counts, for texts of some lengths.
+    """How often PyTorch sees ranks exchange something: by the text's length, the pass and the collective.
 
-    "first": forward, once the layer is cut; "forward", "backward": from then on, with batches of one size.
+    "first": a layer's first forward pass; "forward", "backward": every later one, with batches of one size.
     """
     from torch.distributed.tensor.debug import CommDebugMode  # slow to load
 
@@ -155,14 +148,14 @@ def exchanges(lengths: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
 
 
 def different_batches(sizes: Sequence[int]) -> Tensor:
-    """A layer whose ranks are given batches of different sizes."""
+    """The output of a layer whose ranks have batches of these sizes; it refuses different ones."""
     with process_group("cpu"):
         layer = shard(_layer_and_texts(seq_len=11)[0])
         return layer(torch.randn(sizes[rank()], layer.E.seq_len, 20, dtype=torch.float64)).detach()
 
 
 def encoder_errors(seq_len: int, device: str = "cpu") -> dict[str, float]:
-    """As `errors`, for a masked language model of two blocks that share one E: loss and some gradients."""
+    """As `errors`, but of a masked language model of two blocks that share one E: loss, some gradients."""
     with process_group(device):
         whole, ids, targets = _model_and_texts(seq_len, device_of_rank(device))
         expected = functional.cross_entropy(whole(ids).flatten(0, 1), targets.flatten())
@@ -187,20 +180,6 @@ def _model_and_texts(seq_len: int, device: torch.device) -> tuple[MaskedLanguage
     return MaskedLanguageModel(encoder).double().to(device), ids, targets
 
 
-def sentence_errors(real: Sequence[int]) -> dict[str, float]:
-    """As `errors`, in float32, of the vectors that chapter 12's encoder gives to texts.
-
-    real: tokens of each text, which padding fills up to 512. Short texts, and the last layer, are exact.
-    """
-    with process_group("cpu"), torch.no_grad():
-        whole = fitted_encoder()
-        generator = torch.Generator().manual_seed(0)
-        ids = torch.randint(VOCAB_SIZE, (len(real), MAX_TOKENS), generator=generator)
-        mask = torch.arange(MAX_TOKENS) < torch.tensor(real)[:, None]
-        vectors = shard(whole, gather=True).embed(own_part(ids), own_part(mask))
-        return _differences({"vectors of texts": vectors}, {"vectors of texts": whole.embed(ids, mask)})
-
-
 def layer_forward(seq_len: int, shared: bool, device: str) -> Callable[[], Tensor]:
     """This rank's forward pass of the layer of `errors`, to be called by all ranks."""
     whole, x, _, mask = _layer_and_texts(seq_len, shared=shared, device=device_of_rank(device))
@@ -217,7 +196,7 @@ def encoder_forward(seq_len: int, device: str) -> Callable[[], Tensor]:
 def measured(forward: Callable[[], object]) -> tuple[float, int | None]:
     """Seconds of a call that all ranks make, the least of five, and bytes that this rank sends in it.
 
-    None for what cannot be counted: what NCCL sends, or a system other than Linux.
+    No bytes, but None, where they cannot be counted: with NCCL, or on a system other than Linux.
     """
     forward()
     seconds = math.inf
@@ -295,12 +274,12 @@ def _layer_and_texts(
     seq_len: int,
     shared: bool = False,
     device: torch.device = CPU,
-    kind: type[LinformerAttention] = LinformerAttention,
+    layer_class: type[LinformerAttention] = LinformerAttention,
 ) -> tuple[LinformerAttention, Tensor, Tensor, Tensor]:
-    """The same on every rank: a layer, two texts, what follows them, and which tokens are real."""
+    """The same on every rank: a layer, two texts, the gradient of its output, and which tokens are real."""
     torch.manual_seed(0)
     E, F = (LearnedProjection(seq_len, PROJ_DIM) for _ in range(2))
-    layer = kind(20, 5, E, E if shared else F).double().to(device)
+    layer = layer_class(20, 5, E, E if shared else F).double().to(device)
     x, upstream = torch.randn(2, 2, seq_len, 20, dtype=torch.float64).to(device)
     real = torch.tensor([seq_len, seq_len - 2], device=device)
     return layer, x, upstream, torch.arange(seq_len, device=device) < real[:, None]
@@ -326,11 +305,11 @@ def _gradients(model: nn.Module, names: dict[str, str]) -> dict[str, Tensor]:
 
 
 def _differences(computed: dict[str, Tensor], expected: dict[str, Tensor]) -> dict[str, float]:
-    """Of each tensor that a rank has computed, from the same tensor, or its part, of one process."""
+    """How far this rank's tensors are from their parts of one process's: as `errors` has it."""
     errors = {}
     for name, tensor in computed.items():
         part = _part_like(tensor, expected[name])
-        scale = part.abs().max() or expected[name].abs().max()  # a rank may hold nothing but padding
+        scale = part.abs().max() or expected[name].abs().max()  # all zeros where a rank has only padding
         errors[name] = ((tensor - part).abs().max() / scale).item()
     return errors
 

@@ -17,14 +17,14 @@ from torch import distributed
 from torch.multiprocessing.spawn import ProcessException, start_processes
 
 from linformer_from_scratch.common.checks import check_size
-from linformer_from_scratch.distributed.ranks import MOMENT
+from linformer_from_scratch.common.ranks import MOMENT
 
 MOST = 256  # ranks of one machine
 # PyTorch's threads do not survive a fork: on Linux ranks are forked from a process that has loaded PyTorch,
 # has done nothing else, and ends with this one.
 START = "forkserver" if sys.platform == "linux" else "spawn"
 if START == "forkserver":
-    multiprocessing.get_context(START).set_forkserver_preload(["linformer_from_scratch.distributed.ranks"])
+    multiprocessing.get_context(START).set_forkserver_preload(["linformer_from_scratch.distributed"])
 logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)  # it warns of ranks that it ends
 
 

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.cost import (
     Device,
     Sizes,
@@ -69,7 +70,7 @@ class Plan(NamedTuple):
 
 def wire_of(ranks: int) -> Wire:
     """The slowest on the way: NVLink within a machine of eight GPUs, the network beyond."""
-    return NVLINK if ranks <= GPUS_OF_A_MACHINE else NETWORK
+    return NVLINK if check_size("ranks", ranks) <= GPUS_OF_A_MACHINE else NETWORK
 
 
 def hops(ranks: int, way: str) -> tuple[int, int]:
@@ -80,7 +81,7 @@ def hops(ranks: int, way: str) -> tuple[int, int]:
 
     Raises: ValueError for another way.
     """
-    machines = math.ceil(ranks / GPUS_OF_A_MACHINE)
+    machines = math.ceil(check_size("ranks", ranks) / GPUS_OF_A_MACHINE)
     steps, crossing = 2 * (ranks - 1), 2 * (machines - 1)
     if way == "flat ring":
         return (0, steps) if machines > 1 else (steps, 0)
@@ -92,7 +93,7 @@ def hops(ranks: int, way: str) -> tuple[int, int]:
 
 
 def sum_seconds(sent_bytes: float, ranks: int, way: str = "ring") -> float:
-    """Of a sum over ranks: a rank's bytes on the slowest wire, and the hops, one after the other."""
+    """Seconds of a sum over ranks: a rank's bytes on the slowest wire, and the hops, one after the other."""
     within, between = hops(ranks, way)
     return sent_bytes / wire_of(ranks).bytes_per_s + within * NVLINK.latency_s + between * NETWORK.latency_s
 
@@ -107,7 +108,7 @@ def plan(s: Sizes, ranks: int, device: Device, way: str = "ring") -> Plan:
 
     Raises: ValueError if ranks does not divide n.
     """
-    if ranks < 1 or s.n % ranks:
+    if s.n % check_size("ranks", ranks):
         raise ValueError(f"{ranks} ranks do not divide n={s.n}")
     own = Sizes(s.n // ranks, s.d_model, s.num_heads, s.proj_dim, s.batch, s.bytes_per_number)
     exact = flops(tiled_attention(s)) / ranks  # operations bind it at such lengths
@@ -115,7 +116,7 @@ def plan(s: Sizes, ranks: int, device: Device, way: str = "ring") -> Plan:
     return Plan(
         tokens=own.n,
         matrix_bytes=2 * s.proj_dim * own.n * s.bytes_per_number,
-        token_bytes=own.tokens * s.bytes_per_number,
+        token_bytes=own.numel * s.bytes_per_number,
         sent_bytes=sent,
         seconds=floor_seconds(compress_tokens(own, fused=True), device, s.bytes_per_number),
         wire_seconds=sum_seconds(sent, ranks, way),
@@ -128,10 +129,10 @@ def plan(s: Sizes, ranks: int, device: Device, way: str = "ring") -> Plan:
 def feed_forward(s: Sizes) -> list[Step]:
     """Each token alone, to 4 d_model features and back: 16nd² operations, nothing to exchange."""
     d, b = s.d_model, s.bytes_per_number
-    operations, moved = 8 * s.tokens * d, (5 * s.tokens + 4 * d * d) * b
+    operations, moved = 8 * s.numel * d, (5 * s.numel + 4 * d * d) * b
     return [
-        Step("up", operations, moved, 4 * s.tokens * b),
-        Step("down", operations, moved, s.tokens * b),
+        Step("up", operations, moved, 4 * s.numel * b),
+        Step("down", operations, moved, s.numel * b),
     ]
 
 
@@ -149,8 +150,10 @@ def training_bytes(
         matrices: different ones among the E and F of all layers; two a layer unless told.
         kept: vectors of a token that a layer keeps for backward; one, its input, if it recomputes the rest.
     """
-    trained = (2 * layers if matrices is None else matrices) * s.proj_dim * s.n * ADAMW
-    return (trained + layers * kept * s.tokens * s.bytes_per_number) / ranks
+    layers, ranks, kept = check_size("layers", layers), check_size("ranks", ranks), check_size("kept", kept)
+    matrices = 2 * layers if matrices is None else check_size("matrices", matrices, least=0)
+    trained = matrices * s.proj_dim * s.n * ADAMW
+    return (trained + layers * kept * s.numel * s.bytes_per_number) / ranks
 
 
 def longest_text(

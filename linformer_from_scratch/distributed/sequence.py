@@ -6,28 +6,17 @@ sum over ranks of these slots is what one process would have: (proj_dim, d_model
 
 import copy
 import zlib
-from itertools import count
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
 
-from linformer_from_scratch.distributed.ranks import Group, assert_same_across_ranks, own_part, world_size
-from linformer_from_scratch.distributed.sentences import (
-    GatheredAttention,
-    SequenceParallelLengthwiseEncoder,
-    SequenceParallelSentenceEncoder,
-    SequenceParallelWindows,
-    check_fills,
-)
+from linformer_from_scratch.common.ranks import Group, assert_same_across_ranks, own_part, world_size
 from linformer_from_scratch.distributed.sums import AgreedSum
 from linformer_from_scratch.encoder import Block, Classifier, Encoder, NoAttention
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.linformer import LinformerAttention
-from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.pretrained.lengthwise import LengthwiseEncoder
-from linformer_from_scratch.pretrained.network import SentenceEncoder
-from linformer_from_scratch.pretrained.windows import WindowAttention
+from linformer_from_scratch.pretrained.texts import TextEncoder
 from linformer_from_scratch.projections import LearnedProjection, Projection
 
 
@@ -69,7 +58,11 @@ class SequenceParallelAttention(LinformerAttention):
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """As in one process, for texts that fill the shard."""
-        check_fills(x.size(1), self.E.seq_len, "columns of E")
+        if x.size(1) != self.E.seq_len:
+            raise ValueError(
+                f"this shard has {x.size(1)} tokens and {self.E.seq_len} columns of E; "
+                "pad the text to its full length before it is cut"
+            )
         return super().forward(x, padding_mask)
 
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
@@ -97,44 +90,57 @@ class SequenceParallelAttention(LinformerAttention):
         )
 
 
-def shard(model: nn.Module, group: Group = None, gather: bool = False) -> Any:
+def shard(model: nn.Module, group: Group = None) -> Any:
     """This rank's copy of a model: attention with its columns of E and F, encoders with its positions.
 
     The rest is the same on all ranks, and so must the model be before it is cut, to the last number: all
     ranks of the group cut at the same time, and first compare what they have, in two small exchanges.
 
     Args:
-        model: a LinformerAttention; an Encoder or SentenceEncoder around such layers or around
-            WindowAttention; or a module that holds some and works on each token alone elsewhere.
-        group: the ranks that share a text; all ranks by default. Their shards are shares(seq_len, ranks).
-        gather: let exact attention within an encoder gather the keys and values of all ranks, which is what
-            Linformer does without: numbers in proportion to n. By default it is refused.
+        model: a LinformerAttention, an Encoder around such layers, or a module that holds some and works on
+            each token alone elsewhere.
+        group: the ranks that share a text; all ranks by default. Their shards are those of own_part.
 
-    Raises: ValueError, with its name, for what cannot be cut: other attention; an E that is not learned;
-        WindowAttention without an encoder, which says how long texts are; an Encoder that looks at
-        neighbours, across the edges of shards; a Classifier, which takes a mean over all tokens. Also if the
-        ranks' models differ.
+    Raises: ValueError, with its name, for what cannot be cut: other attention; an E that is not learned; an
+        Encoder that looks at neighbours, across the edges of shards; a Classifier or a TextEncoder, which
+        take a mean over all tokens. Also if the ranks' models differ.
     """
     if world_size(group) > 1:
         assert_same_across_ranks(group, **_description(model))
     for name, module in model.named_modules():
-        _check_can_be_cut(name, module, gather)
-    return _Cut(group)(copy.deepcopy(model))
+        _check_can_be_cut(name, module)
+    own = copy.deepcopy(model)
+    layers: list[Any] = [module for module in own.modules() if isinstance(module, LinformerAttention)]
+    for matrix in {matrix: None for layer in layers for matrix in (layer.E, layer.F)}:  # each once
+        shard_projection(matrix, group)
+    for layer in layers:
+        layer.__class__ = SequenceParallelAttention  # in place: what is used twice stays one
+        layer.add_up = AgreedSum(group, check=layer is layers[0])  # the first sees that ranks are alike
+    for module in own.modules():
+        if isinstance(module, Encoder):
+            rows = own_part(module.positions.weight.detach(), group, dim=0).clone()
+            frozen = not module.positions.weight.requires_grad
+            module.positions = nn.Embedding.from_pretrained(rows, freeze=frozen)
+    return own
 
 
-def _check_can_be_cut(name: str, module: nn.Module, gather: bool) -> None:
+def _check_can_be_cut(name: str, module: nn.Module) -> None:
     """Raise ValueError for what reads more than one token in a way that no sum over shards gives."""
-    if gather and type(module) is MultiHeadAttention and not module.causal:
-        return
-    if isinstance(module, Classifier):
-        raise ValueError("a Classifier takes a mean over tokens of all ranks; cut its encoder")
+    kind = type(module).__name__
+    if isinstance(module, Classifier | TextEncoder):
+        raise ValueError(f"a {kind} takes a mean over tokens of all ranks, expected an Encoder")
+    if isinstance(module, Encoder) and module.neighbours is not None:
+        width = module.neighbours.kernel_size[0]
+        raise ValueError(
+            f"a convolution over {width} tokens crosses the edges of shards, expected neighbours=0"
+        )
     if isinstance(module, Block) and not isinstance(module.attention, AttentionLayer | NoAttention):
         name, module = f"{name}.attention", module.attention  # of any kind
-    elif not isinstance(module, AttentionLayer) or type(module) in (LinformerAttention, WindowAttention):
+    elif not isinstance(module, AttentionLayer) or type(module) is LinformerAttention:
         return
     raise ValueError(
         f"{name or 'the model'} is a {type(module).__name__}, whose tokens may read all others; "
-        "expected LinformerAttention or WindowAttention, whose slots are sums over shards"
+        "expected LinformerAttention, whose slots are sums over shards"
     )
 
 
@@ -149,81 +155,12 @@ def _description(model: nn.Module) -> dict[str, str]:
     return described | numbers
 
 
-class _Cut:
-    """Makes this rank's part of modules, in place; a module that is used twice stays one."""
-
-    def __init__(self, group: Group):
-        self.group = group
-        self.done: dict[nn.Module, nn.Module] = {}
-        self.number = count()  # of a layer: the first sees for all of them that the ranks are alike
-
-    def __call__(self, module: nn.Module, seq_len: int | None = None) -> nn.Module:
-        """The part of a module; seq_len: tokens of a whole text, where an encoder around it says so."""
-        if module not in self.done:
-            self.done[module] = self._part(module, seq_len)
-        return self.done[module]
-
-    def _part(self, module: nn.Module, seq_len: int | None) -> nn.Module:
-        if isinstance(module, LinformerAttention):
-            return self._linformer(module)
-        if isinstance(module, WindowAttention | MultiHeadAttention):
-            return self._of_whole_text(module, seq_len)
-        if isinstance(module, LearnedProjection):
-            shard_projection(module, self.group)
-        if isinstance(module, Encoder | SentenceEncoder):
-            seq_len = module.positions.num_embeddings
-            _shard_positions(module, self.group)
-        for name, child in module._modules.items():
-            if child is not None:
-                setattr(module, name, self(child, seq_len))
-        if isinstance(module, SentenceEncoder):
-            return SequenceParallelSentenceEncoder(module, self.group)
-        if isinstance(module, LengthwiseEncoder):
-            return SequenceParallelLengthwiseEncoder(module, self.group)
-        return module
-
-    def _linformer(self, whole: LinformerAttention) -> SequenceParallelAttention:
-        for name in ("key", "value"):
-            if getattr(getattr(whole, name), "bias", None) is not None:
-                raise ValueError(f"a layer's {name} has a bias, which every rank would add to the slots")
-        for matrix in (whole.E, whole.F):
-            self(_learned(matrix))  # in place
-        layer = SequenceParallelAttention(
-            whole.query.in_features, whole.num_heads, whole.E, whole.F, self.group, next(self.number) == 0
-        )
-        for name in ("query", "key", "value", "output"):
-            setattr(layer, name, getattr(whole, name))
-        return layer.train(whole.training)
-
-    def _of_whole_text(
-        self, whole: WindowAttention | MultiHeadAttention, seq_len: int | None
-    ) -> SequenceParallelWindows | GatheredAttention:
-        if seq_len is None:
-            kind = type(whole).__name__
-            raise ValueError(f"{kind} does not say how long its texts are; cut the encoder around it")
-        add_up = AgreedSum(self.group, next(self.number) == 0)
-        if isinstance(whole, WindowAttention):
-            return SequenceParallelWindows(whole, seq_len, add_up)
-        return GatheredAttention(whole, seq_len, add_up)
-
-
 def shard_projection(E: Projection, group: Group = None) -> None:
     """Leave this rank's columns of a learned E."""
     E = _learned(E)
     columns = own_part(E.weight.detach(), group, dim=-1).clone()  # E.unit stays that of the whole
     E.weight = nn.Parameter(columns, requires_grad=E.weight.requires_grad)
     E.seq_len = columns.size(-1)
-
-
-def _shard_positions(encoder: Encoder | SentenceEncoder, group: Group) -> None:
-    if isinstance(encoder, Encoder) and encoder.neighbours is not None:
-        width = encoder.neighbours.kernel_size[0]
-        raise ValueError(
-            f"a convolution over {width} tokens crosses the edges of shards, expected neighbours=0"
-        )
-    whole = encoder.positions.weight
-    rows = own_part(whole.detach(), group, dim=0).clone()
-    encoder.positions = nn.Embedding.from_pretrained(rows, freeze=not whole.requires_grad)
 
 
 def _learned(E: Projection) -> LearnedProjection:
@@ -245,10 +182,8 @@ def sum_gradients(model: nn.Module, group: Group = None) -> None:
 
 def sharded_parameters(model: nn.Module) -> list[Tensor]:
     """Parameters of which every rank holds a part: columns of E and F, positions of an Encoder; each once."""
-    parameters: dict[Tensor, None] = {}
-    for module in model.modules():
-        if isinstance(module, SequenceParallelAttention):
-            parameters |= {module.E.weight: None, module.F.weight: None}
-        if isinstance(module, Encoder | SentenceEncoder):
-            parameters[module.positions.weight] = None
-    return [*parameters]
+    return [
+        module.positions.weight if isinstance(module, Encoder) else module.weight
+        for module in model.modules()
+        if isinstance(module, Encoder | LearnedProjection)
+    ]

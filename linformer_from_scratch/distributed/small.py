@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import Tensor, distributed
 
-from linformer_from_scratch.distributed.ranks import own_part
+from linformer_from_scratch.common.ranks import own_part
 from linformer_from_scratch.distributed.sequence import shard_projection
 from linformer_from_scratch.linformer import LinformerAttention
 

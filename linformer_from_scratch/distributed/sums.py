@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from linformer_from_scratch.distributed.ranks import Group, assert_same_across_ranks, world_size
+from linformer_from_scratch.common.ranks import Group, assert_same_across_ranks, world_size
 
 Reduce = Callable[[Tensor, Group], Tensor]  # (this rank's part, group) -> the sum over the ranks
 
@@ -41,9 +41,9 @@ class AgreedSum:
     """Sums over ranks of parts that all ranks describe alike; one exchange each while that stays the same.
 
     Unlike tensors must not be summed: that ends in a crash or in wrong numbers. So every rank sends as many
-    numbers as were agreed on last, and one more, which is 1 where it now holds something else. All see the
-    sum of these; if it is not 0, they compare what they hold in two small exchanges, agree, and sum again.
-    The first sum begins with that comparison. On GPUs, reading the number waits for the sum.
+    numbers as were agreed on last, and one more, which is 1 where its part is now described differently. All
+    see the sum of these; if it is not 0, they compare descriptions in two small exchanges, agree, and sum
+    again. The first sum begins with that comparison. On GPUs, reading the number waits for the sum.
 
     Args:
         group: the ranks.
@@ -54,22 +54,23 @@ class AgreedSum:
         self.group, self.check = group, check
         self.reduce: Reduce = sum_over_ranks
         self.agreed: dict[str, object] = {}
-        self.alike = torch.empty(0)  # numbers of the agreed kind, without storage
+        self.agreed_part = torch.empty(0)  # size and type of the part that was agreed on, without storage
 
-    def __call__(self, part: Tensor, **held: object) -> Tensor:
-        """The sum of the parts, where `held` is the same on all ranks and says how large they are.
+    def __call__(self, part: Tensor, **description: object) -> Tensor:
+        """The sum of the parts, where the description is the same on all ranks and says how large they are.
 
-        Raises: ValueError on every rank, with what two of them hold, if they differ.
+        Raises: ValueError on every rank, with two descriptions, if they differ.
         """
         if world_size(self.group) == 1 or not self.check:
             return self.reduce(part, self.group)
-        held |= {"dtype": part.dtype, "gradients": part.requires_grad}
+        description |= {"dtype": part.dtype, "gradients": part.requires_grad}
         if self.agreed:
-            as_agreed = held == self.agreed
-            own = part.flatten() if as_agreed else torch.zeros_like(self.alike, device=part.device)
-            total = self.reduce(torch.cat([own, own.new_tensor([not as_agreed])]), self.group)
+            differs = description != self.agreed
+            own = torch.zeros_like(self.agreed_part, device=part.device) if differs else part.flatten()
+            total = self.reduce(torch.cat([own, own.new_tensor([differs])]), self.group)
             if not total[-1]:
                 return total[:-1].view_as(part)
-        assert_same_across_ranks(self.group, **held)
-        self.agreed, self.alike = held, torch.empty(part.numel(), dtype=part.dtype, device="meta")
+        assert_same_across_ranks(self.group, **description)
+        self.agreed = description
+        self.agreed_part = torch.empty(part.numel(), dtype=part.dtype, device="meta")
         return self.reduce(part, self.group)

@@ -16,7 +16,7 @@ COUNTERS_AT = 200  # in Linux' struct tcp_info: tcpi_bytes_sent, tcpi_bytes_retr
 
 def linformer_bytes(s: Sizes, ranks: int, shared: bool = False) -> float:
     """One all-reduce of the compressed keys and values, or of E X alone where E = F; independent of n."""
-    return (1 if shared else 2) * s.slots * s.bytes_per_number * 2 * (ranks - 1) / ranks
+    return (1 if shared else 2) * s.slot_numel * s.bytes_per_number * 2 * (ranks - 1) / ranks
 
 
 def ring_bytes(s: Sizes, ranks: int, group: int = 1) -> float:
@@ -24,13 +24,13 @@ def ring_bytes(s: Sizes, ranks: int, group: int = 1) -> float:
 
     group: query heads that share a key/value head, as in grouped-query attention.
     """
-    return 2 * s.tokens / group / ranks * s.bytes_per_number * (ranks - 1)
+    return 2 * s.numel / group / ranks * s.bytes_per_number * (ranks - 1)
 
 
 def ulysses_bytes(s: Sizes, ranks: int) -> float:
     """Ulysses (Jacobs et al. 2023, arXiv 2309.14509): queries, keys, values and results change from shards
     of tokens to shards of heads and back, four all-to-alls."""
-    return 4 * s.tokens / ranks * s.bytes_per_number * (ranks - 1) / ranks
+    return 4 * s.numel / ranks * s.bytes_per_number * (ranks - 1) / ranks
 
 
 def sent_bytes() -> int:

@@ -46,7 +46,7 @@ def segment_means(x: Tensor, segments: int) -> Tensor:
 
     Shape: (..., n, d) -> (..., segments, d)
     """
-    n = x.size(-2)
+    n, segments = x.size(-2), check_size("segments", segments)
     size, longer = n // segments, n % segments
     if torch.compiler.is_compiling():  # as a matrix: the slices below would not export for every n
         token = torch.arange(n, device=x.device)
@@ -70,7 +70,7 @@ def pseudoinverse(a: Tensor, steps: int = 6) -> Tensor:
     rows, columns = a.abs().sum(dim=-1), a.abs().sum(dim=-2)
     z = a.mT / (rows.amax(dim=-1) * columns.amax(dim=-1))[..., None, None]
     identity = torch.eye(a.size(-1), dtype=a.dtype, device=a.device)
-    for _ in range(steps):
+    for _ in range(check_size("steps", steps, least=0)):
         az = a @ z
         z = z @ (13 * identity - az @ (15 * identity - az @ (7 * identity - az))) / 4
     return z

@@ -2,6 +2,8 @@
 
 import math
 
+from linformer_from_scratch.common.checks import check_size
+
 
 def copy_error(n: int, rank: int) -> float:
     """‖Π − the best map of that rank‖ / ‖Π‖ for a permutation Π of n tokens: all its singular values are 1.
@@ -10,6 +12,5 @@ def copy_error(n: int, rank: int) -> float:
 
     Raises: ValueError if rank does not lie in 0 … n.
     """
-    if not 0 <= rank <= n:
-        raise ValueError(f"rank is {rank}, expected 0 … n={n}")
-    return math.sqrt(1 - rank / n)
+    n = check_size("n", n)
+    return math.sqrt(1 - check_size("rank", rank, 0, n) / n)

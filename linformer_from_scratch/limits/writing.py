@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.training.modes import evaluating
 
 
@@ -43,7 +44,7 @@ def write_on(model: nn.Module, ids: Tensor, count: int) -> Tensor:
     Shape: ids (n,) -> (n + count,)
     """
     with evaluating(model):
-        for _ in range(count):
+        for _ in range(check_size("count", count, least=0)):
             ids = torch.cat([ids, model(ids[None])[0, -1].argmax()[None]])
     return ids
 
@@ -53,4 +54,5 @@ def leak(before: Tensor, after: Tensor, place: int) -> float:
 
     Shape: outputs (n, d) before and after -> a number; 0 for the first token, before which there is none
     """
+    place = check_size("place", place, least=0)
     return (after - before)[:place].abs().max().item() if place else 0.0

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.random_state import integers, seeded, uniform, use_rng_state
 from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_LAYERS, tokenize
 from linformer_from_scratch.pretrained.capstone import DistillationLoss
@@ -27,11 +28,12 @@ class Crops:
     All texts of a batch have one length, drawn for the batch; together they have about TOKENS tokens.
 
     Args: texts: the documents. shortest, longest: in tokens, [CLS] and [SEP] included.
-    Raises: ValueError if no document is long enough.
+    Raises: ValueError if no document is long enough, or unless 2 <= shortest <= longest.
     """
 
     def __init__(self, texts: Iterable[str], shortest: int, longest: int = MAX_TOKENS):
-        self.shortest, self.longest = shortest, longest
+        self.longest = longest = check_size("longest", longest, least=2)
+        self.shortest = check_size("shortest", shortest, 2, longest)
         documents = [tokenize(text, max_tokens=None) for text in texts]
         self.first, self.last = documents[0][:1], documents[0][-1:]
         self.bodies = [ids[1:-1] for ids in documents]

@@ -82,23 +82,15 @@ class LengthwiseEncoder(TextEncoder):
                 f"`exact` (below {self.layout.crossover} tokens) and `linformer` (from there on)"
             )
         check_ids(ids, VOCAB_SIZE)
-        long = self.lengths(ids, padding_mask) >= self.layout.crossover
+        long = lengths_of(ids, padding_mask) >= self.layout.crossover
         if long.all() or not long.any():
             return (self.linformer if long.any() else self.exact).embed(ids, padding_mask)
         assert padding_mask is not None  # otherwise all texts had one length
         vectors = torch.empty(len(ids), D_MODEL, device=ids.device, dtype=self.exact.tokens.weight.dtype)
         for network, rows in ((self.exact, ~long), (self.linformer, long)):
-            vectors[rows] = network.embed(*self.without_padding(ids[rows], padding_mask[rows]))
+            n = int(padding_mask[rows].sum(dim=1).max())  # without the columns in which no text has a token
+            vectors[rows] = network.embed(ids[rows, :n], padding_mask[rows, :n])
         return vectors
-
-    def lengths(self, ids: Tensor, padding_mask: Tensor | None) -> Tensor:
-        """How many real tokens each text has. Shape: (batch,)"""
-        return lengths_of(ids, padding_mask)
-
-    def without_padding(self, ids: Tensor, padding_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Both without the columns in which no text has a token."""
-        n = int(padding_mask.sum(dim=1).max())
-        return ids[:, :n], padding_mask[:, :n]
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the weights (safetensors) and the layout (JSON) into a folder, which is made if need be.

@@ -164,7 +164,7 @@ def renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def fold_biases(layer: AttentionLayer, state: dict[str, Tensor], name: str) -> None:
-    """Fold those biases into the weights for which an attention layer has no parameter.
+    """Fold the biases for which an attention layer has no parameter into its weights.
 
     BERT's query, key, value and output have one each. In ours the output has one, and the query gets one
     here. The key's adds the same to all scores of a query, and softmax ignores it. The value's passes through

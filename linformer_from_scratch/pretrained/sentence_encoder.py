@@ -6,6 +6,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.files import DATA
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.low_rank import best_rank
@@ -35,7 +36,7 @@ class BestRankAttention(MultiHeadAttention):
 
     def __init__(self, d_model: int, num_heads: int, rank: int):
         super().__init__(d_model, num_heads)
-        self.rank = rank
+        self.rank = check_size("rank", rank, least=0)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
         """With maps that keep only their first singular values."""

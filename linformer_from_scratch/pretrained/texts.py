@@ -125,7 +125,7 @@ def chunks(ids: Tensor, window: int) -> list[Tensor]:
     Shape: ids (..., n), [CLS] and [SEP] among them -> several (..., at most window + 2)
     """
     first, body, last = ids[..., :1], ids[..., 1:-1], ids[..., -1:]
-    count = -(-body.size(-1) // window)
+    count = -(-body.size(-1) // check_size("window", window))
     return [torch.cat([first, part, last], dim=-1) for part in body.tensor_split(count, dim=-1)]
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import torch
 
-from linformer_from_scratch.benchmark.memory import is_out_of_memory
 from linformer_from_scratch.common.files import expanded
+from linformer_from_scratch.common.memory import is_out_of_memory
+from linformer_from_scratch.common.ranks import WAIT, assert_same_across_ranks, process_group, rank
 from linformer_from_scratch.data import MaskedBatches, docstrings, public_documents, read_documents
 from linformer_from_scratch.data.public import HUB
-from linformer_from_scratch.distributed.ranks import WAIT, assert_same_across_ranks, process_group, rank
 from linformer_from_scratch.encoder import MaskedLanguageModel
 from linformer_from_scratch.training import Config, Trainer, masked_loss, runs
 from linformer_from_scratch.training.corpora import streams, validation_batches

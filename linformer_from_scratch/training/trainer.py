@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm.auto import tqdm
 
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.files import expanded, locked, make_folder
 from linformer_from_scratch.common.random_state import get_rng_state, seeded, use_rng_state
-from linformer_from_scratch.distributed.ranks import (
+from linformer_from_scratch.common.ranks import (
     assert_same_across_ranks,
     device_of_rank,
     mean_over_ranks,
@@ -152,7 +153,8 @@ class Trainer:
 
         begin is called once no other trainer can write to the folder, before this one does.
         """
-        until = self.config.steps if until is None else min(until, self.config.steps)
+        steps = self.config.steps
+        until = steps if until is None else min(check_size("until", until, least=0), steps)
         bar = tqdm(total=until, initial=self.step, disable=not self.progress or rank() > 0, unit="step")
         with self._lock_folder(begin), keep_modes(self.model), use_rng_state(self.random, self.device), bar:
             self.written = None

@@ -90,11 +90,16 @@ def escaped(text: str) -> str:
 
 
 def restructured(lines: list[str]) -> list[str]:
-    """A docstring of ours as reStructuredText: sections become fields, indented lines a block."""
+    """A docstring of ours as reStructuredText: sections are fields, indented lines a block; examples stay."""
     text: list[str] = []
     section = ""
+    example = False
     for line in lines:
-        if match := SECTION.match(line):
+        example = line.startswith(">>>") or (example and bool(line.strip()))
+        if example:
+            text.append(line)
+            section = ""
+        elif match := SECTION.match(line):
             section = match[1]
             text += ["", f":{section}: {escaped(match[2] or '')}".rstrip(), *([] if match[2] else [""])]
         elif not line.strip():

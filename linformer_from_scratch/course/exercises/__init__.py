@@ -68,7 +68,8 @@ def check(id: str, attempt: object) -> Result:
 def exam(id: str, attempt: object, number: int = 0) -> Result:
     """Check an attempt on sizes and signs that the course does not draw, as well; nothing is kept.
 
-    Args: number: 0 or more; another number, another exam.
+    Args: number: 0 to 10⁹; another number, another exam.
+    Raises: ValueError if the number is no such integer.
     """
     if not known(id, EXERCISES):
         return unknown_exercise(id)

@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from linformer_from_scratch.course.exercises.engine.checking import exam_seeds
 from linformer_from_scratch.course.exercises.grader import examiner, grading
 
 MEBIBYTE = 2**20
@@ -35,6 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
         grade.error(f"argument --seconds: got {options.seconds:g}, expected more than 0")
     if options.memory < LEAST:
         grade.error(f"argument --memory: got {options.memory}, expected at least {LEAST}")
+    try:
+        exam_seeds(options.exam or 0)
+    except ValueError as error:
+        grade.error(f"argument --exam: {error}")
     try:
         learners = grading.grade_folder(
             options.folder, options.out, options.seconds, options.memory * MEBIBYTE, options.exam

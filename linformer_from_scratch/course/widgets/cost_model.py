@@ -21,7 +21,7 @@ from linformer_from_scratch.cost import (
     floor_seconds,
     flops,
     full_attention,
-    linear_attention,
+    linear_attention_steps,
     stored_bytes,
     tiled_attention,
 )
@@ -222,7 +222,7 @@ def layers(order: str) -> dict[str, Callable[[Sizes], list[Step]]]:
         "tiled exact": tiled_attention,
         "Linformer": ours,
         "Linformer, tiled": partial(ours, fused=True),
-        "linear attention": linear_attention,
+        "linear attention": linear_attention_steps,
     }
 
 

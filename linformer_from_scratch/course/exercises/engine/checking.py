@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.course.exercises.engine.answers import Answer
 from linformer_from_scratch.course.exercises.engine.compare import (
     ATOL,
@@ -33,6 +34,7 @@ from linformer_from_scratch.course.exercises.engine.compare import (
 from linformer_from_scratch.course.exercises.engine.isolation import isolated
 
 SEEDS = range(4)  # the draws an attempt must survive; authors make one of them odd (n = 1)
+EXAMS = 10**9
 
 SIGNS = {"passed": "✓", "failed": "✗", "open": "○"}
 COLOURS = {"passed": "#2E8B57", "failed": "#D1495B", "open": "#808890"}  # legible on white and on black
@@ -158,8 +160,11 @@ def boxed(colour: str, content: str) -> str:
 
 
 def exam_seeds(number: int) -> tuple[int, ...]:
-    """The draws of an exam: other sizes and signs, different for every number from 0 on, and those of the course."""
-    first = 1000 + 2 * len(SEEDS) * number
+    """The draws of an exam: other sizes and signs, different for every number from 0 on, and those of the course.
+
+    Raises: ValueError if the number is not an integer in 0 … 10⁹.
+    """
+    first = 1000 + 2 * len(SEEDS) * check_size("number", number, 0, EXAMS)
     return (*range(first, first + 2 * len(SEEDS)), *SEEDS)
 
 

@@ -58,8 +58,8 @@ class Overview(Answer):
         """Columns of words, and the three lines."""
         width = max(map(len, self.chapters))
         lines = [
-            f"{title.ljust(width)}  {bar(done, total)}  {done} of {total}  {rest}".rstrip()
-            for title, done, total, rest in self.rows()
+            f"{title.ljust(width)}  {bar(done, count)}  {done} of {count}  {rest}".rstrip()
+            for title, done, count, rest in self.rows()
         ]
         following = self.next()
         lines += [
@@ -73,8 +73,8 @@ class Overview(Answer):
         rows = "".join(
             "<tr>" + "".join(f'<td style="text-align: left">{cell}</td>' for cell in cells) + "</tr>"
             for cells in (
-                (html.escape(title), bar(done, total), f"{done} of {total}", html.escape(rest))
-                for title, done, total, rest in self.rows()
+                (html.escape(title), bar(done, count), f"{done} of {count}", html.escape(rest))
+                for title, done, count, rest in self.rows()
             )
         )
         following = self.next()
@@ -82,7 +82,7 @@ class Overview(Answer):
         return f"<table>{rows}</table><p>{html.escape(self.parts())}<br>next: {link}<br>{self.sum()}</p>"
 
 
-def bar(done: int, total: int) -> str:
+def bar(done: int, count: int) -> str:
     """A bar of signs, full where all is done and empty where nothing is."""
-    full = LENGTH * done // total if total else LENGTH
+    full = LENGTH * done // count if count else LENGTH
     return "█" * full + "░" * (LENGTH - full)

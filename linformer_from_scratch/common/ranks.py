@@ -15,9 +15,6 @@ from itertools import count
 
 import torch
 from torch import Tensor, distributed
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-
-from linformer_from_scratch.common.checks import check_size
 
 Group = distributed.ProcessGroup | None
 JOIN_COUNTER = count()  # groups that this process has joined: each needs keys of its own in the store
@@ -154,23 +151,6 @@ def _what_happened(error: str, wait: float) -> str | None:
     return f"has waited {wait:g} s for" if "Timed out" in error else None
 
 
-def mesh(sequence: int = 1) -> DeviceMesh:
-    """All ranks as a table: a row of `sequence` ranks shares its texts, every row has other texts.
-
-    Its two groups are mesh["data"], a column, and mesh["sequence"], a row.
-
-    Raises: ValueError if the ranks do not make whole rows.
-    """
-    ranks = world_size()
-    if ranks % check_size("sequence", sequence):
-        raise ValueError(f"{ranks} ranks were started, expected a multiple of sequence={sequence}")
-    if not distributed.is_initialized():
-        raise ValueError("a mesh needs several ranks; start them with torchrun, and enter process_group")
-    return init_device_mesh(
-        _device_of_group().type, (ranks // sequence, sequence), mesh_dim_names=("data", "sequence")
-    )
-
-
 def assert_same_across_ranks(group: Group = None, **values: object) -> None:
     """Raise unless all ranks of a group hold the same values, before an exchange that would hang or crash.
 
@@ -194,26 +174,24 @@ def assert_same_across_ranks(group: Group = None, **values: object) -> None:
                 )
 
 
-def shares(whole: int, parts: int) -> list[int]:
-    """Sizes of the parts of a whole, which differ by one at most, the larger first.
-
-    Raises: ValueError if some part would be empty.
-    """
-    if not 1 <= parts <= whole:
-        raise ValueError(f"{whole} cannot be cut into {parts} parts of at least 1")
-    return [whole // parts + (i < whole % parts) for i in range(parts)]
-
-
 def own_part(x: Tensor, group: Group = None, dim: int = 1) -> Tensor:
-    """This rank's part of a tensor that is cut along its tokens, such as ids (batch, n)."""
-    return x.split(shares(x.size(dim), world_size(group)), dim)[rank(group)]
+    """This rank's part of a tensor that is cut along its tokens, such as ids (batch, n).
+
+    Sizes of parts differ by one at most, the larger first.
+
+    Raises: ValueError if there are fewer tokens than ranks.
+    """
+    if x.size(dim) < world_size(group):
+        raise ValueError(f"a text of {x.size(dim)} tokens cannot be shared by {world_size(group)} ranks")
+    return x.tensor_split(world_size(group), dim)[rank(group)]
 
 
 def mean_over_ranks(value: float) -> float:
     """Mean of a number over all ranks."""
     if world_size() == 1:
         return value
-    total = torch.tensor(value, dtype=torch.float64, device=_device_of_group())
+    device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
+    total = torch.tensor(value, dtype=torch.float64, device=device)
     distributed.all_reduce(total)
     return total.item() / world_size()
 
@@ -227,7 +205,3 @@ def share_of(batch: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     if rows < ranks:
         raise ValueError(f"a batch of {rows} rows cannot be shared by {ranks} ranks")
     return tuple(own_part(tensor, dim=0) for tensor in batch)
-
-
-def _device_of_group() -> torch.device:
-    return torch.device("cuda" if distributed.get_backend() == "nccl" else "cpu")
