@@ -49,7 +49,6 @@ from linformer_from_scratch.benchmark.published import LRA, LRA_MEANS, LRA_TASKS
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked
-from linformer_from_scratch.experiments import results
 from linformer_from_scratch.experiments.benchmark import command, records
 from linformer_from_scratch.experiments.benchmark.command import MINUTES, main, on_a_gpu, parser, to_paste
 from linformer_from_scratch.experiments.results import provenance
@@ -516,27 +515,32 @@ SMALL = replace(
 
 
 @pytest.fixture
-def small(monkeypatch):
-    """The command with layers so small that all is measured in a second."""
-    monkeypatch.setattr(results, "sources", lambda *_: {})  # reads every file of the package
-    monkeypatch.setattr(results, "changed", lambda *_: [])
+def measure(monkeypatch, tmp_path, capsys):
+    """Run the command, with layers so small that all is measured in a second: its exit, and what it said."""
     monkeypatch.setitem(PLANS, "cpu", SMALL)
-    return SMALL
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        try:
+            code = main(["--device", "cpu", "--out", "b.json", *words])
+        except SystemExit as left:
+            code = left.code
+        return code, *capsys.readouterr()
+
+    return run
 
 
-def test_the_command_writes_every_row_and_refuses_to_write_over_a_file(small, tmp_path, capsys):
-    words = ["--device", "cpu", "--out", str(tmp_path / "new" / "b.json"), "--longest", "32"]
-    assert main(words) == 0
-    content = records.read(tmp_path / "new" / "b.json")
+SHORT = "--longest", "32"
+
+
+def test_the_command_writes_every_row(measure):
+    assert measure(*SHORT, "--out", "new/b.json")[0] == 0
+    content = records.read(Path("new/b.json"))
     assert [row["part"] for row in content["rows"]] == ["ceiling"] * 2 + ["layer"] * 2 + ["attention", "step"]
     assert content["command"].endswith("--device cpu --out b.json --longest 32")
-    capsys.readouterr()
-    assert main(words) == 1
-    assert "b.json is there already; --resume goes on with it" in capsys.readouterr().err
 
 
-def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(small, tmp_path, capsys, monkeypatch):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json")]
+def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(measure, monkeypatch):
     turns = []
 
     def interrupted(*arguments):
@@ -546,47 +550,70 @@ def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(small, tmp_pat
         return race.race(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr("linformer_from_scratch.benchmark.suite.race", interrupted)
-        assert main(words) == 130
-    assert "4 rows are in" in capsys.readouterr().out
-    kept = records.read(tmp_path / "b.json")["rows"]
-    assert main([*words, "--resume"]) == 0
-    rows = records.read(tmp_path / "b.json")["rows"]
-    assert rows[:4] == kept and len(rows) == len(list(jobs(small)))
+        patched.setattr(suite, "race", interrupted)
+        code, out, _ = measure()
+    assert code == 130 and "4 rows are in" in out
+    kept = records.read(Path("b.json"))["rows"]
+    assert measure("--resume")[0] == 0
+    rows = records.read(Path("b.json"))["rows"]
+    assert rows[:4] == kept and len(rows) == len(list(jobs(SMALL)))
 
 
-def test_rows_of_another_origin_are_not_mixed_into_a_file(small, tmp_path, capsys):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
-    assert main(words) == 0
-    before = (tmp_path / "b.json").read_text(encoding="utf-8")
-    assert main([*words, "--resume"]) == 0 and main([*words, "--resume", "--rounds", "3"]) == 1
-    assert "measured with command" in capsys.readouterr().err
-    (tmp_path / "b.json").write_text(before.replace('"gpu": null', '"gpu": "A GPU"'), encoding="utf-8")
-    assert main([*words, "--resume"]) == 1
-    assert "'A GPU'" in capsys.readouterr().err
+def test_rows_of_another_origin_are_not_mixed_into_a_file(measure):
+    assert measure(*SHORT)[0] == 0
+    before = Path("b.json").read_text(encoding="utf-8")
+    assert measure(*SHORT, "--resume")[0] == 0
+    code, _, err = measure(*SHORT, "--resume", "--rounds", "3")
+    assert code == 1 and "measured with command" in err
+    Path("b.json").write_text(before.replace('"gpu": null', '"gpu": "A GPU"'), encoding="utf-8")
+    code, _, err = measure(*SHORT, "--resume")
+    assert code == 1 and "'A GPU'" in err
 
 
-def test_a_job_that_fails_costs_its_own_row_only(small, tmp_path, capsys, monkeypatch):
+def test_a_job_that_fails_costs_its_own_row_only(measure, monkeypatch):
     def broken(*_):
         raise RuntimeError("no such kernel")
 
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
     with monkeypatch.context() as patched:
         patched.setattr(suite, "_race_attention", broken)
-        assert main(words) == 1
-    assert "no row: no such kernel" in capsys.readouterr().err
-    assert main([*words, "--resume"]) == 0
-    parts = [row["part"] for row in records.read(tmp_path / "b.json")["rows"]]
+        code, _, err = measure(*SHORT)
+    assert code == 1 and "no row: no such kernel" in err
+    assert measure(*SHORT, "--resume")[0] == 0
+    parts = [row["part"] for row in records.read(Path("b.json"))["rows"]]
     assert parts.count("attention") == 1 and len(parts) == 6
 
 
-def test_a_device_that_is_not_there_and_a_foreign_file_are_refused_in_one_sentence(tmp_path, capsys):
-    if not torch.cuda.is_available():
-        assert main(["--device", "cuda", "--out", str(tmp_path / "b.json")]) == 1
-        assert "PyTorch finds no GPU here" in capsys.readouterr().err
-    (tmp_path / "b.json").write_text("{}", encoding="utf-8")
-    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 1
-    assert capsys.readouterr().err == "b.json is not a result file: its command is None, expected a str\n"
+REFUSED = {
+    "--rounds 0": "argument --rounds: got 0, expected a whole number of at least 1\n",
+    "--threads x": "argument --threads: invalid count value: 'x'\n",
+    "--minutes nan": "argument --minutes: got nan, expected minutes, more than 0\n",
+    "--device gpu": "argument --device: invalid choice: 'gpu' (choose from ",
+    "--longest 31": "--longest is 31, and the shortest text has 32 tokens\n",
+    "--out folder --resume": "--out is folder, which is a folder; name a file\n",
+    "--out file/b.json --resume": "file is a file, expected a folder\n",
+    "--out= --resume": "--out is ., which is a folder; name a file\n",
+    "--out file": "file is there already; --resume goes on with it\n",
+    "--out file --resume": "file is not a result file: its command is None, expected a str\n",
+    "--device cuda": "PyTorch finds no GPU here; --device cpu works everywhere\n",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_cannot_be_measured_is_refused_in_one_sentence(measure, tmp_path, monkeypatch, words):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    (tmp_path / "file").write_text("{}", encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+    code, out, err = measure(*words.split())
+    said = err.split("error: ")[-1]  # after the usage
+    assert code and out == "" and said.startswith(REFUSED[words]) and said.count("\n") == 1
+    assert {*os.listdir()} == {"file", "folder"}
+
+
+def test_two_runs_do_not_write_into_one_file(measure):
+    with locked(Path("b.json.run")):
+        code, out, err = measure(*SHORT)
+    assert code == 1 and out == "" and "in use by another process" in err and err.count("\n") == 1
+    assert measure(*SHORT)[0] == 0
 
 
 def test_the_published_long_range_tables_have_the_means_that_were_published():
@@ -594,57 +621,6 @@ def test_the_published_long_range_tables_have_the_means_that_were_published():
     assert means == LRA_MEANS | {"Sinkhorn": 51.48}  # the published one is not the mean of its row
     again = {name: round(sum(row) / len(LRA_TASKS), 2) for name, row in LRA_XIONG.items()}
     assert again == {"Transformer": 58.77, "Linformer": 55.59}
-
-
-# What nobody should type, and what files should not hold
-
-
-WORDS = {
-    "argument --rounds: got 0, expected a whole number of at least 1": ["--rounds", "0"],
-    "argument --threads: invalid count value: 'x'": ["--threads", "x"],
-    "argument --minutes: got nan, expected minutes, more than 0": ["--minutes", "nan"],
-    "argument --device: invalid choice: 'gpu'": ["--device", "gpu"],
-}
-
-
-@pytest.mark.parametrize("message", WORDS)
-def test_a_wrong_word_is_refused_and_nothing_is_measured(tmp_path, capsys, message):
-    with pytest.raises(SystemExit):
-        main(["--device", "cpu", "--out", str(tmp_path / "b.json"), *WORDS[message]])
-    said = capsys.readouterr()
-    assert said.out == "" and message in said.err and os.listdir(tmp_path) == []
-
-
-PLACES = {
-    "folder": "--out is folder, which is a folder; name a file",
-    "file/b.json": "file is a file, expected a folder",
-    "": "--out is ., which is a folder; name a file",
-}
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_where_no_file_can_be_nothing_is_measured(small, tmp_path, monkeypatch, capsys, place):
-    monkeypatch.chdir(tmp_path)
-    Path("file").touch()
-    Path("folder").mkdir()
-    assert main(["--device", "cpu", "--out", place, "--resume"]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and said.err == f"{PLACES[place]}\n"
-    assert sorted(os.listdir()) == ["file", "folder"]
-
-
-def test_a_plan_without_any_text_is_refused(small, tmp_path, capsys):
-    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "31"]) == 1
-    assert capsys.readouterr().err == "--longest is 31, and the shortest text has 32 tokens\n"
-
-
-def test_two_runs_do_not_write_into_one_file(small, tmp_path, capsys):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
-    with locked(tmp_path / "b.json.run"):
-        assert main(words) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and "in use by another process" in said.err and said.err.count("\n") == 1
-    assert main(words) == 0
 
 
 # A limit of time
@@ -665,20 +641,17 @@ def test_a_budget_leaves_out_what_would_take_longer(monkeypatch):
     assert not limit.allows({"part": "step"}) and command.Budget(None).allows(what)
 
 
-def test_what_a_budget_leaves_out_is_said_and_resume_measures_it(small, tmp_path, capsys, monkeypatch):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json")]
+def test_what_a_budget_leaves_out_is_said_and_resume_measures_it(measure, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(command.Budget, "allows", lambda _, what: what.get("n", 0) < 64)
-        assert main([*words, "--minutes", "8"]) == 0
-    said = capsys.readouterr().out
-    assert (
-        "8 minutes are spent, 3 of 9 rows are left out; --resume goes on." in said and "complete" not in said
-    )
-    short = records.read(tmp_path / "b.json")["rows"]
+        code, said, _ = measure("--minutes", "8")
+    assert code == 0 and "complete" not in said
+    assert "8 minutes are spent, 3 of 9 rows are left out; --resume goes on." in said
+    short = records.read(Path("b.json"))["rows"]
     assert {row.get("n") for row in short} == {None, 32}
-    assert main([*words, "--minutes", "9", "--resume"]) == 0
-    assert "9 rows, complete" in capsys.readouterr().out
-    assert records.read(tmp_path / "b.json")["rows"][:6] == short
+    code, said, _ = measure("--minutes", "9", "--resume")
+    assert code == 0 and "9 rows, complete" in said
+    assert records.read(Path("b.json"))["rows"][:6] == short
 
 
 def test_the_makefile_and_the_evidence_page_say_the_command_that_a_gpu_is_measured_with():
