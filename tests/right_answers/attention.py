@@ -38,20 +38,15 @@ def all_by_einsum(q, k):
 
 @right("1.2")
 def all_one_by_one(q, k):
-    pairs = [
-        (queries, keys)
-        for many, few in zip(q, k, strict=True)
-        for queries, keys in zip(many, few, strict=True)
-    ]
+    pairs = zip(q.flatten(0, 1), k.flatten(0, 1), strict=True)
     heads = [torch.stack([one_key_at_a_time(query, keys) for query in queries]) for queries, keys in pairs]
     return torch.stack(heads).unflatten(0, q.shape[:2])
 
 
 @right("1.2")
 def all_by_log_softmax_in_double(q, k):
-    return functional.log_softmax(
-        (q / math.sqrt(q.size(-1))).double() @ k.double().transpose(-2, -1), -1
-    ).exp()
+    scores = (q / math.sqrt(q.size(-1))).double() @ k.double().transpose(-2, -1)
+    return functional.log_softmax(scores, -1).exp()
 
 
 @wrong("1.2")
@@ -90,11 +85,8 @@ def causal_by_pytorch(q, k, v):
 
 @right("1.4")
 def causal_token_by_token(q, k, v):
-    tokens = range(q.size(-2))
-    past = [
-        scaled_dot_product_attention(q[..., [i], :], k[..., : i + 1, :], v[..., : i + 1, :]) for i in tokens
-    ]
-    return torch.cat(past, dim=-2)
+    cut = [(q[..., [i], :], k[..., : i + 1, :], v[..., : i + 1, :]) for i in range(q.size(-2))]
+    return torch.cat([scaled_dot_product_attention(*past) for past in cut], dim=-2)
 
 
 @right("1.4")
@@ -174,15 +166,9 @@ class Attends:
 right("1.6")(Attends())
 
 
+VECTOR, MATRIX = "a vector's last axis is its first", "a matrix's last axis is number 1"
 SAME = {
-    "1.1": {
-        "0 -> -1": "the only row is also the last",
-        "1 -> 0": "a vector's last axis is its first",
-        "1 -> 0 (2)": "a vector's last axis is its first",
-    },
+    "1.1": {"0 -> -1": "the only row is also the last", "1 -> 0": VECTOR, "1 -> 0 (2)": VECTOR},
     "1.4": {"-2 -> +2": "of four axes, the last but one is number 2"},
-    "1.5": {
-        "-1 -> +1": "a matrix's last axis is number 1",
-        "-1 -> +1 (2)": "a matrix's last axis is number 1",
-    },
+    "1.5": {"-1 -> +1": MATRIX, "-1 -> +1 (2)": MATRIX},
 }

@@ -69,10 +69,8 @@ def ended_before_the_piece(start, n, block):
 @right("13.4")
 def gated_by_loop(x, gate, bias):
     m = len(bias)
-    slots = [
-        (functional.softmax(gate[:, i : i + m] + bias, dim=1) * x[:, i : i + m]).sum(1)
-        for i in range(0, x.size(1) - m + 1, m)
-    ]
+    blocks = [slice(i, i + m) for i in range(0, x.size(1) - m + 1, m)]
+    slots = [(functional.softmax(gate[:, block] + bias, dim=1) * x[:, block]).sum(1) for block in blocks]
     return torch.stack(slots, dim=1) if slots else x[:, :0]
 
 
@@ -148,10 +146,8 @@ def every_token_once(q, k, v, slots_k, slots_v, block, window):
 def real_by_loop(x, mask, bias):
     real = [token for token, is_real in zip(x, mask, strict=True) if is_real]
     m, weights = len(bias), bias.softmax(0)
-    slots = [
-        sum(w * t for w, t in zip(weights, real[i : i + m], strict=True))
-        for i in range(0, len(real) - m + 1, m)
-    ]
+    blocks = [real[i : i + m] for i in range(0, len(real) - m + 1, m)]
+    slots = [sum(w * token for w, token in zip(weights, block, strict=True)) for block in blocks]
     return torch.stack(slots) if slots else x[:0]
 
 
@@ -159,9 +155,8 @@ def real_by_loop(x, mask, bias):
 def real_by_nonzero(x, mask, bias):
     real = x[mask.nonzero().flatten()]
     blocks = len(real) // len(bias)
-    return torch.einsum(
-        "m,imd->id", bias.softmax(0), real[: blocks * len(bias)].view(blocks, len(bias), x.size(1))
-    )
+    real = real[: blocks * len(bias)].view(blocks, len(bias), x.size(1))
+    return torch.einsum("m,imd->id", bias.softmax(0), real)
 
 
 @right("13.6")
@@ -208,7 +203,4 @@ def total_of_a_mean(slots, total, x, logits):
     return slots, after - math.log(2)
 
 
-SAME = {
-    "13.1": {"0 -> -1": "a vector's last axis is its first"},
-    "13.6": {"0 -> -1": "a vector's last axis is its first"},
-}
+SAME = {id: {"0 -> -1": "a vector's last axis is its first"} for id in ("13.1", "13.6")}

@@ -20,10 +20,8 @@ def fused_kernel(q, k, v, E, F):
 @right("6.1")
 def query_by_query(q, k, v, E, F):
     keys, values = E @ k / math.sqrt(q.size(-1)), F @ v
-    rows = [
-        ((q[:, :, i, None] * keys).sum(-1).softmax(-1)[..., None] * values).sum(2) for i in range(q.size(2))
-    ]
-    return torch.stack(rows, dim=2)
+    weights = [(query[:, :, None] * keys).sum(-1).softmax(-1) for query in q.unbind(2)]
+    return torch.stack([(each[..., None] * values).sum(2) for each in weights], dim=2)
 
 
 @right("6.1")
@@ -186,9 +184,7 @@ class WithColumns(FromTheChapter):
 @right("6.7")
 class WithModules(FromTheChapter):
     def slots(self, x):
-        return split_heads(self.key(self.E(x)), self.num_heads), split_heads(
-            self.value(self.F(x)), self.num_heads
-        )
+        return tuple(split_heads(y, self.num_heads) for y in (self.key(self.E(x)), self.value(self.F(x))))
 
     def forward(self, x, padding_mask=None):
         x = x if padding_mask is None else torch.where(padding_mask[..., None], x, 0.0)

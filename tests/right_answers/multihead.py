@@ -170,11 +170,8 @@ def pooled_by_a_product(weight, num_heads, num_kv_heads):
 @right("2.5")
 def pooled_by_chunks_in_double(weight, num_heads, num_kv_heads):
     groups = weight.double().chunk(num_kv_heads)
-    return (
-        torch.cat([sum(group.chunk(num_heads // num_kv_heads)) for group in groups])
-        * num_kv_heads
-        / num_heads
-    )
+    sums = torch.cat([sum(group.chunk(num_heads // num_kv_heads)) for group in groups])
+    return sums * num_kv_heads / num_heads
 
 
 @wrong("2.5")
@@ -216,12 +213,11 @@ def fit_by_bisection(memory, parameters, num_layers, num_kv_heads, d_head, bytes
     return torch.tensor(low)
 
 
+CAUSAL = "only a causal mask asks for n"
 SAME = {
     "2.2": {"-2 -> +2": "of four axes, the last but one is number 2"},
     "2.3": {
         "self.num_kv_heads < self.num_heads -> self.num_kv_heads <= self.num_heads": "no groups, no change",
-        "-2 -> +2": "only a causal mask asks for n",
-        "2 -> 3": "only a causal mask asks for n",
-        "2 -> 1": "only a causal mask asks for n",
+        **dict.fromkeys(("-2 -> +2", "2 -> 3", "2 -> 1"), CAUSAL),
     },
 }

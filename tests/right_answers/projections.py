@@ -70,9 +70,8 @@ def by_an_optimizer(q, k, v, E, F, rate):
 def by_functional_grad(q, k, v, E, F, rate):
     q, k, v, E, F = (x.double() for x in (q, k, v, E, F))
     exact = scaled_dot_product_attention(q, k, v)
-    return E - rate * torch.func.grad(lambda E: (linformer_attention(q, k, v, E, F) - exact).square().mean())(
-        E
-    )
+    step = torch.func.grad(lambda E: (linformer_attention(q, k, v, E, F) - exact).square().mean())
+    return E - rate * step(E)
 
 
 @right("7.3")

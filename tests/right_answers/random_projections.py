@@ -23,13 +23,11 @@ def projected_in_numpy(x, G):
 @right("5.1")
 def projected_in_loops(x, G):
     rows = G.tolist()
-    return [
-        [
-            [math.fsum(a * b for a, b in zip(row, v, strict=True)) / math.sqrt(len(rows)) for row in rows]
-            for v in sample
-        ]
-        for sample in x.tolist()
-    ]
+
+    def product(row, v):
+        return math.fsum(a * b for a, b in zip(row, v, strict=True)) / math.sqrt(len(rows))
+
+    return [[[product(row, v) for row in rows] for v in sample] for sample in x.tolist()]
 
 
 @wrong("5.1")

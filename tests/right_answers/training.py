@@ -56,9 +56,8 @@ class GivenBlock(nn.Module):
         self.attention_norm = nn.LayerNorm(d_model)
         self.attention = attention
         self.feed_forward_norm = nn.LayerNorm(d_model)
-        self.feed_forward = nn.Sequential(
-            nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model)
-        )
+        up, down = nn.Linear(d_model, 4 * d_model), nn.Linear(4 * d_model, d_model)
+        self.feed_forward = nn.Sequential(up, nn.GELU(), down)
 
 
 @right("8.2")
@@ -81,10 +80,8 @@ class BlockOfFunctionals(GivenBlock):
     def forward(self, x, padding_mask=None):
         size, (up, _, down) = x.shape[-1:], self.feed_forward
         one, two = self.attention_norm, self.feed_forward_norm
-        mixed = self.attention(
-            functional.layer_norm(x, size, one.weight, one.bias), padding_mask=padding_mask
-        )
-        x = torch.add(mixed, x)
+        normed = functional.layer_norm(x, size, one.weight, one.bias)
+        x = torch.add(self.attention(normed, padding_mask=padding_mask), x)
         hidden = functional.linear(functional.layer_norm(x, size, two.weight, two.bias), up.weight, up.bias)
         return torch.add(functional.linear(functional.gelu(hidden), down.weight, down.bias), x)
 
@@ -187,9 +184,8 @@ def updates_in_tensors(curve, loss):
     i = below[0, 0]
     if i == 0:
         return curve[0, 0]
-    return torch.lerp(
-        curve[i - 1, 0], curve[i, 0], (loss - curve[i - 1, 1]) / (curve[i, 1] - curve[i - 1, 1])
-    )
+    (before, high), (after, low) = curve[i - 1], curve[i]
+    return torch.lerp(before, after, (loss - high) / (low - high))
 
 
 @right("8.5")
