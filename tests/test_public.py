@@ -13,10 +13,12 @@ from pyarrow import parquet
 
 from linformer_from_scratch.data import public, public_documents
 
-LINES = (
-    "| before any title \n| = First = \n|| one \n| = = Section = = \n| two \n| = = = Deeper = = = \n| three = 3 \n"
-    "| = 3 , a formula \n| = E = mc2 = \n| four \n| = Nothing but a title = \n|| = Last = \n| five \n"
-).split("|")
+WIKITEXT = (
+    "| before any title \n| = First = \n|| one \n| = = Section = = \n| two \n| = = = Deeper = = = \n"
+    "| three = 3 \n| = 3 , a formula \n| = E = mc2 = \n| four \n| = Nothing but a title = \n"
+    "|| = Last = \n| five \n"
+)
+LINES = WIKITEXT.split("|")
 REVIEWS, LABELS = [f"review {i}" for i in range(11)], [0] * 5 + [1] * 6
 
 
