@@ -121,9 +121,8 @@ def test_a_list_may_stand_for_a_tuple_and_rows_for_values():
     assert value_difference([torch.ones(2), [0, 0]], pair) == ""
     assert value_difference(torch.stack(pair), pair) == ""
     assert value_difference(namedtuple("Pair", "one other")(*pair), pair) == ""
-    assert (
-        value_difference(torch.tensor([[3.0, 1.0]]).max(-1), (torch.tensor([3.0]), torch.tensor([0]))) == ""
-    )
+    maximum, place = torch.tensor([3.0]), torch.tensor([0])
+    assert value_difference(torch.tensor([[3.0, 1.0]]).max(-1), (maximum, place)) == ""
     assert value_difference((torch.ones(2),), pair) == "Returned 1 values, expected 2"
     assert value_difference((torch.ones(2), torch.ones(2)), pair).startswith("Value 2 of 2: ")
     assert value_difference(5, pair).startswith("Returned 5 (int), expected 2 values")

@@ -72,13 +72,9 @@ def test_the_closed_forms_hold_whatever_the_number_of_heads(layer, formula, num_
 
 def test_linformer_and_full_attention_meet_at_twice_k():
     for k in (1, 64, 300):
-        at = [flops(layer(Sizes(2 * k, 64, 4, k))) for layer in (full_attention, compress_keys)]
-        assert at[0] == at[1]
-        first = crossover(
-            lambda n, k=k: flops(compress_keys(Sizes(n, 64, 4, k))),
-            lambda n, k=k: flops(full_attention(Sizes(n, 64, 4, k))),
-        )
-        assert first == 2 * k + 1
+        layers = compress_keys, full_attention
+        ours, theirs = (lambda n, layer=layer, k=k: flops(layer(Sizes(n, 64, 4, k))) for layer in layers)
+        assert ours(2 * k) == theirs(2 * k) and crossover(ours, theirs) == 2 * k + 1
 
 
 def test_a_crossover_that_never_comes_is_none():

@@ -290,12 +290,8 @@ def test_a_token_mlp_has_the_weights_of_attention_and_reads_no_other_token():
 @pytest.mark.parametrize("words", ["full+linformer+linformer", "linformer+full+none", "mlp+none+full"])
 def test_a_recipe_names_the_attention_of_each_layer_and_linformers_share_one_projection(words):
     layers = [block.attention for block in encoder(Recipe(words, num_layers=3), VOCAB).blocks]
-    kinds = {
-        "full": MultiHeadAttention,
-        "linformer": LinformerAttention,
-        "none": NoAttention,
-        "mlp": TokenMLP,
-    }
+    kinds = {"full": MultiHeadAttention, "linformer": LinformerAttention}
+    kinds |= {"mlp": TokenMLP, "none": NoAttention}
     assert [type(layer) for layer in layers] == [kinds[word] for word in words.split("+")]
     shared = {id(E) for layer in layers if type(layer) is LinformerAttention for E in (layer.E, layer.F)}
     assert len(shared) == ("linformer" in words)

@@ -145,10 +145,7 @@ GENERIC = {
         lambda q, k: RaisingBackward.apply(q, k),
         f"{BUT} the backward pass raised SystemExit: no way back",
     ),
-    "NumPy": (
-        lambda q, k: q.numpy(),
-        "Gradients are compared in this exercise, so stay with PyTorch at line ",
-    ),
+    "NumPy": (lambda q, k: q.numpy(), "Gradients are compared in this exercise, so stay with PyTorch at "),
 }
 
 
@@ -189,9 +186,8 @@ def test_the_line_that_raised_is_quoted():
 
 def test_the_deepest_line_of_the_learner_is_quoted_and_it_cannot_end_the_notebook():
     said = message(lambda q, k: raising(SystemExit(3))(q, k))
-    assert (
-        said.startswith("Raised SystemExit: 3 at line ") and "`raise error`" in said and "lambda" not in said
-    )
+    assert said.startswith("Raised SystemExit: 3 at line ")
+    assert "`raise error`" in said and "lambda" not in said
 
 
 def test_the_line_is_the_learners_own_where_pytorch_raises():

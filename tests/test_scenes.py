@@ -70,10 +70,9 @@ def test_still_is_a_small_720p_picture_that_is_not_blank(scene):
 @pytest.fixture
 def tool(tmp_path, monkeypatch):
     """tools/scenes.py at work on a copy of the scenes; it lists what it would render in tool.rendered."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.txt")
     for folder in ("tools", "chapters/scenes", "linformer_from_scratch"):
-        shutil.copytree(
-            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.txt")
-        )
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     spec = importlib.util.spec_from_file_location("scenes_tool", tmp_path / "tools" / "scenes.py")
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
