@@ -16,7 +16,7 @@ from linformer_from_scratch.experiments.benchmark import records
 from linformer_from_scratch.experiments.benchmark.command import main
 from linformer_from_scratch.experiments.results import select
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # the compiler's
 PACKAGE = Path(__file__).parents[1] / "linformer_from_scratch"
 SIZES = {"block": {"d_model": 24, "num_heads": 2}, "layer": {"d_model": 16, "num_heads": 2, "proj_dim": 8}}
 SIZES["encoder"] = suite.ENCODER | {"seq_len": 16, "d_model": 16, "num_layers": 1, "proj_dim": 8}

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
 LOOPBACK = """
 import socket, threading
 server = socket.create_server(("127.0.0.1", 0))

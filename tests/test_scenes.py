@@ -87,6 +87,7 @@ def change(path):
     path.write_text(path.read_text(encoding="utf-8") + "CHANGED = True\n", encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_tool_renders_nothing_and_needs_no_manim_while_nothing_has_changed(tool, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "manim", None)
     tool.main()
@@ -94,6 +95,7 @@ def test_tool_renders_nothing_and_needs_no_manim_while_nothing_has_changed(tool,
     assert capsys.readouterr().out.count("unchanged") == len(SCENES)
 
 
+@pytest.mark.slow
 def test_tool_renders_only_the_scene_that_changed_and_what_is_lost(tool):
     change(tool.SCENES / "02_multihead.py")
     (tool.MEDIA / "01_attention.png").unlink()
@@ -101,15 +103,13 @@ def test_tool_renders_only_the_scene_that_changed_and_what_is_lost(tool):
     assert tool.rendered == ["01_attention", "02_multihead"]
 
 
-def test_without_manim_the_tool_says_how_to_get_it(tool, monkeypatch):
+@pytest.mark.slow
+def test_without_manim_the_tool_says_how_to_get_it_and_an_unknown_number_is_refused(tool, monkeypatch):
     change(tool.SCENES / "01_attention.py")
     monkeypatch.setitem(sys.modules, "manim", None)
     monkeypatch.setattr(tool, "render", tool.really_render)
     with pytest.raises(SystemExit, match="manim is missing: run `make scenes`"):
         tool.main()
-
-
-def test_an_unknown_number_is_refused_in_one_sentence(tool, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["scenes.py", "77"])
     with pytest.raises(SystemExit, match="no scene begins with 77; names look like 01_attention"):
         tool.main()
