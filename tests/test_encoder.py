@@ -106,12 +106,10 @@ def normed(x, norm):
 def test_a_block_is_pytorchs_layer_with_the_same_weights(norm_first):
     """nn.TransformerEncoderLayer, which normalises before or after each of its two parts."""
     torch.manual_seed(0)
-    block = Block(
-        D_MODEL, MultiHeadAttention(D_MODEL, HEADS), mlp_ratio=3, norm_first=norm_first, eps=0.01
-    ).double()
-    theirs = nn.TransformerEncoderLayer(
-        D_MODEL, HEADS, 3 * D_MODEL, 0.0, "gelu", 0.01, batch_first=True, norm_first=norm_first
-    ).double()
+    own, order = MultiHeadAttention(D_MODEL, HEADS), {"norm_first": norm_first}
+    block = Block(D_MODEL, own, mlp_ratio=3, eps=0.01, **order).double()
+    sizes = D_MODEL, HEADS, 3 * D_MODEL, 0.0, "gelu", 0.01
+    theirs = nn.TransformerEncoderLayer(*sizes, batch_first=True, **order).double()
     for parameter in block.parameters():
         nn.init.normal_(parameter, std=0.3)
     attention, attend = block.attention, theirs.self_attn
