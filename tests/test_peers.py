@@ -24,17 +24,9 @@ def computed_by_transformers() -> dict[str, torch.Tensor]:
     from transformers.models.deepseek_v4 import modeling_deepseek_v4 as peer
 
     rates = {"heavily_compressed_attention": HEAVY, "compressed_sparse_attention": SPARSE}
-    config = peer.DeepseekV4Config(
-        hidden_size=24,
-        head_dim=D,
-        q_lora_rank=8,
-        index_n_heads=HEADS,
-        index_head_dim=D,
-        index_topk=TOP,
-        num_hidden_layers=2,
-        compress_rates=rates,
-        partial_rotary_factor=0.5,
-    )
+    sizes = {"hidden_size": 24, "head_dim": D, "q_lora_rank": 8, "num_hidden_layers": 2}
+    index = {"index_n_heads": HEADS, "index_head_dim": D, "index_topk": TOP}
+    config = peer.DeepseekV4Config(**sizes, **index, compress_rates=rates, partial_rotary_factor=0.5)
     random = torch.Generator().manual_seed(0)
     x, residual = (torch.randn(BATCH, N, size, generator=random) for size in (24, 8))
     places = torch.arange(N).expand(BATCH, -1)
