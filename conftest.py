@@ -46,7 +46,7 @@ def pytest_unconfigure(config):
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
-    """The longest files first, within a file as written; slow: cells with that tag, evidence and solutions."""
+    """The longest files first, within a file as written; slow: cells so tagged, evidence and solutions."""
     for item in items:
         tags = getattr(item, "cell", {}).get("metadata", {}).get("tags", ())
         if "slow" in tags or item.path.parent.name in ("evidence", "solutions"):
