@@ -37,7 +37,7 @@ EXTRAS = ("book", "corpora", "scenes", "test")  # extras and groups of pyproject
 
 # Nothing leads Python or pip out of the environment; where pip finds packages is its user's choice.
 PIP = ["-m", "pip", "install", "--no-user", "--disable-pip-version-check"]
-ASTRAY = re.compile(r"PYTHON[A-Z]|__PYVENV_LAUNCHER__$|VIRTUAL_ENV$|PIP_(TARGET|PREFIX|ROOT)$")
+ASTRAY = re.compile(r"PYTHON[A-Z]|__PYVENV_LAUNCHER__$|VIRTUAL_ENV$|PIP_(TARGET|PREFIX|ROOT|USER)$")
 
 
 def install(venv, extras, *options):
