@@ -1,7 +1,6 @@
 """Chapter 13's compression is that of transformers' DeepSeek-V4, up to a norm and rotary positions.
 
-What its modules compute is shipped as deepseek_v4.safetensors; with transformers (extra `peers`) they compute
-it again.
+What its modules compute is shipped as deepseek_v4.safetensors, and here they compute it again.
 """
 
 import pytest
@@ -20,7 +19,6 @@ HEAVY, SPARSE = 5, 4  # tokens in a block of either kind
 
 def computed_by_transformers() -> dict[str, torch.Tensor]:
     """Inputs of the compressions, and what its modules make of them."""
-    pytest.importorskip("transformers")
     from transformers.models.deepseek_v4 import modeling_deepseek_v4 as peer
 
     rates = {"heavily_compressed_attention": HEAVY, "compressed_sparse_attention": SPARSE}
