@@ -5,6 +5,12 @@ BIN := .venv/$(PROGRAMS)
 SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
 	-q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 tests chapters solutions
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache && $(BIN)/python tools/lint_repo.py && $(BIN)/python tools/javascript/check.py
+# Lint beside the tests: what it says comes last, and either fails the target.
+define TESTS
+@mkdir -p build
+@{ $(LINT); } >build/lint.log 2>&1 & $(BIN)/python -m pytest $(1) $(SUITE); tests=$$?; \
+	wait $$!; lint=$$?; cat build/lint.log; exit $$((tests | lint))
+endef
 
 # Nothing leads a Python out of .venv: as in tools/course.py.
 unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE PYTHONSTARTUP PYTHONINSPECT
@@ -22,13 +28,11 @@ course: python ## set up once, then open JupyterLab on chapter 00
 
 test: python ## set up, lint, unit tests and every notebook without its slow cells: about eight minutes
 	@$(PYTHON) tools/course.py install --with test
-	@$(LINT)
-	@$(BIN)/python -m pytest -m "not slow and not browser" $(SUITE)
+	$(call TESTS,-m "not slow and not browser")
 
 test-all: python ## everything: slow cells and tests, the browser, book, decks, JupyterLab, wheel, set-up
 	@$(PYTHON) tools/course.py install --with test
-	@$(LINT)
-	@$(BIN)/python -m pytest $(SUITE)
+	$(call TESTS)
 
 test-newest: python ## all tests and notebooks with the newest versions of everything, in build/newest
 	@$(PYTHON) tools/course.py install --with test --newest

@@ -46,10 +46,10 @@ def pytest_unconfigure(config):
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
-    """The longest files first, within a file as written; slow: cells with that tag, and pages of evidence."""
+    """The longest files first, within a file as written; slow: cells so tagged, evidence and solutions."""
     for item in items:
         tags = getattr(item, "cell", {}).get("metadata", {}).get("tags", ())
-        if "slow" in tags or item.path.parent.name == "evidence":
+        if "slow" in tags or item.path.parent.name in ("evidence", "solutions"):
             item.add_marker("slow")
     place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(f"{item.path.parent.name}/{item.path.name}", len(LONG)))

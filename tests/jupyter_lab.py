@@ -17,14 +17,8 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).parents[1]
 AXE = ROOT / "tests" / "vendor" / "axe.min.js"
 CHROMIUM_OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-sync", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
 ]
 LOCAL = ("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")
 SETTINGS = {
@@ -98,14 +92,9 @@ class Lab:
             path.write_text(json.dumps(settings), encoding="utf-8")
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = free.getsockname()[1]
-        own = {
-            "JUPYTER_CONFIG_DIR": "config",
-            "JUPYTER_DATA_DIR": "data",
-            "JUPYTER_RUNTIME_DIR": "runtime",
-            "JUPYTERLAB_SETTINGS_DIR": "settings",
-            "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
-            "IPYTHONDIR": "ipython",
-        }
+        own = {f"JUPYTER_{name.upper()}_DIR": name for name in ("config", "data", "runtime")}
+        own |= {f"JUPYTERLAB_{name.upper()}_DIR": name for name in ("settings", "workspaces")}
+        own["IPYTHONDIR"] = "ipython"
         command = [sys.executable, "-m", "jupyterlab", "--config", str(ROOT / "tools/jupyter_lab_config.py")]
         command += ["--no-browser", f"--port={self._port}", f"--ServerApp.root_dir={self.folder}"]
         self._log = (self.folder / "server.log").open("w+", encoding="utf-8")

@@ -162,13 +162,14 @@ class Live:
         text = self.root.locator(".lw-bar [role=status]").inner_text()
         return eval(text, vars(widgets))
 
-    def differences(self, widget):
+    def differences(self, widget, tolerance=1e-4):
         """Where the page's words and numbers are not those of a Python widget, in words."""
         different = [] if self.words() == widget.said() else [f"{self.words()!r} is not {widget.said()!r}"]
         for name, seen in self.numbers().items():
             attribute, _, key = name.partition(".")
             held = getattr(widget, attribute)
             held = np.asarray(held[key] if key else held, dtype=float).ravel()
-            if held.shape != seen.shape or not np.allclose(held, seen, rtol=1e-4, atol=1e-4, equal_nan=True):
+            close = {"rtol": tolerance, "atol": tolerance, "equal_nan": True}
+            if held.shape != seen.shape or not np.allclose(held, seen, **close):
                 different.append(f"{name} has other numbers")
         return different

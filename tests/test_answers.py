@@ -48,10 +48,8 @@ CELLS = {  # source, and what is seen: the kind of output and how its text begin
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
     """All cells, run one after the other in one kernel."""
-    cells = [
-        nbformat.v4.new_code_cell(source) for source in (SETUP, *(source for source, _ in CELLS.values()))
-    ]
-    notebook = nbformat.v4.new_notebook(cells=cells)
+    sources = SETUP, *(source for source, _ in CELLS.values())
+    notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
     path = str(tmp_path_factory.mktemp("kernel"))
     return NotebookClient(notebook, allow_errors=True, resources={"metadata": {"path": path}}).execute()
 
@@ -71,9 +69,8 @@ def test_an_answer_is_seen_once(notebook, name):
 
 
 def test_what_is_shown_late_is_shown_in_full(notebook):
-    last, late = (
-        notebook.cells[1 + list(CELLS).index(name)].outputs[0].data for name in ("last", "not last")
-    )
+    cells = (notebook.cells[1 + list(CELLS).index(name)] for name in ("last", "not last"))
+    last, late = (cell.outputs[0].data for cell in cells)
     assert last == late and "<b>✓</b>" in late["text/html"]
 
 

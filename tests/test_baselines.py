@@ -87,10 +87,8 @@ LABELS = torch.tensor([1, 0, 1])
 def test_bag_of_words_by_hand():
     prior, words = bag_of_words(IDS, LABELS, 6, 2)
     assert_close(prior.exp(), torch.tensor([2, 3]) / 5)
-    assert_close(
-        words.exp(),
-        torch.stack([torch.tensor([1, 1, 1, 1, 1, 2]) / 7, torch.tensor([1, 1, 1, 3, 4, 1]) / 11]),
-    )
+    by_hand = torch.tensor([1, 1, 1, 1, 1, 2]) / 7, torch.tensor([1, 1, 1, 3, 4, 1]) / 11
+    assert_close(words.exp(), torch.stack(by_hand))
 
 
 def test_bag_scores_by_hand():

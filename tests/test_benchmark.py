@@ -63,10 +63,7 @@ ROOT = Path(__file__).parents[1]
 
 def test_a_slow_call_takes_longer_and_every_call_has_its_turns():
     turns = []
-    calls = {
-        name: lambda name=name, s=s: (turns.append(name), time.sleep(s))
-        for name, s in (("a", 0.02), ("b", 0))
-    }
+    calls = {"a": lambda: (turns.append("a"), time.sleep(0.02)), "b": lambda: turns.append("b")}
     seconds = samples(calls, rounds=3)
     assert min(seconds["a"]) > 0.019 > max(seconds["b"])
     assert [len(found) for found in seconds.values()] == [3, 3]
@@ -91,11 +88,6 @@ def test_what_comes_before_a_turn_is_not_timed():
     before = lambda: (turns.append("before"), time.sleep(0.05))  # noqa: E731
     seconds = samples({"a": lambda: turns.append("a")}, rounds=2, before=before)
     assert turns == ["before", "a"] * 3 and max(seconds["a"]) < 0.04
-
-
-def test_no_rounds_are_refused():
-    with pytest.raises(ValueError, match="rounds is 0"):
-        median_seconds({"a": int}, rounds=0)
 
 
 def test_busy_seconds_leave_out_what_a_call_only_waits():
@@ -189,10 +181,6 @@ def test_spread_and_ratio_are_those_of_the_rounds():
     assert ratios([1, 20, 3], [2, 40, 12]) == [0.5, 0.5, 0.25]  # a slow round is slow for both
     assert ratio([1, 20, 3], [2, 40, 12]) == 0.5
     assert ratio_spread([1, 20, 3, 4, 5, 6], [2, 40, 12, 8, 10, 12]) == (0.5, 0.5, 0.5)
-    with pytest.raises(ValueError, match="got 0 samples"):
-        spread([])
-    with pytest.raises(ValueError, match="got 2 and 3 samples"):
-        ratio([1, 2], [1, 2, 3])
 
 
 SEVEN = [3.68, 1.72, 2.42, 1.59, 2.92, 2.39, 1.91]  # one ratio of the file that the course brings, by round
@@ -221,8 +209,6 @@ def test_how_likely_an_interval_holds_the_true_median():
     for coins in product((0, 1), repeat=5):  # 1: the round lies above the true median
         inside += 1 < sum(coins) < 4  # two at least on either side, so inside without one at either end
     assert coverage(5, 1) == inside / 2**5
-    with pytest.raises(ValueError, match="left out at either end"):
-        coverage(2, 1)
 
 
 @pytest.mark.parametrize(
@@ -239,12 +225,20 @@ def test_crossovers_lie_straight_between_points_on_log_axes(ours, theirs, length
     assert measured_crossover([1, 2, 4], ours, theirs) == (length and pytest.approx(length))
 
 
-@pytest.mark.parametrize(
-    ("ours", "message"), [([1], "2 lengths, 1 and 2 times"), ([1, math.nan], "a time of nan, expected")]
-)
-def test_a_crossover_of_times_that_are_none_is_refused(ours, message):
+NO_NUMBERS = {
+    "rounds is 0": lambda: median_seconds({"a": int}, rounds=0),
+    "got 0 samples": lambda: spread([]),
+    "got 2 and 3 samples": lambda: ratio([1, 2], [1, 2, 3]),
+    "left out at either end": lambda: coverage(2, 1),
+    "2 lengths, 1 and 2 times": lambda: measured_crossover([1, 2], [1], [1, 1]),
+    "a time of nan, expected": lambda: measured_crossover([1, 2], [1, math.nan], [1, 1]),
+}
+
+
+@pytest.mark.parametrize("message", NO_NUMBERS)
+def test_what_gives_no_number_is_refused(message):
     with pytest.raises(ValueError, match=message):
-        measured_crossover([1, 2], ours, [1, 1])
+        NO_NUMBERS[message]()
 
 
 # Layers
@@ -340,14 +334,8 @@ def test_who_runs_out_of_memory_is_named_and_the_others_go_on():
 def test_every_job_is_one_row_of_its_own(device):
     whats = [json.dumps(what, sort_keys=True) for what, _ in jobs(PLANS[device])]
     assert len(whats) == len(set(whats)) > 20
-    assert {json.loads(what)["part"] for what in whats} == {
-        "ceiling",
-        "table 3",
-        "layer",
-        "mode",
-        "attention",
-        "step",
-    }
+    parts = {json.loads(what)["part"] for what in whats}
+    assert parts == {"ceiling", "table 3", "layer", "mode", "attention", "step"}
 
 
 def test_a_gpu_is_asked_for_the_whole_of_table_3():
@@ -370,14 +358,9 @@ def test_what_is_read_off_a_row():
     assert records.times(GOOD, "a") == pytest.approx((1.2, 1.5, 1.8))
     assert records.surely(GOOD, of="b", over="a") == 0.6  # a fifth of the way from 0.5 to 1
     assert records.saving(GOOD, of="b", over="a") == 2
-    for missing in (
-        records.surely(GOOD, "a", "c"),
-        records.speedup(GOOD, "a", "c").middle,
-        records.slowdown(GOOD, "a", "c").middle,
-        records.times(GOOD, "c").middle,
-        records.saving(GOOD, "c", "a"),
-    ):
-        assert math.isnan(missing)
+    missing = records.speedup(GOOD, "a", "c"), records.slowdown(GOOD, "a", "c"), records.times(GOOD, "c")
+    assert all(math.isnan(interval.middle) for interval in missing)
+    assert math.isnan(records.surely(GOOD, "a", "c")) and math.isnan(records.saving(GOOD, "c", "a"))
 
 
 @pytest.mark.parametrize(
@@ -426,10 +409,8 @@ def test_crossings_and_floors_of_recorded_layers():
     short = GOOD | sizes | {"n": 8, "seconds": {"a": [2.0], "b": [1.0]}}
     middle = GOOD | sizes | {"n": 16, "seconds": {"a": [2.0], "b": [4.0]}}
     longest = GOOD | sizes | {"n": 32, "seconds": {"a": [2.0]}, "bytes": {"a": 1}, "out_of_memory": ["b"]}
-    ceilings = [
-        {"part": "ceiling", "kind": "matmul", "dtype": "float32", "per_second": 3e9},
-        {"part": "ceiling", "kind": "copy", "per_second": 1e9},
-    ]
+    copying = {"part": "ceiling", "kind": "copy", "per_second": 1e9}
+    ceilings = [copying, copying | {"kind": "matmul", "dtype": "float32", "per_second": 3e9}]
     rows = [longest, middle, short]
     assert records.crossing(rows, "forward", "a", "b") == pytest.approx(3 * (8 * 2**0.5,))
     assert records.crossing(rows, "forward", "b", "a") is None
@@ -461,15 +442,17 @@ def test_a_gpu_s_file_is_found_when_it_is_added_and_no_other_is_taken_for_it(tmp
     row = {"part": "ceiling", "kind": "copy", "per_second": 2.0}
     on_gpu = provenance("a command")
     on_gpu["machine"] = on_gpu["machine"] | {"gpu": "A GPU"}
-    (tmp_path / "10_cpu.json").write_text(
-        json.dumps(provenance("a command") | {"rows": [row]}), encoding="utf-8"
-    )
-    (tmp_path / "08_other.json").write_text(json.dumps(on_gpu | {"rows": [{"loss": 1.0}]}), encoding="utf-8")
-    on_cpu = on_gpu | {"command": "a command --device cpu", "rows": [row]}  # of a machine that has a GPU too
-    (tmp_path / "mine.json").write_text(json.dumps(on_cpu), encoding="utf-8")
+    on_cpu = on_gpu | {"command": "a command --device cpu"}  # of a machine that has a GPU too
+
+    def write(name, origin, row):
+        (tmp_path / name).write_text(json.dumps(origin | {"rows": [row]}), encoding="utf-8")
+
+    write("10_cpu.json", provenance("a command"), row)
+    write("08_other.json", on_gpu, {"loss": 1.0})
+    write("mine.json", on_cpu, row)
     assert records.recorded_gpu() is None
     assert records.recorded_cpu()["rows"] == [row]
-    (tmp_path / "a_gpu.json").write_text(json.dumps(on_gpu | {"rows": [row]}), encoding="utf-8")
+    write("a_gpu.json", on_gpu, row)
     assert records.recorded_gpu()["machine"]["gpu"] == "A GPU"
 
 
@@ -503,40 +486,38 @@ def test_the_evidence_page_shows_a_gpu_s_file_once_it_is_there(tmp_path, monkeyp
 
 
 TINY = {"d_model": 16, "num_heads": 2, "proj_dim": 8}
-SMALL = replace(
-    PLANS["cpu"],
-    table=(),
-    lengths=(32, 64),
-    modes=(),
-    layer=TINY,
-    encoder=TINY | {"seq_len": 32, "num_layers": 1},
-    rounds=1,
-    side=256,
-    numbers=2**16,
-    flushed=1,
-)
+ENCODER = TINY | {"seq_len": 32, "num_layers": 1}
+QUICK = {"rounds": 1, "side": 256, "numbers": 2**16, "flushed": 1}
+SMALL = replace(PLANS["cpu"], table=(), lengths=(32, 64), modes=(), layer=TINY, encoder=ENCODER, **QUICK)
 
 
 @pytest.fixture
-def small(monkeypatch):
-    """The command with layers so small that all is measured in a second."""
+def measure(monkeypatch, tmp_path, capsys):
+    """Run the command, with layers so small that all is measured in a second: its exit, and what it said."""
     monkeypatch.setitem(PLANS, "cpu", SMALL)
-    return SMALL
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        try:
+            code = main(["--device", "cpu", "--out", "b.json", *words])
+        except SystemExit as left:
+            code = left.code
+        return code, *capsys.readouterr()
+
+    return run
 
 
-def test_the_command_writes_every_row_and_refuses_to_write_over_a_file(small, tmp_path, capsys):
-    words = ["--device", "cpu", "--out", str(tmp_path / "new" / "b.json"), "--longest", "32"]
-    assert main(words) == 0
-    content = records.read(tmp_path / "new" / "b.json")
+SHORT = "--longest", "32"
+
+
+def test_the_command_writes_every_row(measure):
+    assert measure(*SHORT, "--out", "new/b.json")[0] == 0
+    content = records.read(Path("new/b.json"))
     assert [row["part"] for row in content["rows"]] == ["ceiling"] * 2 + ["layer"] * 2 + ["attention", "step"]
     assert content["command"].endswith("--device cpu --out b.json --longest 32")
-    capsys.readouterr()
-    assert main(words) == 1
-    assert "b.json is there already; --resume goes on with it" in capsys.readouterr().err
 
 
-def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(small, tmp_path, capsys, monkeypatch):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json")]
+def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(measure, monkeypatch):
     turns = []
 
     def interrupted(*arguments):
@@ -546,47 +527,70 @@ def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(small, tmp_pat
         return race.race(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr("linformer_from_scratch.benchmark.suite.race", interrupted)
-        assert main(words) == 130
-    assert "4 rows are in" in capsys.readouterr().out
-    kept = records.read(tmp_path / "b.json")["rows"]
-    assert main([*words, "--resume"]) == 0
-    rows = records.read(tmp_path / "b.json")["rows"]
-    assert rows[:4] == kept and len(rows) == len(list(jobs(small)))
+        patched.setattr(suite, "race", interrupted)
+        code, out, _ = measure()
+    assert code == 130 and "4 rows are in" in out
+    kept = records.read(Path("b.json"))["rows"]
+    assert measure("--resume")[0] == 0
+    rows = records.read(Path("b.json"))["rows"]
+    assert rows[:4] == kept and len(rows) == len(list(jobs(SMALL)))
 
 
-def test_rows_of_another_origin_are_not_mixed_into_a_file(small, tmp_path, capsys):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
-    assert main(words) == 0
-    before = (tmp_path / "b.json").read_text(encoding="utf-8")
-    assert main([*words, "--resume"]) == 0 and main([*words, "--resume", "--rounds", "3"]) == 1
-    assert "measured with command" in capsys.readouterr().err
-    (tmp_path / "b.json").write_text(before.replace('"gpu": null', '"gpu": "A GPU"'), encoding="utf-8")
-    assert main([*words, "--resume"]) == 1
-    assert "'A GPU'" in capsys.readouterr().err
+def test_rows_of_another_origin_are_not_mixed_into_a_file(measure):
+    assert measure(*SHORT)[0] == 0
+    before = Path("b.json").read_text(encoding="utf-8")
+    assert measure(*SHORT, "--resume")[0] == 0
+    code, _, err = measure(*SHORT, "--resume", "--rounds", "3")
+    assert code == 1 and "measured with command" in err
+    Path("b.json").write_text(before.replace('"gpu": null', '"gpu": "A GPU"'), encoding="utf-8")
+    code, _, err = measure(*SHORT, "--resume")
+    assert code == 1 and "'A GPU'" in err
 
 
-def test_a_job_that_fails_costs_its_own_row_only(small, tmp_path, capsys, monkeypatch):
+def test_a_job_that_fails_costs_its_own_row_only(measure, monkeypatch):
     def broken(*_):
         raise RuntimeError("no such kernel")
 
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
     with monkeypatch.context() as patched:
         patched.setattr(suite, "_race_attention", broken)
-        assert main(words) == 1
-    assert "no row: no such kernel" in capsys.readouterr().err
-    assert main([*words, "--resume"]) == 0
-    parts = [row["part"] for row in records.read(tmp_path / "b.json")["rows"]]
+        code, _, err = measure(*SHORT)
+    assert code == 1 and "no row: no such kernel" in err
+    assert measure(*SHORT, "--resume")[0] == 0
+    parts = [row["part"] for row in records.read(Path("b.json"))["rows"]]
     assert parts.count("attention") == 1 and len(parts) == 6
 
 
-def test_a_device_that_is_not_there_and_a_foreign_file_are_refused_in_one_sentence(tmp_path, capsys):
-    if not torch.cuda.is_available():
-        assert main(["--device", "cuda", "--out", str(tmp_path / "b.json")]) == 1
-        assert "PyTorch finds no GPU here" in capsys.readouterr().err
-    (tmp_path / "b.json").write_text("{}", encoding="utf-8")
-    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--resume"]) == 1
-    assert capsys.readouterr().err == "b.json is not a result file: its command is None, expected a str\n"
+REFUSED = {
+    "--rounds 0": "argument --rounds: got 0, expected a whole number of at least 1\n",
+    "--threads x": "argument --threads: invalid count value: 'x'\n",
+    "--minutes nan": "argument --minutes: got nan, expected minutes, more than 0\n",
+    "--device gpu": "argument --device: invalid choice: 'gpu' (choose from ",
+    "--longest 31": "--longest is 31, and the shortest text has 32 tokens\n",
+    "--out folder --resume": "--out is folder, which is a folder; name a file\n",
+    "--out file/b.json --resume": "file is a file, expected a folder\n",
+    "--out= --resume": "--out is ., which is a folder; name a file\n",
+    "--out file": "file is there already; --resume goes on with it\n",
+    "--out file --resume": "file is not a result file: its command is None, expected a str\n",
+    "--device cuda": "PyTorch finds no GPU here; --device cpu works everywhere\n",
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_cannot_be_measured_is_refused_in_one_sentence(measure, tmp_path, monkeypatch, words):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    (tmp_path / "file").write_text("{}", encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+    code, out, err = measure(*words.split())
+    said = err.split("error: ")[-1]  # after the usage
+    assert code and out == "" and said.startswith(REFUSED[words]) and said.count("\n") == 1
+    assert {*os.listdir()} == {"file", "folder"}
+
+
+def test_two_runs_do_not_write_into_one_file(measure):
+    with locked(Path("b.json.run")):
+        code, out, err = measure(*SHORT)
+    assert code == 1 and out == "" and "in use by another process" in err and err.count("\n") == 1
+    assert measure(*SHORT)[0] == 0
 
 
 def test_the_published_long_range_tables_have_the_means_that_were_published():
@@ -594,57 +598,6 @@ def test_the_published_long_range_tables_have_the_means_that_were_published():
     assert means == LRA_MEANS | {"Sinkhorn": 51.48}  # the published one is not the mean of its row
     again = {name: round(sum(row) / len(LRA_TASKS), 2) for name, row in LRA_XIONG.items()}
     assert again == {"Transformer": 58.77, "Linformer": 55.59}
-
-
-# What nobody should type, and what files should not hold
-
-
-WORDS = {
-    "argument --rounds: got 0, expected a whole number of at least 1": ["--rounds", "0"],
-    "argument --threads: invalid count value: 'x'": ["--threads", "x"],
-    "argument --minutes: got nan, expected minutes, more than 0": ["--minutes", "nan"],
-    "argument --device: invalid choice: 'gpu'": ["--device", "gpu"],
-}
-
-
-@pytest.mark.parametrize("message", WORDS)
-def test_a_wrong_word_is_refused_and_nothing_is_measured(tmp_path, capsys, message):
-    with pytest.raises(SystemExit):
-        main(["--device", "cpu", "--out", str(tmp_path / "b.json"), *WORDS[message]])
-    said = capsys.readouterr()
-    assert said.out == "" and message in said.err and os.listdir(tmp_path) == []
-
-
-PLACES = {
-    "folder": "--out is folder, which is a folder; name a file",
-    "file/b.json": "file is a file, expected a folder",
-    "": "--out is ., which is a folder; name a file",
-}
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_where_no_file_can_be_nothing_is_measured(small, tmp_path, monkeypatch, capsys, place):
-    monkeypatch.chdir(tmp_path)
-    Path("file").touch()
-    Path("folder").mkdir()
-    assert main(["--device", "cpu", "--out", place, "--resume"]) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and said.err == f"{PLACES[place]}\n"
-    assert sorted(os.listdir()) == ["file", "folder"]
-
-
-def test_a_plan_without_any_text_is_refused(small, tmp_path, capsys):
-    assert main(["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "31"]) == 1
-    assert capsys.readouterr().err == "--longest is 31, and the shortest text has 32 tokens\n"
-
-
-def test_two_runs_do_not_write_into_one_file(small, tmp_path, capsys):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json"), "--longest", "32"]
-    with locked(tmp_path / "b.json.run"):
-        assert main(words) == 1
-    said = capsys.readouterr()
-    assert said.out == "" and "in use by another process" in said.err and said.err.count("\n") == 1
-    assert main(words) == 0
 
 
 # A limit of time
@@ -656,29 +609,25 @@ def test_a_budget_leaves_out_what_would_take_longer(monkeypatch):
     limit = command.Budget(minutes=1)
     what = {"part": "layer", "pass": "forward", "n": 128}
     assert limit.allows(what)
-    limit.learn(
-        what | {"seconds": {"a": [1.0, 1.0], "b": [0.5, 0.5]}}, seconds=9.5
-    )  # 7.5 s computing, 2 building
+    row = what | {"seconds": {"a": [1.0, 1.0], "b": [0.5, 0.5]}}
+    limit.learn(row, seconds=9.5)  # 7.5 s computing, 2 building
     assert limit.allows(what | {"n": 256}) and not limit.allows(what | {"n": 512})  # 32 s, 122 s
     assert limit.allows(what | {"n": 512, "pass": "backward"})  # another kind
     now[0] = 60.0
     assert not limit.allows({"part": "step"}) and command.Budget(None).allows(what)
 
 
-def test_what_a_budget_leaves_out_is_said_and_resume_measures_it(small, tmp_path, capsys, monkeypatch):
-    words = ["--device", "cpu", "--out", str(tmp_path / "b.json")]
+def test_what_a_budget_leaves_out_is_said_and_resume_measures_it(measure, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(command.Budget, "allows", lambda _, what: what.get("n", 0) < 64)
-        assert main([*words, "--minutes", "8"]) == 0
-    said = capsys.readouterr().out
-    assert (
-        "8 minutes are spent, 3 of 9 rows are left out; --resume goes on." in said and "complete" not in said
-    )
-    short = records.read(tmp_path / "b.json")["rows"]
+        code, said, _ = measure("--minutes", "8")
+    assert code == 0 and "complete" not in said
+    assert "8 minutes are spent, 3 of 9 rows are left out; --resume goes on." in said
+    short = records.read(Path("b.json"))["rows"]
     assert {row.get("n") for row in short} == {None, 32}
-    assert main([*words, "--minutes", "9", "--resume"]) == 0
-    assert "9 rows, complete" in capsys.readouterr().out
-    assert records.read(tmp_path / "b.json")["rows"][:6] == short
+    code, said, _ = measure("--minutes", "9", "--resume")
+    assert code == 0 and "9 rows, complete" in said
+    assert records.read(Path("b.json"))["rows"][:6] == short
 
 
 def test_the_makefile_and_the_evidence_page_say_the_command_that_a_gpu_is_measured_with():
@@ -740,9 +689,8 @@ def test_who_runs_out_of_memory_in_a_later_round_is_named_and_the_others_keep_th
 
     found = race.race({"grows": lambda: grows, "fits": lambda: lambda: torch.ones(1000)}, rounds=5, flushed=1)
     assert found["out_of_memory"] == ["grows"] and found["bytes"] == {"fits": 4000}
-    assert {name: len(s) for name, s in found["seconds"].items()} == {"fits": 5} and found["busy"].keys() == {
-        "fits"
-    }
+    assert {name: len(s) for name, s in found["seconds"].items()} == {"fits": 5}
+    assert found["busy"].keys() == {"fits"}
 
 
 LACKS = (

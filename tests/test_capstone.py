@@ -14,11 +14,8 @@ from linformer_from_scratch.training.recipes import projection_weights
 
 
 def test_passages_are_the_text_in_order_between_cls_and_sep():
-    texts = {
-        "a": " ".join(f"word {i}" for i in range(20)),
-        "b": "too short",
-        "c": "one two three four five " * 3,
-    }
+    words = " ".join(f"word {i}" for i in range(20))
+    texts = {"a": words, "b": "too short", "c": "one two three four five " * 3}
     ids, pairs = capstone.passages(texts, n=10)
     whole = {title: tokenize(text)[1:-1] for title, text in texts.items()}
     assert ids.size(1) == 10
@@ -81,9 +78,8 @@ def test_chunks_are_encoded_each_by_itself_and_averaged(teacher, texts):
     vectors = [teacher.embed(torch.cat([ids[:, :1], half, ids[:, -1:]], dim=1)) for half in halves]
     expected = torch.nn.functional.normalize(sum(vectors), dim=-1)
     assert_close(capstone.embed_all(capstone.ChunkEncoder(teacher, 16), ids, batch=2), expected)
-    assert_close(
-        capstone.embed_all(capstone.ChunkEncoder(teacher, 30), ids), capstone.embed_all(teacher, ids)
-    )
+    whole = capstone.ChunkEncoder(teacher, 30)
+    assert_close(capstone.embed_all(whole, ids), capstone.embed_all(teacher, ids))
 
 
 def test_a_search_for_nothing_is_refused(teacher, texts):

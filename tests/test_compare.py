@@ -31,22 +31,14 @@ def test_another_number_is_not(got, expected):
     assert value_difference(got, expected).startswith("Got ")
 
 
-NOT_NUMBERS = {
-    "NumPy's True": np.True_,
-    "a true tensor": torch.tensor(True),
-    "a list of one": [1],
-    "an axis": torch.tensor([1.0]),
-    "complex": 1 + 0j,
-    "text": "1",
-    "None": None,
-    "on no device": torch.tensor(1.0, device="meta"),
-}
+NOT_NUMBERS = [np.True_, torch.tensor(True), [1], torch.tensor([1.0]), 1 + 0j, "1", None]
+NOT_NUMBERS += [torch.tensor(1.0, device="meta")]
 
 
 @pytest.mark.parametrize("expected", [1, 1.0], ids=repr)
-@pytest.mark.parametrize("name", NOT_NUMBERS)
-def test_what_is_no_number_is_refused(name, expected):
-    assert value_difference(NOT_NUMBERS[name], expected) != ""
+@pytest.mark.parametrize("got", NOT_NUMBERS, ids=repr)
+def test_what_is_no_number_is_refused(got, expected):
+    assert value_difference(got, expected) != ""
 
 
 def test_large_counts_are_told_apart():
@@ -121,9 +113,8 @@ def test_a_list_may_stand_for_a_tuple_and_rows_for_values():
     assert value_difference([torch.ones(2), [0, 0]], pair) == ""
     assert value_difference(torch.stack(pair), pair) == ""
     assert value_difference(namedtuple("Pair", "one other")(*pair), pair) == ""
-    assert (
-        value_difference(torch.tensor([[3.0, 1.0]]).max(-1), (torch.tensor([3.0]), torch.tensor([0]))) == ""
-    )
+    maximum, place = torch.tensor([3.0]), torch.tensor([0])
+    assert value_difference(torch.tensor([[3.0, 1.0]]).max(-1), (maximum, place)) == ""
     assert value_difference((torch.ones(2),), pair) == "Returned 1 values, expected 2"
     assert value_difference((torch.ones(2), torch.ones(2)), pair).startswith("Value 2 of 2: ")
     assert value_difference(5, pair).startswith("Returned 5 (int), expected 2 values")

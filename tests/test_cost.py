@@ -56,29 +56,20 @@ def test_linear_attention_has_the_operations_that_pytorch_counts():
     assert flops(linear_attention_steps(SIZES)) == counted(layer)
 
 
-@pytest.mark.parametrize(
-    ("layer", "formula"),
-    [
-        (full_attention, lambda n, d, k: 8 * n * d**2 + 4 * n**2 * d),
-        (tiled_attention, lambda n, d, k: 8 * n * d**2 + 4 * n**2 * d),
-        (compress_keys, lambda n, d, k: 8 * n * d**2 + 8 * n * k * d),
-        (compress_tokens, lambda n, d, k: 4 * n * d**2 + 4 * k * d**2 + 8 * n * k * d),
-    ],
-)
 @pytest.mark.parametrize("num_heads", [1, 4, 16])
-def test_the_closed_forms_hold_whatever_the_number_of_heads(layer, formula, num_heads):
-    assert flops(layer(Sizes(1000, 64, num_heads, 37, batch=3))) == 3 * formula(1000, 64, 37)
+def test_the_closed_forms_hold_whatever_the_number_of_heads(num_heads):
+    n, d, k, sizes = 1000, 64, 37, Sizes(1000, 64, num_heads, 37, batch=3)
+    for layer in (full_attention, tiled_attention):
+        assert flops(layer(sizes)) == 3 * (8 * n * d**2 + 4 * n**2 * d)
+    assert flops(compress_keys(sizes)) == 3 * (8 * n * d**2 + 8 * n * k * d)
+    assert flops(compress_tokens(sizes)) == 3 * (4 * n * d**2 + 4 * k * d**2 + 8 * n * k * d)
 
 
 def test_linformer_and_full_attention_meet_at_twice_k():
     for k in (1, 64, 300):
-        at = [flops(layer(Sizes(2 * k, 64, 4, k))) for layer in (full_attention, compress_keys)]
-        assert at[0] == at[1]
-        first = crossover(
-            lambda n, k=k: flops(compress_keys(Sizes(n, 64, 4, k))),
-            lambda n, k=k: flops(full_attention(Sizes(n, 64, 4, k))),
-        )
-        assert first == 2 * k + 1
+        layers = compress_keys, full_attention
+        ours, theirs = (lambda n, layer=layer, k=k: flops(layer(Sizes(n, 64, 4, k))) for layer in layers)
+        assert ours(2 * k) == theirs(2 * k) and crossover(ours, theirs) == 2 * k + 1
 
 
 def test_a_crossover_that_never_comes_is_none():

@@ -15,23 +15,12 @@ from linformer_from_scratch.benchmark.suite import PLANS, jobs, plan_for
 from linformer_from_scratch.course import recorded
 from linformer_from_scratch.course.recorded import select
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # the compiler's
 PACKAGE = Path(__file__).parents[1] / "linformer_from_scratch"
-TINY = replace(
-    PLANS["cuda"],
-    block={"d_model": 24, "num_heads": 2},
-    table=(256,),
-    tokens=256,
-    lengths=(256,),
-    modes=(64,),
-    layer={"d_model": 16, "num_heads": 2, "proj_dim": 8},
-    texts=2,
-    encoder=suite.ENCODER | {"seq_len": 16, "d_model": 16, "num_layers": 1, "proj_dim": 8},
-    rounds=1,
-    side=256,
-    numbers=2**12,
-    flushed=1,
-)
+SIZES = {"block": {"d_model": 24, "num_heads": 2}, "layer": {"d_model": 16, "num_heads": 2, "proj_dim": 8}}
+SIZES["encoder"] = suite.ENCODER | {"seq_len": 16, "d_model": 16, "num_layers": 1, "proj_dim": 8}
+LENGTHS = {"table": (256,), "tokens": 256, "lengths": (256,), "modes": (64,), "texts": 2}
+TINY = replace(PLANS["cuda"], **SIZES, **LENGTHS, rounds=1, side=256, numbers=2**12, flushed=1)
 
 
 def test_every_name_that_is_said_of_torch_cuda_is_there():
@@ -67,7 +56,7 @@ def test_a_gpu_that_only_emulates_bfloat16_is_measured_in_float16():
 
 
 @pytest.fixture
-def run(monkeypatch):
+def run():
     """The command on the stand-in, with what is compiled run as it is."""
     modes.can_compile.cache_clear()
 

@@ -16,13 +16,8 @@ from linformer_from_scratch.course.recorded.curves import (
     updates_until,
 )
 
-USUAL = {
-    "attention": "linformer",
-    "proj_dim": 32,
-    "sharing": "layerwise",
-    "projection": "windows",
-    "projection_rate": 1.0,
-}
+USUAL = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "windows"}
+USUAL["projection_rate"] = 1.0
 ROWS = [
     {"seed": 0, "curve": [[100, 6.0], [200, 4.0], [300, 3.5]]},
     {"seed": 1, "curve": [[100, 5.0], [200, 4.5], [300, 2.5]]},
@@ -50,9 +45,7 @@ def test_held_out_losses_of_every_run():
 
 def test_runs_are_compared_with_those_of_their_own_seed():
     def runs(*losses):
-        return [
-            {"seed": seed, "curve": [[1, 9.0], [2, loss]]} for seed, loss in reversed([*enumerate(losses)])
-        ]
+        return [{"seed": seed, "curve": [[1, 9.0], [2, loss]]} for seed, loss in enumerate(losses)][::-1]
 
     full, none = runs(2.0, 3.0), runs(4.0, 4.0)
     assert ahead(full, none) == (1.5, pytest.approx(0.5**0.5)) and ahead(ROWS, ROWS) == (0, 0)
@@ -61,15 +54,9 @@ def test_runs_are_compared_with_those_of_their_own_seed():
     assert kept(runs(3.0)[:1], full, none)[0] == 0.5  # a seed that is missing counts for nothing
 
 
-@pytest.mark.parametrize(
-    ("loss", "updates"),
-    [(5.5, 100), (6.0, 100), (4.25, 200), (4.875, 150), (3.625, 250), (3.0, 300), (2.9, -1)],
-)
-def test_a_curve_reaches_a_loss_straight_between_its_points(loss, updates):
-    assert updates_until(mean_curve(ROWS), loss) == updates
-
-
-def test_the_first_time_counts():
+def test_a_curve_reaches_a_loss_straight_between_its_points_and_the_first_time_counts():
+    reached = {5.5: 100, 6.0: 100, 4.25: 200, 4.875: 150, 3.625: 250, 3.0: 300, 2.9: -1}
+    assert {loss: updates_until(mean_curve(ROWS), loss) for loss in reached} == reached
     curve = torch.tensor([[0.0, 3.0], [10.0, 1.0], [20.0, 3.0], [30.0, 0.0]])
     assert updates_until(curve, 2.0) == 5
 

@@ -32,12 +32,8 @@ CHAPTERS = Path(__file__).parents[1] / "chapters"
 CELL_ID = re.compile(r"\b\d\d-\d{3}\b")
 NUMBER = re.compile(r"\d[\d,_]*(?:\.\d+)?")
 FLAGS = (False, True)
-CASES = [
-    Case(n, 64, *flags, device, machines)
-    for n, *flags, device, machines in product(
-        (512, 8192), FLAGS, FLAGS, (CPU, V100, A100, H200), (1, SEVERAL)
-    )
-]
+PRODUCT = product((512, 8192), FLAGS, FLAGS, (CPU, V100, A100, H200), (1, SEVERAL))
+CASES = [Case(n, 64, *flags, device, machines) for n, *flags, device, machines in PRODUCT]
 
 
 def numbers(text):
@@ -55,11 +51,8 @@ def cells():
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             said = ["".join(cell["source"])]
             for output in cell.get("outputs", []):
-                said += [
-                    "".join(output.get("text", "")),
-                    json.dumps(output.get("metadata", {}), ensure_ascii=False),
-                ]
-                said += ["".join(output.get("data", {}).get("text/plain", ""))]
+                said += map("".join, (output.get("text", ""), output.get("data", {}).get("text/plain", "")))
+                said.append(json.dumps(output.get("metadata", {}), ensure_ascii=False))
             texts[cell["id"]] = "\n".join(said)
     return texts
 
@@ -163,19 +156,17 @@ def test_reach_says_what_was_not_timed_and_not_tried():
     assert decide(Case(batch=2)).reach == decide(Case()).reach
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"n": 0}, "n is 0, expected at least 1"),
-        ({"causal": 1}, "causal is 1, expected bool"),
-        ({"device": "TPU"}, f"device is 'TPU', expected one of {CPU}, "),
-    ],
-    ids=str,
-)
-def test_a_case_that_cannot_be_is_refused_in_one_sentence(wrong, words):
-    with pytest.raises(ValueError) as refusal:
-        Case(**wrong)
-    assert str(refusal.value).startswith(words)
+REFUSED = {
+    "n is 0, expected at least 1": {"n": 0},
+    "causal is 1, expected bool": {"causal": 1},
+    f"device is 'TPU', expected one of {CPU}, ": {"device": "TPU"},
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_a_case_that_cannot_be_is_refused_in_one_sentence(words):
+    with pytest.raises(ValueError, match=f"^{words}"):
+        Case(**REFUSED[words])
 
 
 def test_the_table_shows_every_rule_with_its_evidence():

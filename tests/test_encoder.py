@@ -106,12 +106,10 @@ def normed(x, norm):
 def test_a_block_is_pytorchs_layer_with_the_same_weights(norm_first):
     """nn.TransformerEncoderLayer, which normalises before or after each of its two parts."""
     torch.manual_seed(0)
-    block = Block(
-        D_MODEL, MultiHeadAttention(D_MODEL, HEADS), mlp_ratio=3, norm_first=norm_first, eps=0.01
-    ).double()
-    theirs = nn.TransformerEncoderLayer(
-        D_MODEL, HEADS, 3 * D_MODEL, 0.0, "gelu", 0.01, batch_first=True, norm_first=norm_first
-    ).double()
+    own, order = MultiHeadAttention(D_MODEL, HEADS), {"norm_first": norm_first}
+    block = Block(D_MODEL, own, mlp_ratio=3, eps=0.01, **order).double()
+    sizes = D_MODEL, HEADS, 3 * D_MODEL, 0.0, "gelu", 0.01
+    theirs = nn.TransformerEncoderLayer(*sizes, batch_first=True, **order).double()
     for parameter in block.parameters():
         nn.init.normal_(parameter, std=0.3)
     attention, attend = block.attention, theirs.self_attn
@@ -290,12 +288,8 @@ def test_a_token_mlp_has_the_weights_of_attention_and_reads_no_other_token():
 @pytest.mark.parametrize("words", ["full+linformer+linformer", "linformer+full+none", "mlp+none+full"])
 def test_a_recipe_names_the_attention_of_each_layer_and_linformers_share_one_projection(words):
     layers = [block.attention for block in encoder(Recipe(words, num_layers=3), VOCAB).blocks]
-    kinds = {
-        "full": MultiHeadAttention,
-        "linformer": LinformerAttention,
-        "none": NoAttention,
-        "mlp": TokenMLP,
-    }
+    kinds = {"full": MultiHeadAttention, "linformer": LinformerAttention}
+    kinds |= {"mlp": TokenMLP, "none": NoAttention}
     assert [type(layer) for layer in layers] == [kinds[word] for word in words.split("+")]
     shared = {id(E) for layer in layers if type(layer) is LinformerAttention for E in (layer.E, layer.F)}
     assert len(shared) == ("linformer" in words)

@@ -63,24 +63,11 @@ def message(attempt, exercise=EXERCISE):
     return result.message
 
 
-def test_the_reference_passes():
-    result = judge(EXERCISE, attend)
-    assert (result.status, result.message) == ("passed", "9.1 passed")
-
-
 def test_another_way_to_the_same_values_and_gradients_passes():
     def written_out(q, k):
         return torch.einsum("bnd,bmd->bnm", q, k).div(q.size(-1) ** 0.5).softmax(-1) @ k
 
     assert judge(EXERCISE, functools.partial(written_out)).status == "passed"
-
-
-def test_a_stub_is_not_yet_attempted():
-    def stub(q, k):
-        raise NotImplementedError
-
-    result = judge(EXERCISE, stub)
-    assert (result.status, result.message) == ("open", "9.1 not yet attempted")
 
 
 def cell(source):
@@ -128,6 +115,7 @@ def test_half_a_mistake_is_not_that_mistake():
     assert message(attempt).startswith("Largest difference")
 
 
+BUT = "The values are right, but"
 GENERIC = {
     "shape": (lambda q, k: attend(q, k)[:, 1:], "Got shape (2, 4, 3), expected (2, 5, 3)"),
     "broadcast": (lambda q, k: attend(q, k)[:1], "Got shape (1, 5, 3), expected (2, 5, 3)"),
@@ -145,31 +133,19 @@ GENERIC = {
     "one entry": (lambda q, k: attend(q, k) + spike(q), "Largest difference 0.001 at index (1, 2, 0): got "),
     "in place": (lambda q, k: attend(q, k) + 0 * k.add_(1).sum(), "You changed argument k in place"),
     "shape in place": (lambda q, k: (attend(q, k), q.unsqueeze_(0))[0], "You changed argument q in place"),
-    "a little in place": (
-        lambda q, k: (attend(q.clone(), k), q.mul_(1 + 1e-6))[0],
-        "You changed argument q in place",
-    ),
+    "a little": (lambda q, k: (attend(q + 0, k), q.mul_(1 + 1e-6))[0], "You changed argument q in place"),
     "through data": (lambda q, k: (attend(q, k), q.data.zero_())[0], "You changed argument q in place"),
-    "gradient cut": (
-        lambda q, k: attend(q, k.detach()),
-        "The values are right, but no gradient flows to k: ",
-    ),
-    "all cut": (
-        lambda q, k: attend(q, k).detach(),
-        "The values are right, but no gradient flows to q and k: ",
-    ),
+    "gradient cut": (lambda q, k: attend(q, k.detach()), f"{BUT} no gradient flows to k: "),
+    "all cut": (lambda q, k: attend(q, k).detach(), f"{BUT} no gradient flows to q and k: "),
     "gradient wrong": (
         lambda q, k: attend(q, k) + 0.1 * (q - q.detach()),
-        "The values are right, but the gradient of q is not: Largest difference",
+        f"{BUT} the gradient of q is not: Largest difference",
     ),
     "backward raises": (
         lambda q, k: RaisingBackward.apply(q, k),
-        "The values are right, but the backward pass raised SystemExit: no way back",
+        f"{BUT} the backward pass raised SystemExit: no way back",
     ),
-    "NumPy": (
-        lambda q, k: q.numpy(),
-        "Gradients are compared in this exercise, so stay with PyTorch at line ",
-    ),
+    "NumPy": (lambda q, k: q.numpy(), "Gradients are compared in this exercise, so stay with PyTorch at "),
 }
 
 
@@ -203,15 +179,14 @@ def test_the_line_that_raised_is_quoted():
         zero = len(q) - 2
         return q / (1 // zero)
 
-    line = attempt.__code__.co_firstlineno + 2
-    expected = (
-        f"Raised ZeroDivisionError: integer division or modulo by zero at line {line} of test_engine.py: "
-    )
-    assert message(attempt).startswith(expected + "`return q / (1 // zero)`")
+    where = f"at line {attempt.__code__.co_firstlineno + 2} of test_engine.py: `return q / (1 // zero)`"
+    error = "Raised ZeroDivisionError: integer division or modulo by zero"
+    assert message(attempt).startswith(f"{error} {where}")
 
 
-def test_the_deepest_line_of_the_learner_is_quoted():
-    said = message(lambda q, k: raising(ValueError())(q, k))
+def test_the_deepest_line_of_the_learner_is_quoted_and_it_cannot_end_the_notebook():
+    said = message(lambda q, k: raising(SystemExit(3))(q, k))
+    assert said.startswith("Raised SystemExit: 3 at line ")
     assert "`raise error`" in said and "lambda" not in said
 
 
@@ -274,18 +249,11 @@ def test_an_attempt_may_be_wrong_in_any_way(attempt):
     assert said and said.isprintable() and len(said) < 600
 
 
-def test_an_attempt_cannot_end_the_notebook():
-    said = message(raising(SystemExit(3)))
-    assert said.startswith("Raised SystemExit: 3 at line ") and "`raise error`" in said
-
-
 def test_gradients_that_vanish_under_equal_weights_are_asked_for():
     """The rows of a softmax sum to one, so a constant upstream gradient would see nothing."""
-    softmax = exercise(
-        lambda scores: scores.softmax(-1), (torch.arange(6.0).view(2, 3),), gradients=("scores",)
-    )
-    said = message(lambda scores: scores.softmax(-1).detach() + 0 * scores, softmax)
-    assert said.startswith("The values are right, but no gradient flows to scores")
+    softmax = exercise(lambda x: x.softmax(-1), (torch.arange(6.0).view(2, 3),), gradients=("x",))
+    said = message(lambda x: x.softmax(-1).detach() + 0 * x, softmax)
+    assert said.startswith(f"{BUT} no gradient flows to x")
 
 
 def test_an_interrupted_attempt_is_not_run_again():
@@ -306,9 +274,8 @@ def test_several_values_are_compared_one_by_one():
     both = exercise(lambda q: (q + 1, (2, True)), (torch.ones(3),), gradients=("q",))
     assert judge(both, lambda q: (1 + q, (2, True))).status == "passed"
     assert judge(both, lambda q: [q + 1, [2.0, True]]).status == "passed"
-    assert message(lambda q: (q + 1, (2, False)), both).startswith(
-        "Value 2 of 2: Value 2 of 2: Got False (bool), expected True"
-    )
+    said = message(lambda q: (q + 1, (2, False)), both)
+    assert said.startswith("Value 2 of 2: Value 2 of 2: Got False (bool), expected True")
     assert message(lambda q: (q + 1,), both).startswith("Returned 1 values, expected 2")
     assert "no gradient flows to q" in message(lambda q: ((q + 1).detach(), (2, True)), both)
 
@@ -317,12 +284,10 @@ def test_a_list_of_inputs_must_stay_as_it_was():
     parts = [torch.ones(2), torch.zeros(3)]
     joined = exercise(lambda parts: torch.cat(parts), (parts,), gradients=("parts",))
     assert judge(joined, torch.cat).status == "passed"
-    assert message(lambda parts: torch.cat([parts.pop(0), *parts]), joined).startswith(
-        "You changed argument parts"
-    )
-    assert message(lambda parts: torch.cat([p.detach() for p in parts]), joined).startswith(
-        "The values are right, but no gradient flows to parts[0] and parts[1]"
-    )
+    said = message(lambda parts: torch.cat([parts.pop(0), *parts]), joined)
+    assert said.startswith("You changed argument parts")
+    said = message(lambda parts: torch.cat([p.detach() for p in parts]), joined)
+    assert said.startswith(f"{BUT} no gradient flows to parts[0] and parts[1]")
 
 
 def test_rows_for_a_tuple_and_a_list_of_rows_for_a_tensor_have_gradients():
@@ -335,13 +300,12 @@ def test_rows_for_a_tuple_and_a_list_of_rows_for_a_tensor_have_gradients():
 
 
 def test_rounding_where_the_true_gradient_is_zero_is_no_mistake():
-    constant = exercise(
-        lambda x: (3 * x).softmax(-1).sum(-1), (torch.arange(6.0).view(2, 3),), gradients=("x",)
-    )
+    def one(x):
+        return (3 * x).softmax(-1).sum(-1)
+
+    constant = exercise(one, (torch.arange(6.0).view(2, 3),), gradients=("x",))
     assert judge(constant, lambda x: (x * 3 + 1).softmax(-1).sum(-1)).status == "passed"
-    assert "gradient" in message(
-        lambda x: (3 * x).softmax(-1).sum(-1) + 1e-4 * (x - x.detach()).sum(-1), constant
-    )
+    assert "gradient" in message(lambda x: one(x) + 1e-4 * (x - x.detach()).sum(-1), constant)
 
 
 def test_a_class_is_told_its_own_error():
@@ -358,10 +322,9 @@ def test_a_class_is_told_its_own_error():
 
     doubles = replace(exercise(Doubles, (torch.ones(3),)), use=build)
     assert judge(doubles, Doubles).status == "passed"
-    assert message(Takes, doubles).startswith(
-        "Raised TypeError: test_a_class_is_told_its_own_error.<locals>.Takes"
-    )
-    assert "when called with" not in message(Takes, doubles)
+    said = message(Takes, doubles)
+    assert said.startswith("Raised TypeError: test_a_class_is_told_its_own_error.<locals>.Takes")
+    assert "when called with" not in said
 
 
 def test_what_the_use_of_an_attempt_finds_wrong_is_said_in_its_words():
@@ -426,19 +389,12 @@ def test_gradients_are_asked_for_only_where_the_exercise_says_so():
 
 def test_results_show_themselves_as_text_and_html():
     results = [judge(EXERCISE, attempt) for attempt in (attend, unscaled, raising(NotImplementedError()))]
-    assert [repr(result) for result in results] == [
-        "✓ 9.1 passed",
-        "✗ 9.1 · Divide by √d.",
-        "○ 9.1 not yet attempted",
-    ]
-    for result in results:
+    shown = ["✓ 9.1 passed", "✗ 9.1 · Divide by √d.", "○ 9.1 not yet attempted"]
+    assert [repr(result) for result in results] == shown
+    for result in (*results, judge(EXERCISE, raising(ValueError("<b>")))):
         page = result._repr_html_()
         assert html.escape(result.message) in page
         assert "color:" not in page.replace("border-", "") and "background" not in page  # the page's own
-
-
-def test_html_in_a_message_is_text():
-    assert "&lt;b&gt;" in judge(EXERCISE, raising(ValueError("<b>")))._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,8 @@ def used_before(entry, chapters):
     term = re.escape(entry.term)
     plural = rf"{re.escape(entry.term[:-1])}ies" if entry.term.endswith("y") else rf"{term}e?s"
     word = re.compile(rf"\b(?:{term}|{plural})\b", re.IGNORECASE)
-    before = [
-        (stem, i, text)
-        for stem, texts in sorted(chapters.items())
-        for i, text in texts
-        if (stem, i) < (entry.chapter, entry.cell)
-    ]
+    every = [(stem, i, text) for stem, texts in sorted(chapters.items()) for i, text in texts]
+    before = [one for one in every if one[:2] < (entry.chapter, entry.cell)]
     if before and before[-1][0] == entry.chapter and before[-1][2].startswith("## "):
         before.pop()
     return [f"{stem}, cell {i}: {text[:60]!r}" for stem, i, text in before if word.search(text)]

@@ -41,9 +41,8 @@ def test_every_control_answers_and_the_twin_stays_as_it_was(lab, name):
 
 
 def test_the_kernel_knows_what_the_hand_did(lab):
-    lab.open(
-        "kernel.ipynb", [NOTEBOOK[0], "slider = RankSlider(layer=4)\nslider", "print(slider, slider.words)"]
-    )
+    sources = ["slider = RankSlider(layer=4)\nslider", "print(slider, slider.words)"]
+    lab.open("kernel.ipynb", [NOTEBOOK[0], *sources])
     slider = lab.widget(1)
     slider.root.get_by_label("Rank r", exact=True).press("ArrowRight")
     wait_until(lambda: "Rank 9" in slider.words(), "the picture")

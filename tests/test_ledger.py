@@ -66,11 +66,8 @@ def missing_numbers(sentence, cells):
     """
     code = printed(cells) + "\n".join(cell.source for cell in cells if cell.cell_type == "code")
     prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    return [
-        number
-        for number in numbers(sentence)
-        if not stands_in(number, code) and ("." in number or not stands_in(number, prose))
-    ]
+    missing = [number for number in numbers(sentence) if not stands_in(number, code)]
+    return [number for number in missing if "." in number or not stands_in(number, prose)]
 
 
 @every_entry

@@ -34,9 +34,8 @@ def pytorch_twin(layer):
         return linear.weight.unflatten(0, (-1, D_HEAD)).repeat_interleave(copies, dim=0).flatten(0, 1)
 
     with torch.no_grad():
-        twin.in_proj_weight.copy_(
-            torch.cat([layer.query.weight, written_out(layer.key), written_out(layer.value)])
-        )
+        weights = layer.query.weight, written_out(layer.key), written_out(layer.value)
+        twin.in_proj_weight.copy_(torch.cat(weights))
         twin.in_proj_bias.zero_()
         twin.out_proj.weight.copy_(layer.output.weight)
         twin.out_proj.bias.copy_(layer.output.bias)
@@ -63,12 +62,8 @@ def test_equals_pytorch_and_its_definition(num_kv_heads, causal, padded):
 def test_parameters_get_the_gradients_of_the_definition(num_kv_heads):
     layer, x, mask = make_layer(num_kv_heads).double(), make_x().double(), padding_mask(LENGTHS, N)
     parameters = list(layer.parameters())
-    assert_close(
-        gradients(layer(x, mask), parameters),
-        gradients(layer.definition(x, mask), parameters),
-        atol=1e-12,
-        rtol=0,
-    )
+    found, expected = (gradients(f(x, mask), parameters) for f in (layer, layer.definition))
+    assert_close(found, expected, atol=1e-12, rtol=0)
 
 
 def test_heads_split_the_features_and_keep_every_token():

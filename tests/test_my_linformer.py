@@ -53,10 +53,7 @@ def shortened(number):
         if part or cell.id in USES.get(number, []):
             source = solved[part].source if part else cell.source
             needed = needed_by(ast.parse(source).body, before)
-            short += [
-                nbformat.v4.new_code_cell("\n".join(map(ast.unparse, needed))),
-                nbformat.v4.new_code_cell(source),
-            ]
+            short += map(nbformat.v4.new_code_cell, ["\n".join(map(ast.unparse, needed)), source])
             before = [statement for statement in before if statement not in needed]
         else:
             before += ast.parse(cell.source).body
@@ -92,9 +89,8 @@ def test_every_part_passes_and_is_kept_in_the_order_of_the_course(said):
 
 def test_the_file_is_a_module(said):
     code = "import my_linformer; print(my_linformer.__doc__.split(':')[0])"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=said["folder"], capture_output=True, text=True, encoding="utf-8"
-    )
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=said["folder"], capture_output=True, encoding="utf-8")
     assert ran.stdout == "My Linformer\n" and ran.stderr == ""
 
 

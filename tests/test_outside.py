@@ -32,12 +32,7 @@ SCHEMAS = {
     "vendor.github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
     "vendor.citation-file-format": "CITATION.cff",
 }
-KNOWN = {  # to GitHub, when a step runs
-    "github.token": "t",
-    "github.repository": "o/r",
-    "github.server_url": "https://s",
-    "github.run_id": "7",
-}
+KNOWN = {"github.repository": "o/r", "github.server_url": "https://s", "github.run_id": "7"}  # in a run
 # A program that writes down, a line each, what it is asked; of issues it lists those in $OPEN.
 STUB = '#!/bin/sh\n[ "$1 $2" = "issue list" ] && echo "$OPEN" || printf "%s\\n" "$@" > said\n'
 unix = pytest.mark.skipif(os.name == "nt" or not shutil.which("make"), reason="needs make and bash")
@@ -48,10 +43,9 @@ def steps():
     for path in sorted((ROOT / ".github/workflows").glob("*.yml")):
         for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values():
             for target in job.get("strategy", {}).get("matrix", {}).get("target", [""]):
-                known = KNOWN | {"matrix.target": target}
                 text = json.dumps([step for step in job["steps"] if "run" in step])
-                for expression in re.findall(r"\$\{\{ .+? \}\}", text):
-                    text = text.replace(expression, known[expression[4:-3]])
+                for name, value in {**KNOWN, "matrix.target": target}.items():
+                    text = text.replace(f"${{{{ {name} }}}}", value)
                 yield from json.loads(text)
 
 
@@ -69,16 +63,10 @@ def run(script, folder, **variables):
 def opens_an_issue_once(step, folder):
     title = step["env"]["TITLE"]
     assert title in [f"make test-{what} fails" for what in ("all", "newest", "floor", "wheel")]
-    create = [
-        "issue",
-        "create",
-        "--title",
-        title,
-        "--body",
-        "It failed in this run: https://s/o/r/actions/runs/7",
-    ]
+    body = "It failed in this run: https://s/o/r/actions/runs/7"
     for others in ("", f"{title} again\nA step"):
-        assert run(step["run"], folder, **step["env"], OPEN=others) == (0, create)
+        code, said = run(step["run"], folder, **step["env"], OPEN=others)
+        assert code == 0 and said == ["issue", "create", "--title", title, "--body", body]
     assert run(step["run"], folder, **step["env"], OPEN=f"A step\n{title}") == (0, [])
 
 
@@ -179,7 +167,7 @@ def test_every_promised_name_imports():
 
 @unix
 def test_every_promised_command_is_a_target():
-    promised = re.findall(r"`make ([a-z-]+)`", CHANGES.split("### What 1.0.0 promises")[1])
+    promised = re.findall(r"`make ([a-z-]+)`", CHANGES.split(f"### What {VERSION} promises")[1])
     assert len(promised) == 8 and [target for target in promised if not is_made(target)] == []
 
 

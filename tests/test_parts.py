@@ -2,7 +2,7 @@
 
 import linecache
 import math
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -48,6 +48,9 @@ def attempted(cell, source, name):
     return cell(source)[name]
 
 
+NOT_KEPT = " passed, not kept in my_linformer.py: "
+
+
 def test_what_passes_is_kept_with_its_imports_and_given_by_yours(file, cell, capsys):
     result = check("1.6", attempted(cell, ATTENTION, "attend"))
     assert result.message == "1.6 passed, kept as attention in my_linformer.py"
@@ -62,8 +65,8 @@ def test_what_passes_is_kept_with_its_imports_and_given_by_yours(file, cell, cap
 
 def test_the_package_stands_in_where_a_part_is_open(file, capsys):
     assert yours("attention") is PARTS["attention"].reference
-    said = capsys.readouterr().out
-    assert said == ("attention: exercise 1.6 is open, the package's scaled_dot_product_attention stands in\n")
+    said = "attention: exercise 1.6 is open, the package's scaled_dot_product_attention stands in\n"
+    assert capsys.readouterr().out == said
     assert yours("attention", quiet=True) and capsys.readouterr().out == ""
     with pytest.raises(ValueError, match="there is no part 'wheels'; the parts are attention, multi_head"):
         yours("wheels")
@@ -82,9 +85,8 @@ def test_what_fails_and_what_is_the_packages_own_is_not_kept(file):
 def test_the_packages_own_is_what_is_in_the_package_and_nothing_else(file, cell, module, ours):
     attempt = attempted(cell, ATTENTION, "attend")
     attempt.__module__ = module
-    assert check("1.6", attempt).message == "1.6 passed" + ", kept as attention in my_linformer.py" * (
-        not ours
-    )
+    said = "1.6 passed" if ours else "1.6 passed, kept as attention in my_linformer.py"
+    assert check("1.6", attempt).message == said
     assert file.exists() is not ours
 
 
@@ -106,12 +108,11 @@ def test_a_part_solved_again_replaces_the_old_one_which_stays_as_a_comment(file,
 
 
 def test_parts_stand_in_the_order_of_the_course_and_lines_between_them_stay(file, cell):
-    cell("from linformer_from_scratch.attention import scaled_dot_product_attention as attend")
+    given = "from linformer_from_scratch.attention import scaled_dot_product_attention as attend"
+    cell(given)
     check("6.1", attempted(cell, LINFORMER, "compressed"))
-    assert "from linformer_from_scratch.attention import scaled_dot_product_attention as attend" in (
-        file.read_text(encoding="utf-8")
-    )
     text = file.read_text(encoding="utf-8")
+    assert given in text
     file.write_text(f"# mine\n{text}\nNOTE = 'below'\n", encoding="utf-8")
     check("1.6", attempted(cell, ATTENTION, "attend"))
     text = file.read_text(encoding="utf-8")
@@ -132,10 +133,8 @@ def test_a_name_of_another_cell_is_named(file, cell):
     source = ATTENTION.replace("q @ k.mT / math.sqrt(q.size(-1))", "score(q, k) * SCALE")
     result = check("1.6", attempted(cell, source, "attend"))
     assert result.status == "passed"
-    assert result.message == (
-        "1.6 passed, not kept in my_linformer.py: it uses `SCALE` and `score` of another cell; "
-        "write what it needs into this cell"
-    )
+    uses = "it uses `SCALE` and `score` of another cell; write what it needs into this cell"
+    assert result.message == f"1.6{NOT_KEPT}{uses}"
     assert not file.exists()
 
 
@@ -180,14 +179,10 @@ def test_imports_are_found_for_every_kind_of_name(cell):
     del names["Doubling"]
     names["pi"] = names.pop("WIDTH")
     source = standalone(attempted(cell, CLASS.replace("WIDTH", "pi"), "Doubling"), set())
-    assert source.split("\n\n\n")[0].splitlines() == [
-        "from functools import cache as decorated",
-        "from math import pi",
-        "from torch import Tensor",
-        "from torch import nn",
-        "from torch.nn import functional",
-        "import numpy as np",
-    ]
+    assert source.startswith(
+        "from functools import cache as decorated\nfrom math import pi\nfrom torch import Tensor\n"
+        "from torch import nn\nfrom torch.nn import functional\nimport numpy as np\n\n\n"
+    )
 
 
 def test_a_part_that_returns_no_tensors_passes_and_is_not_kept(file, cell):
@@ -198,29 +193,23 @@ def tile(largest, total, mixed, scores, values):
     shrink, e = (largest - new).exp(), (scores - new).exp()
     return new.numpy(), shrink * total + e.sum(-1, keepdim=True), shrink * mixed + e @ values
 """
-    said = check("9.5", attempted(cell, source, "tile")).message
-    assert said == (
-        "9.5 passed, not kept in my_linformer.py: "
-        "it returns other arrays than tensors, and later chapters go on with what it returns"
-    )
+    why = "it returns other arrays than tensors, and later chapters go on with what it returns"
+    assert check("9.5", attempted(cell, source, "tile")).message == f"9.5{NOT_KEPT}{why}"
     assert "kept as" in check("9.5", attempted(cell, source.replace(".numpy()", ""), "tile")).message
 
 
-@pytest.mark.parametrize(
-    ("value", "why"),
-    [
-        ("partial(whole)", "it is neither a function nor a class with methods"),
-        (
-            "lambda q, k, v, mask=None: whole(q, k, v, mask)",
-            "it is not written as a def or a class at the left edge of its cell",
-        ),
-    ],
-)
-def test_what_is_not_written_as_a_definition_is_not_kept(file, cell, value, why):
+NOT_WRITTEN = {
+    "partial(whole)": "neither a function nor a class with methods",
+    "lambda *qkvm: whole(*qkvm)": "not written as a def or a class at the left edge of its cell",
+}
+
+
+@pytest.mark.parametrize("value", NOT_WRITTEN)
+def test_what_is_not_written_as_a_definition_is_not_kept(file, cell, value):
     cell("from functools import partial")
     source = f"{ATTENTION.replace('attend', 'whole')}\nattend = {value}\n"
-    result = check("1.6", attempted(cell, source, "attend"))
-    assert result.message == f"1.6 passed, not kept in my_linformer.py: {why}"
+    said = check("1.6", attempted(cell, source, "attend")).message
+    assert said == f"1.6{NOT_KEPT}it is {NOT_WRITTEN[value]}"
 
 
 @pytest.mark.parametrize("damage", ["def attend(:\n", "1 / 0\n", "raise SystemExit\n"])
@@ -246,34 +235,21 @@ def test_a_folder_that_cannot_be_written_is_said(file, cell, monkeypatch):
     monkeypatch.setenv("LINFORMER_PROGRESS", str(file.parent / "no_folder" / "progress.json"))
     (file.parent / "no_folder").touch()
     said = check("1.6", attempted(cell, ATTENTION, "attend")).message
-    assert said.startswith("1.6 passed, not kept in my_linformer.py: ")
+    assert said.startswith(f"1.6{NOT_KEPT}")
 
 
 def test_two_kernels_that_keep_at_once_lose_nothing(file, cell):
     cell("from linformer_from_scratch.attention import scaled_dot_product_attention as whole")
     one = attempted(cell, ATTENTION, "attend")
     other = attempted(cell, LINFORMER.replace("attend(", "whole("), "compressed")
-    order = list(PARTS)
-    threads = [
-        threading.Thread(target=parts.keep, args=(PARTS[name], attempt, order))
-        for name, attempt in (("attention", one), ("linformer_attention", other))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert parts.kept() == {"attention", "linformer_attention"}
+    both = {"attention": one, "linformer_attention": other}
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda name: parts.keep(PARTS[name], both[name], list(PARTS)), both))
+    assert parts.kept() == {*both}
 
 
 def test_the_parts_are_these_in_this_order():
-    assert {name: exercise.id for name, exercise in PARTS.items()} == {
-        "attention": "1.6",
-        "multi_head_attention": "2.3",
-        "linformer_attention": "6.1",
-        "linformer_layer": "6.7",
-        "block": "8.2",
-        "training_loop": "8.4",
-        "online_softmax": "9.5",
-        "block_slots": "13.1",
-        "block_attention": "13.3",
-    }
+    named = "attention multi_head_attention linformer_attention linformer_layer block training_loop"
+    assert list(PARTS) == [*named.split(), "online_softmax", "block_slots", "block_attention"]
+    ids = [exercise.id for exercise in PARTS.values()]
+    assert ids == ["1.6", "2.3", "6.1", "6.7", "8.2", "8.4", "9.5", "13.1", "13.3"]

@@ -1,7 +1,6 @@
 """Chapter 13's compression is that of transformers' DeepSeek-V4, up to a norm and rotary positions.
 
-What its modules compute is shipped as deepseek_v4.safetensors; with transformers (extra `peers`) they compute
-it again.
+What its modules compute is shipped as deepseek_v4.safetensors, and here they compute it again.
 """
 
 import pytest
@@ -20,21 +19,12 @@ HEAVY, SPARSE = 5, 4  # tokens in a block of either kind
 
 def computed_by_transformers() -> dict[str, torch.Tensor]:
     """Inputs of the compressions, and what its modules make of them."""
-    pytest.importorskip("transformers")
     from transformers.models.deepseek_v4 import modeling_deepseek_v4 as peer
 
     rates = {"heavily_compressed_attention": HEAVY, "compressed_sparse_attention": SPARSE}
-    config = peer.DeepseekV4Config(
-        hidden_size=24,
-        head_dim=D,
-        q_lora_rank=8,
-        index_n_heads=HEADS,
-        index_head_dim=D,
-        index_topk=TOP,
-        num_hidden_layers=2,
-        compress_rates=rates,
-        partial_rotary_factor=0.5,
-    )
+    sizes = {"hidden_size": 24, "head_dim": D, "q_lora_rank": 8, "num_hidden_layers": 2}
+    index = {"index_n_heads": HEADS, "index_head_dim": D, "index_topk": TOP}
+    config = peer.DeepseekV4Config(**sizes, **index, compress_rates=rates, partial_rotary_factor=0.5)
     random = torch.Generator().manual_seed(0)
     x, residual = (torch.randn(BATCH, N, size, generator=random) for size in (24, 8))
     places = torch.arange(N).expand(BATCH, -1)

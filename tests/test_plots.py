@@ -32,9 +32,8 @@ def test_what_is_missing_in_a_heat_map_is_white_and_has_no_number():
 
 
 def test_tables_become_heat_maps_over_all_their_rows_and_columns():
-    figure = plots.tables(
-        {"a": {512: {128: 1.5}}, "b": {1024: {128: 2.0, 256: 3.0}}}, "tokens", "slots", "fast"
-    )
+    found = {"a": {512: {128: 1.5}}, "b": {1024: {128: 2.0, 256: 3.0}}}
+    figure = plots.tables(found, "tokens", "slots", "fast")
     assert [axis.get_title() for axis in figure.axes] == ["fast: a", "fast: b"]
     assert [[text.get_text() for text in axis.texts] for axis in figure.axes] == [["1.5"], ["2.0", "3.0"]]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["512", "1,024"]
@@ -50,9 +49,8 @@ def test_a_table_prints_the_range_of_a_number_below_it():
 
 def test_intervals_have_a_row_each_with_its_colour_its_numbers_and_its_samples():
     rows = {"ours": {"n = 1": (0.5, 0.75, 1.5), "n = 2": (1, 2, 3)}, "theirs": {"n = 1": (1, 1, 1)}}
-    figure = plots.intervals(
-        rows, "ratio", "Title", {"our": plots.KEY}, samples={"ours": [0.5, 1], "theirs": [1]}
-    )
+    samples = {"ours": [0.5, 1], "theirs": [1]}
+    figure = plots.intervals(rows, "ratio", "Title", {"our": plots.KEY}, samples=samples)
     (axis,) = figure.axes
     assert texts(axis) == ["0.75", "2.00", "1.00"]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["ours", "theirs"]

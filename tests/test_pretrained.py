@@ -119,10 +119,9 @@ def test_stored_heads_are_the_live_ones_in_half_precision():
 def test_stored_projections_were_fitted_to_their_heads():
     for head in stored_heads().values():
         exact = scaled_dot_product_attention(head.q, head.k, head.v)
-        errors = [
-            (scaled_dot_product_attention(head.q, E @ head.k, F @ head.v) - exact).norm() / exact.norm()
-            for E, F in head.learned.values()
-        ]
+        pairs = head.learned.values()
+        outputs = [scaled_dot_product_attention(head.q, E @ head.k, F @ head.v) for E, F in pairs]
+        errors = [(output - exact).norm() / exact.norm() for output in outputs]
         assert errors == sorted(errors, reverse=True) and errors[0] < 1 and errors[-1] < 0.6
         assert all(E.shape == F.shape == (size, 128) for size, (E, F) in head.learned.items())
 

@@ -75,13 +75,8 @@ for i in range(40):
 
 @pytest.mark.slow
 def test_two_kernels_at_once_keep_all_passes(file):
-    command = [sys.executable, "-c", MANY]
-    kernels = [
-        subprocess.Popen(
-            [*command, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        )
-        for name in ("1", "2")
-    ]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "encoding": "utf-8"}
+    kernels = [subprocess.Popen([sys.executable, "-c", MANY, name], **pipes) for name in "12"]
     for kernel in kernels:
         kernel.stdin.write("go\n"), kernel.stdin.flush()
     assert [kernel.communicate() for kernel in kernels] == [("", None)] * 2
@@ -126,10 +121,8 @@ def test_hints_open_one_by_one_and_the_last_stays(file):
 
 def exercises(*parts, chapter=1):
     """Exercises of 5, 6, … minutes, of which nothing else counts."""
-    known = EXERCISES["0.1"]
-    return tuple(
-        replace(known, id=f"{chapter}.{i}", minutes=4 + i, part=part) for i, part in enumerate(parts, start=1)
-    )
+    known, numbered = EXERCISES["0.1"], enumerate(parts, start=1)
+    return tuple(replace(known, id=f"{chapter}.{i}", minutes=4 + i, part=part) for i, part in numbered)
 
 
 CHAPTERS_OF_TWO = {"01_first": exercises("", "wheel", ""), "02_last": exercises("cart", chapter=2)}

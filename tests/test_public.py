@@ -13,35 +13,21 @@ from pyarrow import parquet
 
 from linformer_from_scratch.data import public, public_documents
 
-LINES = [
-    "",
-    " before any title \n",
-    " = First = \n",
-    "",
-    " one \n",
-    " = = Section = = \n",
-    " two \n",
-    " = = = Deeper = = = \n",
-    " three = 3 \n",
-    " = 3 , a formula \n",
-    " = E = mc2 = \n",
-    " four \n",
-    " = Nothing but a title = \n",
-    "",
-    " = Last = \n",
-    " five \n",
-]
+WIKITEXT = (
+    "| before any title \n| = First = \n|| one \n| = = Section = = \n| two \n| = = = Deeper = = = \n"
+    "| three = 3 \n| = 3 , a formula \n| = E = mc2 = \n| four \n| = Nothing but a title = \n"
+    "|| = Last = \n| five \n"
+)
+LINES = WIKITEXT.split("|")
 REVIEWS, LABELS = [f"review {i}" for i in range(11)], [0] * 5 + [1] * 6
 
 
 @pytest.fixture(autouse=True)
 def hub(tmp_path, monkeypatch):
     """Both corpora in folders of this test; whoever asks for another machine fails."""
-    text, label = {"text": LINES}, {"text": REVIEWS, "label": LABELS}
-    wikitext = repository(tmp_path / "wikitext", "wikitext-103-raw-v1", {"train": text})
-    imdb = repository(
-        tmp_path / "imdb", "plain_text", {"train": label, "test": {"text": ["other"], "label": [1]}}
-    )
+    splits = {"train": {"text": REVIEWS, "label": LABELS}, "test": {"text": ["other"], "label": [1]}}
+    wikitext = repository(tmp_path / "wikitext", "wikitext-103-raw-v1", {"train": {"text": LINES}})
+    imdb = repository(tmp_path / "imdb", "plain_text", splits)
     found = {"wikitext-103": (wikitext, "wikitext-103-raw-v1"), "imdb": (imdb, "plain_text")}
     monkeypatch.setattr(public, "HUB", found)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
@@ -53,9 +39,8 @@ def repository(folder, configuration, splits):
     (folder / configuration).mkdir(parents=True)
     card = ["---", "configs:", f"- config_name: {configuration}", "  data_files:"]
     for split, columns in splits.items():
-        parquet.write_table(
-            pyarrow.table(columns), folder / configuration / f"{split}-00000-of-00001.parquet"
-        )
+        file = folder / configuration / f"{split}-00000-of-00001.parquet"
+        parquet.write_table(pyarrow.table(columns), file)
         card += [f"  - split: {split}", f"    path: {configuration}/{split}-*"]
     (folder / "README.md").write_text("\n".join([*card, "---", ""]), encoding="utf-8")
     return str(folder)
@@ -75,13 +60,8 @@ def test_wikitext_is_cut_at_titles_and_not_at_sections():
 
 
 def test_a_limit_of_wikitext_counts_lines():
-    assert [len(public_documents("wikitext-103", limit=limit)) for limit in (1, 2, 11, 12, 99)] == [
-        0,
-        1,
-        2,
-        3,
-        4,
-    ]
+    documents = [public_documents("wikitext-103", limit=limit) for limit in (1, 2, 11, 12, 99)]
+    assert list(map(len, documents)) == [0, 1, 2, 3, 4]
 
 
 def test_articles_of_one_title_keep_both_texts_and_equals_signs_are_no_title():

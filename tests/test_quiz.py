@@ -15,12 +15,9 @@ from linformer_from_scratch.course.exercises.engine.quiz import (
     quiz_widget,
 )
 
-QUESTIONS = (
-    Question(
-        "A < B?", (Option("1 & 1", "No: 2."), Option("3", "Yes: it is.", True), Option("2", "It is 2."))
-    ),
-    Question("Rows?", (Option("sum to one", "Yes: softmax.", True), Option("sum to n", "No: to one."))),
-)
+THREE = Option("1 & 1", "No: 2."), Option("3", "Yes: it is.", True), Option("2", "It is 2.")
+TWO = Option("sum to one", "Yes: softmax.", True), Option("sum to n", "No: to one.")
+QUESTIONS = Question("A < B?", THREE), Question("Rows?", TWO)
 
 
 def parts(widget, kind):
@@ -90,9 +87,7 @@ def test_an_unknown_chapter_is_told_the_known_ones(chapter):
 def test_widgets_are_loaded_only_where_a_quiz_is_shown():
     code = "import sys, linformer_from_scratch.exercises as e; print('ipywidgets' in sys.modules);"
     code += "e.quiz('00'); print('ipywidgets' in sys.modules)"
-    run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
-    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, encoding="utf-8")
     assert run.stdout.split() == ["False", "True"]
 
 

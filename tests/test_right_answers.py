@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from mutations import mutants
-from right_answers import RIGHT, SAME
+from right_answers import RIGHT, SAME, WRONG
 
 from linformer_from_scratch.course.exercises import EXERCISES, STEMS
 from linformer_from_scratch.course.exercises.engine.checking import SEEDS, exam_seeds, judge
@@ -19,10 +19,23 @@ BY_ID = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES.ke
 EXAM = [seed for seed in exam_seeds(0) if seed not in SEEDS]  # the draws that only an exam has
 
 
+def test_every_exercise_has_three_right_answers_and_one_more_of_either_kind():
+    assert all(len(RIGHT[id]) >= 3 and len(RIGHT[id]) + len(WRONG[id]) >= 4 for id in EXERCISES)
+
+
 @BY_ID
 def test_right_answers_of_different_make_are_accepted(exercise):
-    messages = {answer.__name__: judge(exercise, answer).message for answer in RIGHT[exercise.id]}
-    assert len(messages) >= 3 and {*messages.values()} == {f"{exercise.id} passed"}, messages
+    for answer in RIGHT[exercise.id]:
+        assert judge(exercise, answer).message == f"{exercise.id} passed", answer
+
+
+@BY_ID
+def test_answers_that_are_nearly_right_are_refused_and_not_mistaken_for_another(exercise):
+    """On the course's draws, which an exam has too; the sentence is of none of the mistakes in the bank."""
+    for answer in WRONG[exercise.id]:
+        result = judge(exercise, answer)
+        assert result.status == "failed", answer
+        assert result.message not in map(inspect.getdoc, exercise.mistakes), answer
 
 
 @BY_ID
@@ -44,7 +57,7 @@ def sizes(value):
 @BY_ID
 def test_they_are_accepted_in_an_exam(exercise):
     for answer in (exercise.reference, *RIGHT[exercise.id]):
-        assert judge(exercise, answer, EXAM).message == f"{exercise.id} passed", answer.__name__
+        assert judge(exercise, answer, EXAM).message == f"{exercise.id} passed", answer
 
 
 @pytest.mark.slow

@@ -70,10 +70,9 @@ def test_still_is_a_small_720p_picture_that_is_not_blank(scene):
 @pytest.fixture
 def tool(tmp_path, monkeypatch):
     """tools/scenes.py at work on a copy of the scenes; it lists what it would render in tool.rendered."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.txt")
     for folder in ("tools", "chapters/scenes", "linformer_from_scratch"):
-        shutil.copytree(
-            ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.txt")
-        )
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     spec = importlib.util.spec_from_file_location("scenes_tool", tmp_path / "tools" / "scenes.py")
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
@@ -88,6 +87,7 @@ def change(path):
     path.write_text(path.read_text(encoding="utf-8") + "CHANGED = True\n", encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_tool_renders_nothing_and_needs_no_manim_while_nothing_has_changed(tool, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "manim", None)
     tool.main()
@@ -95,6 +95,7 @@ def test_tool_renders_nothing_and_needs_no_manim_while_nothing_has_changed(tool,
     assert capsys.readouterr().out.count("unchanged") == len(SCENES)
 
 
+@pytest.mark.slow
 def test_tool_renders_only_the_scene_that_changed_and_what_is_lost(tool):
     change(tool.SCENES / "02_multihead.py")
     (tool.MEDIA / "01_attention.png").unlink()
@@ -102,15 +103,13 @@ def test_tool_renders_only_the_scene_that_changed_and_what_is_lost(tool):
     assert tool.rendered == ["01_attention", "02_multihead"]
 
 
-def test_without_manim_the_tool_says_how_to_get_it(tool, monkeypatch):
+@pytest.mark.slow
+def test_without_manim_the_tool_says_how_to_get_it_and_an_unknown_number_is_refused(tool, monkeypatch):
     change(tool.SCENES / "01_attention.py")
     monkeypatch.setitem(sys.modules, "manim", None)
     monkeypatch.setattr(tool, "render", tool.really_render)
     with pytest.raises(SystemExit, match="manim is missing: run `make scenes`"):
         tool.main()
-
-
-def test_an_unknown_number_is_refused_in_one_sentence(tool, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["scenes.py", "77"])
     with pytest.raises(SystemExit, match="no scene begins with 77; names look like 01_attention"):
         tool.main()

@@ -103,10 +103,8 @@ def test_the_query_keeps_its_bias_and_the_others_are_taken_up(full):
 
 
 def test_weights_are_copies_so_that_fitting_one_model_leaves_the_others_alone(full):
-    before, hidden = (
-        model_weights()["embeddings.word_embeddings.weight"].clone(),
-        encode(tokenize(TEXT)).hidden,
-    )
+    before = model_weights()["embeddings.word_embeddings.weight"].clone()
+    hidden = encode(tokenize(TEXT)).hidden
     other = se.full_encoder()
     with torch.no_grad():
         for parameter in other.parameters():
@@ -180,9 +178,8 @@ def test_short_texts_are_the_exact_encoders(full, fitted):
 
 
 def test_other_sizes_of_fitted_encoders_are_refused(tmp_path, monkeypatch):
-    with pytest.raises(
-        ValueError, match=r"no fitted encoder of k=100 comes with the course, only that of k=128"
-    ):
+    only = "no fitted encoder of k=100 comes with the course, only that of k=128"
+    with pytest.raises(ValueError, match=only):
         se.fitted_encoder(100)
     monkeypatch.setattr(se, "FITTED", tmp_path)
     save_file({"wrong": torch.zeros(2)}, tmp_path / "minilm_linformer_k64.safetensors")

@@ -9,7 +9,6 @@ from torch import nn
 from linformer_from_scratch import cost, encoder, fitting, projections
 from linformer_from_scratch import random_projections as rp
 from linformer_from_scratch.benchmark import ceilings, statistics, timing
-from linformer_from_scratch.common import ranks
 from linformer_from_scratch.data import batches, tasks
 from linformer_from_scratch.descendants import blocks
 from linformer_from_scratch.distributed import plan
@@ -49,8 +48,6 @@ REFUSED = {  # name of the argument, after what it is of -> a call with it
     "vocab_size n": partial(tasks.vocab_size, "recall"),
     "ended n": lambda size: blocks.ended(size, 2),
     "ended block": partial(blocks.ended, 4),
-    "shares whole": lambda size: ranks.shares(size, 1),
-    "shares parts": partial(ranks.shares, 4),
     "plan ranks": lambda size: plan.plan(SIZES, size, cost.DEVICES[0]),
     "wire_of ranks": plan.wire_of,
     "hops ranks": lambda size: plan.hops(size, "ring"),

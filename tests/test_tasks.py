@@ -171,11 +171,8 @@ def test_slots_that_begin_at_the_values_hold_them_one_by_one():
 
 @pytest.mark.parametrize("n", [64, 512])
 def test_only_the_fitting_stride_divides_the_distance_of_a_copy(n):
-    fits = {
-        name: (n // 2) % whole_blocks(n, declared.size_of(name, n)) == 0
-        for name in (declared.FITTING, "strided + global")
-    }
-    assert fits == {declared.FITTING: True, "strided + global": False}
+    for name, fits in ((declared.FITTING, True), ("strided + global", False)):
+        assert ((n // 2) % whole_blocks(n, declared.size_of(name, n)) == 0) is fits
 
 
 @pytest.mark.slow
@@ -200,17 +197,13 @@ def test_a_trained_model_is_read_through_slots_with_nothing_else_changed(monkeyp
     monkeypatch.setattr(recall, "masked_accuracy", lambda model, _: models.append(model.state_dict()) or 0.5)
     models = []
     row = recall.transplanted(64, 16, seed=0)
-    assert row["accuracies"] == {
-        declared.FULL: row["curve"][-1][1],
-        declared.AT_VALUES: 0.5,
-        declared.LEARNED: 0.5,
-    }
+    read = {declared.AT_VALUES: 0.5, declared.LEARNED: 0.5}
+    assert row["accuracies"] == read | {declared.FULL: row["curve"][-1][1]}
     at_values, at_windows = models
     assert at_values.keys() == at_windows.keys()
     changed = [name for name in at_values if not torch.equal(at_values[name], at_windows[name])]
-    assert len(changed) == 2 * declared.NUM_LAYERS and all(
-        name.endswith((".E.weight", ".F.weight")) for name in changed
-    )
+    assert len(changed) == 2 * declared.NUM_LAYERS
+    assert all(name.endswith((".E.weight", ".F.weight")) for name in changed)
 
 
 def test_facts_are_recalled_by_a_model_that_knows_shorter_texts(monkeypatch):

@@ -30,10 +30,8 @@ SENTENCE = r"held-out loss at step 7: (\d\.\d{3}) nats per masked token\n"
 def text(tmp_path):
     """A text file of the learner's."""
     path = tmp_path / "mine.txt"
-    path.write_text(
-        "".join(f"Line {i} says that {i} times {i} is {i * i}.\n" for i in range(100)), encoding="utf-8"
-    )
-    (tmp_path / "short.txt").write_text("A line.\nAnother.\n", encoding="utf-8")
+    lines = [f"Line {i} says that {i} times {i} is {i * i}.\n" for i in range(100)]
+    path.write_text("".join(lines), encoding="utf-8")
     return path
 
 
@@ -54,6 +52,10 @@ def command(monkeypatch, as_module, tmp_path):
         return out, code
 
     return run
+
+
+def settings(folder):
+    return json.loads((folder / "settings.json").read_text(encoding="utf-8"))
 
 
 def losses(folder):
@@ -104,6 +106,8 @@ WRONG = [
     (["--steps", 0], "steps is 0, expected at least 1"),
     (["--learning-rate", "nan"], "learning_rate is nan, expected at least 0"),
     (["--text", "missing.txt"], "there is no file or folder missing.txt"),
+    (["--folder", "mine.txt"], "mine.txt is a file, expected a folder"),
+    (["--evaluate"], "run; train one first"),
     (["--text", ""], "text is empty, expected docstrings, a file or a folder"),
     (["--vocabulary", 100], "vocabulary size is 100, expected an integer in 259 … 1000000"),
     (["--seq-len", 100_000], "tokens, expected at least seq_len=100000"),
@@ -134,8 +138,8 @@ def test_what_a_refused_command_left_does_not_bind_the_next_and_files_of_others_
     folder.mkdir()
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
     SubwordVocabulary(["quite another text " * 50], 268).save(folder / "vocabulary.json")
-    settings = json.loads((whole / "settings.json").read_text(encoding="utf-8"))
-    (folder / "settings.json").write_text(json.dumps(settings | {"num_heads": 3}), encoding="utf-8")
+    other = settings(whole) | {"num_heads": 3}
+    (folder / "settings.json").write_text(json.dumps(other), encoding="utf-8")
     _, said = command("--folder", folder, "--evaluate", "--device", "cpu")
     assert said == f"there is no run in {folder}; train one first"
     assert command("--folder", folder, "--text", text, *SUBWORDS)[1] is None
@@ -174,9 +178,9 @@ def test_a_fingerprint_is_of_every_token_and_of_where_the_held_out_ones_begin():
 
 def test_settings_that_were_changed_by_hand_are_refused_in_one_sentence(folder, text, command):
     command("--folder", folder, "--text", text, *SMALL, "--quiet")
-    settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+    whole = settings(folder)
     for change in ({"d_model": "8"}, {"steps": 8}, {"sharing": "sometimes"}):
-        (folder / "settings.json").write_text(json.dumps(settings | change), encoding="utf-8")
+        (folder / "settings.json").write_text(json.dumps(whole | change), encoding="utf-8")
         out, said = command("--folder", folder, "--evaluate", "--device", "cpu")
         assert out == "" and next(iter(change)) in said and "\n" not in said
 
@@ -196,12 +200,6 @@ def test_two_commands_in_one_folder_are_told_apart(tmp_path, folder, text, comma
     assert out == "" and said == f"{folder}/{sentence}"
     steps = [step for step, *_ in losses(folder)]
     assert steps == list(range(1, len(steps) + 1))
-
-
-def test_a_folder_that_is_a_file_is_refused(tmp_path, text, command):
-    (tmp_path / "notes").write_text("mine", encoding="utf-8")
-    out, said = command("--folder", tmp_path / "notes", "--text", text, *SMALL, "--quiet")
-    assert out == "" and said == f"{tmp_path / 'notes'} is a file, expected a folder"
 
 
 def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(folder, text, command, monkeypatch):
@@ -228,20 +226,16 @@ def test_a_corpus_that_cannot_be_fetched_is_said(tmp_path, command, monkeypatch)
 def test_text_and_folder_may_lie_at_home(home, text, command):
     text = text.rename(home / text.name)
     assert command(*SMALL, "--quiet", "--folder", "~/run", "--text", f"~/{text.name}")[1] is None
-    assert json.loads((home / "run" / "settings.json").read_text(encoding="utf-8"))["text"] == str(text)
+    assert settings(home / "run")["text"] == str(text)
 
 
 def test_a_known_name_is_not_a_folder_that_happens_to_be_called_so(tmp_path, text, command, monkeypatch):
-    (tmp_path / "docstrings").write_text(text.read_text(encoding="utf-8"), encoding="utf-8")
-    short = {f"part {i}": part for i, part in enumerate(text.read_text(encoding="utf-8").split(".")[:20])}
-    monkeypatch.setattr(data, "docstrings", lambda: short)
+    known = text.rename(tmp_path / "docstrings").read_text(encoding="utf-8").split(".")[:20]
+    monkeypatch.setattr(data, "docstrings", lambda: dict(zip(map(str, range(20)), known, strict=True)))
     words = [*SMALL, "--quiet", "--folder"]
     assert command(*words, tmp_path / "known")[1] is None
     assert command(*words, tmp_path / "mine", "--text", "./docstrings")[1] is None
-    kept = [
-        json.loads((tmp_path / name / "settings.json").read_text(encoding="utf-8"))["text"]
-        for name in ("known", "mine")
-    ]
+    kept = [settings(tmp_path / name)["text"] for name in ("known", "mine")]
     assert kept == ["docstrings", str(tmp_path / "docstrings")]
 
 
@@ -293,12 +287,6 @@ def test_one_side_of_the_text_trains_and_the_other_judges(tmp_path, text, comman
     assert torch.equal(seen["trained"], train) and torch.equal(seen["judged"], held) and seen["seed"] == 5
 
 
-def test_there_is_nothing_to_evaluate_where_no_run_is(tmp_path, command):
-    _, said = command("--folder", tmp_path / "none", "--evaluate")
-    assert said == f"there is no run in {tmp_path / 'none'}; train one first"
-    assert names(tmp_path) == []
-
-
 @pytest.mark.parametrize("content", ["my settings", '{"colour": "red"}'])
 def test_settings_of_somebody_else_are_refused_by_name(folder, text, command, content):
     folder.mkdir()
@@ -336,7 +324,6 @@ def test_the_bar_is_shown_unless_quiet(tmp_path, text, command):
 def test_help_lists_every_setting_and_its_default(command):
     out, code = command("--help")
     listed = set(re.findall(r"^  --([a-z-]+)", out.partition("\noptions:")[2], re.MULTILINE))
-    assert (
-        code == 0 and {f.name.replace("_", "-") for part in (Recipe, Config) for f in fields(part)} <= listed
-    )
+    every = {field.name.replace("_", "-") for part in (Recipe, Config) for field in fields(part)}
+    assert code == 0 and every <= listed
     assert re.search(r"^  --learning-rate .*\s+.*\(default: 0.004\)", out, re.MULTILINE)

@@ -162,10 +162,7 @@ def test_a_chapter_runs_alone_in_an_empty_folder_as_on_kaggle(beside, tmp_path):
 
 
 def test_the_command_runs_the_chapters_that_it_is_given():
-    assert [path.name for path in wheel.chapters(["06", "01"])] == [
-        "01_attention.ipynb",
-        "06_linformer.ipynb",
-    ]
+    assert [path.stem for path in wheel.chapters(["06", "01"])] == ["01_attention", "06_linformer"]
     assert len(wheel.chapters([])) == 14
     with pytest.raises(wheel.WheelError, match=r"^there is no chapter 44, expected 00 to 13$"):
         wheel.chapters(["01", "44"])

@@ -71,9 +71,7 @@ def test_a_notebook_gets_all_the_facts(kind, monkeypatch):
 
     def publish(_, __, data=None, **___):
         if "facts" in (data or {}).get("state", {}):
-            sent.append(
-                json.dumps(data["state"]["facts"], default=str)
-            )  # as it is now: later changes count not
+            sent.append(json.dumps(data["state"]["facts"], default=str))  # as it is now
 
     monkeypatch.setattr(DummyComm, "publish_msg", publish)
     assert json.dumps(kind().facts, default=str) == sent[-1]

@@ -167,10 +167,8 @@ def test_what_is_pointed_at_is_named_and_not_covered(opened):
         assert tips.first.inner_text()
         for tip in tips.all():
             below = tip.bounding_box()["y"] + tip.bounding_box()["height"]
-            assert all(
-                below <= one.bounding_box()["y"] + 1
-                for one in tip.locator("xpath=../..").locator(".lw-frame").all()
-            )
+            frames = tip.locator("xpath=../..").locator(".lw-frame").all()
+            assert all(below <= one.bounding_box()["y"] + 1 for one in frames)
 
 
 @every_kind

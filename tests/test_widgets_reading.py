@@ -22,9 +22,8 @@ def shown_map(widget):
 def test_a_readers_text_is_read_by_the_model_up_to_the_most_tokens(kind, text):
     widget = kind(text=text)
     tokens, maps = attention_maps(text, MOST)
-    layer, head = (
-        map(int, widget.head.split(".")) if kind is ProjectionExplorer else (widget.layer, widget.head)
-    )
+    at = widget.head.split(".") if kind is ProjectionExplorer else (widget.layer, widget.head)
+    layer, head = map(int, at)
     assert_close(shown_map(widget).float(), maps[layer - 1, head - 1], atol=2e-2, rtol=0)
     assert widget.facts["tokens"][text] == tokens
     assert widget.data[text]["shape"] == [3, 6, 12, len(tokens), 32]

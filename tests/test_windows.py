@@ -50,10 +50,8 @@ def layer():
 def test_it_is_linformers_attention_with_that_e(layer):
     x = torch.randn(2, 9, 12).double()
     E = windows(torch.tensor([9]), 5, 9)[0].double()
-    q, k, v = (
-        layer_of(x).unflatten(-1, (3, 4)).transpose(1, 2)
-        for layer_of in (layer.query, layer.key, layer.value)
-    )
+    made = (part(x).unflatten(-1, (3, 4)) for part in (layer.query, layer.key, layer.value))
+    q, k, v = (part.transpose(1, 2) for part in made)
     heads = linformer_attention(q, k, v, E, E)  # the paper's order: E (X W)
     assert_close(layer(x), layer.output(heads.transpose(1, 2).flatten(2)))
 

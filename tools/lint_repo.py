@@ -60,10 +60,10 @@ def missing_in_tree(page: str) -> Iterator[str]:
 def without_pin(constraints: str) -> Iterator[str]:
     """Direct dependencies that constraints.txt does not pin; ruff's version where a commit runs another."""
     pinned = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", constraints, re.MULTILINE))
-    tables = course.project()["project"]
-    extras = tables["optional-dependencies"].values()
-    groups = [course.group(name) for name in course.project()["dependency-groups"]]
-    for requirement in [*tables["dependencies"], *(one for some in (*extras, *groups) for one in some)]:
+    project = tomllib.loads(text_of("pyproject.toml"))
+    optional = [*project["project"]["optional-dependencies"], *project["dependency-groups"]]
+    needs = [need for name in optional for need in course.needs(name)]
+    for requirement in project["project"]["dependencies"] + needs:
         name = re.split(r"[\[<>=]", requirement)[0]
         if name not in pinned:
             yield f"constraints.txt: {name} is missing; its first line says how it is made"

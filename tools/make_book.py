@@ -41,8 +41,6 @@ def main() -> None:
                 build_all(chapters(), OUT / SLIDES, model | {"folder": f"../{MODEL}"})
         if dead := dead_links([path for path in OUT.rglob("*.html") if path.parent.name != SLIDES]):
             raise BookError(f"a link leads nowhere: {dead[0]}")
-    except course.Failure as failure:
-        sys.exit(str(failure))
     except (BookError, SlidesError, WheelError) as error:
         sys.exit(f"{error}.")
     print(f"{OUT.relative_to(ROOT)}/index.html: {time.perf_counter() - start:.0f} s, {megabytes(OUT):.0f} MB")

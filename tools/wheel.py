@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 import course
@@ -35,7 +36,7 @@ class WheelError(Exception):
 
 def name() -> str:
     """The wheel's file name."""
-    project = course.project()["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
 
 
@@ -58,14 +59,10 @@ def build(folder: Path) -> Path:
 
 
 def install(wheel: Path) -> Path:
-    """Make an environment anew, with the wheel, what notebooks need, and the pretrained weights; its Python.
-
-    Raises: course.Failure.
-    """
+    """Make an environment anew with the wheel, what notebooks need and the pretrained weights; its Python."""
     with course.lock():
-        course.remove(ENV, "The wheel may have changed")
         course.make_venv(ENV)
-        course.install_packages(ENV, set(), ["-c", str(course.CONSTRAINTS)], f"{wheel}[course]")
+        course.install_packages(ENV, [f"{wheel}[course]"], [], "-c", str(course.CONSTRAINTS))
     return course.python_of(ENV)
 
 
@@ -117,7 +114,7 @@ def main() -> None:
                 with tempfile.TemporaryDirectory() as folder:
                     run_alone(chapter, python, Path(folder))
                 print(f"{chapter.name}: {time.perf_counter() - start:.0f} s", flush=True)
-    except (WheelError, course.Failure) as failure:
+    except WheelError as failure:
         sys.exit(str(failure))
 
 

@@ -1,218 +1,28 @@
-"""Right answers of different make, a module for each chapter with exercises.
+"""Answers to the exercises, right ones of different make and nearly right ones: a module for each chapter.
 
-RIGHT: exercise's id -> three right answers that differ in what they are made of (loops, einsum, NumPy,
-    float64, a library's function).
+RIGHT: exercise's id -> right answers that differ in what they are made of (loops, einsum, NumPy, float64, a
+    library's function).
+WRONG: exercise's id -> answers that are wrong in a way that no mistake of the bank is, as the docstring says.
 SAME: exercise's id -> {mutation: why it is the same function}, of what tests/mutations.py makes of the
     reference and of the solution.
 """
 
-from right_answers import (
-    attention,
-    benchmark,
-    cost,
-    descendants,
-    distributed,
-    efficient_attention,
-    limits,
-    linformer,
-    low_rank,
-    multihead,
-    projections,
-    random_projections,
-    start_here,
-    training,
-)
+from collections import defaultdict
+from importlib import import_module
+from pkgutil import iter_modules
 
-RIGHT = {
-    "0.1": (start_here.as_a_tensor, start_here.as_a_fraction, start_here.by_a_loop),
-    "1.1": (attention.one_by_pytorch, attention.one_key_at_a_time, attention.one_by_einsum_in_double),
-    "1.2": (attention.all_by_einsum, attention.all_one_by_one, attention.all_by_log_softmax_in_double),
-    "1.3": (
-        attention.entropy_by_categorical,
-        attention.entropy_by_clamping_in_double,
-        attention.entropy_by_loops,
-    ),
-    "1.4": (
-        attention.causal_by_pytorch,
-        attention.causal_token_by_token,
-        attention.causal_by_einsum_in_double,
-    ),
-    "1.5": (attention.softmax_by_logsumexp, attention.softmax_by_numpy, attention.softmax_row_by_row),
-    "1.6": (attention.masked_by_pytorch, attention.masked_by_nan_to_num, attention.masked_by_exp_and_sum),
-    "2.1": (
-        multihead.stacked_by_einsum,
-        multihead.stacked_part_by_part,
-        multihead.stacked_in_one_reshape_in_double,
-    ),
-    "2.2": (multihead.merged_by_cat, multihead.merged_by_permute, multihead.merged_by_einsum_in_double),
-    "2.3": (multihead.ByMultiHeadAttentionForward, multihead.HeadByHead, multihead.ByEinsumInDouble),
-    "2.4": (
-        multihead.readable_by_numpy,
-        multihead.readable_by_loops,
-        multihead.readable_with_queries_hidden_too,
-    ),
-    "2.5": (multihead.pooled_by_numpy, multihead.pooled_by_a_product, multihead.pooled_by_chunks_in_double),
-    "2.6": (multihead.fit_by_floor, multihead.fit_by_fraction, multihead.fit_as_a_tensor),
-    "3.1": (cost.chain_by_a_table, cost.chain_as_a_float_by_numpy, cost.chain_by_a_loop),
-    "3.2": (cost.share_by_numpy, cost.share_as_a_fraction, cost.share_by_halving),
-    "3.3": (cost.speedup_by_loops, cost.speedup_by_numpy, cost.speedup_by_where_in_float32),
-    "3.4": (cost.linformer_as_one_formula, cost.linformer_step_by_step_by_numpy, cost.linformer_as_a_float),
-    "3.5": (cost.exponent_by_polyfit, cost.exponent_by_lstsq, cost.exponent_by_covariance),
-    "3.6": (cost.bytes_step_by_step, cost.bytes_as_a_float_by_numpy, cost.bytes_of_real_tensors),
-    "4.1": (low_rank.piece_by_piece, low_rank.map_by_map, low_rank.projected),
-    "4.2": (low_rank.error_in_loops, low_rank.error_in_numpy, low_rank.all_without_the_kept),
-    "4.3": (low_rank.curve_in_numpy, low_rank.curve_of_shares, low_rank.curve_by_a_triangle),
-    "4.4": (low_rank.stable_in_loops, low_rank.stable_by_norms, low_rank.stable_of_ratios),
-    "4.5": (low_rank.count_in_numpy, low_rank.count_by_searching, low_rank.count_as_floats),
-    "5.1": (
-        random_projections.scaled_matrix,
-        random_projections.projected_in_numpy,
-        random_projections.projected_in_loops,
-    ),
-    "5.2": (
-        random_projections.distorted_norms,
-        random_projections.distorted_in_loops,
-        random_projections.distorted_difference,
-    ),
-    "5.3": (
-        random_projections.bound_as_a_tensor,
-        random_projections.bound_added_up,
-        random_projections.bound_from_its_logarithm,
-    ),
-    "5.4": (
-        random_projections.dim_as_a_tensor,
-        random_projections.dim_by_floor_division,
-        random_projections.dim_in_decimals,
-    ),
-    "5.5": (
-        random_projections.map_first,
-        random_projections.mixed_by_einsum,
-        random_projections.mixed_slot_by_slot,
-    ),
-    "6.1": (linformer.fused_kernel, linformer.query_by_query, linformer.exponentials_by_hand),
-    "6.2": (linformer.one_hot, linformer.compared, linformer.in_loops),
-    "6.3": (linformer.from_the_left, linformer.length_by_a_convolution, linformer.length_in_double),
-    "6.4": (linformer.head_after_head, linformer.compressed_first, linformer.layer_by_einsum),
-    "6.6": (linformer.ones_compressed, linformer.outer, linformer.bias_as_one_more_feature),
-    "6.5": (linformer.by_where, linformer.sample_by_sample, linformer.set_on_a_copy),
-    "6.7": (linformer.WithColumns, linformer.WithModules, linformer.WithZeros),
-    "7.1": (projections.window_by_window, projections.by_pytorch, projections.by_a_product),
-    "7.2": (projections.matrix_in_loops, projections.matrix_of_the_identity, projections.matrix_by_comparing),
-    "7.3": (projections.by_an_optimizer, projections.by_functional_grad, projections.by_hand),
-    "7.4": (projections.product_of_choices, projections.counted_one_by_one, projections.counted_as_tensors),
-    "7.5": (projections.slot_by_slot, projections.by_the_least_kept, projections.in_numpy),
-    "8.1": (training.hide_in_loops, training.hide_in_numpy, training.hide_by_products),
-    "8.2": (training.BlockByFormula, training.BlockOfFunctionals, training.BlockTokenByToken),
-    "8.3": (training.rate_by_sine, training.rate_in_numpy, training.rate_by_torch),
-    "8.6": (training.curve_as_a_list, training.curve_in_numpy, training.curve_up_to_the_last_step),
-    "8.5": (training.updates_in_tensors, training.updates_in_numpy, training.updates_as_a_fraction),
-    "8.4": (training.train_by_lambda, training.train_by_hand, training.train_with_a_new_optimizer_state),
-    "9.1": (
-        efficient_attention.window_in_loops,
-        efficient_attention.window_by_triangles,
-        efficient_attention.window_row_by_row,
-    ),
-    "9.2": (
-        efficient_attention.nystrom_by_solve,
-        efficient_attention.nystrom_head_by_head,
-        efficient_attention.nystrom_by_the_package,
-    ),
-    "9.3": (
-        efficient_attention.kernel_with_a_map,
-        efficient_attention.kernel_with_a_column_of_ones,
-        efficient_attention.kernel_token_by_token,
-    ),
-    "9.4": (
-        efficient_attention.causal_in_place,
-        efficient_attention.causal_in_numpy,
-        efficient_attention.causal_by_prefixes,
-    ),
-    "9.5": (
-        efficient_attention.tile_column_by_column,
-        efficient_attention.tile_row_by_row,
-        efficient_attention.tile_as_one_key_more,
-    ),
-    "10.1": (
-        benchmark.spread_by_numpy,
-        benchmark.spread_by_hand,
-        benchmark.spread_as_a_tuple_with_pythons_median,
-    ),
-    "10.2": (benchmark.ratio_by_numpy, benchmark.ratio_by_sorting, benchmark.ratio_of_logarithms),
-    "10.3": (
-        benchmark.crossover_by_loop_from_the_end,
-        benchmark.crossover_by_numpy,
-        benchmark.crossover_as_a_tensor_in_double,
-    ),
-    "10.4": (benchmark.share_by_loop, benchmark.share_of_stacked_times, benchmark.share_by_intensity),
-    "11.1": (
-        distributed.mean_by_numpy,
-        distributed.mean_by_einsum_in_double,
-        distributed.mean_of_repeated_rows,
-    ),
-    "11.2": (
-        distributed.parts_by_loop,
-        distributed.parts_by_einsum,
-        distributed.parts_of_zeroed_texts_in_double,
-    ),
-    "11.3": (
-        distributed.sum_by_numpy,
-        distributed.sum_by_a_matrix_of_ones,
-        distributed.sum_by_autograd_in_double,
-    ),
-    "11.4": (
-        distributed.bytes_as_a_fraction,
-        distributed.bytes_by_the_messages_of_a_ring,
-        distributed.bytes_as_a_tensor,
-    ),
-    "12.1": (limits.copy_error_by_fraction, limits.copy_error_by_numpy, limits.copy_error_of_the_best_map),
-    "12.2": (limits.leak_by_loop, limits.leak_by_infinity_norm, limits.leak_by_a_mask),
-    "12.3": (limits.empty_by_loop, limits.empty_by_counting, limits.empty_by_squares),
-    "12.4": (limits.bias_by_linear, limits.bias_by_numpy, limits.bias_by_loop),
-    "13.1": (
-        descendants.slots_by_loop,
-        descendants.slots_by_a_block_diagonal,
-        descendants.slots_by_convolution_in_double,
-    ),
-    "13.2": (
-        descendants.may_read_by_lists,
-        descendants.may_read_by_last_tokens,
-        descendants.may_read_by_numpy,
-    ),
-    "13.3": (
-        descendants.attend_query_by_query,
-        descendants.attend_by_pytorch,
-        descendants.attend_by_exponentials_in_double,
-    ),
-    "13.4": (
-        descendants.gated_by_loop,
-        descendants.gated_by_exponentials,
-        descendants.gated_by_einsum_in_double,
-    ),
-    "13.5": (
-        descendants.remember_by_logaddexp,
-        descendants.remember_by_softmax,
-        descendants.remember_by_maxima_in_double,
-    ),
-    "13.6": (
-        descendants.real_by_loop,
-        descendants.real_by_nonzero,
-        descendants.real_by_sorting_in_double,
-    ),
-}
-MODULES = (
-    start_here,
-    attention,
-    multihead,
-    cost,
-    low_rank,
-    random_projections,
-    linformer,
-    projections,
-    training,
-    efficient_attention,
-    benchmark,
-    distributed,
-    limits,
-    descendants,
-)
-SAME = {id: mutations for module in MODULES for id, mutations in getattr(module, "SAME", {}).items()}
+RIGHT, WRONG, SAME = defaultdict(list), defaultdict(list), {}
+
+
+def right(id):
+    """Put an answer among the right ones."""
+    return lambda answer: RIGHT[id].append(answer) or answer
+
+
+def wrong(id):
+    """Put an answer among the wrong ones."""
+    return lambda answer: WRONG[id].append(answer) or answer
+
+
+for module in iter_modules(__path__, f"{__name__}."):
+    SAME |= getattr(import_module(module.name), "SAME", {})
