@@ -116,6 +116,8 @@ def test_only_a_pass_is_a_pass(file):
 
 def test_hints_open_one_by_one_and_the_last_stays(file):
     assert [open_hint("1.1", 3) for _ in range(5)] == [1, 2, 3, 3, 3]
+    open_later, opened = State(hints={"1.1": 1}), State(hints={"1.1": 2})
+    assert open_later | opened == opened | open_later == opened
     assert [repr(hint("1.2")).count("\n") for _ in range(4)] == [2, 3, 4, 4]
 
 
