@@ -10,6 +10,7 @@ from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.descendants.blocks import block_attention, compress_blocks, masked_softmax
 
 BATCH = 2
+TEXTS = ((12, 4, 5), (17, 5, 3), (3, 4, 2), (22, 3, 4))  # tokens, those of a block, features, for each draw
 
 
 def block_slots(x: Tensor, bias: Tensor) -> Tensor:
@@ -30,7 +31,7 @@ class BlockSlots:
 
     def draw(seed):
         """A text that fills its blocks, one with a remainder, one shorter than a block, one of several blocks."""
-        n, m, d = row(seed, ((12, 4, 5), (17, 5, 3), (3, 4, 2), (22, 3, 4)))
+        n, m, d = row(seed, TEXTS)
         return normal(seed, (BATCH, n, d), (m,))
 
     def means(x, bias):
@@ -166,9 +167,8 @@ class SlotsAndWindow:
 
     def two_softmaxes(q, k, v, slots_k, slots_v, block, window):
         """You take one softmax over the slots and another over the window, and add what they mix. Then a query spends as much attention on slots as on neighbours, whether it wants to or not. Put all its scores side by side and take one softmax."""
-        return block_attention(q, k, v, slots_k, slots_v, block, 0) + read(
-            q, k, v, slots_k, slots_v, may_read(0, q.size(1), block) & False, near(q, window)
-        )
+        far = attend(q, k, v, slots_k, slots_v, block, 0)
+        return far + attend(q, k, v, slots_k[:, :0], slots_v[:, :0], q.size(1) + 1, window)
 
     def window_without_itself(q, k, v, slots_k, slots_v, block, window):
         """Your window stops before the query's own token. It holds the last `window` tokens, and the query's own is one of them."""
@@ -239,8 +239,8 @@ class WeightsByContent:
     reference = gated_slots
 
     def draw(seed):
-        """As draw_text, with logits for every token and feature."""
-        n, m, d = row(seed, ((12, 4, 5), (17, 5, 3), (3, 4, 2), (22, 3, 4)))
+        """A text as in 13.1, with logits for every token and feature."""
+        n, m, d = row(seed, TEXTS)
         return normal(seed, (BATCH, n, d), (BATCH, n, d), (m, d))
 
     def gate_without_bias(x, gate, bias):
