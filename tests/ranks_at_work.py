@@ -156,14 +156,8 @@ def sum_of_other_orders():
 def refused_differences():
     """The sentence for each layer, model or value that is not the same on all ranks; they can go on."""
     refused = {}
-    for what in (
-        "nothing",
-        "proj_dim",
-        "dtype",
-        "shared",
-        "matrices",
-    ):  # the number of tokens may always differ
-        layer = some_layer(SequenceParallelAttention, 4 + rank(), other=what)
+    for what in ("nothing", "proj_dim", "dtype", "shared", "matrices"):
+        layer = some_layer(SequenceParallelAttention, 4 + rank(), other=what)  # tokens may always differ
         refused[f"layer {what}"] = sentence_of(run, layer, 2)
     with torch.set_grad_enabled(rank() == 0):
         refused["layer gradients"] = sentence_of(run, some_layer(SequenceParallelAttention), 2)
