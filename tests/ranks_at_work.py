@@ -73,6 +73,7 @@ class DividedByTokens(LinformerAttention):
 def some_layer(kind=LinformerAttention, tokens=11, matrices=None, other=None):
     """A layer, the same on every rank but for what rank 1's alone has; matrices: of E, one a head."""
     other = other if rank() == 1 else None
+    matrices = 5 if other == "matrices" else matrices
     torch.manual_seed(other == "numbers")
     E, F = (LearnedProjection(tokens, 5 if other == "proj_dim" else 3, matrices) for _ in range(2))
     F.weight.requires_grad_(other != "frozen")
@@ -92,6 +93,7 @@ def some_texts(batch=2):
 
 def errors_of_a_matrix_a_head():
     whole = some_layer(matrices=5)
+    whole.F = whole.E
     return errors(shard(whole), whole, some_texts())
 
 
@@ -144,11 +146,18 @@ def errors_of_rows_and_columns():
     return found
 
 
+def sum_of_other_orders():
+    """Of numbers that rank 0 holds column by column; and these numbers afterwards."""
+    x = torch.arange(6.0).view(2, 3)
+    x = x if rank() else x.T.contiguous().T
+    return sum_over_ranks(x).tolist(), x.tolist()
+
+
 def refused_differences():
     """The sentence for each layer, model or value that is not the same on all ranks; they can go on."""
     refused = {}
-    for what in ("nothing", "proj_dim", "dtype", "shared"):  # the number of tokens may always differ
-        layer = some_layer(SequenceParallelAttention, 4 + rank(), other=what)
+    for what in ("nothing", "proj_dim", "dtype", "shared", "matrices"):
+        layer = some_layer(SequenceParallelAttention, 4 + rank(), other=what)  # tokens may always differ
         refused[f"layer {what}"] = sentence_of(run, layer, 2)
     with torch.set_grad_enabled(rank() == 0):
         refused["layer gradients"] = sentence_of(run, some_layer(SequenceParallelAttention), 2)
@@ -156,7 +165,7 @@ def refused_differences():
         refused[f"model {what}"] = sentence_of(lambda one: run(shard(one), 2), some_layer(other=what))
     refused["name"] = sentence_of(assert_same_across_ranks, **({} if rank() else {"step": 4}))
     refused["nan"] = sentence_of(assert_same_across_ranks, rates={"a": float("nan")})
-    refused["sum"] = sum_over_ranks(torch.ones(3, 2).T).tolist()  # of numbers that lie in another order
+    refused["sum"] = sum_of_other_orders()
     refused["other group"] = sentence_of(own_part, torch.ones(1, 4), distributed.new_group([0]))
     refused["too few"] = sentence_of(own_part, torch.ones(1, 1))
     return refused

@@ -91,6 +91,7 @@ def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
         "layer proj_dim": "proj_dim: rank 0 has 3, rank 1 has 5; expected the same",
         "layer dtype": "dtype: rank 0 has torch.float64, rank 1 has torch.float32",
         "layer shared": "sharing: rank 0 has E and F, rank 1 has E = F",
+        "layer matrices": "matrices: rank 0 has 1, rank 1 has 5",
         "layer gradients": "gradients: rank 0 has True, rank 1 has False",
         "model proj_dim": "E.weight: rank 0 has (3, 11) of torch.float64, learned, rank 1 has (5, 11)",
         "model num_heads": "num_heads: rank 0 has 5, rank 1 has 4; expected the same",
@@ -102,7 +103,7 @@ def test_what_ranks_do_not_share_is_refused_on_every_rank_before_it_is_summed():
         assert first[what].startswith(f"the ranks disagree on {sentence}"), what
     assert first["layer nothing"] is None and first["nan"] is None
     assert first["too few"] == "a text of 1 tokens cannot be shared by 2 ranks"
-    assert first["sum"] == [[2.0] * 3] * 2  # they are still together
+    assert first["sum"] == ([[0, 2, 4], [6, 8, 10]], [[0, 1, 2], [3, 4, 5]])  # they are still together
 
 
 # Without other ranks
@@ -252,7 +253,7 @@ def test_the_command_compares_the_ranks_of_a_machine():
     )
     assert formula[0] == pytest.approx(wire.linformer_bytes(Sizes(27, 20, 5, 7, 2, 8), 3), abs=1)
     assert formula[2] == pytest.approx(2 * formula[1], abs=1)  # two layers
-    assert all(0 < one - expected < 7000 for one, expected in zip(sent, formula, strict=True))
+    assert all(0 < one - expected < 2500 for one, expected in zip(sent, formula, strict=True))
 
 
 @pytest.fixture

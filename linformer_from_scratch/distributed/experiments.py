@@ -4,7 +4,6 @@ torchrun --standalone --nproc-per-node 2 -m linformer_from_scratch.distributed m
 process on GPUs as well, by NCCL, with which it was never run.
 """
 
-import copy
 import math
 import sys
 import time
@@ -88,19 +87,17 @@ def errors_of(load_class: Callable[[], type[LinformerAttention]], seq_len: int) 
 
 
 def small_errors(seq_len: int) -> dict[str, float]:
-    """As `errors`, but of how much one update by chapter 11's short layer changes its weights, E and F."""
+    """As `errors`, but of the weights, E and F after one update by chapter 11's short layer."""
     with process_group("cpu"):
         whole, x, wanted, _ = _layer_and_texts(seq_len)
-        before = copy.deepcopy(whole.state_dict())
         layer = updated(whole, x, wanted, rate=0.1)
         (whole(x) - wanted).square().sum().backward()
         torch.optim.SGD(whole.parameters(), 0.1).step()
-
-        def changes(after: nn.Module) -> dict[str, Tensor]:
-            new, names = after.state_dict(), (WEIGHTS | MATRICES).items()
-            return {letters: new[name] - _part_like(new[name], before[name]) for letters, name in names}
-
-        return _differences(changes(layer), changes(whole))
+        computed, expected = (
+            {letters: after.state_dict()[name] for letters, name in (WEIGHTS | MATRICES).items()}
+            for after in (layer, whole)
+        )
+        return _differences(computed, expected)
 
 
 def first_sum(numbers: Sequence[float]) -> list[float]:
