@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from linformer_from_scratch.data import (
-    END,
     IGNORE,
     MASK,
     PAD,
@@ -26,7 +25,6 @@ from linformer_from_scratch.data import (
     docstrings,
     documents,
     generator_of,
-    held_out,
     mask_tokens,
     pad,
     read_documents,
@@ -35,7 +33,9 @@ from linformer_from_scratch.data import (
     stream,
     text,
 )
+from linformer_from_scratch.data.batches import held_out
 from linformer_from_scratch.data.text import _order
+from linformer_from_scratch.data.vocabulary import END
 
 
 def test_the_shipped_text_is_that_of_cpython():

@@ -53,7 +53,8 @@ def _section(name: str, line: str) -> str:
     full = f"{PACKAGE.name}.{name}"
     module, title = import_module(full), f"``{name}``"
     text = f"{title}\n{line * len(title)}\n\n.. automodule:: {full}\n\n"
-    offered = [getattr(module, short, None) for short in getattr(module, "__all__", ())]
+    as_itself = re.findall(r"\b(\w+) as \1\b", Path(module.__file__).read_text(encoding="utf-8"))
+    offered = [getattr(module, short, None) for short in getattr(module, "__all__", as_itself)]
     links = [f":py:obj:`~{full_name(one)}`" for one in offered if full_name(one) and one.__module__ != full]
     return text + (f"To import from ``{full}``: {', '.join(links)}.\n\n" if links else "")
 

@@ -52,7 +52,7 @@ def told(chapters: str) -> dict[str, object]:
 def acts(chapters: str) -> dict[str, list[Chapter]]:
     """Act of the course -> its chapters."""
     by_number = {row[0]: Chapter(*row) for row in CHAPTER.findall(chapters)}
-    return {act: [by_number[name[:2]] for name in names] for act, (_, names) in ACTS.items()}
+    return {act: [by_number[name[:2]] for name in names] for act, names in ACTS.items()}
 
 
 def write(folder: Path) -> None:
