@@ -8,19 +8,13 @@ from torch import nn
 from torch.nn import functional
 from torch.testing import assert_close
 
+from linformer_from_scratch import limits
 from linformer_from_scratch.common.rows import Results
 from linformer_from_scratch.course import recorded
 from linformer_from_scratch.course.recorded.curves import accuracies
 from linformer_from_scratch.course.recorded.writers import GIVEN, held_out, writer
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
-from linformer_from_scratch.limits import (
-    copy_error,
-    errors_by_temperature,
-    leak,
-    next_token_loss,
-    write_on,
-    written_loss,
-)
+from linformer_from_scratch.limits import copy_error, leak, next_token_loss, write_on, written_loss
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.low_rank import best_rank, frobenius_error, singular_values
 from linformer_from_scratch.multihead import MultiHeadAttention
@@ -104,7 +98,7 @@ def test_ranks_that_no_map_has_are_refused():
 
 def test_errors_by_temperature_are_those_of_the_definitions():
     q, k, v, _ = stored_heads()[1, 5]
-    errors = errors_by_temperature(1, 5, 16, [1, 0.25])
+    errors = limits.errors_by_temperature(1, 5, 16, [1, 0.25])
     weights = (q @ k.mT / 0.25 / 32**0.5).softmax(dim=-1)
     pooled = MeanPooling(128, 16)
     slots = (q @ pooled(k).mT / 0.25 / 32**0.5).softmax(dim=-1) @ pooled(v)

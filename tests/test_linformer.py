@@ -10,26 +10,20 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
+from linformer_from_scratch import projections
 from linformer_from_scratch.attention import padding_mask
 from linformer_from_scratch.benchmark import peak_bytes
 from linformer_from_scratch.cost import Sizes, compress_tokens, flops
 from linformer_from_scratch.linformer import LinformerAttention, linformer_attention
-from linformer_from_scratch.projections import (
-    GaussianProjection,
-    LearnedProjection,
-    MaxPooling,
-    MeanPooling,
-    StridedConvolution,
-    start_at,
-)
+from linformer_from_scratch.projections import LearnedProjection, MaxPooling, StridedConvolution, start_at
 
 BATCH, SEQ_LEN, SLOTS, HEADS, D_HEAD = 2, 11, 5, 3, 7
 D_MODEL = HEADS * D_HEAD
 KINDS = {
     "learned, shared by heads": lambda: LearnedProjection(SEQ_LEN, SLOTS),
     "learned, one per head": lambda: LearnedProjection(SEQ_LEN, SLOTS, HEADS),
-    "Gaussian": lambda: GaussianProjection(SEQ_LEN, SLOTS, seed=3),
-    "mean pooling": lambda: MeanPooling(SEQ_LEN, SLOTS),
+    "Gaussian": lambda: projections.GaussianProjection(SEQ_LEN, SLOTS, seed=3),
+    "mean pooling": lambda: projections.MeanPooling(SEQ_LEN, SLOTS),
     "max pooling": lambda: MaxPooling(SEQ_LEN, SLOTS),
     "strided convolution": lambda: StridedConvolution(SEQ_LEN, SLOTS, D_HEAD),
 }

@@ -15,16 +15,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.testing import assert_close
 
+from linformer_from_scratch import training
 from linformer_from_scratch.data import IGNORE, PAD, mask_tokens
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel
-from linformer_from_scratch.training import (
-    Config,
-    Trainer,
-    accuracy,
-    classification_loss,
-    learning_rate,
-    masked_loss,
-)
+from linformer_from_scratch.training import Config, Trainer, accuracy, learning_rate, masked_loss
 from linformer_from_scratch.training.recipes import Recipe, encoder
 
 ROWS, WIDTH, HIDDEN, CLASSES = 7, 5, 11, 3
@@ -124,7 +118,7 @@ def test_classification_loss_does_not_see_padding():
     model = Classifier(encoder(TINY, 31), CLASSES)
     ids, labels = torch.randint(3, 31, (2, 7)), torch.tensor([2, 0])
     by_hand = -model(ids).log_softmax(dim=-1)[[0, 1], labels].mean()
-    assert_close(classification_loss(model, functional.pad(ids, (0, 6), value=PAD), labels), by_hand)
+    assert_close(training.classification_loss(model, functional.pad(ids, (0, 6), value=PAD), labels), by_hand)
 
 
 class CountsRealTokens(nn.Module):
