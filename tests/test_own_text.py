@@ -105,7 +105,7 @@ def type_in(live, text):
 
 def assert_same(live, widget):
     """The page's words and numbers are those of a widget in Python."""
-    assert live.words() == widget.said()
+    assert live.words() == widget.caption()
     for name, seen in live.numbers().items():
         attribute, _, key = name.partition(".")
         held = getattr(widget, attribute)

@@ -1,13 +1,12 @@
 """Widget 1: what one token of a real sentence attends to. Drawn by attention_explorer.js."""
 
-from functools import partial
-
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_entropy
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import Number
 from linformer_from_scratch.course.widgets.sentence import RESTS, SentenceWidget
 
@@ -45,8 +44,6 @@ class AttentionExplorer(SentenceWidget):
     @property
     def words(self) -> str:
         """See `LiveWidget.words`."""
-        if self.refused:
-            return self.refused
         n, tokens = len(self.tokens), self.tokens
         return (
             f"“{tokens[self.place]}” attends to “{tokens[self.strongest]}” most: "
@@ -58,8 +55,8 @@ class AttentionExplorer(SentenceWidget):
         """See `LiveWidget.figure`."""
         heat = "" if self.temperature == 1 else f", temperature {self.temperature:.2f}"
         title = f"Layer {self.layer}, head {self.head}{heat}: what “{self.tokens[self.place]}” attends to"
-        draw = partial(plots.draw_reading, tokens=self.tokens, values=self.map, query=self.place, title=title)
-        return plots.board([["reading"]], {"reading": draw}, (10.5, 5.7))
+        reading = stills.reading(self.tokens, self.map, self.place, title)
+        return plots.board([["reading"]], {"reading": reading}, (10.5, 5.7))
 
 
 def reheat(weights: Tensor, temperature: float) -> Tensor:

@@ -3,7 +3,7 @@
 const CELL = 0.72; // em: the board above names the tokens
 
 export default widget(({ model, stage }) => {
-  const { tokens, kept } = model.get("facts"), n = tokens.length, square = n * n;
+  const { tokens, memory } = model.get("facts"), n = tokens.length, square = n * n;
   const [states, heads] = ["edit", "head"].map((name) => Object.keys(model.get("choices")[name]));
   const [slots, near, mixes, exacts, errors, counts] = ["slots", "tokens", "mixes", "exact", "errors", "counts"].map((name) => numbers(model, name));
   const most = model.get("data").mixes.shape[1], hover = pointing(), numbersNow = {};
@@ -35,7 +35,7 @@ export default widget(({ model, stage }) => {
         `“${tokens[t]}” attends to ${read(ofSlots)} slots (${percent(sum(ofSlots))} of its attention) and ${read(ofTokens)} tokens ` +
         `(${percent(sum(ofTokens))}); ${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} goes to the future. ` +
         `The head is off by ${percent(errors[head * states.length + state])} from exact causal attention. Its layer keeps ` +
-        `${thousands(kept[state])} numbers where exact attention keeps ${thousands(kept[0])}.`
+        `${thousands(memory[state])} numbers where exact attention keeps ${thousands(memory[0])}.`
       );
     },
   };

@@ -1,6 +1,6 @@
 """From E to DeepSeek-V4: one text, through Linformer and after each edit. Drawn by block_explorer.js."""
 
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights, causal_mask
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.course.widgets.projection_explorer import HEADS
 from linformer_from_scratch.descendants.blocks import compress_blocks, ended, masked_softmax
@@ -60,9 +61,7 @@ class BlockExplorer(LiveWidget):
     query = traitlets.Int(14, min=0, max=SHOWN.stop - SHOWN.start - 1).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        self.facts = {"tokens": tokens(), "kept": [kept(edit) for edit in EDITS]}
-        self.data = data()
+        super().__init__({"tokens": tokens(), "memory": [memory(edit) for edit in EDITS]}, data(), **start)
 
     @property
     def reading(self) -> Reading:
@@ -89,21 +88,19 @@ class BlockExplorer(LiveWidget):
         return (
             f"“{tokens()[t]}” attends to {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} "
             f"tokens ({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%} "
-            f"from exact causal attention. Its layer keeps {kept(self.edit):,} numbers where exact attention "
-            f"keeps {kept('exact'):,}."
+            f"from exact causal attention. Its layer keeps {memory(self.edit):,} numbers where exact "
+            f"attention keeps {memory('exact'):,}."
         )
 
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
-        now, n = self.reading, len(tokens())
-        draw = partial(plots.draw_map, limit=1.0, query=self.query)
+        now, t, n = self.reading, self.query, len(tokens())
+        slots: dict[str, Any] = {"note": "slots across", "tall": n / len(now.mix)}
         shown = {
-            "exact": partial(draw, values=exact(self.head), title="exact, causal"),
-            "slots": partial(
-                draw, values=now.slots, title="slots", note="slots across", tall=n / len(now.mix)
-            ),
-            "tokens": partial(draw, values=now.tokens, title="window"),
-            "effective": partial(draw, values=now.effective, title="what it amounts to"),
+            "exact": stills.heat_map(exact(self.head), "exact, causal", 1, query=t),
+            "slots": stills.heat_map(now.slots, "slots", 1, query=t, **slots),
+            "tokens": stills.heat_map(now.tokens, "window", 1, query=t),
+            "effective": stills.heat_map(now.effective, "what it amounts to", 1, query=t),
         }
         return plots.board([[*shown]], shown, (13, 4), widths=(1, 1, 1, 1))
 
@@ -154,7 +151,7 @@ def errors(head: str) -> Tensor:
     return (outputs - wanted).norm(dim=(1, 2)) / wanted.norm()
 
 
-def kept(edit: str) -> int:
+def memory(edit: str) -> int:
     """Numbers that a layer of MiniLM's size keeps after the sentence, but for a block that has not ended."""
     n, of_a_token = len(tokens()), 2 * ALL_HEADS * D_HEAD
     if edit in ("exact", "0"):  # Linformer cannot write: it would need all tokens again

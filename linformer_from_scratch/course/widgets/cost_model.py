@@ -25,7 +25,7 @@ from linformer_from_scratch.cost import (
     stored_bytes,
     tiled_attention,
 )
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.growth import GrowthWidget, Letters, letters, quantity, table
 from linformer_from_scratch.course.widgets.live import CannotDraw, menu
 
@@ -161,9 +161,7 @@ class CostModel(GrowthWidget):
             for name in (*OPPONENTS, "Linformer", "Linformer, tiled")
         )
         less = ", ".join(
-            f"than {name} from n = {crossings[name]:,} on"
-            if name in crossings
-            else f"than {name} at no length"
+            f"than {name} {f'from n = {crossings[name]:,} on' if name in crossings else 'at no length'}"
             for name in OPPONENTS
         )
         return (
@@ -180,14 +178,9 @@ class CostModel(GrowthWidget):
         rows = {name: (self.colours[name], quantity(totals[name], units), shares[name]) for name in LINES}
         marks = {f"{name} {n:,}": n for name, n in self.crossings.items()}
         title = f"{SHOWN[self.show].capitalize()} of one layer"
-        curves = self.drawn(
-            title, ticks(values, BASES[self.show]), units, dots=totals, points=points, marks=marks
-        )
-        about = f"At n = {self.n:,}; strong: grows with n²"
-        bars = partial(plots.draw_shares, rows=rows, title=about)
-        return plots.board(
-            [["curves", "shares"]], {"curves": curves, "shares": bars}, (11, 4.6), widths=(3, 2)
-        )
+        bars = stills.shares(rows, f"At n = {self.n:,}; strong: grows with n²")
+        places = ticks(values, BASES[self.show])
+        return self.beside(title, places, units, bars, 4.6, dots=totals, points=points, marks=marks)
 
     @property
     def _bytes(self) -> int:

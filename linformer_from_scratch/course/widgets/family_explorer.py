@@ -1,6 +1,6 @@
 """Widget 9: relatives of Linformer at one cost, their maps and their errors. Drawn by family_explorer.js."""
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.course.widgets.projection_explorer import HEADS, real_map, stored_head
 from linformer_from_scratch.efficient.family import (
@@ -45,8 +46,7 @@ class FamilyExplorer(LiveWidget):
     budget = traitlets.Enum(BUDGETS, default_value=32).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        self.facts, self.data = facts(), data()
+        super().__init__(facts(), data(), **start)
 
     @property
     def size(self) -> int | None:
@@ -88,11 +88,10 @@ class FamilyExplorer(LiveWidget):
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
         limit, signed = max(0.05, self.P.quantile(0.98).item()), self.effective.min().item() < -1e-6
-        own: dict[str, Any] = {"values": self.effective, "title": self.relative, "signed": signed}
         shown = {
-            "P": partial(plots.draw_map, values=self.P, title=f"P: exact, {N} × {N}", limit=limit),
-            "effective": partial(plots.draw_map, limit=limit, **own),
-            "errors": partial(plots.draw_error_bars, errors=self.errors, chosen=self.relative),
+            "P": stills.heat_map(self.P, f"P: exact, {N} × {N}", limit),
+            "effective": stills.heat_map(self.effective, self.relative, limit, signed),
+            "errors": stills.error_bars(self.errors, self.relative),
         }
         return plots.board([[*shown]], shown, (12.5, 4.3))
 
@@ -137,12 +136,8 @@ def facts() -> dict[str, Any]:
     """Tokens; sizes and costs of every relative at each of BUDGETS; errors of the heads there."""
     sizes = {name: [affordable(name, keys) for keys in BUDGETS] for name in NAMES}
     relatives = {
-        name: {
-            "unit": members("5.6")[name].size,
-            "sizes": sizes[name],
-            "costs": [cost(name, size) for size in sizes[name]],
-        }
-        for name in NAMES
+        name: {"unit": members("5.6")[name].size, "sizes": all_, "costs": [cost(name, size) for size in all_]}
+        for name, all_ in sizes.items()
     }
     errors = {
         head: {name: [error(head, name, size) for size in sizes[name]] for name in NAMES} for head in HEADS

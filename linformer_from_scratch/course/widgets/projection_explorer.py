@@ -1,6 +1,6 @@
 """Widget 6: what several kinds of E and F make of a real attention map. Drawn by projection_explorer.js."""
 
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import menu, packed
 from linformer_from_scratch.course.widgets.reading import TextWidget, read_heads
 from linformer_from_scratch.low_rank import decompose
@@ -118,8 +119,6 @@ class ProjectionExplorer(TextWidget):
     @property
     def words(self) -> str:
         """See `LiveWidget.words`."""
-        if self.refused:
-            return self.refused
         k, at, tokens = self.k, self.place, self.tokens
         exact, got = self.P[at], self.effective[at]
         most, other = int(exact.argmax()), int(got.abs().argmax())
@@ -142,31 +141,19 @@ class ProjectionExplorer(TextWidget):
         """See `LiveWidget.figure`."""
         n, k, best = len(self.P), self.k, self.kind == BEST
         limit = max(0.05, self.P.quantile(0.98).item())
-        mixer = partial(plots.draw_map, signed=True, note="slots down, tokens across")
-        shown = {
-            name: partial(mixer, values=matrix, title=title, limit=matrix.abs().max().item())
-            for name, matrix in (("E", self.E), ("F", self.F))
-            for title in [f"{f'Vᵀ in place of {name}' if best else name}: {k} × {n}"]
-        }
-        shown["P"] = partial(plots.draw_map, values=self.P, title=f"P: {n} × {n}", limit=limit)
-        shown["P̄"] = partial(
-            plots.draw_map,
-            values=self.P_bar,
-            title=f"{'UΣ' if best else 'P̄'}: {n} × {k}",
-            limit=self.P_bar.abs().quantile(0.98).item(),
-            signed=best,
-            note="slots across",
-            tall=n / k,
-        )
+        shown = {"P": stills.heat_map(self.P, f"P: {n} × {n}", limit)}
+        for name, matrix in (("E", self.E), ("F", self.F)):
+            title, strongest = (
+                f"{f'Vᵀ in place of {name}' if best else name}: {k} × {n}",
+                matrix.abs().max().item(),
+            )
+            shown[name] = stills.heat_map(matrix, title, strongest, True, note="slots down, tokens across")
+        title, strongest = f"{'UΣ' if best else 'P̄'}: {n} × {k}", self.P_bar.abs().quantile(0.98).item()
+        shown["P̄"] = stills.heat_map(self.P_bar, title, strongest, best, note="slots across", tall=n / k)
         title = "UΣVᵀ: the best map" if best else "P̄F: what it amounts to"
-        shown["P̄F"] = partial(plots.draw_map, values=self.effective, title=title, limit=limit, signed=True)
-        shown["errors"] = partial(
-            plots.draw_errors,
-            dims=self.dims,
-            errors={SHORT[kind]: values for kind, values in self.errors.items()},
-            looks={SHORT[kind]: self._look(kind) for kind in KINDS},
-            k=k,
-        )
+        shown["P̄F"] = stills.heat_map(self.effective, title, limit, signed=True)
+        lines = {SHORT[kind]: (values, *self._look(kind)) for kind, values in self.errors.items()}
+        shown["errors"] = stills.errors(self.dims, lines, k)
         layout = [["E", ".", "F", "errors"], ["P", "P̄", "P̄F", "errors"]]
         return plots.board(layout, shown, (11.6, 5.2), (1, 2.6), (2, 1, 2, 1.5))
 

@@ -1,7 +1,7 @@
 """Widget 3: a map rebuilt from its first r singular values, beside what is lost. Drawn by rank_slider.js."""
 
 import math
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, menu, packed
 from linformer_from_scratch.course.widgets.reading import TextWidget
 from linformer_from_scratch.data import documents
@@ -74,14 +75,14 @@ class RankSlider(TextWidget):
         return of_head(q, k, shuffled=self.preset == "shuffled")
 
     @property
-    def kept(self) -> int:
-        """How many singular values are kept: the chosen rank, or all of a smaller map."""
+    def terms(self) -> int:
+        """How many singular values make up the map: the chosen rank, or all of a smaller map."""
         return min(self.rank, len(self.P))
 
     @property
     def rebuilt(self) -> Tensor:
         """Its best approximation of the chosen rank, (n, n)."""
-        return rebuild(*decompose(self.P), self.kept)
+        return rebuild(*decompose(self.P), self.terms)
 
     @property
     def sigma(self) -> Tensor:
@@ -97,24 +98,21 @@ class RankSlider(TextWidget):
     @property
     def words(self) -> str:
         """See `LiveWidget.words`."""
-        if self.refused:
-            return self.refused
         frobenius, _ = self.error
         return (
-            f"Rank {self.kept} of {len(self.P)} loses {frobenius / self.P.norm():.0%} of the map (Frobenius "
+            f"Rank {self.terms} of {len(self.P)} loses {frobenius / self.P.norm():.0%} of the map (Frobenius "
             f"error {frobenius:.4f}), and no map of that rank loses less."
         )
 
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
         limit = max(0.05, self.P.quantile(0.999).item())
-        draw = partial(plots.draw_map, limit=limit)
-        n, best, title = len(self.P), self.rebuilt, f"its best map of rank {self.kept}"
+        n, best, title = len(self.P), self.rebuilt, f"its best map of rank {self.terms}"
         shown = {
-            "P": partial(draw, values=self.P, title=f"P: {n} × {n} tokens"),
-            "rebuilt": partial(draw, values=best, title=title, signed=True),
-            "difference": partial(draw, values=self.P - best, title="the difference", signed=True),
-            "spectrum": partial(plots.draw_spectrum, sigma=self.sigma, kept=self.kept),
+            "P": stills.heat_map(self.P, f"P: {n} × {n} tokens", limit),
+            "rebuilt": stills.heat_map(best, title, limit, signed=True),
+            "difference": stills.heat_map(self.P - best, "the difference", limit, signed=True),
+            "spectrum": stills.spectrum(self.sigma, self.terms),
         }
         return plots.board([["P", "rebuilt", "difference"], ["spectrum"] * 3], shown, (10, 5.6), (3, 1.3))
 

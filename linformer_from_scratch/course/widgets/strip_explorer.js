@@ -46,7 +46,7 @@ export default widget(({ model, stage, redraw }) => {
       square(at, start, seenX, seenY, LINE * scale);
       if (seenX > 150 && seenY > 60) write(at, `${thousands(n)} × ${thousands(n)}`, start + seenX / 2, seenY / 2 + 7, "middle", "lw-inside");
       corner = isWhole ? { x: start + side, y: side, left: start, scale } : null;
-      if (isWhole) again(at, start, side, room, high);
+      if (isWhole) twice(at, start, side, room, high);
       else inset(at, { x: width - 12, y: 12, size: 0.4 * high, seenX: seenX / side, seenY: seenY / side, thin: k / n });
       axis(group, across, axisAt, n);
     };
@@ -66,11 +66,11 @@ export default widget(({ model, stage, redraw }) => {
   }
 
   /** The corner that is held, and the square of twice the text, as far as there is room. */
-  function again(at, start, side, room, high) {
-    const twice = 2 * side, right = start + Math.min(twice, room), low = Math.min(twice, high);
-    stroke(at, `M${start + side},0H${right}${twice < room ? `V${low}` : ""}`, "query", 1.5, "4 5");
-    stroke(at, `M${start},${side}V${low}${twice < high ? `H${right}` : ""}`, "query", 1.5, "4 5");
-    if (twice + 280 < room) write(at, "twice the text, four times the square", start + twice + 12, 16, "start", "lw-quiet");
+  function twice(at, start, side, room, high) {
+    const double = 2 * side, right = start + Math.min(double, room), low = Math.min(double, high);
+    stroke(at, `M${start + side},0H${right}${double < room ? `V${low}` : ""}`, "query", 1.5, "4 5");
+    stroke(at, `M${start},${side}V${low}${double < high ? `H${right}` : ""}`, "query", 1.5, "4 5");
+    if (double + 280 < room) write(at, "twice the text, four times the square", start + double + 12, 16, "start", "lw-quiet");
     at.append("circle").attr("cx", start + side).attr("cy", side).attr("r", 8).attr("fill", "var(--query)").attr("stroke", "var(--paper)")
       .attr("stroke-width", 2.5).style("touch-action", "none");
   }

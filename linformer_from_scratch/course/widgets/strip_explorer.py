@@ -4,6 +4,7 @@ import traitlets
 from matplotlib.figure import Figure
 
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.growth import quantity
 from linformer_from_scratch.course.widgets.live import LiveWidget
 
@@ -29,15 +30,9 @@ class StripExplorer(LiveWidget):
     proj_dim = traitlets.Enum(DIMS, default_value=256).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
         units = {"memory_units": MEMORY, "time_units": TIME}
-        self.facts = units | {
-            "lengths": LENGTHS,
-            "dims": [*DIMS],
-            "names": NAMES,
-            "heads": HEADS,
-            "d_head": D_HEAD,
-        }
+        sizes = {"lengths": LENGTHS, "dims": [*DIMS], "names": NAMES, "heads": HEADS, "d_head": D_HEAD}
+        super().__init__(units | sizes, **start)
 
     @property
     def memory(self) -> dict[str, int]:
@@ -63,7 +58,9 @@ class StripExplorer(LiveWidget):
     def figure(self) -> Figure:
         """See `LiveWidget.figure`."""
         lengths = [length for length in (self.n // 4, self.n // 2, self.n) if length >= self.proj_dim]
-        return plots.wall(lengths or [self.n], self.proj_dim, "Attention's square and Linformer's strip")
+        title = "Attention's square and Linformer's strip"
+        wall = stills.wall(lengths or [self.n], self.proj_dim, title)
+        return plots.board([["wall"]], {"wall": wall}, (7.4, 4.0))
 
     @property
     def _numbers(self) -> dict[str, int]:
