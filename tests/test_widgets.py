@@ -111,7 +111,7 @@ class Mute(LiveWidget):
 
     @classmethod
     def parts(cls):
-        return ("view",)
+        return ("shell",)
 
     @property
     def words(self):
@@ -173,7 +173,7 @@ def test_words_are_read_on_light_and_on_dark_pages(theme):
 
 
 def test_no_widget_has_colours_of_its_own():
-    """Only view.js: a colour of its own would be unreadable on a dark page, or on a light one."""
+    """Only pictures.js: a colour of its own would be unreadable on a dark page, or on a light one."""
     for path in (*HERE.glob("*.js"), HERE / "view.css"):
         literal = re.findall(r"#[0-9a-fA-F]{6}\b|#[0-9a-fA-F]{3}\b", path.read_text(encoding="utf-8"))
-        assert path.name == "view.js" or not literal, path.name
+        assert path.name == "pictures.js" or not literal, path.name

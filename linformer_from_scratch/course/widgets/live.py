@@ -112,8 +112,8 @@ class LiveWidget(anywidget.AnyWidget):
     @classmethod
     def parts(cls) -> tuple[str, ...]:
         """The JavaScript files that make up this widget's module, in order, without their suffix."""
-        libraries = (f"vendor/{name}" for name in cls.libraries)
-        return "palette", *libraries, "view", "maths", *cls.helpers, cls.__module__.rpartition(".")[2]
+        libraries, own = (f"vendor/{name}" for name in cls.libraries), cls.__module__.rpartition(".")[2]
+        return "palette", *libraries, "shell", "controls", "pictures", "maths", *cls.helpers, own
 
     @classmethod
     def menus(cls) -> dict[str, Mapping[str, str]]:
