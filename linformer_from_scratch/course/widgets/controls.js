@@ -1,9 +1,10 @@
 // The controls of widgets: each has an element, and refresh(theme), which shows the present value; stop ends what it runs.
 
+const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }; // rows down, columns to the right
+
 /** A labelled row for a control; its label names the control for everyone. */
 function row(label, control, ...more) {
   control.id = `lw-${Math.random().toString(36).slice(2)}`;
-  control.dataset.lmSuppressShortcuts = "true"; // on the control itself: else JupyterLab takes the arrow keys
   return html("div", { class: "lw-control" }, html("label", { for: control.id }, label), control, ...more);
 }
 
@@ -24,7 +25,6 @@ function slider(model, trait, { label, values, say = (value) => thousands(value)
   const input = html("input", { type: "range", min: 0, step: 1, input: () => choose(model, trait, list()[+input.value]) });
   const output = html("output", { "aria-hidden": "true" });
   const button = html("button", { type: "button", click: () => (timer ? stop() : play()) });
-  button.dataset.lmSuppressShortcuts = "true";
   let timer = 0;
   const show = () => {
     button.title = `${timer ? "Stop" : "Play"} ${label}`;
@@ -90,7 +90,6 @@ function tick(model, trait, { label }) {
  */
 function runner({ label, running, step, can, forget }) {
   const button = html("button", { type: "button", click: () => (waiting ? stop() : go()) });
-  button.dataset.lmSuppressShortcuts = "true";
   let waiting = 0;
   const show = () => { button.textContent = waiting ? running : label; };
   const stop = () => { cancelAnimationFrame(waiting); waiting = 0; show(); };
@@ -129,48 +128,38 @@ function field(model, trait, { label, also = {} }) {
  * shade: (layer, head) -> 0 … 1; say: (layer, head) -> words; write: -> what stands in the cell; counted from 1.
  *
  * @param {any} model
- * @param {{label?: string, caption?: string, layers?: number, heads?: number, shade?: (layer: number, head: number) => number,
- *   say?: (layer: number, head: number) => string, write?: (layer: number, head: number) => string}} options
+ * @param {{caption?: string, shade?: (layer: number, head: number) => number,
+ *   say: (layer: number, head: number) => string, write?: (layer: number, head: number) => string}} options
  */
-function headGrid(model, { label = "Layer and head", caption = `${label} (layers down, heads across)`, layers = 6, heads = 12, shade, say, write }) {
-  const grid = html("div", { class: `lw-heads${write ? " lw-written" : ""}`, role: "radiogroup", "aria-label": label });
-  const buttons = [];
-  grid.append(html("span", {}), ...range(1, heads).map((head) => html("span", { "aria-hidden": "true" }, head)));
-  const go = (layer, head) => {
-    model.set("layer", layer);
-    model.set("head", head);
-    model.save_changes();
-  };
-  for (const layer of range(1, layers)) {
-    grid.append(html("span", { "aria-hidden": "true" }, layer));
-    for (const head of range(1, heads)) {
-      const button = html("button", { type: "button", role: "radio", click: () => go(layer, head) });
-      button.dataset.lmSuppressShortcuts = "true";
-      button.addEventListener("keydown", (event) => {
-        const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
-        if (!down && !right) return;
-        event.preventDefault();
-        const to = [clamp(layer + down, 1, layers), clamp(head + right, 1, heads)];
-        go(to[0], to[1]);
-        buttons[(to[0] - 1) * heads + to[1] - 1].focus();
-      });
-      buttons.push(button);
-      grid.append(button);
-    }
-  }
+function headGrid(model, { caption = "", shade = () => 0, say, write }) {
+  const grid = html("div", { class: `lw-heads${write ? " lw-written" : ""}`, role: "radiogroup", "aria-label": "Layer and head" });
+  const [layers, heads] = [6, 12], placeOf = (i) => [Math.floor(i / heads) + 1, (i % heads) + 1];
+  const go = (layer, head) => choose(model, "layer", layer, { head });
+  const buttons = range(0, layers * heads - 1).map((i) => html("button", {
+    type: "button", role: "radio", click: () => go(...placeOf(i)),
+    keydown(event) {
+      if (!ARROWS[event.key]) return;
+      event.preventDefault();
+      const [layer, head] = placeOf(i).map((now, axis) => clamp(now + ARROWS[event.key][axis], 1, [layers, heads][axis]));
+      go(layer, head);
+      buttons[(layer - 1) * heads + head - 1].focus();
+    },
+  }));
+  const number = (one) => html("span", { "aria-hidden": "true" }, one);
+  grid.append(html("span"), ...range(1, heads).map(number));
+  buttons.forEach((button, i) => grid.append(...(i % heads ? [] : [number(i / heads + 1)]), button));
   return {
     element: html("div", {}, html("div", { "aria-hidden": "true" }, caption), grid),
     refresh(theme) {
       buttons.forEach((button, i) => {
-        const layer = Math.floor(i / heads) + 1, head = (i % heads) + 1;
-        const chosen = model.get("layer") === layer && model.get("head") === head;
-        const words = `Layer ${layer}, head ${head}${say ? `: ${say(layer, head)}` : ""}`;
+        const [layer, head] = placeOf(i), chosen = model.get("layer") === layer && model.get("head") === head;
+        const words = `Layer ${layer}, head ${head}: ${say(layer, head)}`;
         button.setAttribute("aria-checked", String(chosen));
         button.setAttribute("aria-label", words);
         button.title = words;
         if (write) button.textContent = write(layer, head);
         button.tabIndex = chosen ? 0 : -1;
-        const pixel = SHADES[theme].weights[clamp(255 * (shade ? shade(layer, head) : 0), 0, 255) | 0];
+        const pixel = SHADES[theme].weights[clamp(255 * shade(layer, head), 0, 255) | 0];
         button.style.background = `rgb(${pixel & 255}, ${(pixel >> 8) & 255}, ${(pixel >> 16) & 255})`;
       });
     },

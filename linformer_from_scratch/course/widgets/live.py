@@ -13,12 +13,12 @@ own functions; the JavaScript file draws them and does the light arithmetic that
             return f"{self.n}² = {self.n**2}"
 
         def figure(self):
-            return plots.curves({"n²": [i**2 for i in range(self.n)]})
+            return plots.curves(range(self.n), {"n²": [i**2 for i in range(self.n)]}, "n", "n²", self.title)
 
     // squares.js
     export default widget(({ model }) => ({
         controls: [slider(model, "n", { label: "n", values: range(1, 9) })],
-        draw: () => `${model.get("n")}² = ${model.get("n") ** 2}`,
+        draw: () => ({ words: `${model.get("n")}² = ${model.get("n") ** 2}` }),
     }));
 
 The module runs where a kernel is (anywidget) and where none is (host.js, through page.py).

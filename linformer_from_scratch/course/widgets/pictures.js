@@ -63,25 +63,23 @@ const READABLE = 13; // px of a cell from which on every token is named beside i
  *
  * abreast: how many maps stand beside each other where there is room; rows, columns: () -> names of the tokens (or slots); pick: (i, j) called on a click or Enter;
  * picks: what Enter does then; hover: shared by maps of the same tokens, so that pointing at one points at all; a map
- * that shares one axis only is given a cell without i or without j; read: (value, i, j) -> words; nameable: whether it
- * names all rows and columns where there is room.
+ * that shares one axis only is given a cell without i or without j; read: (value, i, j) -> words.
  *
  * @param {HTMLElement} stage
  * @param {{title: string, rows: () => string[], columns?: () => string[], note?: string, abreast?: number, hover?: any,
- *   pick?: (i: number, j: number) => void, picks?: string, read?: (value: number, i: number, j: number) => string, signed?: boolean, nameable?: boolean}} options
+ *   pick?: (i: number, j: number) => void, picks?: string, read?: (value: number, i: number, j: number) => string, signed?: boolean}} options
  */
 function heatMap(stage, { title, note = "queries down, keys across", abreast = 3, rows, columns = rows, hover,
-  pick, picks = "takes the row as query", read, signed: isSigned = false, nameable = true }) {
+  pick, picks = "takes the row as query", read, signed: isSigned = false }) {
   const { element, heading, small, tell } = figure(stage, title, note);
   const canvas = html("canvas", { role: "img", "aria-label": title });
   const overlay = document.createElementNS(SVG, "svg");
   overlay.setAttribute("aria-hidden", "true");
   const frame = html("div", { class: "lw-frame", tabindex: 0, role: "group" }, canvas, overlay);
-  frame.dataset.lmSuppressShortcuts = "true";
   frame.style.cursor = pick ? "pointer" : "crosshair";
   const scale = html("canvas", { "aria-hidden": "true" }), least = html("span"), most = html("span");
   element.append(frame, html("div", { class: "lw-scale" }, least, scale, most));
-  const map = { values: new Float64Array(0), n: 0, m: 0, limit: 1, query: -1, theme: "light", besides: false, marked: {} };
+  const map = { values: new Float64Array(0), n: 0, m: 0, query: -1, theme: "light", besides: false };
   hover ??= pointing();
 
   const cellAt = (event) => {
@@ -99,8 +97,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
     if (cell && pick) pick(cell.i, cell.j);
   });
   frame.addEventListener("keydown", (event) => {
-    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
-    const { i = Math.max(0, map.query), j = 0 } = hover.cell ?? {};
+    const [down, right] = ARROWS[event.key] ?? [0, 0], { i = Math.max(0, map.query), j = 0 } = hover.cell ?? {};
     if (event.key === "Enter" && pick) pick(i, j);
     else if (event.key === "Escape") hover.point(null, map);
     else if (down || right) hover.point({ i: clamp(i + down, 0, map.n - 1), j: clamp(j + right, 0, map.m - 1) }, map);
@@ -116,11 +113,8 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
     const colours = PALETTE[map.theme], across = width / map.m, down = height / map.n, picture = d3.select(overlay);
     picture.selectAll("*").remove();
     const outline = (x, y, w, h, colour, dashes = null) => // what is chosen is whole, what is pointed at dashed
-      picture.append("rect").attr("x", x).attr("y", y).attr("width", w).attr("height", h)
-        .attr("fill", "none").attr("stroke", colour).attr("stroke-width", 2).attr("stroke-dasharray", dashes);
+      bar(picture, x, y, w, h, "none").attr("stroke", colour).attr("stroke-width", 2).attr("stroke-dasharray", dashes);
     if (map.query >= 0) outline(-1, map.query * down - 1, width + 2, down + 2, colours.query);
-    if (map.marked.i >= 0) outline(-1, map.marked.i * down - 1, width + 2, down + 2, colours.ink);
-    if (map.marked.j >= 0) outline(map.marked.j * across - 1, -1, across + 2, height + 2, colours.ink);
     if (isRow) outline(0, i * down, width, down, colours.query, "3 3");
     if (isColumn) outline(j * across, 0, across, height, colours.key, "3 3");
     if (!map.besides) label(picture, rows(), down, isRow ? i : map.query, (text, middle) =>
@@ -149,14 +143,14 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
   hover.listen(mark);
   new ResizeObserver(mark).observe(frame); // what stands beside it may give it another width
   return {
-    element, canvas, values: () => map.values,
+    element, canvas,
     /**
-     * Show numbers (n, m); limit is the number of the strongest colour; query marks a row, marked row i or column j;
-     * cell: the largest one, em; high: of a map that is not square, em; besides: what stands to the left names the rows.
+     * Show numbers (n, m); limit is the number of the strongest colour; query marks a row; cell: the largest one, em; high:
+     * of a map that is not square, em; besides: what stands to the left names the rows.
      */
-    show(values, n, m, { limit, theme, query = -1, cell = Infinity, besides = false, marked = {}, high = null,
-      title: now = title, note: below = note, signed: both = isSigned, square = n === m }) {
-      Object.assign(map, { values, n, m, limit, theme, query, besides, marked, signed: both });
+    show(values, n, m, { limit, theme, query = -1, cell = Infinity, besides = false, high = null,
+      title: now = title, note: below = note, signed: both = isSigned }) {
+      Object.assign(map, { values, n, m, theme, query, besides });
       heading.textContent = now;
       small.textContent = below;
       canvas.setAttribute("aria-label", `${now}; ${below}`);
@@ -166,11 +160,11 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       const longest = Math.max(n, m), names = besides ? 2.5 : 9; // em: rows on the left, slanted columns beyond the right
       const largestSide = longest > MOST_NAMED ? allowed : Math.max(allowed, (longest * READABLE) / 16);
       const side = Math.min(clamp((room - gap * (abreast - 1)) / abreast, Math.min(LEAST_SIDE, allowed), largestSide), cell * longest);
-      const wide = Math.min(side * (square ? 1 : clamp(m / n, 0.05, 1)), room);
-      map.named = nameable && (Math.min(side, room - names) * 16) / longest >= READABLE;
+      const isSquare = n === m, wide = Math.min(side * (isSquare ? 1 : clamp(m / n, 0.05, 1)), room);
+      map.named = (Math.min(side, room - names) * 16) / longest >= READABLE;
       element.style.paddingRight = map.named ? "2.5em" : ""; // where the last of the slanted names ends
       const width = map.named ? Math.min(wide, room - names) : wide;
-      Object.assign(frame.style, { width: `${width}em`, height: `${square ? width : (high ?? Math.min(side, room))}em` });
+      Object.assign(frame.style, { width: `${width}em`, height: `${isSquare ? width : (high ?? Math.min(side, room))}em` });
       Object.assign(frame.style, map.named ? { marginLeft: besides ? "" : "6.5em", marginTop: "5.5em" } : { marginLeft: "", marginTop: "" });
       paint(canvas, values, n, m, limit, both, theme);
       const steps = Float64Array.from({ length: 96 }, (_, i) => (both ? (2 * i) / 95 - 1 : i / 95) * limit);
@@ -237,8 +231,9 @@ function sentence(stage, { tokens, hover, query = () => -1, pick }) {
 const THUMB = 1.25; // em across
 
 /**
- * A chart of lines, bars and axes, as wide as its place; draw receives an empty group and its size in units
- * that grow with the type, so that 14 units are always 0.875em. height: in em, or a function of the width.
+ * A chart of lines, bars and axes, as wide as its place; draw receives an empty group and its size in units that grow with
+ * the type, so that 14 units are always 0.875em. It returns the points of which pointing names the nearest, [{ x, y, say }],
+ * in units of the group, or nothing. height: in em, or a function of the width.
  *
  * @param {HTMLElement} stage
  * @param {{title: string, note?: string, width?: number, height?: number | ((width: number) => number),
@@ -248,10 +243,24 @@ function chart(stage, { title, note = "", width = 46, height = 12, margin = { to
   const { element, heading, small, tell } = figure(stage, title, note);
   element.classList.add("lw-chart");
   element.style.maxWidth = `${width}em`;
-  const picture = d3.select(element).append("svg").attr("role", "img"), handles = [], inside = { wide: 1, high: 1 };
+  const picture = d3.select(element).append("svg").attr("role", "img"), svg = picture.node(), handles = [], inside = { wide: 1, high: 1 };
+  let points = [];
+  svg.addEventListener("pointermove", (event) => {
+    const [left, top] = placeIn(svg, event), from = ({ x, y }) => Math.hypot(x + margin.left - left, y + margin.top - top);
+    const point = points.reduce((best, other) => (from(other) < from(best) ? other : best), points[0]);
+    if (!point) return;
+    forget();
+    if (from(point) > 40) return;
+    tell(point.say);
+    dot(picture, point.x + margin.left, point.y + margin.top, 9, "none").attr("class", "pointed").attr("stroke", "var(--ink)").attr("stroke-width", 2);
+  });
+  svg.addEventListener("pointerleave", forget);
+  function forget() {
+    if (points.length) tell();
+    picture.selectAll(".pointed").remove();
+  }
   return {
-    element, margin, tell,
-    svg: picture.node(),
+    element, margin, tell, svg,
     /**
      * Lay a slider on the axis: its thumb is the mark that one drags, and a drag anywhere on the chart moves it. Its
      * values lie evenly between two ends, shares of the axis; draw writes what it is.
@@ -262,7 +271,7 @@ function chart(stage, { title, note = "", width = 46, height = 12, margin = { to
       input.classList.toggle("lw-upright", upright);
       element.append(control.element);
       handles.push({ input, upright, ends });
-      dragged(picture.node(), (x, y) => {
+      dragged(svg, (x, y) => {
         const share = upright ? 1 - (y - margin.top) / inside.high : (x - margin.left) / inside.wide;
         const [from, to] = ends();
         input.value = String(Math.round(((share - from) / (to - from)) * +input.max));
@@ -279,7 +288,8 @@ function chart(stage, { title, note = "", width = 46, height = 12, margin = { to
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.selectAll("*").remove();
       Object.assign(inside, { wide: wide - margin.left - margin.right, high: high - margin.top - margin.bottom });
-      draw(picture.append("g").attr("transform", `translate(${margin.left}, ${margin.top})`), inside.wide, inside.high);
+      points = draw(picture.append("g").attr("transform", `translate(${margin.left}, ${margin.top})`), inside.wide, inside.high) ?? [];
+      forget();
       for (const { input, upright, ends } of handles) {
         const [from, to] = ends().map((share) => (share * (upright ? inside.high : inside.wide)) / 16);
         input.style.left = `${margin.left / 16 + (upright ? 0 : from)}em`;
@@ -299,35 +309,8 @@ function axes(group, x, y, { width, height, across = "", up = "", xTicks = null,
   if (yFormat) left.tickFormat(yFormat);
   group.append("g").attr("transform", `translate(0, ${height})`).call(below);
   group.append("g").call(left);
-  group.append("text").attr("class", "lw-quiet").attr("x", width / 2).attr("y", height + 38).attr("text-anchor", "middle").text(across);
-  group.append("text").attr("class", "lw-quiet").attr("x", 0).attr("y", -4).text(up);
-}
-
-/**
- * Pointing at a chart names the nearest of its points; returns a function that takes them, [{ x, y, say }], in units
- * of the group that was drawn in.
- */
-function namedPoints({ svg, margin, tell }) {
-  let points = [];
-  const hide = () => {
-    tell();
-    d3.select(svg).selectAll(".pointed").remove();
-  };
-  svg.addEventListener("pointermove", (event) => {
-    hide();
-    const box = svg.getBoundingClientRect(), unit = box.width / svg.viewBox.baseVal.width;
-    const from = ({ x, y }) => Math.hypot(box.left + (x + margin.left) * unit - event.clientX, box.top + (y + margin.top) * unit - event.clientY);
-    const point = points.reduce((best, other) => (from(other) < from(best) ? other : best), points[0]);
-    if (!point || from(point) > 40 * unit) return;
-    tell(point.say);
-    d3.select(svg).append("circle").attr("class", "pointed").attr("cx", point.x + margin.left).attr("cy", point.y + margin.top).attr("r", 9)
-      .attr("fill", "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
-  });
-  svg.addEventListener("pointerleave", hide);
-  return (now) => {
-    points = now;
-    hide();
-  };
+  write(group, across, width / 2, height + 38, "middle").attr("class", "lw-quiet");
+  write(group, up, 0, -4).attr("class", "lw-quiet");
 }
 
 /** Heights of labels that want to stand at ys, moved down or up until they lie a gap apart, within low … high. */
@@ -338,19 +321,25 @@ function apart(ys, gap, low, high) {
   return places;
 }
 
-/** A line in a chart; colour: the name of one of the page's. */
-function stroke(group, d, colour, width = 1.5, dashes = null) {
-  return group.append("path").attr("d", d).attr("fill", "none").attr("stroke", `var(--${colour})`)
-    .attr("stroke-width", width).attr("stroke-dasharray", dashes);
+// What drawings are made of; a colour is the name of one of the page's, or any other.
+
+const inked = (colour) => (colour in PALETTE.light ? `var(--${colour})` : colour);
+const stroke = (group, d, colour, width = 1.5, dashes = null) =>
+  group.append("path").attr("d", d).attr("fill", "none").attr("stroke", inked(colour)).attr("stroke-width", width).attr("stroke-dasharray", dashes);
+const dot = (group, x, y, r, colour) => group.append("circle").attr("cx", x).attr("cy", y).attr("r", r).attr("fill", inked(colour));
+const bar = (group, x, y, width, height, colour) =>
+  group.append("rect").attr("x", x).attr("y", y).attr("width", width).attr("height", height).attr("fill", inked(colour));
+const write = (group, words, x, y, anchor = null) => group.append("text").attr("x", x).attr("y", y).attr("text-anchor", anchor).text(words);
+
+/** Where an event is on a drawing, in units of its view box. */
+function placeIn(svg, { clientX, clientY }) {
+  const { left, top, width } = svg.getBoundingClientRect(), unit = svg.viewBox.baseVal.width / width;
+  return [(clientX - left) * unit, (clientY - top) * unit];
 }
 
-/** Let a drag on an element say where it is: at(x, y in units of its view box). */
+/** Let a drag on an element say where it is: at(x, y), as `placeIn`. */
 function dragged(svg, at, cursor = "ew-resize") {
-  const say = (event) => {
-    const box = svg.getBoundingClientRect();
-    const unit = svg.viewBox.baseVal.width / box.width;
-    at((event.clientX - box.left) * unit, (event.clientY - box.top) * unit);
-  };
+  const say = (event) => at(...placeIn(svg, event));
   svg.style.cursor = cursor;
   svg.addEventListener("pointerdown", (event) => {
     svg.setPointerCapture(event.pointerId);

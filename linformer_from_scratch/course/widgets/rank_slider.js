@@ -2,8 +2,7 @@
 
 export default widget(({ model, stage }) => {
   const { period, missing } = model.get("facts"), data = model.get("data"), read = textOf(model, "text", { label: "Text", also: { preset: "head" } });
-  const [most] = data.random.shape, [random, order] = ["random", "order"].map((name) => numbers(model, name));
-  const [queries, keys, untrained, stable] = missing ? [] : ["queries", "keys", "untrained", "stable"].map((name) => numbers(model, name));
+  const [most] = data.random.shape, { random, order, queries, keys, untrained, stable } = arrays(model);
   const d = data.queries?.shape.at(-1), places = range(1, most).map(String);
   const isOwn = () => read.isOwn() && ["head", "shuffled"].includes(model.get("preset")); // the others have no text, or another
   const size = () => (isOwn() ? read.tokens().length : most);
@@ -16,7 +15,6 @@ export default widget(({ model, stage }) => {
   const margin = { top: 20, right: 20, bottom: 44, left: 64 };
   const spectrum = chart(stage, { title: "Singular values σ₁, σ₂, …", width: 75, height: 11.5, margin });
   const text = sentence(null, { tokens, hover });
-  const numbersNow = {};
 
   /** Scores whose softmax is the map (n, n), as in rank_slider.py. */
   function scores(n) {
@@ -59,7 +57,7 @@ export default widget(({ model, stage }) => {
       for (const [kept, from, to] of [[true, 0, rank], [false, rank, n]])
         group.append("path").attr("class", kept ? "kept" : "lost").attr("fill", `var(--${kept ? "query" : "key"})`)
           .attr("d", Array.from(sigma.subarray(from, to), (s, i) => `M${x(from + i + 0.6)},${height}V${Math.min(y(s), height - 1)}H${x(from + i + 1.4)}V${height}Z`).join(""));
-      const words = group.append("text").attr("x", width).attr("y", 6).attr("text-anchor", "end");
+      const words = write(group, "", width, 6, "end");
       words.append("tspan").style("fill", "var(--query)").text(`${rank} kept`);
       words.append("tspan").style("fill", "var(--key)").text(`, ${n - rank} lost`);
     };
@@ -76,12 +74,7 @@ export default widget(({ model, stage }) => {
   }
 
   return {
-    numbers: numbersNow,
-    controls: [
-      menu(model, "preset", { label: "Map", wide: true }),
-      read.controls.own,
-      rankHandle,
-    ],
+    controls: [menu(model, "preset", { label: "Map", wide: true }), read.controls.own, rankHandle],
     hint: "drag the mark under the spectrum. How many singular values until you can't tell the two maps apart?",
     more: [
       read.controls.text,
@@ -119,11 +112,11 @@ export default widget(({ model, stage }) => {
         note: `the lost: root of Σσ² ${fixed(norm(lost), 4)}, largest ${fixed(lost[0] ?? 0, 4)} (heights: √σ)`,
       });
       const isUnique = rank === n || parts.sigma[rank - 1] - parts.sigma[rank] > 1e-4; // else there are several best maps
-      Object.assign(numbersNow, { P, sigma: parts.sigma, error: [frobenius, spectral], rebuilt: map });
-      if (!isUnique) delete numbersNow.rebuilt;
-      return read.refusal() ? { refusal: read.refusal() } : (
-        `Rank ${rank} of ${n} loses ${percent(frobenius / norm(P))} of the map (Frobenius error ${fixed(frobenius, 4)}), and no map of that rank loses less.`
-      );
+      return {
+        refusal: read.refusal(),
+        words: `Rank ${rank} of ${n} loses ${percent(frobenius / norm(P))} of the map (Frobenius error ${fixed(frobenius, 4)}), and no map of that rank loses less.`,
+        numbers: { P, sigma: parts.sigma, error: [frobenius, spectral], ...(isUnique && { rebuilt: map }) },
+      };
     },
   };
 });

@@ -5,6 +5,7 @@
 /** An element with attributes and children; a function is a listener, null leaves an attribute out. */
 function html(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
+  if ("tabindex" in attributes || /^(button|input|select|summary)$/.test(tag)) element.dataset.lmSuppressShortcuts = "true"; // else JupyterLab takes its keys
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") element.addEventListener(name, value);
     else if (value !== null) element.setAttribute(name, value);
@@ -45,6 +46,12 @@ function numbers(model, name) {
   const flat = new KINDS[dtype](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
   return dtype === "float16" ? Float32Array.from(flat, (bits) => HALVES[bits]) : flat;
 }
+
+/** name -> make(name). */
+const keyed = (names, make) => Object.fromEntries(names.map((name, i) => [name, make(name, i)]));
+
+/** All arrays that Python packed, by name. */
+const arrays = (model) => keyed(Object.keys(model.get("data")), (name) => numbers(model, name));
 
 /** The result of the last call, as long as the keys are the same: make is called again when one changes. */
 function remember() {
@@ -95,10 +102,9 @@ function frozen(stage, words) {
  *
  *   controls  the two that matter, in reading order; one that stands on the stage (a handle, a grid) stays there
  *   more      the others, under "More" with pin, reset and copy
- *   draw      (theme) -> what came out, in a sentence, or { refusal: why there is nothing to draw }, and then the
- *             picture stays; numbers that belong to a place are labels in the picture
+ *   draw      (theme) -> { words, numbers, refusal }: what came out, in a sentence (numbers that belong to a place are
+ *             labels in the picture); what tests look at; why there is nothing to draw, and then the picture stays
  *   hint      what to try: a sentence, or () -> a sentence
- *   numbers   what tests look at
  */
 function widget(make) {
   function render({ model, el }) {
@@ -116,7 +122,6 @@ function widget(make) {
     const outside = (some) => some.map((control) => control.element).filter((element) => !stage.contains(element));
     controls.append(...outside(made.controls));
     rest.append(...outside(made.more));
-    root.numbers = made.numbers;
     root.pictures = 0; // drawn so far
 
     let waiting = 0, theme = "", wide = -1, flat = 1; // heights of the pictures, as shares of their own
@@ -149,12 +154,13 @@ function widget(make) {
       wide = stage.clientWidth;
       look();
       all.forEach((control) => control.refresh(theme));
-      const said = made.draw(theme);
-      words.classList.toggle("lw-refused", Boolean(said.refusal));
-      stage.classList.toggle("lw-stale", Boolean(said.refusal)); // the picture is that of the last state
-      bar.querySelector("button").disabled = Boolean(said.refusal);
+      const { words: line, refusal, numbers = {} } = made.draw(theme), isRefused = Boolean(refusal);
+      root.numbers = numbers;
+      words.classList.toggle("lw-refused", isRefused);
+      stage.classList.toggle("lw-stale", isRefused); // the picture is that of the last state
+      bar.querySelector("button").disabled = isRefused;
       if (note.textContent !== stateText(model)) note.textContent = "";
-      words.textContent = said.refusal ?? said;
+      words.textContent = refusal || line;
       tried.textContent = typeof made.hint === "function" ? made.hint() : made.hint;
       hint.hidden = !tried.textContent;
       fit();
@@ -171,7 +177,6 @@ function widget(make) {
     for (const watched of [document.documentElement, document.body, document.head]) themes.observe(watched, { attributes: true, childList: true });
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", soon);
-    more.querySelectorAll(".lw-bar > button, summary").forEach((button) => { button.dataset.lmSuppressShortcuts = "true"; });
     root.addEventListener("keydown", (event) => event.stopPropagation()); // keys in here turn no page
 
     function pin() {
