@@ -113,11 +113,10 @@ class Mute(LiveWidget):
     def parts(cls):
         return ("shell",)
 
-    @property
-    def words(self):
+    def _words(self):
         raise CannotDraw("Seven is too much.")
 
-    figure = words.fget
+    _figure = _words
 
 
 def test_what_cannot_be_drawn_is_said_in_the_still():

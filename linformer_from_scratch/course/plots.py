@@ -79,12 +79,14 @@ def heatmaps(
         for axis, (title, array) in zip(axes, arrays.items(), strict=True):
             axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=largest, interpolation="nearest")
             axis.set(title=title, xlabel=columns, ylabel=rows, aspect="auto" if stretch else "equal")
-            _tick_labels(axis, queries, keys and keys[: array.shape[1]])
+            axis.spines[:].set_visible(False)
+            labels = (keys or ())[: array.shape[1]]
+            axis.set_xticks(range(len(labels)), labels, rotation=60, ha="right", rotation_mode="anchor")
+            axis.set_yticks(range(len(queries or ())), queries or ())
             if numbers:
                 _print_numbers(axis, array, numbers, largest, (ranges or {}).get(title))
-        return _finish(
-            figure, f"Heat maps, {_plural(rows)} down, {_plural(columns)} across: {'; '.join(arrays)}."
-        )
+        names = "; ".join(arrays)
+        return _finish(figure, f"Heat maps, {_plural(rows)} down, {_plural(columns)} across: {names}.")
 
 
 def tables(
@@ -120,14 +122,13 @@ def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4, limit: float | N
         rows = -(-len(maps) // columns)
         size = (2.4 * columns, 2.75 * rows)
         figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, FigureClass=Picture)
-        for axis in axes.flat:
+        for axis in axes.flat[len(maps) :]:
             axis.axis("off")
         for axis, (title, array) in zip(axes.flat, maps.items(), strict=False):
             array = np.asarray(array, dtype=float)
             high = limit or np.quantile(array, 0.98) or array.max()
             axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=high, interpolation="nearest")
             axis.set(title=title, xticks=[], yticks=[])
-            axis.axis("on")
             axis.spines[:].set_visible(True)
         return _finish(figure, f"Small heat maps, queries down, keys across: {'; '.join(maps)}.")
 
@@ -229,9 +230,11 @@ def races(
         figure, axes = _figure(len(panels), width=6.1, height=4.6)
         for axis, (head, lines) in zip(axes, panels.items(), strict=True):
             axis.axhline(1, color=EDGE, lw=7, zorder=0)
+            ends = {}
             for (name, errors), colour in zip(lines.items(), LINES, strict=False):
-                style = "--" if name in dashed else "-"
-                axis.plot(dims, errors, color=colour, lw=3, ls=style, marker="" if name in dashed else "o")
+                line, marker = ("--", "") if name in dashed else ("-", "o")
+                axis.plot(dims, errors, color=colour, lw=3, ls=line, marker=marker)
+                ends[name] = np.maximum(errors, low), colour
             axis.set_xscale("log", base=2)
             axis.set_yscale("log", base=2)
             axis.set_xticks(dims, [str(k) for k in dims])
@@ -239,9 +242,6 @@ def races(
             axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axis.minorticks_off()
             axis.set(xlabel="slots k", title=head)
-            ends = {
-                name: (np.maximum(errors, low), LINES[i]) for i, (name, errors) in enumerate(lines.items())
-            }
             name_ends(axis, ends, 1.03, 0.062)
         axes[0].set_ylabel("relative error")
         axes[0].text(dims[-1], 1.07, "silence", color=GREY, ha="right", fontsize=11)
@@ -383,10 +383,8 @@ def covers(
             axis.plot(x, y, color=colour, linestyle="-", lw=2, label=name)
         axis.set(xlabel=x_label, ylim=(0, 2), xlim=(x[0], x[-1]), title=title)
         axis.legend(frameon=False, loc="upper left", fontsize=10)
-        drawn = ", ".join(lines)
-        return _finish(
-            figure, f"{title}. Bars and a step at {edge:g} against {x_label}; above the step: {drawn}."
-        )
+        drawn = f"{x_label}; above the step: {', '.join(lines)}"
+        return _finish(figure, f"{title}. Bars and a step at {edge:g} against {drawn}.")
 
 
 def intervals(
@@ -408,9 +406,8 @@ def intervals(
     """
     names = [*dict.fromkeys(name for row in rows.values() for name in row)]
     with plt.rc_context(STYLE):
-        figure, (axis,) = _figure(
-            1, width=7.6, height=1.1 + 0.24 * sum(len(row) + 0.9 for row in rows.values())
-        )
+        high = sum(len(row) + 0.9 for row in rows.values())
+        figure, (axis,) = _figure(1, width=7.6, height=1.1 + 0.24 * high)
         y, middles = 0.0, []
         for row, dots in rows.items():
             given = [colour for start, colour in (colours or {}).items() if row.startswith(start)]
@@ -434,10 +431,8 @@ def intervals(
             style = {"color": INK, "linestyle": ""}
             marks = [plt.Line2D([], [], marker="os^D"[i], label=n, **style) for i, n in enumerate(names)]
             figure.legend(handles=marks, frameon=False, loc="outside lower center", ncols=4)
-        return _finish(
-            figure,
-            f"{title}. Dots with their intervals, {x_label}, for {'; '.join(rows)}: {', '.join(names)}.",
-        )
+        drawn = f"{'; '.join(rows)}: {', '.join(names)}"
+        return _finish(figure, f"{title}. Dots with their intervals, {x_label}, for {drawn}.")
 
 
 def arrows(vectors: Mapping[str, tuple[ArrayLike, str]], title: str) -> Figure:
@@ -489,9 +484,8 @@ def mixture(
         for one, other in combinations(np.asarray(values), 2):
             axis.plot(*zip(one, other, strict=True), color=GREY, linestyle="-", lw=0.6, alpha=0.5)
         for value, weight, label in zip(np.asarray(values), np.asarray(weights), labels, strict=True):
-            axis.plot(
-                *zip(value, mixed, strict=True), color=VALUE, linestyle="-", lw=0.5 + 9 * weight, alpha=0.45
-            )
+            style: dict[str, Any] = {"linestyle": "-", "lw": 0.5 + 9 * weight, "alpha": 0.45}
+            axis.plot(*zip(value, mixed, strict=True), color=VALUE, **style)
             axis.plot(*value, "o", color=VALUE, ms=8)
             axis.annotate(f"{label} {weight:.2f}", value, (0, 10), textcoords="offset points", ha="center")
         axis.plot(*mixed, "*", color=QUERY, ms=18, label="mixture")
@@ -507,9 +501,8 @@ def _plural(name: str) -> str:
 
 
 def _figure(columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    figure, axes = plt.subplots(
-        1, columns, figsize=(width * columns, height), squeeze=False, FigureClass=Picture
-    )
+    size = width * columns, height
+    figure, axes = plt.subplots(1, columns, figsize=size, squeeze=False, FigureClass=Picture)
     return figure, list(axes[0])
 
 
@@ -518,13 +511,6 @@ def _finish(figure: Figure, alt: str) -> Figure:
     figure.alt = alt
     plt.close(figure)  # a notebook draws the returned Figure once, not a second time as an open one
     return figure
-
-
-def _tick_labels(axis: Axes, queries: Sequence[str] | None, keys: Sequence[str] | None) -> None:
-    axis.spines[:].set_visible(False)
-    queries, keys = queries or [], keys or []
-    axis.set_xticks(range(len(keys)), keys, rotation=60, ha="right", rotation_mode="anchor")
-    axis.set_yticks(range(len(queries)), queries)
 
 
 def _print_numbers(
@@ -559,9 +545,8 @@ def board(
     """Drawings placed by name, as plt.subplot_mosaic does; size in inches, heights and widths relative."""
     with plt.rc_context(STYLE):
         figure = plt.figure(figsize=size, FigureClass=Picture)
-        axes = figure.subplot_mosaic(
-            [list(row) for row in layout], height_ratios=heights, width_ratios=widths
-        )
+        ratios: dict[str, Any] = {"height_ratios": heights, "width_ratios": widths}
+        axes = figure.subplot_mosaic([list(row) for row in layout], **ratios)
         for name, draw in drawings.items():
             draw(axes[name])
         plt.close(figure)

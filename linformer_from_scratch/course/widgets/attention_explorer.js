@@ -42,7 +42,7 @@ export default widget(({ model, stage }) => {
       const n = tokens().length, [layer, head, temperature] = ["layer", "head", "temperature"].map(model.get);
       const P = softmax(mapOf(layer, head).map(Math.log), n, temperature);
       const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
-      const stacked = place.clientWidth < STACKED * (parseFloat(getComputedStyle(place).fontSize) || 16);
+      const stacked = place.clientWidth < STACKED * emOf(place);
       place.classList.toggle("lw-stacked", stacked);
       const title = `Layer ${layer}, head ${head}: the whole map`, note = "queries down, keys across; each row sums to one";
       map.show(P, n, n, { limit: 1, theme, query: query(), title, note, cell: CELL, besides: !stacked });
@@ -140,7 +140,7 @@ function reading(stage, { tokens, query, pick, hover }) {
 
   return {
     show(now, frame) {
-      const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1;
+      const em = emOf(element) / 16;
       weights = now;
       heading.textContent = `What “${tokens()[query()]}” attends to: lines as thick as weights`;
       place.wide = (box.clientWidth || 320) / em;

@@ -56,7 +56,7 @@ function board(stage, { tokens, pick }) {
         return { i, from: filled[0], to: filled.at(-1), weight: ofSlots[i] };
       });
       const overlap = spans.some(({ i, from }) => i && from <= spans[i - 1].to), top = overlap ? 40 : 27;
-      const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1, wide = (element.clientWidth || 640) / em;
+      const em = emOf(element) / 16, wide = (element.clientWidth || 640) / em;
       const step = (wide - SLANT) / n, size = clamp(0.7 * step, 12, 15), high = top + HIGH + 4.6 * size + BAR;
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.attr("aria-label", `What “${tokens[t]}” attends to`).selectAll("*").remove();

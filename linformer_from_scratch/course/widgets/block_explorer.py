@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
+from torch.nn.functional import pad
 
 from linformer_from_scratch.attention import attention_weights, causal_mask
-from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.course.widgets.projection_explorer import HEADS
@@ -78,9 +77,7 @@ class BlockExplorer(LiveWidget):
         """‖output − exact‖ / ‖exact‖ of the head, where exact is causal."""
         return errors(self.head)[[*EDITS].index(self.edit)].item()
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         now, t = self.reading, self.query
         slots, near = now.slots[t], now.tokens[t]
         read = int((slots > 0).sum()), int((near > 0).sum())
@@ -92,8 +89,7 @@ class BlockExplorer(LiveWidget):
             f"attention keeps {memory('exact'):,}."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         now, t, n = self.reading, self.query, len(tokens())
         slots: dict[str, Any] = {"note": "slots across", "tall": n / len(now.mix)}
         shown = {
@@ -102,7 +98,7 @@ class BlockExplorer(LiveWidget):
             "tokens": stills.heat_map(now.tokens, "window", 1, query=t),
             "effective": stills.heat_map(now.effective, "what it amounts to", 1, query=t),
         }
-        return plots.board([[*shown]], shown, (13, 4), widths=(1, 1, 1, 1))
+        return stills.board([[*shown]], shown, (13, 4), widths=(1, 1, 1, 1))
 
 
 def tokens() -> list[str]:
@@ -169,11 +165,10 @@ def _qkv(head: str) -> tuple[Tensor, Tensor, Tensor]:
 @cache
 def data() -> dict[str, Any]:
     """Of all heads and states; where there are fewer slots, the last are zeros."""
-    n, readings = len(tokens()), [reading(edit, head) for head in HEADS for edit in EDITS]
+    readings = [reading(edit, head) for head in HEADS for edit in EDITS]
     most = max(len(some.mix) for some in readings)
-    slots, mixes = torch.zeros(len(readings), n, most), torch.zeros(len(readings), most, n)
-    for i, some in enumerate(readings):
-        slots[i, :, : len(some.mix)], mixes[i, : len(some.mix)] = some.slots, some.mix
+    slots = torch.stack([pad(some.slots, (0, most - len(some.mix))) for some in readings])
+    mixes = torch.stack([pad(some.mix, (0, 0, 0, most - len(some.mix))) for some in readings])
     return {
         "slots": packed(slots),
         "tokens": packed(torch.stack([some.tokens for some in readings])),

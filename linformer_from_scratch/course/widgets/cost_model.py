@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 
 from linformer_from_scratch.benchmark import copy_ceiling, matmul_ceiling
 from linformer_from_scratch.cost import (
@@ -95,10 +94,8 @@ class CostModel(GrowthWidget):
     @traitlets.validate("device")
     def _known(self, proposal):
         if proposal.value not in (*self.devices, HERE):
-            known = ", ".join(self.devices)
-            raise traitlets.TraitError(
-                f"no device {proposal.value!r} among {known}; machines=[…] adds others"
-            )
+            known = f"{proposal.value!r} among {', '.join(self.devices)}"
+            raise traitlets.TraitError(f"no device {known}; machines=[…] adds others")
         return proposal.value
 
     @traitlets.observe("device")
@@ -141,20 +138,16 @@ class CostModel(GrowthWidget):
     @property
     def crossings(self) -> dict[str, int]:
         """ "full", "tiled exact" -> first n at which Linformer is below it; left out if it never is."""
-        crossings = {
-            name: crossover(partial(self._shown, "Linformer"), partial(self._shown, name))
-            for name in OPPONENTS
-        }
-        return {name: n for name, n in crossings.items() if n}
+        ours = partial(self._shown, "Linformer")
+        first = {name: crossover(ours, partial(self._shown, name)) for name in OPPONENTS}
+        return {name: n for name, n in first.items() if n}
 
     @property
     def shares(self) -> dict[str, list[float]]:
         """Name of a line -> what is shown of each of its steps, at the chosen n."""
         return {name: [share for share, _ in self._shares(name)] for name in LINES}
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         costs, crossings = self.costs, self.crossings
         numbers = "; ".join(
             f"{name} {quantity(costs[name][[*UNITS].index(self.show)], UNITS[self.show])}"
@@ -169,8 +162,7 @@ class CostModel(GrowthWidget):
             f"Linformer takes fewer {self.show} {less}."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         units, points = UNITS[self.show], self.measured if self.show == "seconds" else {}
         values = [*self.curves.values(), *([y for _, y in pairs] for pairs in points.values())]
         shares = {name: self._shares(name) for name in LINES}

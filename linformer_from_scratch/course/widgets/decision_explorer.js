@@ -65,15 +65,13 @@ export default widget(({ model, stage, redraw }) => {
   /** What would change the advice, and what one would take then. */
   function changes(one) {
     const { take } = ruleOf(one), machines = one.machines > 1 ? 1 : several, isLong = one.n >= turn;
-    /** @type {[string, object][]} */
-    const others = [
-      ...Object.entries(flags).map(([name, shown]) =>
-        /** @type {[string, object]} */ ([`with ${shown} ${one[name] ? "off" : "on"}`, { [name]: !one[name] }])),
-      [`on ${on(machines)}`, { machines }],
-      [isLong ? `below n = ${thousands(turn)}` : `from n = ${thousands(turn)} on`, { n: isLong ? turn - 1 : turn }],
-    ];
+    const others = {
+      ...Object.fromEntries(Object.entries(flags).map(([name, shown]) => [`with ${shown} ${one[name] ? "off" : "on"}`, { [name]: !one[name] }])),
+      [`on ${on(machines)}`]: { machines },
+      [isLong ? `below n = ${thousands(turn)}` : `from n = ${thousands(turn)} on`]: { n: isLong ? turn - 1 : turn },
+    };
     const found = {};
-    for (const [words, other] of others) (found[ruleOf({ ...one, ...other }).take] ??= []).push(words);
+    for (const [words, other] of Object.entries(others)) (found[ruleOf({ ...one, ...other }).take] ??= []).push(words);
     delete found[take];
     return Object.entries(found).map(([other, words]) => `${words.join(", ")}: ${other}`);
   }

@@ -5,11 +5,9 @@ from typing import Any
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.course.widgets.projection_explorer import HEADS, real_map, stored_head
@@ -71,9 +69,7 @@ class FamilyExplorer(LiveWidget):
         """Name -> ‖output − exact output‖ / ‖exact output‖; None where nothing fits the budget."""
         return {name: error(self.head, name, affordable(name, self.budget)) for name in NAMES}
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         name, size, shown = self.relative, self.size, NAMES[self.relative]
         if size is None:
             return f"{shown} costs {cost(name, None):.0f} keys per query, the budget is {self.budget}."
@@ -85,15 +81,14 @@ class FamilyExplorer(LiveWidget):
             f"{(self.effective < -1e-6).double().mean():.0%} of its weights are negative."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         limit, signed = max(0.05, self.P.quantile(0.98).item()), self.effective.min().item() < -1e-6
         shown = {
             "P": stills.heat_map(self.P, f"P: exact, {N} × {N}", limit),
             "effective": stills.heat_map(self.effective, self.relative, limit, signed),
             "errors": stills.error_bars(self.errors, self.relative),
         }
-        return plots.board([[*shown]], shown, (12.5, 4.3))
+        return stills.board([[*shown]], shown, (12.5, 4.3))
 
 
 @cache

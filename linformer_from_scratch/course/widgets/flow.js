@@ -61,8 +61,7 @@ function flow(stage, { tokens, hover, pick, say }) {
     const isSlot = y > (places.text + places.slots) / 2 && y < places.query - PILL / 2;
     return isSlot ? { slot: one(now.k) } : { key: one(n) };
   }
-  frame.addEventListener("pointermove", (event) => hover.point(at(event), frame));
-  frame.addEventListener("pointerdown", (event) => hover.point(at(event), frame));
+  for (const kind of ["pointermove", "pointerdown"]) frame.addEventListener(kind, (event) => hover.point(at(event), frame));
   frame.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hover.point(null, frame));
   frame.addEventListener("blur", () => hover.point(null, frame));
   frame.addEventListener("click", (event) => { const { key } = at(event); if (key >= 0) pick(key); });
@@ -80,7 +79,7 @@ function flow(stage, { tokens, hover, pick, say }) {
 
   /** Where things lie, in units that grow with the type. */
   function layOut() {
-    const { k, F, read, exact, asked } = now, em = parseFloat(getComputedStyle(frame).fontSize) / 16 || 1;
+    const { k, F, read, exact, asked } = now, em = emOf(frame) / 16;
     const width = frame.clientWidth / em, height = frame.clientHeight / em, cell = width / n, wide = width / k;
     const room = height - 2 * (NAMES + BARS + RIBBON) - SLOT - PILL;
     const text = NAMES + BARS + RIBBON, slots = text + 0.5 * room, query = slots + SLOT + 0.25 * room + PILL / 2;

@@ -36,7 +36,7 @@ function growth(stage, model, { lengths, values }) {
    * ticks of the values; say: a value in words; marks: [[words, n]] of dashed lines, at most two.
    */
   function show({ title, note, curves, ticks, say, marks }) {
-    const isWide = picture.element.clientWidth / parseFloat(getComputedStyle(picture.element).fontSize) > NARROW;
+    const isWide = picture.element.clientWidth / emOf(picture.element) > NARROW;
     margin.right = isWide ? 130 : 34;
     picture.show((group, width, height) => {
       const y = d3.scaleLog([ticks[0], ticks.at(-1)], [height, 0]), n = model.get("n");

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from matplotlib.figure import Figure
-
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget
 
 
@@ -44,7 +43,7 @@ class GrowthWidget(LiveWidget):
 
     def beside(
         self, title: str, ticks: Sequence[float], units: dict[str, float], bars: Callable, high: float, **more
-    ) -> Figure:
+    ) -> stills.Figure:
         """Curves beside bars; ticks: of their axis, more: what else `plots.draw_growth` takes."""
         curves = partial(
             plots.draw_growth,
@@ -56,7 +55,7 @@ class GrowthWidget(LiveWidget):
             n=self.n,
             **more,
         )
-        return plots.board([["curves", "bars"]], {"curves": curves, "bars": bars}, (11, high), widths=(3, 2))
+        return stills.board([["curves", "bars"]], {"curves": curves, "bars": bars}, (11, high), widths=(3, 2))
 
 
 def quantity(value: float, units: dict[str, float]) -> str:
@@ -74,10 +73,8 @@ class Terms(dict[tuple[int, ...], float]):
     """A formula as a sum of terms: powers of the letters -> coefficient."""
 
     def __add__(self, other):
-        total: dict = Counter(self)
-        for powers, coefficient in self._terms(other).items():
-            total[powers] += coefficient
-        return Terms(total)
+        other = self._terms(other)
+        return Terms({powers: self.get(powers, 0) + other.get(powers, 0) for powers in self | other})
 
     def __mul__(self, other):
         total: dict = Counter()

@@ -2,11 +2,9 @@
 
 import math
 
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_entropy
-from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.sentence import RESTS, SentenceWidget
 from linformer_from_scratch.pretrained import NUM_HEADS
@@ -35,9 +33,7 @@ class HeadGallery(SentenceWidget):
             "[CLS] and [SEP]": self.map[:, rests].sum(dim=-1).mean().item(),
         }
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         layer, head, tokens = self.layer, self.head, self.tokens
         shares = ", ".join(f"{share:.0%} to {where}" for where, share in self.shares.items())
         return (
@@ -46,8 +42,7 @@ class HeadGallery(SentenceWidget):
             f"of at most {math.log2(len(tokens)):.2f}. On average a token gives {shares}."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         small = [f"head {head}" for head in range(1, NUM_HEADS + 1)]
         layout = [small[i : i + COLUMNS] + ["large"] * COLUMNS for i in range(0, NUM_HEADS, COLUMNS)]
         bits = self.entropies[self.layer - 1]
@@ -57,4 +52,4 @@ class HeadGallery(SentenceWidget):
         }
         title = f"Layer {self.layer}, head {self.head}"
         shown["large"] = stills.heat_map(self.map, title, 1, tokens=self.tokens, query=self.place)
-        return plots.board(layout, shown, (14, 6.2))
+        return stills.board(layout, shown, (14, 6.2))

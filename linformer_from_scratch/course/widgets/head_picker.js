@@ -32,12 +32,8 @@ export default widget(({ model, stage }) => {
 
   /** The same of the reader's own text, which the untrained network has not read. */
   function ofOwn(text) {
-    const [q, k] = ownHeads(model, text), n = tokens().length, size = q.length / (layers * heads), d = size / n, most = data.scores.shape[0];
-    const maps = range(0, layers * heads - 1).map((i) => {
-      const [one, other] = [q, k].map((all) => all.subarray(i * size, (i + 1) * size));
-      return softmax(scoresOf(one, other, d, Math.sqrt(d)), n);
-    });
-    const { scores: all } = sent, corner = Float64Array.from({ length: n * n }, (_, p) => all[most * Math.floor(p / n) + (p % n)]);
+    const [q, k] = ownHeads(model, text), n = tokens().length, d = q.length / (layers * heads * n), most = data.scores.shape[0];
+    const maps = mapsOf(q, k, n, d), corner = firstColumns(sent.scores, most, n).subarray(0, n * n);
     return {
       n, m: n,
       sigma: maps.map((map) => decompose(map, n).sigma),
@@ -61,8 +57,8 @@ export default widget(({ model, stage }) => {
   });
   table.element.append(grid.element);
 
-  const threshold = slider(model, "share", { label: "Threshold", values: range(50, 99).map((i) => i / 100), say: percent });
-  lines.handle(threshold, { upright: true, ends: () => [0.5, 0.99] });
+  const shares = slider(model, "share", { label: "Threshold", values: range(50, 99).map((i) => i / 100), say: percent });
+  const threshold = lines.handle(shares, { upright: true, ends: () => [0.5, 0.99] });
 
   function draw(spectra, share) {
     const { n } = now(), step = Math.ceil(n / 64), lowest = Object.keys(spectra).length;

@@ -5,11 +5,9 @@ from typing import Any, NamedTuple
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights
-from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, packed
 from linformer_from_scratch.course.widgets.rank_slider import fixed_numbers
@@ -93,9 +91,7 @@ class HeadPicker(TextWidget):
             name: cumulative_spectrum(sigma.double()) for name, sigma in drawn.items() if sigma is not None
         }
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         ranks, n = self.ranks, len(self.sigma)
         means = ", ".join(f"{mean:.0f}" for mean in ranks.double().mean(dim=1).tolist())
         needed = {
@@ -109,8 +105,7 @@ class HeadPicker(TextWidget):
             f"layers 1 to {NUM_LAYERS}: {means}; smallest {ranks.min()}, largest {ranks.max()}."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         limit = max(0.05, self.map.quantile(0.99).item())
         layer, head, n = self.layer, self.head, len(self.sigma)
         size, title = n // len(self.map), f"How many σ make up {self.share:.0%}"
@@ -120,7 +115,7 @@ class HeadPicker(TextWidget):
             "map": stills.heat_map(self.map, f"Layer {layer}, head {head}", limit, note=note),
             "spectra": stills.cumulative(self.spectra, self.share),
         }
-        return plots.board([[*shown]], shown, (13, 4.4), widths=(1.15, 1, 1))
+        return stills.board([[*shown]], shown, (13, 4.4), widths=(1.15, 1, 1))
 
 
 class Heads(NamedTuple):

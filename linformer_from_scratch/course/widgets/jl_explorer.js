@@ -6,7 +6,7 @@ const AT_ONCE = 6; // vectors that land between two pictures
 export default widget(({ model, stage, redraw }) => {
   const { dims, lengths, numbers: amounts, bins, reach } = model.get("facts"), all = numbers(model, "distortions");
   const [, throws, , samples] = model.get("data").distortions.shape, last = dims.at(-1);
-  const isWide = () => stage.clientWidth > 46 * parseFloat(getComputedStyle(stage).fontSize);
+  const isWide = () => stage.clientWidth > 46 * emOf(stage);
   const place = (title, wide, margin) => {
     const one = chart(stage, { title, width: wide, height: () => (isWide() ? 19 : 12.5), margin: { top: 24, right: 34, bottom: 44, left: 60, ...margin } });
     one.element.style.flex = `${wide} 1 ${wide / 2}em`;
@@ -26,9 +26,8 @@ export default widget(({ model, stage, redraw }) => {
 
   // A throw: the vectors land one after the other, each as a brick on its pile.
   let landed = samples, falling = 0;
-  const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
   function fall() {
-    landed = isStill() ? samples : Math.min(samples, landed + AT_ONCE);
+    landed = matchMedia("(prefers-reduced-motion: reduce)").matches ? samples : Math.min(samples, landed + AT_ONCE);
     falling = landed < samples ? requestAnimationFrame(fall) : 0;
     redraw();
   }
@@ -57,7 +56,6 @@ export default widget(({ model, stage, redraw }) => {
   }
 
   const off = (share) => (nearlyEqual(share, 0) ? "0" : `${share > 0 ? "+" : "−"}${percent(Math.abs(share))}`);
-
   const binOf = (x) => Math.min(bins - 1, Math.floor(((clamp(x, -reach, reach) + reach) / (2 * reach)) * bins));
 
   function histogram(distortions, counts, curve, epsilon) {

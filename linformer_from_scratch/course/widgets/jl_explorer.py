@@ -6,10 +6,8 @@ from typing import Any
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, Number, packed
 from linformer_from_scratch.random_projections import failure_bound, gaussian_projection, needed_dim
@@ -90,9 +88,7 @@ class JLExplorer(LiveWidget):
         """Slots for which N vectors are within ε with a chance of at least one half."""
         return needed_dim(self.vectors, self.epsilon)
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         bound = f"{self.bound:.2%}" if self.bound <= 1 else f"{self.bound:.0%}, which says nothing"
         verdict = "fewer than" if self.needed < self.n else "not fewer than"
         return (
@@ -101,8 +97,7 @@ class JLExplorer(LiveWidget):
             f"asks for k = {self.needed:,}, {verdict} the n = {self.n:,} there are."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         middles = -REACH + (torch.arange(BINS) + 0.5) * 2 * REACH / BINS
         shares = dict(zip(DIMS, self.shares, strict=True))
         bounds = {k: failure_bound(k, self.epsilon) for k in range(DIMS[0], DIMS[-1] + 1)}
@@ -111,7 +106,7 @@ class JLExplorer(LiveWidget):
             "tails": stills.tails(shares, bounds, self.proj_dim),
             "slots": stills.needed(NUMBERS, self.asked, self.n, self.vectors),
         }
-        return plots.board([[*shown]], shown, (13, 4))
+        return stills.board([[*shown]], shown, (13, 4))
 
 
 @cache

@@ -5,11 +5,9 @@ from typing import NamedTuple
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights, causal_mask
-from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, LiveWidget, packed
 from linformer_from_scratch.linformer import linformer_attention
@@ -65,9 +63,7 @@ class LengthExplorer(LiveWidget):
         """(SLOTS, SEQ_LEN), of which the first n columns are used."""
         return numbers().E
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         before = self.edited - 1
         earlier = {name: int((moved[:before] > 1e-6).sum()) for name, moved in self.moved.items()}
         return (
@@ -77,8 +73,7 @@ class LengthExplorer(LiveWidget):
             "fewer columns mix less, and the softmax is more even."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         row, shown = self.edited - 1, {}
         limit = max(far.quantile(0.95).item() for far in self.moves.values())  # both on one scale
         highest = max(far[row].max().item() for far in self.moves.values())
@@ -94,7 +89,7 @@ class LengthExplorer(LiveWidget):
         shown["E"] = stills.heat_map(self.E, title, limit, signed=True, note=note, used=self.n)
         shown["spread"] = stills.spread(self.spreads, self.n)
         layout = [[f"{name}, {part}" for name in NAMES] for part in ("bars", "map")] + [["spread", "E"]]
-        return plots.board(layout, shown, (9, 7.6), (1, 3, 1))
+        return stills.board(layout, shown, (9, 7.6), (1, 3, 1))
 
 
 class Numbers(NamedTuple):

@@ -8,11 +8,10 @@ own functions; the JavaScript file draws them and does the light arithmetic that
         controls = ("n",)
         n = traitlets.Int(3, min=1, max=9).tag(sync=True)
 
-        @property
-        def words(self):
+        def _words(self):
             return f"{self.n}² = {self.n**2}"
 
-        def figure(self):
+        def _figure(self):
             return plots.curves(range(self.n), {"n²": [i**2 for i in range(self.n)]}, "n", "n²", self.title)
 
     // squares.js
@@ -123,11 +122,17 @@ class LiveWidget(anywidget.AnyWidget):
 
     @property
     def words(self) -> str:
-        """The line of numbers of the present state; the browser writes the same."""
-        raise NotImplementedError
+        """The line of numbers of the present state; the browser writes the same. Raises: CannotDraw."""
+        return self._words()
 
     def figure(self) -> Figure:
-        """The picture of the present state, drawn by stills.py from the same numbers."""
+        """The picture of the present state, drawn by stills.py from the same numbers. Raises: CannotDraw."""
+        return self._figure()
+
+    def _words(self) -> str:
+        raise NotImplementedError
+
+    def _figure(self) -> Figure:
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:

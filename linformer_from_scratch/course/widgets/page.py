@@ -70,19 +70,14 @@ def host(model: dict[str, Any] | None) -> str:
     return f"const MODEL = {json.dumps(model)};\n{source('waking')}\n{source('host')}"
 
 
-def page(
-    shown: Iterable[LiveWidget],
-    title: str = "Widgets",
-    style: str = PAGE,
-    model: dict[str, Any] | None = None,
-) -> str:
+def page(shown: Iterable[LiveWidget], model: dict[str, Any] | None = None) -> str:
     """A whole page of widgets, to open from disk; model: as in `host`."""
     shown = list(shown)
     body = "\n".join(map(embedded, shown))
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>\n'
-        f"<body><main><h1>{escape(title)}</h1>\n{body}</main>\n"
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Widgets</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{PAGE}</style></head>\n'
+        f"<body><main><h1>Widgets</h1>\n{body}</main>\n"
         f"{scripts({type(widget) for widget in shown}, model)}\n</body></html>"
     )
 

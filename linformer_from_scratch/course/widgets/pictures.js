@@ -88,10 +88,8 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
     const i = Math.floor(((event.clientY - box.top) / box.height) * map.n);
     return i >= 0 && j >= 0 && i < map.n && j < map.m ? { i, j } : null;
   };
-  frame.addEventListener("pointermove", (event) => hover.point(cellAt(event), map));
-  frame.addEventListener("pointerdown", (event) => hover.point(cellAt(event), map));
-  frame.addEventListener("pointerleave", () => hover.point(null, map));
-  frame.addEventListener("blur", () => hover.point(null, map));
+  for (const kind of ["pointermove", "pointerdown"]) frame.addEventListener(kind, (event) => hover.point(cellAt(event), map));
+  for (const kind of ["pointerleave", "blur"]) frame.addEventListener(kind, () => hover.point(null, map));
   frame.addEventListener("click", (event) => {
     const cell = cellAt(event);
     if (cell && pick) pick(cell.i, cell.j);
@@ -107,7 +105,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
 
   function mark() {
     const { i, j } = hover.cell ?? {}, isRow = i < map.n, isColumn = j < map.m;
-    const em = parseFloat(getComputedStyle(frame).fontSize) / 16 || 1;
+    const em = emOf(frame) / 16;
     const width = frame.offsetWidth / em, height = frame.offsetHeight / em; // in units that grow with the type
     overlay.setAttribute("viewBox", `0 0 ${width || 1} ${height || 1}`);
     const colours = PALETTE[map.theme], across = width / map.m, down = height / map.n, picture = d3.select(overlay);
@@ -155,7 +153,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       small.textContent = below;
       canvas.setAttribute("aria-label", `${now}; ${below}`);
       frame.setAttribute("aria-label", `${now}: arrow keys walk from cell to cell${pick ? `, Enter ${picks}` : ""}`);
-      const room = element.parentElement.clientWidth / (parseFloat(getComputedStyle(element).fontSize) || 16), gap = room < 46 ? GAP / 2 : GAP;
+      const room = element.parentElement.clientWidth / emOf(element), gap = room < 46 ? GAP / 2 : GAP;
       const style = getComputedStyle(element), allowed = +style.getPropertyValue("--side") * +style.getPropertyValue("--flat");
       const longest = Math.max(n, m), names = besides ? 2.5 : 9; // em: rows on the left, slanted columns beyond the right
       const largestSide = longest > MOST_NAMED ? allowed : Math.max(allowed, (longest * READABLE) / 16);
@@ -283,7 +281,7 @@ function chart(stage, { title, note = "", width = 46, height = 12, margin = { to
       heading.textContent = now;
       small.textContent = below;
       picture.attr("aria-label", `${now} ${below}`);
-      const style = getComputedStyle(element), wide = (16 * (element.clientWidth || 320)) / (parseFloat(style.fontSize) || 16);
+      const style = getComputedStyle(element), wide = (16 * (element.clientWidth || 320)) / emOf(element);
       const high = 16 * +style.getPropertyValue("--flat") * (typeof height === "function" ? height(wide / 16) : height);
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.selectAll("*").remove();

@@ -5,7 +5,6 @@ from functools import cache
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.cost import fit_exponent
@@ -87,9 +86,7 @@ class ProjectionRace(LiveWidget):
         """Fitted exponent of the theorem's median error over the chosen k; 1/√k has −0.5; nan for one k."""
         return fit_exponent(self.dims, self.medians[THEOREM].tolist()) if len(self.dims) > 1 else math.nan
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         slope = "Pick two k to see how theorem 1's error falls."
         if not math.isnan(self.slope):
             slope = f"Theorem 1's error goes like k to the power {self.slope:z.2f}."
@@ -100,15 +97,14 @@ class ProjectionRace(LiveWidget):
             f"Gaussian {at[GAUSSIAN]:.0%} (median of {self.seeds}). Silence would be 100%. {slope}"
         ).replace("power -", "power −")
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         low, high = self.low, self.high
         lines = {
             NAMES[kind]: (median, plots.LINES[LOOKS[kind]], 3, "--" if kind == BEST else "-")
             for kind, median in self.medians.items()
         }
         bands = {NAMES[kind]: (low[kind], high[kind]) for kind in RANDOM}
-        return plots.board([["errors"]], {"errors": stills.errors(self.dims, lines, bands=bands)}, (9, 4.6))
+        return stills.board([["errors"]], {"errors": stills.errors(self.dims, lines, bands=bands)}, (9, 4.6))
 
 
 @cache

@@ -12,8 +12,7 @@ export default widget(({ model, stage }) => {
   const missed = (weight, i, j) =>
     `“${tokens()[i]}” attends to “${tokens()[j]}”: ${signed(Math.abs(weight))} too ${weight < 0 ? "much" : "little"}`;
   const maps = ["P", "P_r", "P − P_r"].map((title, i) => heatMap(stage, { title, rows: tokens, hover, read: i === 2 ? missed : undefined }));
-  const margin = { top: 20, right: 20, bottom: 44, left: 64 };
-  const spectrum = chart(stage, { title: "Singular values σ₁, σ₂, …", width: 75, height: 11.5, margin });
+  const spectrum = chart(stage, { title: "Singular values σ₁, σ₂, …", width: 75, height: 11.5, margin: { top: 20, right: 20, bottom: 44, left: 64 } });
   const text = sentence(null, { tokens, hover });
 
   /** Scores whose softmax is the map (n, n), as in rank_slider.py. */
@@ -38,15 +37,12 @@ export default widget(({ model, stage }) => {
   /** Stable rank of all heads: of the widget's text it was sent. */
   const ranksOf = remember();
   const ranks = () => (isOwn() ? ranksOf(read.shown(), () => {
-    const [q, k] = ownHeads(model, read.shown()), n = size(), each = n * d;
-    return range(0, q.length / each - 1).map((head) => {
-      const P = softmax(scoresOf(...[q, k].map((all) => all.subarray(head * each, (head + 1) * each)), d, Math.sqrt(d)), n);
-      return (norm(P) / spectralNorm(P, new Float64Array(n).fill(1), n)) ** 2;
-    });
+    const [q, k] = ownHeads(model, read.shown()), n = size();
+    return mapsOf(q, k, n, d).map((P) => (norm(P) / spectralNorm(P, new Float64Array(n).fill(1), n)) ** 2);
   }) : stable);
 
-  const rank = slider(model, "rank", { label: "Rank r", values: () => range(1, size()), value: () => Math.min(model.get("rank"), size()) });
-  const rankHandle = spectrum.handle(rank, { ends: () => [0.5 / size(), 1 - 0.5 / size()] });
+  const rankNow = () => Math.min(model.get("rank"), size()), ends = () => [0.5 / size(), 1 - 0.5 / size()];
+  const handle = spectrum.handle(slider(model, "rank", { label: "Rank r", values: () => range(1, size()), value: rankNow }), { ends });
 
   function bars(sigma, rank) {
     const n = sigma.length;
@@ -74,7 +70,7 @@ export default widget(({ model, stage }) => {
   }
 
   return {
-    controls: [menu(model, "preset", { label: "Map", wide: true }), read.controls.own, rankHandle],
+    controls: [menu(model, "preset", { label: "Map", wide: true }), read.controls.own, handle],
     hint: "drag the mark under the spectrum. How many singular values until you can't tell the two maps apart?",
     more: [
       read.controls.text,
@@ -88,7 +84,7 @@ export default widget(({ model, stage }) => {
     ],
     draw(theme) {
       if (missing && ["head", "untrained", "shuffled"].includes(model.get("preset"))) return { refusal: missing };
-      const n = size(), rank = Math.min(model.get("rank"), n), temperature = model.get("temperature");
+      const n = size(), rank = rankNow(), temperature = model.get("temperature");
       const state = [read.shown(), ...["preset", "temperature", "layer", "head"].map(model.get)];
       const { P, parts, strongest } = decomposed(state, () => {
         const P = softmax(scores(n), n, temperature);

@@ -1,6 +1,5 @@
-// What every widget is in: elements, the numbers that Python sent, the colours of the page, the bar below. controls.js and
-// pictures.js hold what stands in it. All are put in front of each widget's own file; PALETTE, from colours.py, and the
-// libraries stand in front of them.
+// What every widget is in: elements, numbers from Python, the colours of the page, the bar below. Like controls.js and
+// pictures.js it stands in front of each widget's own file, and behind PALETTE, from colours.py, and the libraries.
 
 /** An element with attributes and children; a function is a listener, null leaves an attribute out. */
 function html(tag, attributes = {}, ...children) {
@@ -63,6 +62,9 @@ function remember() {
   };
 }
 
+/** Pixels of an em in an element. */
+const emOf = (element) => parseFloat(getComputedStyle(element).fontSize) || 16;
+
 /** The colour behind an element, [red, green, blue]: the first background that is not see-through, or white. */
 function paperBehind(element) {
   for (let behind = element; behind; behind = behind.parentElement ?? behind.getRootNode().host) {
@@ -104,7 +106,7 @@ function frozen(stage, words) {
  *   more      the others, under "More" with pin, reset and copy
  *   draw      (theme) -> { words, numbers, refusal }: what came out, in a sentence (numbers that belong to a place are
  *             labels in the picture); what tests look at; why there is nothing to draw, and then the picture stays
- *   hint      what to try: a sentence, or () -> a sentence
+ *   hint      what to try, in a sentence
  */
 function widget(make) {
   function render({ model, el }) {
@@ -118,10 +120,11 @@ function widget(make) {
     const more = html("details", { class: "lw-more" }, html("summary", {}, "More"), html("div", {}, rest, bar));
     const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, stage, controls, words, hint, more, pins);
     el.append(root);
-    const made = { more: [], hint: "", ...make({ model, stage, redraw: () => soon() }) }, all = [...made.controls, ...made.more];
+    const made = { more: [], ...make({ model, stage, redraw: () => soon() }) }, all = [...made.controls, ...made.more];
     const outside = (some) => some.map((control) => control.element).filter((element) => !stage.contains(element));
     controls.append(...outside(made.controls));
     rest.append(...outside(made.more));
+    tried.textContent = made.hint;
     root.pictures = 0; // drawn so far
 
     let waiting = 0, theme = "", wide = -1, flat = 1; // heights of the pictures, as shares of their own
@@ -161,8 +164,6 @@ function widget(make) {
       bar.querySelector("button").disabled = isRefused;
       if (note.textContent !== stateText(model)) note.textContent = "";
       words.textContent = refusal || line;
-      tried.textContent = typeof made.hint === "function" ? made.hint() : made.hint;
-      hint.hidden = !tried.textContent;
       fit();
       stage.querySelectorAll("[role=img]").forEach((picture) => picture.setAttribute("aria-describedby", words.id));
       root.pictures += 1;

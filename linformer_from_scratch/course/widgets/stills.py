@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.plots import EDGE, GREY, INK, KEY, LINES, QUERY, SIGNED, VALUE, WEIGHTS
 
+board = plots.board  # so that a widget's still needs this module alone
 P = ParamSpec("P")
 
 
@@ -191,9 +192,6 @@ def cumulative(axis: Axes, spectra: Mapping[str, ArrayLike], share: float) -> No
     axis.legend(frameon=False, loc="lower right", fontsize=11)
 
 
-READING_KEYS, READING_MAP = 4.5, 16.5  # of `reading`: where keys stand and where the map begins, in rows
-
-
 @drawing
 def reading(axis: Axes, tokens: Sequence[str], values: ArrayLike, query: int, title: str) -> None:
     """What a query reads: keys with bars, a band from each to the query's row, and the map (n, n) it is of.
@@ -205,7 +203,7 @@ def reading(axis: Axes, tokens: Sequence[str], values: ArrayLike, query: int, ti
     size = min(12, 200 / n)
     scale = max(n, 8) / 14  # the part beside the map is as wide as it is high
     letter = 0.027 * size * scale  # width of one, in rows
-    keys, left = READING_KEYS * scale, READING_MAP * scale
+    keys, left = 4.5 * scale, 16.5 * scale  # where keys stand and where the map begins, in rows
     end = left - 3.4 * scale
     axis.imshow(array, cmap=WEIGHTS, vmin=0, vmax=1, interpolation="nearest", extent=(left, left + n, n, 0))
     axis.add_patch(plt.Rectangle((left, 0), n, n, fill=False, edgecolor=EDGE))
@@ -351,7 +349,7 @@ def spread(axis: Axes, spreads: ArrayLike, n: int) -> None:
 
 
 @drawing
-def wall(axis: Axes, lengths: Sequence[int], proj_dim: int, title: str) -> None:
+def wall(axis: Axes, lengths: Sequence[int], proj_dim: int) -> None:
     """The n×n map of each length, drawn to one scale, with Linformer's n×k map laid over it."""
     left, largest = 0.0, lengths[-1]
     for n in lengths:
@@ -364,5 +362,6 @@ def wall(axis: Axes, lengths: Sequence[int], proj_dim: int, title: str) -> None:
     axis.text(corner + largest * 0.5, largest * 0.45, "n×n", color=QUERY, fontsize=20, ha="center")
     beside = corner + proj_dim + largest * 0.03
     axis.text(beside, largest * 0.9, f"n×k, k = {proj_dim}", color=KEY, fontsize=14)
-    axis.set(xlim=(-40, left), ylim=(-largest * 0.08, largest * 1.03), aspect="equal", title=title)
+    axis.set(xlim=(-40, left), ylim=(-largest * 0.08, largest * 1.03), aspect="equal")
+    axis.set_title("Attention's square and Linformer's strip")
     axis.axis("off")

@@ -1,9 +1,7 @@
 """Linformer at first sight: the square and the strip while a text grows. Drawn by strip_explorer.js."""
 
 import traitlets
-from matplotlib.figure import Figure
 
-from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.growth import quantity
 from linformer_from_scratch.course.widgets.live import LiveWidget
@@ -45,9 +43,7 @@ class StripExplorer(LiveWidget):
         once = {name: HEADS * D_HEAD * numbers for name, numbers in self._numbers.items()}
         return {"square": 2 * once["square"], "strip": 4 * once["strip"]}
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         n, k, memory = self.n, self.proj_dim, self.memory
         return (
             f"For a text of {n:,} tokens a layer's squares hold {HEADS} × {n:,} × {n:,} numbers, "
@@ -55,12 +51,10 @@ class StripExplorer(LiveWidget):
             f"{quantity(memory['strip'], MEMORY)}: {'no' if n == k else f'{n / k:.3g} times'} less."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         lengths = [length for length in (self.n // 4, self.n // 2, self.n) if length >= self.proj_dim]
-        title = "Attention's square and Linformer's strip"
-        wall = stills.wall(lengths or [self.n], self.proj_dim, title)
-        return plots.board([["wall"]], {"wall": wall}, (7.4, 4.0))
+        wall = stills.wall(lengths or [self.n], self.proj_dim)
+        return stills.board([["wall"]], {"wall": wall}, (7.4, 4.0))
 
     @property
     def _numbers(self) -> dict[str, int]:

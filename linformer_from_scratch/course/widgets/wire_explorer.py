@@ -4,7 +4,6 @@ from functools import cache, partial
 from typing import Any
 
 import traitlets
-from matplotlib.figure import Figure
 
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course import plots
@@ -81,9 +80,7 @@ class WireExplorer(GrowthWidget):
         """Bytes of a rank's columns of E and F; with E = F they are held once."""
         return (1 if self.shared else 2) * self.proj_dim * self.tokens * BYTES
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         sent, least = self.sent, max(self.above.values())
         here = "as here" if self.n > least else "but not here"
         others = [
@@ -96,8 +93,7 @@ class WireExplorer(GrowthWidget):
             f"A rank's {self._matrices}, {in_bytes(self.matrix_bytes)}, do grow with n."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         sent, passes = self.sent, "pass" if self.ranks == 2 else "passes"
         kinds = {RING: passes, ULYSSES: "all-to-alls", LINFORMER: "all-reduce"}
         bars = {
