@@ -25,7 +25,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from page_scripts import lend
 
-from linformer_from_scratch.course.widgets.page import again, embedded, scripts
+from linformer_from_scratch.course.widgets.page import embedded, scripts, widget_in
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTERS = ROOT / "chapters"
@@ -134,7 +134,7 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
             for output in cell.outputs:
                 if "text" in output:
                     output.text = rows(output.text, shows.get("rows", []))
-                if widget := again(output):
+                if widget := widget_in(output):
                     output.data["text/html"] = embedded(widget)
                     kinds.add(type(widget))
     deck.metadata = nbformat.from_dict(

@@ -21,7 +21,7 @@ from slides import LIVE, WIDGET, handouts
 from book.figures import Figures
 from book.shelf import Shelf
 from linformer_from_scratch.course.exercises import EXERCISES
-from linformer_from_scratch.course.widgets.page import again
+from linformer_from_scratch.course.widgets.page import widget_in
 
 CHECK = re.compile(r'^check\("(\d+\.\d+)"', re.MULTILINE)
 HEADING = re.compile(r"^## (\d+\.\d+) ", re.MULTILINE)
@@ -190,7 +190,7 @@ def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
         cell.outputs = []  # they say that nobody has tried it yet
     for output in cell.outputs:
         data = output.get("data", {})
-        if widget := again(output):
+        if widget := widget_in(output):
             still = base64.b64decode(data["image/png"])
             html = figures.live(shelf.put(widget, still), escape(widget.title))
             output.data = NotebookNode({"text/html": html})

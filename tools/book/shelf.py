@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from linformer_from_scratch.course.widgets.live import LiveWidget, source
-from linformer_from_scratch.course.widgets.page import carried, described, host
+from linformer_from_scratch.course.widgets.page import as_json, host
 
 NEAR = Path(__file__).parent / "static" / "near.js"
 
@@ -31,7 +31,7 @@ class Shelf:
 
         still: PNG of the picture that it leaves where no script runs.
         """
-        state = carried(widget)
+        state = as_json(widget)
         name = hashlib.sha256(state.encode()).hexdigest()[:12]
         self.kinds.add(type(widget))
         (self.folder / f"{name}.js").write_text(f'held["{name}"] = {state};', encoding="utf-8")
@@ -39,7 +39,7 @@ class Shelf:
         width, height = struct.unpack(">II", still[16:24])  # a PNG's first chunk
         return (
             f'<div class="live-widget" data-held="{name}"><img src="{self.url}/{name}.png" width="{width}" '
-            f'height="{height}" loading="lazy" alt="{escape(described(widget), quote=True)}"></div>'
+            f'height="{height}" loading="lazy" alt="{escape(widget.described(), quote=True)}"></div>'
         )
 
     def close(self, model: dict[str, Any] | None = None) -> None:
