@@ -118,7 +118,7 @@ def lines(
     of: times (an Interval over rounds), or peak.
     """
     chosen = _of(rows, part, way)
-    names = dict.fromkeys(name for row in chosen for name in [*row["seconds"], *row["out_of_memory"]])
+    names = dict.fromkeys(name for one in chosen for name in [*one["seconds"], *one["out_of_memory"]])
     return [row["n"] for row in chosen], {name: [of(row, name) for row in chosen] for name in names}
 
 
