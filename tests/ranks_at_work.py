@@ -24,9 +24,8 @@ from linformer_from_scratch.distributed.sequence import own_part, shard, sum_gra
 from linformer_from_scratch.distributed.sums import sum_over_ranks
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.projections import LearnedProjection
-from linformer_from_scratch.training import Config, Trainer
+from linformer_from_scratch.training import Config, Trainer, mean_over
 from linformer_from_scratch.training.__main__ import main as training_command
-from linformer_from_scratch.training.loss import mean_over
 
 
 def everything():

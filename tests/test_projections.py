@@ -19,8 +19,7 @@ from linformer_from_scratch.projections import (
     project,
     start_at,
 )
-from linformer_from_scratch.training import Config, Trainer
-from linformer_from_scratch.training.groups import parameter_groups
+from linformer_from_scratch.training import Config, Trainer, parameter_groups
 
 D = 3
 KINDS = {

@@ -93,11 +93,6 @@ def linformer_flops(n: int, d: int, k: int) -> int:
     return 8 * n * k * d
 
 
-def pooled_flops(n: int, d: int, k: int) -> int:
-    """Operations of one head with k slots of mean pooling: scores and mixing, and one sum over K and V."""
-    return 4 * n * k * d + 2 * n * d
-
-
 def _pooled(q: Tensor, k: Tensor, v: Tensor, pool: MeanPooling) -> Tensor:
     return scaled_dot_product_attention(q, pool(k), pool(v))
 
@@ -129,7 +124,7 @@ FAMILY = (
         "Linformer, mean pooling",
         "slots k",
         lambda n, d, size: partial(_pooled, pool=MeanPooling(n, size)),
-        pooled_flops,
+        lambda n, d, size: 4 * n * size * d + 2 * n * d,  # scores and mixing, and one sum over K and V
         causal=False,
         fixed_length=True,
     ),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from linformer_from_scratch.benchmark.layers import DTYPES
@@ -118,7 +119,7 @@ def lines(
     of: times (an Interval over rounds), or peak.
     """
     chosen = _of(rows, part, way)
-    names = dict.fromkeys(name for one in chosen for name in [*one["seconds"], *one["out_of_memory"]])
+    names = dict.fromkeys(name for row in chosen for name in chain(row["seconds"], row["out_of_memory"]))
     return [row["n"] for row in chosen], {name: [of(row, name) for row in chosen] for name in names}
 
 
