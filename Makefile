@@ -3,7 +3,7 @@ PYTHON ?= python3
 PROGRAMS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := .venv/$(PROGRAMS)
 SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.cfg \
-	-q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 tests chapters solutions
+	-q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 chapters solutions tests
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache && $(BIN)/python tools/lint_repo.py && $(BIN)/python tools/javascript/check.py
 # Lint beside the tests: what it says comes last, and either fails the target.
 define TESTS
