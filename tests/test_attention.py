@@ -109,10 +109,7 @@ X, FITS = torch.ones(4, 3), torch.ones(4, 4, dtype=torch.bool)
         (lambda: attention_weights(X, X, FITS.tolist()), "mask is a list, expected a Tensor or None"),
         (lambda: attention_weights(X, X, FITS.to("meta")), "mask is on meta, q is on cpu"),
         (lambda: attention_weights(X, X, FITS[:, :3]), r"shape \(4, 3\), which does not fit scores \(4, 4\)"),
-        (
-            lambda: attention_weights(X, X, FITS[None]),
-            r"shape \(1, 4, 4\), which does not fit scores \(4, 4\)",
-        ),
+        (lambda: attention_weights(X, X, FITS[None]), r"\(1, 4, 4\), which does not fit scores \(4, 4\)"),
         (lambda: module.causal_mask(0), "n is 0, expected an integer of at least 1"),
         (lambda: padding_mask(torch.tensor([2, 9]), 8), "lengths go from 2 to 9; they must lie in 0 … n=8"),
         (lambda: padding_mask([2, 9], 8), "lengths is a list, expected a Tensor of integers"),

@@ -1,5 +1,6 @@
 """benchmark/: seconds and bytes of calls whose cost is known, and a command that loses nothing."""
 
+import copy
 import json
 import math
 import os
@@ -111,9 +112,7 @@ if Path("/proc/self/clear_refs").exists():
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_the_operating_system_sees_the_same_peak_in_a_fresh_process_and_nothing_is_written_to_the_terminal():
-    fresh = subprocess.run(
-        [sys.executable, "-c", FRESH], capture_output=True, text=True, check=True, encoding="utf-8"
-    )
+    fresh = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, check=True, encoding="utf-8")
     q, k, v = torch.randn(3, 4, 2048, 64)
     assert int(fresh.stdout) == pytest.approx(peak_bytes(scaled_dot_product_attention, q, k, v), rel=0.05)
     assert fresh.stderr == ""
@@ -621,21 +620,6 @@ def test_the_makefile_and_the_evidence_page_say_the_command_that_a_gpu_is_measur
 # The file that a GPU's owner sends
 
 
-@pytest.fixture
-def complete(tmp_path):
-    """A file as the course brings it, and what is wanted of it."""
-    content = records.recorded_cpu()
-    wanted = [what for what, _ in jobs(PLANS["cpu"])]
-
-    def checked(change=lambda rows: None):
-        rows = json.loads(json.dumps(content["rows"]))
-        change(rows)
-        (tmp_path / "b.json").write_text(json.dumps(content | {"rows": rows}), encoding="utf-8")
-        return files.check_file(tmp_path / "b.json", wanted)
-
-    return checked
-
-
 def too_fast(rows):
     for found in rows[-3]["seconds"].values():
         found[:] = [s / 1e3 for s in found]
@@ -651,10 +635,15 @@ def too_fast(rows):
     ],
     ids=["missing", "ceiling", "bytes", "too fast"],
 )
-def test_a_file_is_checked_before_it_is_passed_on(complete, change, message):
-    assert len(complete()["rows"]) == 43
+def test_a_file_is_checked_before_it_is_passed_on(tmp_path, change, message):
+    content, path = copy.deepcopy(records.recorded_cpu()), tmp_path / "b.json"
+    wanted = [what for what, _ in jobs(PLANS["cpu"])]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert len(files.check_file(path, wanted)["rows"]) == 43
+    change(content["rows"])
+    path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"^b\.json.*{message}"):
-        complete(change)
+        files.check_file(path, wanted)
 
 
 def test_who_runs_out_of_memory_in_a_later_round_is_named_and_the_others_keep_their_rounds():

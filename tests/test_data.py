@@ -276,13 +276,6 @@ def test_what_is_held_out_depends_on_the_title_alone():
     assert drawn[:3] == ["title 21", "title 22", "title 23"]  # on every machine
 
 
-def test_split_puts_every_document_on_one_side():
-    texts = {f"title {i}": f"text {i}" for i in range(50)}
-    learned, hidden = data.split(texts)
-    assert list(hidden) == held_out(texts) and learned | hidden == texts
-    assert list(learned) == [title for title in texts if title not in hidden]
-
-
 @pytest.mark.parametrize("files", [2, 5])
 def test_however_few_documents_there_are_one_is_held_out_and_one_is_learned(files):
     """Where the draw by names gives both sides something, it is the draw by names."""

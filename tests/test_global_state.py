@@ -177,9 +177,8 @@ def assert_same(found, wanted, default=torch.float32):
     """Numbers that are equal to the rounding of the coarser dtype; another than wanted may be the default."""
     if isinstance(wanted, Tensor):
         assert found.device == wanted.device and found.dtype in (wanted.dtype, default)
-        coarser = min(
-            found.dtype, wanted.dtype, key=lambda d: -torch.finfo(d).eps if d.is_floating_point else 0
-        )
+        both = found.dtype, wanted.dtype
+        coarser = min(both, key=lambda d: -torch.finfo(d).eps if d.is_floating_point else 0)
         tolerance = {"atol": 4 * torch.finfo(coarser).eps, "rtol": 1e-5} if coarser.is_floating_point else {}
         assert_close(found.detach().to(coarser), wanted.detach().to(coarser), **tolerance)
     elif isinstance(wanted, dict):

@@ -50,11 +50,6 @@ def test_the_loss_is_that_of_the_next_token():
     assert written_loss(Says(1), ids, [1, 4]) == pytest.approx(sure.item())
 
 
-def model(attention):
-    torch.manual_seed(0)
-    return MaskedLanguageModel(Encoder(VOCABULARY, 11, 8, [attention])).eval()
-
-
 def test_what_is_written_on_is_each_time_the_likeliest_next_token():
     assert write_on(Says(1), torch.tensor([3, 5]), 3).tolist() == [3, 5, 6, 0, 1]
 
@@ -70,17 +65,10 @@ def test_the_linformer_that_comes_along_knows_the_text_before_it_and_writes_wors
 
 def test_both_losses_are_the_same_where_no_output_depends_on_later_tokens():
     ids = torch.randint(VOCABULARY, (3, 12))
-    causal = model(MultiHeadAttention(8, 2, causal=True))
+    layer = MultiHeadAttention(8, 2, causal=True)
+    causal = MaskedLanguageModel(Encoder(VOCABULARY, 11, 8, [layer])).eval()
     every = range(1, 12)
     assert written_loss(causal, ids, every) == pytest.approx(next_token_loss(causal, ids).item(), rel=1e-5)
-
-
-def test_they_differ_where_the_future_is_mixed_in():
-    torch.manual_seed(0)
-    ids = torch.randint(VOCABULARY, (3, 12))
-    seeing = model(LinformerAttention(8, 2, LearnedProjection(11, 4), LearnedProjection(11, 4)))
-    difference = written_loss(seeing, ids, range(1, 12)) - next_token_loss(seeing, ids).item()
-    assert abs(difference) > 1e-3
 
 
 @pytest.mark.parametrize("rank", [0, 5, 11])

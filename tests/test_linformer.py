@@ -117,12 +117,6 @@ def test_function_equals_the_formula_with_one_pair_or_one_per_head():
         assert_close(linformer_attention(q, k, v, E, F), theirs)
 
 
-def test_function_uses_the_first_columns_for_fewer_keys():
-    q, k, v = qkv(n=4)
-    E, F = torch.randn(2, SLOTS, SEQ_LEN).double()
-    assert_close(linformer_attention(q, k, v, E, F), linformer_attention(q, k, v, E[:, :4], F[:, :4]))
-
-
 @every_kind
 @pytest.mark.parametrize("content", [1e3, float("nan")])
 def test_content_of_padding_never_reaches_a_real_token(kind, content):
@@ -176,10 +170,7 @@ X = torch.zeros(2, 5, D_MODEL)
         (lambda: layer_of(learned(), learned(), 4), "4 heads do not divide d_model=21"),
         (lambda: layer_of(torch.ones(5, 11), learned()), "^E is a Tensor, expected a Projection from `proj"),
         (lambda: layer_of(learned(), nn.Linear(11, 5)), "^F is a Linear, expected a Projection from `proj"),
-        (
-            lambda: layer_of(learned(), learned(12)),
-            "E takes 11 tokens to 5 slots, F 12 to 5; expected the same sizes",
-        ),
+        (lambda: layer_of(learned(), learned(12)), "E takes 11 tokens to 5 slots, F 12 to 5; expected"),
         (lambda: layer_of(*[learned(num_heads=2)] * 2)(X), "E has a matrix for each of 2 heads"),
         (lambda: make_layer()(X[..., :20]), r"x has shape \(2, 5, 20\), expected \(batch, n, 21\)"),
     ],

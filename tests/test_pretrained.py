@@ -20,9 +20,8 @@ from linformer_from_scratch.data.text import SHIPPED
 from linformer_from_scratch.pretrained import INSTALL, SENTENCES, attention_maps, encode, tokenize, weights
 from linformer_from_scratch.pretrained.tokens import vocabulary
 
-REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").read_text(encoding="utf-8"))[
-    "texts"
-]
+REFERENCE = Path(__file__).parent / "data/minilm_reference.json"
+REFERENCE = json.loads(REFERENCE.read_text(encoding="utf-8"))["texts"]
 
 
 @pytest.mark.parametrize("name", REFERENCE)
@@ -137,9 +136,7 @@ def test_other_weights_and_another_vocabulary_are_refused_with_both_sums(tmp_pat
     monkeypatch.setattr(weights, "model_folder", lambda: tmp_path)
     for name, read in (("model.safetensors", pretrained.model_weights), ("vocab.txt", vocabulary)):
         (tmp_path / name).write_bytes(b"something else")
-        with pytest.raises(
-            ValueError, match=rf"^{name} has SHA-256 \w{{64}}, expected {weights.SHA256[name]}"
-        ):
+        with pytest.raises(ValueError, match=rf"^{name} has SHA-256 \w+, expected {weights.SHA256[name]}"):
             read.__wrapped__()
 
 
