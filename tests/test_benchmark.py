@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import nbformat
@@ -26,6 +26,7 @@ from linformer_from_scratch.benchmark import (
     median_seconds,
     modes,
     peak_bytes,
+    published,
     race,
     ratio,
     samples,
@@ -588,6 +589,12 @@ def test_two_runs_do_not_write_into_one_file(measure):
         code, out, err = measure(*SHORT)
     assert code == 1 and out == "" and "in use by another process" in err and err.count("\n") == 1
     assert measure(*SHORT)[0] == 0
+
+
+def test_published_megabytes_of_what_is_tiled_or_has_slots_grow_with_n():
+    flash, linformer = published.FLASH_MB["FlashAttention"], published.FLASH_MB["Linformer"][2:]  # of k = 256
+    assert all(abs(later - 2 * some) <= 1 for some, later in pairwise(flash))
+    assert all(later - 12 == 2 * (some - 12) for some, later in pairwise(linformer))
 
 
 def test_the_published_long_range_tables_have_the_means_that_were_published():

@@ -257,17 +257,14 @@ def test_progress_is_shown_only_when_asked_for(capsys):
     assert all(word in shown for word in ("2/2", "loss=", "tokens_per_s="))
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "bound"),
-    [
-        ("steps", 0, "at least 1"),
-        ("seed", 2**63, f"at most {2**63 - 1}"),
-        ("accumulation", 2.5, "an integer"),
-        ("weight_decay", math.nan, "at least 0"),
-        ("learning_rate", 0, "more than 0"),
-    ],
-)
-def test_a_bad_number_is_refused_in_one_sentence(name, value, bound):
+BAD = {"steps": (0, "at least 1"), "seed": (2**63, f"at most {2**63 - 1}")}
+BAD |= {"accumulation": (2.5, "an integer"), "learning_rate": (0, "more than 0")}
+BAD |= {"weight_decay": (math.nan, "at least 0")}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_number_is_refused_in_one_sentence(name):
+    value, bound = BAD[name]
     with pytest.raises(ValueError, match=f"^{name} is {re.escape(repr(value))}, expected {bound}$"):
         Config(**{name: value})
 
@@ -277,6 +274,7 @@ def test_a_size_out_of_its_range_is_refused_with_both_numbers():
         Recipe(d_model=0)
     with pytest.raises(ValueError, match=r"^seq_len is 2147483648, expected at most 2147483647$"):
         Recipe(seq_len=2**31)
+    assert Recipe(seq_len=2**31 - 1).seq_len == 2147483647
 
 
 def test_autocast_computes_in_bfloat16_and_ends_close_by():
@@ -357,6 +355,14 @@ def test_training_leaves_the_random_state_of_the_caller_alone(tmp_path):
     resumed.evaluate(VALIDATION)
     resumed.train()
     assert torch.rand(3).tolist() == expected
+
+
+def test_every_rank_draws_its_own_dropout_and_another_when_it_resumes(monkeypatch):
+    trainer, drawn = trainer_of(), set()
+    for rank, trainer.step in ((0, 0), (1, 0), (2, 0), (1, 5)):
+        monkeypatch.setattr("linformer_from_scratch.training.trainer.rank", lambda rank=rank: rank)
+        drawn.add(trainer._fresh_random()["cpu"].numpy().tobytes())
+    assert len(drawn) == 4
 
 
 def test_training_leaves_the_random_state_on_a_gpu_alone():
