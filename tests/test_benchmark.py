@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import nbformat
@@ -26,7 +26,7 @@ from linformer_from_scratch.benchmark.command import MINUTES, main, on_a_gpu, pa
 from linformer_from_scratch.benchmark.layers import FUSED, KEYS_FIRST, PUBLISHED, STORED, TOKENS_FIRST, blocks
 from linformer_from_scratch.benchmark.memory import available_bytes
 from linformer_from_scratch.benchmark.modes import PASSES, compiled
-from linformer_from_scratch.benchmark.published import LRA, LRA_MEANS, LRA_TASKS, LRA_XIONG, TABLE_3
+from linformer_from_scratch.benchmark.published import FLASH_MB, LRA, LRA_MEANS, LRA_TASKS, LRA_XIONG, TABLE_3
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked
@@ -568,6 +568,12 @@ def test_two_runs_do_not_write_into_one_file(measure):
         code, out, err = measure(*SHORT)
     assert code == 1 and out == "" and "in use by another process" in err and err.count("\n") == 1
     assert measure(*SHORT)[0] == 0
+
+
+def test_published_megabytes_of_what_is_tiled_or_has_slots_grow_with_n():
+    flash, linformer = FLASH_MB["FlashAttention"], FLASH_MB["Linformer"][2:]  # of k = 256
+    assert all(abs(later - 2 * some) <= 1 for some, later in pairwise(flash))
+    assert all(later - 12 == 2 * (some - 12) for some, later in pairwise(linformer))
 
 
 def test_the_published_long_range_tables_have_the_means_that_were_published():

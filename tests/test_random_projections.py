@@ -30,6 +30,7 @@ def test_shape_precision_and_seed_of_a_projection():
     assert torch.equal(R, gaussian_projection(3, 7, generator()))
     assert not torch.equal(R, gaussian_projection(3, 7, generator(1)))
     assert gaussian_projection(3, 7, dtype=D).dtype == D
+    assert gaussian_projection(1, 1).shape == (1, 1)
 
 
 def test_distortion_by_hand():

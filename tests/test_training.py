@@ -265,6 +265,7 @@ def test_progress_is_shown_only_when_asked_for(capsys):
 def test_a_bad_number_is_refused_in_one_sentence(kind, name, value, bound):
     with pytest.raises(ValueError, match=f"^{name} is {re.escape(repr(value))}, expected {bound}$"):
         kind(**{name: value})
+    assert Recipe(seq_len=2**31 - 1).seq_len == 2**31 - 1
 
 
 def test_autocast_computes_in_bfloat16_and_ends_close_by():
@@ -345,6 +346,14 @@ def test_training_leaves_the_random_state_of_the_caller_alone(tmp_path):
     resumed.evaluate(VALIDATION)
     resumed.train()
     assert torch.rand(3).tolist() == expected
+
+
+def test_every_rank_draws_its_own_dropout_and_another_when_it_resumes(monkeypatch):
+    trainer, drawn = trainer_of(), set()
+    for rank, trainer.step in ((0, 0), (1, 0), (2, 0), (1, 5)):
+        monkeypatch.setattr("linformer_from_scratch.training.trainer.rank", lambda rank=rank: rank)
+        drawn.add(trainer._fresh_random()["cpu"].numpy().tobytes())
+    assert len(drawn) == 4
 
 
 def test_training_leaves_the_random_state_on_a_gpu_alone():
