@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
+from unittest.mock import Mock
 
 import nbformat
 import pytest
@@ -525,11 +526,8 @@ def test_rows_of_another_origin_are_not_mixed_into_a_file(measure):
 
 
 def test_a_job_that_fails_costs_its_own_row_only(measure, monkeypatch):
-    def broken(*_):
-        raise RuntimeError("no such kernel")
-
     with monkeypatch.context() as patched:
-        patched.setattr(benchmark.suite, "_race_attention", broken)
+        patched.setattr(benchmark.suite, "_race_attention", Mock(side_effect=RuntimeError("no such kernel")))
         code, _, err = measure(*SHORT)
     assert code == 1 and "no row: no such kernel" in err
     assert measure(*SHORT, "--resume")[0] == 0

@@ -44,9 +44,7 @@ def test_the_bound_by_hand():
     assert failure_bound(100, 0.5, vectors=7) == pytest.approx(7 * failure_bound(100, 0.5))
 
 
-@pytest.mark.parametrize(
-    ("vectors", "epsilon", "failure"), [(1, 0.5, 0.5), (1000, 0.3, 0.01), (10**6, 0.1, 0.5)]
-)
+@pytest.mark.parametrize("vectors, epsilon, failure", [(1, 0.5, 0.5), (1000, 0.3, 0.01), (10**6, 0.1, 0.5)])
 def test_the_needed_k_is_the_smallest_that_the_bound_allows(vectors, epsilon, failure):
     k = rp.needed_dim(vectors, epsilon, failure)
     assert failure_bound(k, epsilon, vectors) <= failure < failure_bound(k - 1, epsilon, vectors)

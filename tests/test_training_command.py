@@ -4,6 +4,7 @@ import json
 import re
 import warnings
 from dataclasses import fields
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -172,11 +173,8 @@ def test_two_commands_in_one_folder_are_told_apart(folder, text, command):
 
 
 def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(folder, text, command, monkeypatch):
-    def full(_):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as there:
-        there.setattr("os.fsync", full)
+        there.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
         out, said = command("--folder", folder, "--text", text, *SUBWORDS)
         assert out == "" and said == f"[Errno 28] {folder} cannot be written: No space left on device"
         assert names(folder) == []
@@ -184,11 +182,9 @@ def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(folder, text,
 
 
 def test_a_corpus_that_cannot_be_fetched_is_said(tmp_path, command, monkeypatch):
-    def offline(name):
-        raise ConnectionError(f"{name} cannot be fetched")
-
-    monkeypatch.setattr(data, "public_documents", offline)
-    assert command("--text", "imdb", "--device", "cpu") == ("", "imdb cannot be fetched")
+    monkeypatch.setattr(data, "public_documents", Mock(side_effect=ConnectionError("it cannot be fetched")))
+    assert command("--text", "imdb", "--device", "cpu") == ("", "it cannot be fetched")
+    data.public_documents.assert_called_once_with("imdb")
     assert names(tmp_path) == []
 
 
