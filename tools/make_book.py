@@ -8,6 +8,7 @@ With REPOSITORY=owner/name, as where the book is published, each chapter leads t
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import course
@@ -33,9 +34,10 @@ def main() -> None:
     torch.set_num_threads(1)  # the widgets' many small decompositions run fastest so
     try:
         course.clear(OUT)
-        with tempfile.TemporaryDirectory() as folder:
-            model = lend(OUT / MODEL)
-            gather(Path(folder), OUT, model)
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as beside:
+            lent = beside.submit(lend, OUT / MODEL)
+            shelf, model = gather(Path(folder), OUT), lent.result()
+            shelf.close(model | {"folder": f"../../{MODEL}"})
             with pages(Path(folder), OUT):
                 furnish(OUT)
                 build_all(chapters(), OUT / SLIDES, model | {"folder": f"../{MODEL}"})

@@ -1,11 +1,11 @@
-"""Write the pretrained encoder for onnxruntime-web, in a browser: python tools/page_model.py [folder]
+"""Write the pretrained encoder for onnxruntime-web, in a browser: python tools/page_model.py FOLDER
 
 exact.onnx: ids (1, n) -> vector (1, 384); hidden (1, n, 384), its tokens' outputs; q, k, v (6, 12, n, 32).
 slots.onnx: ids (1, n), E (slots, n) -> the same, but k and v (6, 12, slots, 32); the page computes E.
 weights.bin: the weights of both, 8 bits each (eight_bits.py).
 
 ids are int64, from 2 to 512; all else is float32. q, k and v are those of full_encoder, whose keys and values
-have no bias. The folder is build/model unless another is given.
+have no bias.
 """
 
 import hashlib
@@ -25,7 +25,6 @@ from linformer_from_scratch.pretrained.network import SentenceEncoder, pool
 from linformer_from_scratch.pretrained.sentence_encoder import full_encoder
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS, VOCAB_SIZE
 
-FOLDER = Path(__file__).resolve().parents[1] / "build/model"
 WEIGHTS = "weights.bin"
 OUTPUTS = ["vector", "hidden", "q", "k", "v"]
 EXAMPLE = 77, 9  # tokens and slots of the input from which the graphs are recorded; both are free in them
@@ -118,7 +117,4 @@ def write(models: dict[str, onnx_ir.Model], folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    write(graphs(page_encoder()), target)
-    for file in sorted(target.iterdir()):
-        print(f"{file.name}: {file.stat().st_size / 1e6:.1f} MB")
+    write(graphs(page_encoder()), Path(sys.argv[1]))

@@ -10,6 +10,9 @@ import re
 import shutil
 import struct
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ import jinja2
 import nbformat
 import torch
 from chromium import find_chromium
+from kept import kept
 from lectures import lecture, minutes, slide_type
 from nbconvert import SlidesExporter
 from nbconvert.filters import ansi2html
@@ -43,6 +47,7 @@ POINT = re.compile(r"^(?=\d\. )", re.MULTILINE)  # of a numbered list
 WIDE = 2.1  # of a picture: from here on it stands below the text, not beside it
 LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # leads nowhere in a deck
 MEDIA = re.compile(r"""(?:!\[[^\]]*\]\(|src=["'])(?!https?:|data:)([^)"']+)""")
+STILL = re.compile(r'src="(scenes/media/[^"]+\.png)"')
 NO_CHROMIUM = "no Chromium found, so handouts are left out (set CHROMIUM to its path, or install one)"
 
 
@@ -116,7 +121,7 @@ def media(notebook: NotebookNode) -> set[str]:
 def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = None) -> NotebookNode:
     """The notebook as its deck shows it: slides only, notes unfolded, widgets that live without a kernel."""
     deck = nbformat.from_dict(notebook)
-    kinds = set()
+    kinds = {}  # a set would have no order
     deck.cells = []
     for first, *rest in arranged(notebook):
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
@@ -136,7 +141,7 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
                     output.text = rows(output.text, shows.get("rows", []))
                 if widget := again(output):
                     output.data["text/html"] = embedded(widget)
-                    kinds.add(type(widget))
+                    kinds[type(widget)] = None
     deck.metadata = nbformat.from_dict(
         {
             "title": title(notebook),
@@ -216,19 +221,37 @@ def write_index(chapters: list[Path], out: Path) -> None:
 
 
 def write_handouts(decks: list[Path], chromium: str) -> None:
-    """Print the handouts of each deck as PDF beside its page."""
+    """Lay the handouts of each deck as PDF beside its page; those of a deck that has not changed are kept."""
+    look = [path.read_bytes() for path in sorted(DECK.rglob("*")) if path.is_file()]
+    with ExitStack() as stack:
+        page = cache(lambda: stack.enter_context(blank_page(chromium)))  # none is opened if nothing is printed
+        for deck in decks:
+            text = deck.read_text(encoding="utf-8")
+            stills = [(deck.parent / path).read_bytes() for path in STILL.findall(text)]
+            made_of = [text.encode(), *stills, *look]
+            folder = kept(deck.stem, made_of, partial(print_handouts, deck, page))
+            for path in handouts(deck).values():
+                shutil.copy(folder / path.name, path)
+
+
+@contextmanager
+def blank_page(chromium: str) -> Iterator[Any]:
+    """An empty page of a browser."""
     from playwright.sync_api import sync_playwright  # decks without handouts do not need it
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
-        for deck in decks:
-            for reader, path in handouts(deck).items():
-                page.goto(f"{deck.as_uri()}?print-pdf={reader}")
-                page.evaluate("MathJax.startup.promise")
-                page.wait_for_selector(".pdf-page")
-                page.pdf(path=path, prefer_css_page_size=True, print_background=True)
+        yield browser.new_page()
         browser.close()
+
+
+def print_handouts(deck: Path, page: Callable[[], Any], folder: Path) -> None:
+    """Print the handouts of a deck into a folder."""
+    for reader, path in handouts(deck).items():
+        page().goto(f"{deck.as_uri()}?print-pdf={reader}")
+        page().evaluate("MathJax.startup.promise")
+        page().wait_for_selector(".pdf-page")
+        page().pdf(path=folder / path.name, prefer_css_page_size=True, print_background=True)
 
 
 def lectures() -> list[Path]:

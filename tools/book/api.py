@@ -80,6 +80,12 @@ def process_docstring(app, what, name, thing, options, lines: list[str]) -> None
     lines[:] = restructured(lines)
 
 
+def imported(app, what, name, thing, skip, options) -> bool | None:
+    """Autodoc's hook: pass over what a module imports, which autodoc would look at for long and then leave out."""
+    home = app.env.current_document.autodoc_module
+    return True if what == "module" and getattr(thing, "__module__", home) != home else None
+
+
 def escaped(text: str) -> str:
     """Plain words as reStructuredText reads them literally; `code` stays code."""
     text = re.sub(r"(?<=\S) {3,}", " · ", text)  # a source stands apart from its formula

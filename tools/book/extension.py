@@ -1,12 +1,15 @@
 """What Sphinx does not do by itself: names lead to the reference, headings keep JupyterLab's anchors."""
 
 import re
+from functools import cache
 from html import escape
 from pathlib import Path
 
 from docutils import nodes
 from PIL import Image
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 from book import api, search
 
@@ -26,10 +29,13 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the extension."""
     app.connect("builder-inited", without_its_search)
     app.connect("autodoc-process-docstring", api.process_docstring)
+    app.connect("autodoc-skip-member", api.imported)
     app.connect("doctree-read", keep_anchors)
     app.connect("doctree-read", keep_question)
     app.connect("doctree-read", mark_columns)
-    app.connect("html-page-context", finish, priority=900)  # after the theme
+    app.connect("doctree-read", search.collect)
+    app.connect("html-page-context", list_titles, priority=100)  # before the theme
+    app.connect("html-page-context", finish, priority=900)  # after it
     app.connect("build-finished", search.write)
     return {"parallel_read_safe": True}
 
@@ -63,6 +69,29 @@ def mark_columns(app: Sphinx, doctree: nodes.document) -> None:
 def anchor(title: str) -> str:
     """The anchor that JupyterLab gives a heading."""
     return title.replace(" ", "-")
+
+
+def list_titles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: object) -> None:
+    """Have the list of pages made of titles: for every page it would be made of all that stands on all of them."""
+    whole, listed = app.env.tocs, context["toctree"]
+
+    def toctree(**how: object) -> str:
+        app.env.tocs = titles(app.env)
+        try:
+            return listed(**how)
+        finally:
+            app.env.tocs = whole
+
+    context["toctree"] = toctree
+
+
+@cache
+def titles(env: BuildEnvironment) -> dict[str, nodes.bullet_list]:
+    """Page -> its contents without what stands below its title, but for lists of other pages."""
+    tocs = {page: toc.deepcopy() for page, toc in env.tocs.items()}
+    for title in (title for toc in tocs.values() for title in toc if len(title) > 1):
+        title[1][:] = list(title[1].findall(addnodes.toctree))
+    return tocs
 
 
 def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: object) -> None:

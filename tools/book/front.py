@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kept import ENCODER, contents, kept, versions
+
 from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.ledger import by_kind, ledger
 from linformer_from_scratch.course.start_here import ACTS, PATH
@@ -45,7 +47,7 @@ def told(chapters: str) -> dict[str, object]:
         "text": one.text,
         "question": front_page.OPENING[0],
         "slots": front_page.SLOTS,
-        "alone": front_page.found()[front_page.ALONE],
+        "alone": json.loads(recorded())["found"][front_page.ALONE],
     }
 
 
@@ -55,14 +57,24 @@ def acts(chapters: str) -> dict[str, list[Chapter]]:
     return {act: [by_number[name[:2]] for name in names] for act, (_, names) in ACTS.items()}
 
 
-def write(folder: Path) -> None:
-    """Write what the experiment shows before anything is loaded."""
-    folder.mkdir(parents=True, exist_ok=True)
-    shown: dict[str, Any] = front_page.recorded()
+def recorded() -> str:
+    """What the experiment shows before anything is loaded, as JSON; kept, as 21 readings of a text take seconds."""
+    of = contents("linformer_from_scratch/course/front_page.*", "tools/book/front.py", *ENCODER)
+    return (kept("front", of + versions("torch"), record) / "recorded.json").read_text(encoding="utf-8")
+
+
+def record(folder: Path) -> None:
+    """Read the texts, and write what was found."""
+    shown = front_page.recorded()
     maps = {way: front_page.shaded(weights) for way, weights in front_page.maps().items()}
     shown["maps"] = {way: in_text(weights.numpy().tobytes()) for way, weights in maps.items()}
-    shortest = json.dumps(shown, separators=(",", ":"))
-    (folder / "recorded.js").write_text(f"window.recorded = {shortest};", encoding="utf-8")
+    (folder / "recorded.json").write_text(json.dumps(shown, separators=(",", ":")), encoding="utf-8")
+
+
+def write(folder: Path) -> None:
+    """Write the script with what was recorded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "recorded.js").write_text(f"window.recorded = {recorded()};", encoding="utf-8")
 
 
 def in_text(content: bytes) -> str:

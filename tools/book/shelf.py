@@ -23,7 +23,7 @@ class Shelf:
 
     def __init__(self, folder: Path, url: str):
         self.folder, self.url = folder, url
-        self.kinds: set[type[LiveWidget]] = set()
+        self.kinds: dict[type[LiveWidget], None] = {}  # in their order, so that the same book has the same bytes
         folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, widget: LiveWidget, still: bytes) -> str:
@@ -33,7 +33,7 @@ class Shelf:
         """
         state = carried(widget)
         name = hashlib.sha256(state.encode()).hexdigest()[:12]
-        self.kinds.add(type(widget))
+        self.kinds[type(widget)] = None
         (self.folder / f"{name}.js").write_text(f'held["{name}"] = {state};', encoding="utf-8")
         (self.folder / f"{name}.png").write_bytes(still)
         width, height = struct.unpack(">II", still[16:24])  # a PNG's first chunk

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import nbformat
@@ -47,13 +46,12 @@ def chapters() -> list[Path]:
     return sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
 
 
-def gather(source: Path, out: Path, model: dict[str, Any]) -> None:
+def gather(source: Path, out: Path) -> Shelf:
     """Write what Sphinx reads: the repository's notebooks and pages, in the repository's folders.
 
     Args:
         source: receives them.
-        out: the book's folder; receives what the live pictures need.
-        model: what page_scripts says of the folder MODEL, where it lies.
+        out: the book's folder; receives what the live pictures need, on the shelf that is returned open.
     """
     shelf = Shelf(out / "_static" / "live", "../_static/live")
     for folder in ("chapters/evidence", "teacher", "solutions"):
@@ -65,7 +63,6 @@ def gather(source: Path, out: Path, model: dict[str, Any]) -> None:
         nbformat.write(solution_page(solution), source / "solutions" / path.name)
     for path in sorted((CHAPTERS / "evidence").glob("*.ipynb")):
         nbformat.write(evidence_page(path, shelf), source / "chapters" / "evidence" / path.name)
-    shelf.close(model | {"folder": f"../../{MODEL}"})
     for name in COPIED:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
@@ -74,6 +71,7 @@ def gather(source: Path, out: Path, model: dict[str, Any]) -> None:
     told = written()
     for path in (HERE / "pages").glob("*.md"):
         (source / path.name).write_text(filled(path, told), encoding="utf-8")
+    return shelf
 
 
 def filled(path: Path, told: dict[str, object]) -> str:
