@@ -4,6 +4,7 @@ import re
 from functools import cache
 from html import escape
 from pathlib import Path
+from unittest.mock import patch
 
 from docutils import nodes
 from PIL import Image
@@ -72,17 +73,8 @@ def anchor(title: str) -> str:
 
 
 def list_titles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: object) -> None:
-    """Have the list of pages made of titles: for every page it would be made of all that stands on all of them."""
-    whole, listed = app.env.tocs, context["toctree"]
-
-    def toctree(**how: object) -> str:
-        app.env.tocs = titles(app.env)
-        try:
-            return listed(**how)
-        finally:
-            app.env.tocs = whole
-
-    context["toctree"] = toctree
+    """Have the list of pages made of titles, for each page: the theme would have all that they contain copied."""
+    context["toctree"] = patch.object(app.env, "tocs", titles(app.env))(context["toctree"])
 
 
 @cache
