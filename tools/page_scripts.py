@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kept import ENCODER, contents, kept, versions
+from kept import ENCODER, kept
 
 from linformer_from_scratch.pretrained.weights import model_file
 from linformer_from_scratch.widgets.live import source
@@ -46,8 +46,8 @@ def model() -> Path:
 
     Raises: subprocess.CalledProcessError if they cannot be made; what was printed says why.
     """
-    sources = contents("tools/page_model.py", "tools/eight_bits.py", *ENCODER)
-    return kept("model", sources + versions("torch", "onnxscript", "onnx-ir"), export)
+    exporter = [ROOT / "tools" / name for name in ("page_model.py", "eight_bits.py")]
+    return kept("model", exporter + ENCODER, export, ("torch", "onnxscript", "onnx-ir"))
 
 
 def export(folder: Path) -> None:

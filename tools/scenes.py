@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from lectures import numbered
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -116,11 +117,7 @@ def move(clip: Path, picture: Path) -> None:
 
 def main() -> None:
     """Render what changed among the scenes named on the command line, or among all."""
-    wanted = sys.argv[1:]
-    paths = [path for path in sorted(SCENES.glob("[0-9][0-9]_*.py")) if not wanted or path.name[:2] in wanted]
-    if not paths:
-        sys.exit(f"no scene begins with {' or '.join(wanted)}; names look like 01_attention.py")
-    for path in paths:
+    for path in numbered(sorted(SCENES.glob("[0-9][0-9]_*.py")), sys.argv[1:]):
         done = "unchanged"
         if not is_current(path):
             start = time.perf_counter()

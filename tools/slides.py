@@ -10,9 +10,7 @@ import re
 import shutil
 import struct
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import cache, partial
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ import nbformat
 import torch
 from chromium import find_chromium
 from kept import kept
-from lectures import lecture, minutes, slide_type
+from lectures import chapters, lecture, minutes, numbered, slide_type
 from nbconvert import SlidesExporter
 from nbconvert.filters import ansi2html
 from nbformat import NotebookNode
@@ -32,7 +30,6 @@ from page_scripts import lend
 from linformer_from_scratch.widgets.page import again, embedded, scripts
 
 ROOT = Path(__file__).resolve().parents[1]
-CHAPTERS = ROOT / "chapters"
 DECK = Path(__file__).resolve().parent / "deck"
 OUT = ROOT / "build" / "slides"
 LIVE = "http://127.0.0.1:8888/lab/tree/chapters/{}.ipynb"  # where `make course` serves a chapter
@@ -47,12 +44,7 @@ POINT = re.compile(r"^(?=\d\. )", re.MULTILINE)  # of a numbered list
 WIDE = 2.1  # of a picture: from here on it stands below the text, not beside it
 LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # leads nowhere in a deck
 MEDIA = re.compile(r"""(?:!\[[^\]]*\]\(|src=["'])(?!https?:|data:)([^)"']+)""")
-STILL = re.compile(r'src="(scenes/media/[^"]+\.png)"')
 NO_CHROMIUM = "no Chromium found, so handouts are left out (set CHROMIUM to its path, or install one)"
-
-
-class SlidesError(Exception):
-    """One sentence for the author of a deck."""
 
 
 def slides(notebook: NotebookNode) -> list[list[NotebookNode]]:
@@ -178,12 +170,12 @@ def build(chapter: Path, out: Path, model: dict[str, Any] | None = None) -> Path
 
     model: as in `page.host`.
 
-    Raises: SlidesError if the deck shows a clip or a picture that is not there.
+    Exits if the deck shows a clip or a picture that is not there.
     """
     notebook = lecture(chapter)
     for path in media(notebook):
         if not (chapter.parent / path).exists():
-            raise SlidesError(f"{chapter.name} shows {path}, which does not exist")
+            sys.exit(f"{chapter.name} shows {path}, which does not exist.")
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(chapter.parent / path, out / path)
     shutil.copytree(DECK / "vendor", out / "vendor", dirs_exist_ok=True)
@@ -207,10 +199,10 @@ def handouts(deck: Path) -> dict[str, Path]:
     return {reader: deck.with_name(f"{deck.stem}_{reader}.pdf") for reader in READERS}
 
 
-def write_index(chapters: list[Path], out: Path) -> None:
+def write_index(out: Path) -> None:
     """Write index.html: the decks that lie in the folder, with minutes, slides and handouts."""
     decks = []
-    for chapter in (chapter for chapter in chapters if (out / f"{chapter.stem}.html").exists()):
+    for chapter in (chapter for chapter in chapters() if (out / f"{chapter.stem}.html").exists()):
         notebook, deck = lecture(chapter), out / f"{chapter.stem}.html"
         facts = {"title": title(notebook), "minutes": minutes(notebook)[-1]}
         facts["slides"] = deck.read_text(encoding="utf-8").count("<section>")
@@ -220,74 +212,41 @@ def write_index(chapters: list[Path], out: Path) -> None:
     (out / "index.html").write_text(template.render(decks=decks), encoding="utf-8")
 
 
-def write_handouts(decks: list[Path], chromium: str) -> None:
+def write_handouts(decks: list[Path], out: Path, chromium: str) -> None:
     """Lay the handouts of each deck as PDF beside its page; those of a deck that has not changed are kept."""
-    look = [path.read_bytes() for path in sorted(DECK.rglob("*")) if path.is_file()]
-    with ExitStack() as stack:
-        page = cache(lambda: stack.enter_context(blank_page(chromium)))  # none is opened if nothing is printed
-        for deck in decks:
-            text = deck.read_text(encoding="utf-8")
-            stills = [(deck.parent / path).read_bytes() for path in STILL.findall(text)]
-            made_of = [text.encode(), *stills, *look]
-            folder = kept(deck.stem, made_of, partial(print_handouts, deck, page))
-            for path in handouts(deck).values():
-                shutil.copy(folder / path.name, path)
-
-
-@contextmanager
-def blank_page(chromium: str) -> Iterator[Any]:
-    """An empty page of a browser."""
     from playwright.sync_api import sync_playwright  # decks without handouts do not need it
 
+    look = [*DECK.rglob("*.*"), *out.glob("scenes/media/*.png")]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser.new_page()
+        printing = browser.new_page()
+        for deck in decks:
+            folder = kept(f"handouts-{deck.stem}", [deck, *look], partial(print_handouts, deck, printing))
+            shutil.copytree(folder, out, dirs_exist_ok=True)
         browser.close()
 
 
-def print_handouts(deck: Path, page: Callable[[], Any], folder: Path) -> None:
-    """Print the handouts of a deck into a folder."""
+def print_handouts(deck: Path, page: Any, folder: Path) -> None:
+    """Print the handouts of a deck into a folder, with a page of a browser."""
     for reader, path in handouts(deck).items():
-        page().goto(f"{deck.as_uri()}?print-pdf={reader}")
-        page().evaluate("MathJax.startup.promise")
-        page().wait_for_selector(".pdf-page")
-        page().pdf(path=folder / path.name, prefer_css_page_size=True, print_background=True)
-
-
-def lectures() -> list[Path]:
-    """The chapters that have slides, in order."""
-    paths = sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
-    return [path for path in paths if slides(nbformat.read(path, as_version=4))]
+        page.goto(f"{deck.as_uri()}?print-pdf={reader}")
+        page.evaluate("MathJax.startup.promise")
+        page.wait_for_selector(".pdf-page")
+        page.pdf(path=folder / path.name, prefer_css_page_size=True, print_background=True)
 
 
 def build_all(chapters: list[Path], out: Path, model: dict[str, Any]) -> None:
-    """Write decks and their handouts, and the list of the decks that lie in the folder.
-
-    model: as in `page.host`.
-
-    Raises: SlidesError if a deck shows a clip or a picture that is not there.
-    """
+    """Write decks, handouts, and the list of the decks that lie in the folder; model: as in `page.host`."""
     torch.set_num_threads(1)  # the widgets' many small decompositions run fastest so
     decks = [build(path, out, model) for path in chapters]
     if chromium := find_chromium():
-        write_handouts(decks, chromium)
+        write_handouts(decks, out, chromium)
     else:
         print(NO_CHROMIUM)
-    write_index(lectures(), out)
-
-
-def main() -> None:
-    """Build the decks of the chapters named on the command line, or of all."""
-    wanted = sys.argv[1:]
-    chosen = [path for path in lectures() if not wanted or path.name[:2] in wanted]
-    if not chosen:
-        sys.exit(f"no chapter with slides begins with {' or '.join(wanted)}; names look like 01_attention")
-    try:
-        build_all(chosen, OUT, lend(OUT / "model") | {"folder": "model"})
-    except SlidesError as error:
-        sys.exit(f"{error}.")
-    print(f"{len(chosen)} deck{'s' * (len(chosen) > 1)}: {(OUT / 'index.html').relative_to(ROOT)}")
+    write_index(out)
 
 
 if __name__ == "__main__":
-    main()
+    chosen = numbered(chapters(), sys.argv[1:])
+    build_all(chosen, OUT, lend(OUT / "model") | {"folder": "model"})
+    print(f"{len(chosen)} deck{'s' * (len(chosen) > 1)}: {(OUT / 'index.html').relative_to(ROOT)}")

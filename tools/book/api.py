@@ -81,7 +81,7 @@ def process_docstring(app, what, name, thing, options, lines: list[str]) -> None
 
 
 def imported(app, what, name, thing, skip, options) -> bool | None:
-    """Autodoc's hook: pass over what a module imports, which autodoc would look at for long and then leave out."""
+    """Autodoc's hook: pass over what a module imports, which autodoc would study, and then leave out."""
     home = app.env.current_document.autodoc_module
     return True if what == "module" and getattr(thing, "__module__", home) != home else None
 

@@ -5,9 +5,9 @@ import gzip
 import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kept import ENCODER, contents, kept, versions
+from kept import ENCODER, PACKAGE, kept
 
 from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.ledger import by_kind, ledger
@@ -58,9 +58,9 @@ def acts(chapters: str) -> dict[str, list[Chapter]]:
 
 
 def recorded() -> str:
-    """What the experiment shows before anything is loaded, as JSON; kept, as 21 readings of a text take seconds."""
-    of = contents("linformer_from_scratch/course/front_page.*", "tools/book/front.py", *ENCODER)
-    return (kept("front", of + versions("torch"), record) / "recorded.json").read_text(encoding="utf-8")
+    """What the experiment shows before anything is loaded, as JSON; kept, for its readings take seconds."""
+    made_of = [*(PACKAGE / "course").glob("front_page.*"), Path(__file__), *ENCODER]
+    return (kept("front", made_of, record, ["torch"]) / "recorded.json").read_text(encoding="utf-8")
 
 
 def record(folder: Path) -> None:

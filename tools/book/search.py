@@ -61,7 +61,7 @@ def sections(doctree: nodes.document, page: str) -> Iterator[Found]:
 
 
 def _is_block(node: nodes.Node) -> bool:
-    """Whether a node is a whole row of a table, or a paragraph elsewhere, but no note of docutils to the author."""
+    """Whether a node is a whole row of a table or a paragraph elsewhere, and no note of docutils."""
     is_part = isinstance(node.parent, nodes.entry | nodes.system_message)
     return isinstance(node, nodes.row) or (isinstance(node, nodes.paragraph) and not is_part)
 

@@ -23,7 +23,9 @@ class Shelf:
 
     def __init__(self, folder: Path, url: str):
         self.folder, self.url = folder, url
-        self.kinds: dict[type[LiveWidget], None] = {}  # in their order, so that the same book has the same bytes
+        self.kinds: dict[
+            type[LiveWidget], None
+        ] = {}  # in their order, so that the same book has the same bytes
         folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, widget: LiveWidget, still: bytes) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 import nbformat
 import wheel
-from slides import CHAPTERS
+from lectures import CHAPTERS, chapters
 
 from book import api, front, teaching
 from book.notebooks import chapter_page, evidence_page, solution_page, stripped
@@ -35,15 +35,6 @@ COPIED = (
     "chapters/map.png",
     CARD,
 )
-
-
-class BookError(Exception):
-    """One sentence for whoever makes the book."""
-
-
-def chapters() -> list[Path]:
-    """The chapters' notebooks, in order."""
-    return sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
 
 
 def gather(source: Path, out: Path) -> Shelf:
@@ -128,20 +119,17 @@ def clips() -> list[tuple[str, str, str]]:
 def pages(source: Path, out: Path) -> Iterator[None]:
     """Have Sphinx make the pages of what was gathered, while something else is done.
 
-    Raises: BookError if Sphinx warns of anything, such as a link that leads nowhere.
+    Exits if Sphinx warns of anything, such as a link that leads nowhere.
     """
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", str(HERE)]
     with subprocess.Popen([*command, "-d", str(source / "_doctrees"), str(source), str(out)]) as sphinx:
         yield
     if sphinx.returncode:
-        raise BookError("Sphinx has warned: its lines stand above")
+        sys.exit("Sphinx has warned: its lines stand above.")
 
 
 def furnish(out: Path) -> None:
-    """Put beside the pages the clips that they play, and what one downloads: notebooks and the wheel.
-
-    Raises: wheel.WheelError if that cannot be built.
-    """
+    """Put beside the pages the clips that they play, and what one downloads: notebooks and the wheel."""
     wheel.build(out / WHEELS)
     shutil.copytree(CHAPTERS / MEDIA, out / SLIDES / MEDIA)
     (out / "notebooks").mkdir(parents=True)
