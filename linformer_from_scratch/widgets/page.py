@@ -47,7 +47,7 @@ def embedded(widget: LiveWidget) -> str:
 
 def carried(widget: LiveWidget) -> str:
     """What a page needs to make a widget live, as JSON: the names of its parts, and its state."""
-    return json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=_in_text)
+    return json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=in_text)
 
 
 def described(widget: LiveWidget) -> str:
@@ -92,7 +92,8 @@ def page(
     )
 
 
-def _in_text(value: Any) -> Any:
+def in_text(value: Any) -> Any:
+    """Bytes as JSON carries them; host.js makes them bytes again. Raises: TypeError for anything else."""
     if isinstance(value, bytes):
         return {"gzip": base64.b64encode(gzip.compress(value, mtime=0)).decode()}
     raise TypeError(f"{type(value).__name__} cannot travel in a page")

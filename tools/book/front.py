@@ -1,7 +1,5 @@
 """What the front page is made of: the recorded experiment, the verdicts, the map of the course."""
 
-import base64
-import gzip
 import json
 import re
 from pathlib import Path
@@ -12,6 +10,7 @@ from kept import ENCODER, PACKAGE, kept
 from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.ledger import by_kind, ledger
 from linformer_from_scratch.course.start_here import ACTS, PATH
+from linformer_from_scratch.widgets.page import in_text
 
 CHAPTER = re.compile(r"^\| (\d\d) \| \[(.+)\]\(chapters/(\w+)\.ipynb\) \| (.+) \| (\d+) \|$", re.MULTILINE)
 COUNTED = {  # kind of verdict -> how the heading counts it
@@ -67,16 +66,12 @@ def record(folder: Path) -> None:
     """Read the texts, and write what was found."""
     shown = front_page.recorded()
     maps = {way: front_page.shaded(weights) for way, weights in front_page.maps().items()}
-    shown["maps"] = {way: in_text(weights.numpy().tobytes()) for way, weights in maps.items()}
-    (folder / "recorded.json").write_text(json.dumps(shown, separators=(",", ":")), encoding="utf-8")
+    shown["maps"] = {way: weights.numpy().tobytes() for way, weights in maps.items()}
+    text = json.dumps(shown, separators=(",", ":"), default=in_text)
+    (folder / "recorded.json").write_text(text, encoding="utf-8")
 
 
 def write(folder: Path) -> None:
     """Write the script with what was recorded."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "recorded.js").write_text(f"window.recorded = {recorded()};", encoding="utf-8")
-
-
-def in_text(content: bytes) -> str:
-    """Bytes, compressed, in base64."""
-    return base64.b64encode(gzip.compress(content, mtime=0)).decode()

@@ -6,18 +6,9 @@
   const slider = place.querySelector("[name=k]"), handle = place.querySelector(".handle"), strip = place.querySelector(".slots canvas");
   const sides = ["exact", "slots"].map((name) => place.querySelector(`.${name}`)), ks = Object.keys(recorded.scores).filter(Number).map(Number);
   const [shortest, BEST, questions] = [recorded.opening[1], 3, Object.keys(recorded.questions)], text = own.value;
-  const programs = new Promise((done) => addEventListener("DOMContentLoaded", done)); // waking.js, too, has run by then
-  let encoder = null; // the model
   const MOST = 512; // tokens that the model has positions for
   const COLOURS = [0xce7c3a, 0x2876d6]; // of map and strip: blue, green, red; they do on white and on black
   const thousands = (x) => x.toLocaleString("en-US");
-
-  /** The bytes that Python compressed. */
-  async function unpacked(base64) {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  }
 
   /** What was recorded of a question, in the form of every result. */
   function ofRecord(question, maps) {
@@ -110,7 +101,7 @@
   }
 
   const say = (words) => { place.querySelector(".seconds").textContent = words; };
-  const hint = () => (encoder?.state === "asleep" ? "to ask your own question about your own text, of up to some 400 words; nothing leaves this machine." : "");
+  const hint = () => (encoder.state === "asleep" ? "to ask your own question about your own text, of up to some 400 words; nothing leaves this machine." : "");
 
   /** Say why there is no answer; what still stands there belongs to another question. */
   function refuse(words) {
@@ -130,13 +121,13 @@
       return draw(result, k);
     }
     if (isOurs && questions.includes(question)) return draw(ofRecord(question, maps), k);
-    const press = `${encoder?.state === "asleep" ? "Press Enter to wake the model, or" : "Press"} “${next.textContent}”.`;
-    refuse(`Nobody has recorded an answer to that. ${encoder?.state === "waking" ? "The model will give one, once it’s awake." : press}`);
+    const press = `${encoder.state === "asleep" ? "Press Enter to wake the model, or" : "Press"} “${next.textContent}”.`;
+    refuse(`Nobody has recorded an answer to that. ${encoder.state === "waking" ? "The model will give one, once it’s awake." : press}`);
   }
 
   window.frontPage = { draw, ask: null };
-  const loaded = Promise.all(Object.entries(recorded.maps).map(async ([way, packed]) => [way, await unpacked(packed)])).then(Object.fromEntries);
-  loaded.then((maps) => {
+  addEventListener("DOMContentLoaded", async () => { // host.js has run by now: encoder and revived are its
+    const views = Object.entries(await revived(recorded.maps)), maps = Object.fromEntries(views.map(([way, { buffer }]) => [way, new Uint8Array(buffer)]));
     let moving = 0, isBusy = false, isOld = false;
     const stop = () => clearInterval(moving);
 
@@ -176,19 +167,16 @@
     sleep.addEventListener("click", () => encoder.sleep());
     place.querySelector("form").addEventListener("submit", (event) => {
       event.preventDefault();
-      if (encoder?.state === "asleep" && place.classList.contains("unanswered")) encoder.wake();
+      if (encoder.state === "asleep" && place.classList.contains("unanswered")) encoder.wake();
     });
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     set(still ? shortest : ks.at(-1));
     if (!still) moving = setInterval(() => (ks[slider.value] > shortest ? set(ks[slider.value - 1]) : stop()), 600); // the strip grows thin
-    programs.then(() => {
-      encoder = window.encoder;
-      place.querySelector(".wake").prepend(...encoder.waker(asked, (awake) => {
-        if (awake) stop();
-        sleep.hidden = !awake;
-        window.frontPage.ask = awake ? ask : null;
-        again();
-      }));
-    });
+    place.querySelector(".wake").prepend(...encoder.waker(asked, (awake) => {
+      if (awake) stop();
+      sleep.hidden = !awake;
+      window.frontPage.ask = awake ? ask : null;
+      again();
+    }));
   });
 }
