@@ -23,10 +23,14 @@ def card() -> str:
     """The whole card."""
     (fit,) = select(read_rows("12_fits"), way=lengths.KEEPER)
     settings = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "keep_trailing_newline": True}
-    template = jinja2.Environment(**settings).from_string(Path(__file__).with_suffix(".md").read_text("utf-8"))
+    text = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
     machine = read(RESULTS / "12_seconds.json")["machine"]["processor"]
     facts = {"sha": SHA256["model.safetensors"], "machine": machine, "rank": RANK, "tokens": TOKENS}
-    return template.render(lengths=lengths, fit=fit, quality=quality, **facts)
+    return (
+        jinja2.Environment(**settings)
+        .from_string(text)
+        .render(lengths=lengths, fit=fit, quality=quality, **facts)
+    )
 
 
 def quality(way: str, n: int) -> list[str]:
