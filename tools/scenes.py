@@ -5,7 +5,7 @@ and the hash of the scene that it was rendered from.
 """
 
 import hashlib
-import importlib.util
+import importlib
 import json
 import sys
 import time
@@ -25,8 +25,8 @@ MISSING = "manim is missing: run `make scenes`, or `python tools/course.py insta
 
 def is_current(path: Path) -> bool:
     """Whether clip, still and JSON exist and come from this scene."""
-    clip, still, facts = outputs(path)
-    whole = clip.exists() and still.exists() and facts.exists()
+    *_, facts = files = outputs(path)
+    whole = all(file.exists() for file in files)
     return whole and json.loads(facts.read_text(encoding="utf-8"))["scene"] == digest(path)
 
 
@@ -35,18 +35,15 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
-def outputs(path: Path) -> tuple[Path, Path, Path]:
+def outputs(path: Path) -> list[Path]:
     """Clip, still and JSON of a scene."""
-    clip, still, facts = (MEDIA / f"{path.stem}{suffix}" for suffix in (".mp4", ".png", ".json"))
-    return clip, still, facts
+    return [MEDIA / f"{path.stem}{suffix}" for suffix in (".mp4", ".png", ".json")]
 
 
 def load(path: Path) -> type:
     """The one scene class that the file defines."""
     sys.path.insert(0, str(SCENES))  # scenes import the look beside them
-    spec = importlib.util.spec_from_file_location(f"scene_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = importlib.import_module(path.stem)
     (scene,) = (c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__)
     return scene
 

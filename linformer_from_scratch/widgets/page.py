@@ -93,7 +93,10 @@ def page(
 
 
 def in_text(value: Any) -> Any:
-    """Bytes as JSON carries them; host.js makes them bytes again. Raises: TypeError for anything else."""
+    """Bytes as JSON carries them; host.js makes them bytes again.
+
+    Raises: TypeError for anything else.
+    """
     if isinstance(value, bytes):
         return {"gzip": base64.b64encode(gzip.compress(value, mtime=0)).decode()}
     raise TypeError(f"{type(value).__name__} cannot travel in a page")

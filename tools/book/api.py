@@ -100,6 +100,7 @@ def restructured(lines: list[str]) -> list[str]:
     text: list[str] = []
     section = ""
     for line in lines:
+        goes_on = bool(text) and text[-1].startswith("   ")
         if match := SECTION.match(line):
             section = match[1]
             text += ["", f":{section}: {escaped(match[2] or '')}".rstrip(), *([] if match[2] else [""])]
@@ -108,15 +109,11 @@ def restructured(lines: list[str]) -> list[str]:
         elif section and line.startswith(" "):
             text.append(_within(line, text))
         elif line.startswith(" "):
-            text += [f"   {line}"] if _is_indented(text) else ["::", "", f"   {line}"]
+            text += [f"   {line}"] if goes_on else ["::", "", f"   {line}"]
         else:
-            text += ["", escaped(line)] if section or _is_indented(text) else [escaped(line)]
+            text += ["", escaped(line)] if section or goes_on else [escaped(line)]
             section = ""
     return [*text, ""]
-
-
-def _is_indented(lines: list[str]) -> bool:
-    return bool(lines) and lines[-1].startswith("   ")
 
 
 def _within(line: str, before: list[str]) -> str:
