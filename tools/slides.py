@@ -59,14 +59,9 @@ def slides(notebook: NotebookNode) -> list[list[NotebookNode]]:
     return grouped
 
 
-def title(notebook: NotebookNode) -> str:
-    """The heading of the first cell, without its mark."""
-    return notebook.cells[0].source.splitlines()[0].lstrip("# ")
-
-
-def heading(slide: list[NotebookNode]) -> str:
-    """What a slide claims."""
-    return slide[0].source.splitlines()[0].lstrip("# ")
+def heading(cells: list[NotebookNode]) -> str:
+    """What the first cell is headed: the claim of a slide, the title of a notebook."""
+    return cells[0].source.splitlines()[0].lstrip("# ")
 
 
 def argument(notebook: NotebookNode) -> NotebookNode:
@@ -78,11 +73,6 @@ def argument(notebook: NotebookNode) -> NotebookNode:
     asked = QUESTION.search(first[0].source)
     source = f'## {asked[1] if asked else heading(first)}\n\n<ol class="argument">\n{"".join(steps)}\n</ol>'
     return new_markdown_cell(source, metadata={"slideshow": {"slide_type": "slide"}})
-
-
-def question_first(first: NotebookNode) -> None:
-    """Leave the question alone on the first slide, without the chapter's aims and minutes."""
-    first.source = MINUTES.sub("", "\n\n".join(first.source.split("\n\n")[:2]))
 
 
 def halves(slide: list[NotebookNode]) -> list[list[NotebookNode]]:
@@ -98,7 +88,8 @@ def arranged(notebook: NotebookNode) -> list[list[NotebookNode]]:
     """The slides as a deck has them: behind the question the whole argument, and the summary on two."""
     shown = slides(notebook)
     if shown and shown[0][0].source.startswith("# "):
-        question_first(shown[0][0])
+        first = shown[0][0]  # the question alone, without the chapter's aims and minutes
+        first.source = MINUTES.sub("", "\n\n".join(first.source.split("\n\n")[:2]))
         notes = new_markdown_cell(WHOLE, metadata={"slideshow": {"slide_type": "notes"}})
         shown.insert(1, [argument(notebook), notes])
     return [part for slide in shown for part in (halves(slide) if heading(slide) == "Summary" else [slide])]
@@ -134,13 +125,9 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
                 if widget := again(output):
                     output.data["text/html"] = embedded(widget)
                     kinds[type(widget)] = None
-    deck.metadata = nbformat.from_dict(
-        {
-            "title": title(notebook),
-            "live": LIVE.format(stem),
-            "scripts": scripts(kinds, model) if kinds else "",
-        }
-    )
+    program = scripts(kinds, model) if kinds else ""
+    facts = {"title": heading(notebook.cells), "live": LIVE.format(stem), "scripts": program}
+    deck.metadata = nbformat.from_dict(facts)
     return deck
 
 
@@ -204,7 +191,7 @@ def write_index(out: Path) -> None:
     decks = []
     for chapter in (chapter for chapter in chapters() if (out / f"{chapter.stem}.html").exists()):
         notebook, deck = lecture(chapter), out / f"{chapter.stem}.html"
-        facts = {"title": title(notebook), "minutes": minutes(notebook)[-1]}
+        facts = {"title": heading(notebook.cells), "minutes": minutes(notebook)[-1]}
         facts["slides"] = deck.read_text(encoding="utf-8").count("<section>")
         found = {reader: path.name for reader, path in handouts(deck).items() if path.exists()}
         decks.append({"page": deck.name, "handouts": found} | facts)

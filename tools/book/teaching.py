@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lectures import lecture, minutes, notes
-from slides import slides, title
+from slides import heading, slides
 
 from linformer_from_scratch.exercises import EXERCISES
 
@@ -47,7 +47,7 @@ def lesson(path: Path) -> Lesson:
     notebook = lecture(path)
     homework = HOMEWORK.search("\n".join(notes(path).values()))
     return Lesson(
-        title=title(notebook),
+        title=heading(notebook.cells),
         stem=path.stem,
         lecture=minutes(notebook)[-1],
         slides=len(slides(notebook)),
