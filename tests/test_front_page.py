@@ -203,13 +203,12 @@ def test_the_readers_text_is_found_in_as_python_finds_in_it(index, browser):
             found = page.evaluate(ASK, [text, question, k])
             lines = front_page.sentences(text)[: len(found["spans"])]
             assert found["sentences"] == lines
-            for way, key in ((found["exact"], "exact"), (found["slots"][str(k)], k)):
+            for half, key in zip(found["halves"], ("exact", k), strict=True):
                 spans, scores, shades = python_finds(key, text, question)
                 assert list(map(tuple, found["spans"])) == spans
-                np.testing.assert_allclose(way, scores, **CLOSE)
-                assert np.argsort(way).tolist() == np.argsort(scores).tolist()
-                seen = found["map"] if key == "exact" else found["strip"][str(k)]
-                differs = np.abs(np.subtract(seen, shades, dtype=int))
+                np.testing.assert_allclose(half["scores"], scores, **CLOSE)
+                assert np.argsort(half["scores"]).tolist() == np.argsort(scores).tolist()
+                differs = np.abs(np.subtract(half["weights"], shades, dtype=int))
                 assert differs.max() <= 1 and differs.mean() < 0.01
         assert (page.outside, page.complaints) == ([], [])
 

@@ -29,11 +29,6 @@ class Chapter(NamedTuple):
     question: str
     minutes: str
 
-    @property
-    def path(self) -> str:
-        """How far it is on the path of three hours; empty where it is not."""
-        return PATH[self.number][0] if self.number in PATH else ""
-
 
 def told(chapters: str) -> dict[str, object]:
     """What the page is filled with; chapters: the README's section of that name."""
@@ -43,6 +38,7 @@ def told(chapters: str) -> dict[str, object]:
         "verdicts": kinds,
         "verdict": f"{sum(map(len, kinds.values()))} claims tested: {', '.join(counts)}",
         "acts": acts(chapters),
+        "path": PATH,
         "text": one.text,
         "question": front_page.OPENING[0],
         "slots": front_page.SLOTS,
