@@ -21,10 +21,7 @@ ENCODER = [  # what the pretrained encoder's output depends on
 def kept(
     name: str, made_of: list[Path], make: Callable[[Path], object], packages: Iterable[str] = ()
 ) -> Path:
-    """The folder that `make` fills, anew when a file or a package that it is made of has changed.
-
-    made_of: files, and folders, which do not count.
-    """
+    """The folder that `make` fills, anew when a file or a package that it is made of has changed."""
     digest = hashlib.sha256(" ".join(map(version, packages)).encode())
     for path in sorted(path for path in made_of if path.is_file()):
         digest.update(hashlib.sha256(path.read_bytes()).digest())

@@ -123,10 +123,9 @@ def make_fitted() -> None:
 
 def make_models() -> None:
     """Write three models of chapter 08 in half precision; those whose runs are gone are trained again."""
-    tensors = {}
-    for name, recipe in {"Transformer": FULL, "Linformer": LINFORMER, "no attention": NONE}.items():
-        for key, tensor in weights_of(recipe, 0, "model.").items():
-            tensors[f"{name}.{key}"] = tensor.half()
+    recipes = {"Transformer": FULL, "Linformer": LINFORMER, "no attention": NONE}
+    weights = {name: weights_of(recipe, 0, "model.") for name, recipe in recipes.items()}
+    tensors = {f"{name}.{key}": one.half() for name, some in weights.items() for key, one in some.items()}
     save_file(tensors, SHIPPED.with_name("docstring_models.safetensors"))
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 from docutils import nodes
-from PIL import Image
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.util.images import get_image_size
 
 from book import api, search
 
@@ -144,7 +144,6 @@ def _late(found: re.Match, app: Sphinx) -> str:
     sources = {name: path for path, (_, name) in app.env.images.items()}
     path, size = sources.get(found[2].rpartition("/")[2]), ""
     if path and "width=" not in found[1]:
-        with Image.open(Path(app.srcdir, path)) as picture:
-            width, height = picture.size
+        width, height = get_image_size(Path(app.srcdir, path))
         size = f'width="{width}" height="{height}" style="--drawn: {width}px" '
     return f'<img loading="lazy" {size}{found[1]}src="{found[2]}"'

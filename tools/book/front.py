@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from kept import ENCODER, PACKAGE, kept
 
@@ -13,21 +12,9 @@ from linformer_from_scratch.course.start_here import ACTS, PATH
 from linformer_from_scratch.widgets.page import in_text
 
 CHAPTER = re.compile(r"^\| (\d\d) \| \[(.+)\]\(chapters/(\w+)\.ipynb\) \| (.+) \| (\d+) \|$", re.MULTILINE)
-COUNTED = {  # kind of verdict -> how the heading counts it
-    "wrong": "wrong",
-    "only if": "true only under a condition",
-    "not reproduced": "not reproduced",
-}
-
-
-class Chapter(NamedTuple):
-    """A chapter as the README's table has it."""
-
-    number: str
-    name: str
-    stem: str
-    question: str
-    minutes: str
+COLUMNS = "number", "name", "stem", "question", "minutes"  # of a chapter in the README's table
+# Kind of verdict -> how the heading counts it.
+COUNTED = {"wrong": "wrong", "only if": "true only under a condition", "not reproduced": "not reproduced"}
 
 
 def told(chapters: str) -> dict[str, object]:
@@ -46,9 +33,9 @@ def told(chapters: str) -> dict[str, object]:
     }
 
 
-def acts(chapters: str) -> dict[str, list[Chapter]]:
+def acts(chapters: str) -> dict[str, list[dict[str, str]]]:
     """Act of the course -> its chapters."""
-    by_number = {row[0]: Chapter(*row) for row in CHAPTER.findall(chapters)}
+    by_number = {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in CHAPTER.findall(chapters)}
     return {act: [by_number[name[:2]] for name in names] for act, (_, names) in ACTS.items()}
 
 

@@ -68,16 +68,6 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
     return shown(notebook, shelf, str(int(path.stem[:2])))
 
 
-def evidence_page(path: Path, shelf: Shelf) -> NotebookNode:
-    """What a chapter leaves to its page of evidence; shelf: as in `chapter_page`."""
-    notebook = shown(nbformat.read(path, as_version=4), shelf, f"E{int(path.stem[:2])}")
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):  # a folder further down than a chapter
-            if html := output.get("data", {}).get("text/html"):
-                output.data["text/html"] = html.replace('"../_static/', '"../../_static/')
-    return notebook
-
-
 def shown(notebook: NotebookNode, shelf: Shelf, name: str) -> NotebookNode:
     """A notebook whose cells are as the book shows them; its figures' numbers begin with the name."""
     figures = Figures(name)
@@ -163,15 +153,6 @@ def prose(source: str, figures: Figures) -> str:
     parts[::2] = [IN_BRACKETS.sub(r' <span class="aside">\1</span>', part) for part in parts[::2]]
     source = SHARED.sub(r"\1../chapters/\2", figures.clips("".join(parts)))
     return MEDIA.sub(r'"\1../slides/scenes/media/', source)
-
-
-def stripped(path: Path) -> str:
-    """The notebook without what it printed, to download."""
-    notebook = nbformat.read(path, as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return nbformat.writes(notebook)
 
 
 def fold(cell: NotebookNode, what: str, name: str) -> None:

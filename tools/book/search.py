@@ -13,12 +13,8 @@ from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import ledger
 
 FILE = Path("_static", "sections.js")
-KINDS = {  # what a page's address begins with -> where its sections stand among what is found
-    "chapters/": "Chapters",
-    "solutions/": "Solutions",
-    "api/": "Reference",
-    "": "To look up",
-}
+# What a page's address begins with -> where its sections stand among what is found.
+KINDS = {"chapters/": "Chapters", "solutions/": "Solutions", "api/": "Reference", "": "To look up"}
 LEFT_OUT = re.compile(r"(index|search|ledger|.*glossary|solutions|[A-Z]+)$|teacher")
 SENTENCE = re.compile(r"(?<=[.?!:])\s+(?=[A-Z“])")
 MARKS = re.compile(r"<[^>]*>|\\[a-zA-Z]+|[{}\\$]|\*\*")  # of HTML, TeX and Markdown

@@ -12,9 +12,10 @@ import jinja2
 import nbformat
 import wheel
 from lectures import CHAPTERS, chapters
+from nbconvert.preprocessors import ClearOutputPreprocessor
 
 from book import api, front, teaching
-from book.notebooks import chapter_page, evidence_page, solution_page, stripped
+from book.notebooks import chapter_page, shown, solution_page
 from book.shelf import Shelf
 from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import KINDS, by_kind, kind_of, ledger
@@ -27,14 +28,7 @@ MODEL = "model"
 SLIDES = "slides"
 CLIP = re.compile(r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"')
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
-COPIED = (
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "chapters/glossary.md",
-    "chapters/map.png",
-    CARD,
-)
+COPIED = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "chapters/glossary.md", "chapters/map.png", CARD)
 
 
 def gather(source: Path, out: Path) -> Shelf:
@@ -52,8 +46,10 @@ def gather(source: Path, out: Path) -> Shelf:
         nbformat.write(chapter_page(path, solution, shelf), source / "chapters" / path.name)
         nbformat.write(chapter_page(path, solution, shelf, teacher=True), source / "teacher" / path.name)
         nbformat.write(solution_page(solution), source / "solutions" / path.name)
+    shelf.url = f"../{shelf.url}"  # from a folder further down
     for path in sorted((CHAPTERS / "evidence").glob("*.ipynb")):
-        nbformat.write(evidence_page(path, shelf), source / "chapters" / "evidence" / path.name)
+        page = shown(nbformat.read(path, as_version=4), shelf, f"E{int(path.stem[:2])}")
+        nbformat.write(page, source / "chapters" / "evidence" / path.name)
     for name in COPIED:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
@@ -82,7 +78,7 @@ def written() -> dict[str, object]:
         "stems": [one.stem for one in lessons],
         "lessons": lessons,
         "one_day": teaching.one_day(lessons),
-        "four_weeks": teaching.four_weeks(lessons),
+        "four_weeks": [[one for one in lessons if one.stem[:2] in week] for week in teaching.FOUR_WEEKS],
         "titles": {one.stem: one.title for one in lessons},
         "clips": clips(),
         "claims": ledger(),
@@ -134,4 +130,5 @@ def furnish(out: Path) -> None:
     shutil.copytree(CHAPTERS / MEDIA, out / SLIDES / MEDIA)
     (out / "notebooks").mkdir(parents=True)
     for path in chapters():
-        (out / "notebooks" / path.name).write_text(stripped(path), encoding="utf-8")
+        notebook, _ = ClearOutputPreprocessor().preprocess(nbformat.read(path, as_version=4), {})
+        nbformat.write(notebook, out / "notebooks" / path.name)

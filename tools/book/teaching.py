@@ -72,8 +72,3 @@ def one_day(lessons: list[Lesson]) -> Iterator[tuple[str, str, int | str]]:
         yield f"{now // 60}:{now % 60:02}", what, takes
         now += takes
     yield f"{now // 60}:{now % 60:02}", "the end", ""
-
-
-def four_weeks(lessons: list[Lesson]) -> list[list[Lesson]]:
-    """The lessons of each week."""
-    return [[one for one in lessons if one.stem[:2] in numbers] for numbers in FOUR_WEEKS]

@@ -88,8 +88,7 @@
     slider.value = ks.indexOf(k);
     slider.setAttribute("aria-valuetext", k);
     const { found } = recorded, [exactly, through] = halves.map(({ seconds }) => seconds?.toFixed(2));
-    place.querySelector(".tally").textContent = 
-      `Of ${recorded.asked} questions about three texts, exact attention has the answer among its first three ${found.exact} times, ${k} slots ${found[k]} times.`;
+    place.querySelector(".tally").textContent = `Of ${recorded.asked} questions about three texts, exact attention has the answer among its first three ${found.exact} times, ${k} slots ${found[k]} times.`;
     place.classList.remove("unanswered");
     const cut = count > n ? ` Your text is cut at ${n} of its ${thousands(count)} tokens.` : "";
     say(exactly ? `On this machine, one run: ${exactly} s exactly, ${through} s through slots.${cut}` : hint());
