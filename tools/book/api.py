@@ -81,6 +81,12 @@ def process_docstring(app, what, name, thing, options, lines: list[str]) -> None
     lines[:] = restructured(lines)
 
 
+def imported(app, what, name, thing, skip, options) -> bool | None:
+    """Autodoc's hook: pass over what a module imports, which autodoc would study, and then leave out."""
+    home = app.env.current_document.autodoc_module
+    return True if what == "module" and getattr(thing, "__module__", home) != home else None
+
+
 def escaped(text: str) -> str:
     """Plain words as reStructuredText reads them literally; `code` stays code."""
     text = re.sub(r"(?<=\S) {3,}", " · ", text)  # a source stands apart from its formula
@@ -96,6 +102,7 @@ def restructured(lines: list[str]) -> list[str]:
     section = ""
     example = False
     for line in lines:
+        goes_on = bool(text) and text[-1].startswith("   ")
         example = line.startswith(">>>") or (example and bool(line.strip()))
         if example:
             text.append(line)
@@ -108,15 +115,11 @@ def restructured(lines: list[str]) -> list[str]:
         elif section and line.startswith(" "):
             text.append(_within(line, text))
         elif line.startswith(" "):
-            text += [f"   {line}"] if _is_indented(text) else ["::", "", f"   {line}"]
+            text += [f"   {line}"] if goes_on else ["::", "", f"   {line}"]
         else:
-            text += ["", escaped(line)] if section or _is_indented(text) else [escaped(line)]
+            text += ["", escaped(line)] if section or goes_on else [escaped(line)]
             section = ""
     return [*text, ""]
-
-
-def _is_indented(lines: list[str]) -> bool:
-    return bool(lines) and lines[-1].startswith("   ")
 
 
 def _within(line: str, before: list[str]) -> str:

@@ -60,31 +60,22 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
         imports[0].source = "\n\n".join(cell.source for cell in imports)
         fold(imports[0], "hide-input", "the imports")
         cells.append(imports[0])
-    figures = Figures(str(int(path.stem[:2])))
     for cell in cells:
         if slide_type(cell) == "notes":
             head, told = cell.source.split("\n\n", 1)
             cell.source = f":::{{admonition}} {head.strip('*')}\n:class: teacher\n{told}\n:::"
-        if cell.cell_type == "markdown":
-            cell.source = prose(cell.source, figures)
-        else:
-            show(cell, shelf, figures)
     notebook.cells = cells
-    return notebook
+    return shown(notebook, shelf, str(int(path.stem[:2])))
 
 
-def evidence_page(path: Path, shelf: Shelf) -> NotebookNode:
-    """What a chapter leaves to its page of evidence; shelf: as in `chapter_page`."""
-    notebook = nbformat.read(path, as_version=4)
-    figures = Figures(f"E{int(path.stem[:2])}")
+def shown(notebook: NotebookNode, shelf: Shelf, name: str) -> NotebookNode:
+    """A notebook whose cells are as the book shows them; its figures' numbers begin with the name."""
+    figures = Figures(name)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = prose(cell.source, figures)
         else:
             show(cell, shelf, figures)
-        for output in cell.get("outputs", []):  # a folder further down than a chapter
-            if html := output.get("data", {}).get("text/html"):
-                output.data["text/html"] = html.replace('"../_static/', '"../../_static/')
     return notebook
 
 
@@ -162,15 +153,6 @@ def prose(source: str, figures: Figures) -> str:
     parts[::2] = [IN_BRACKETS.sub(r' <span class="aside">\1</span>', part) for part in parts[::2]]
     source = SHARED.sub(r"\1../chapters/\2", figures.clips("".join(parts)))
     return MEDIA.sub(r'"\1../slides/scenes/media/', source)
-
-
-def stripped(path: Path) -> str:
-    """The notebook without what it printed, to download."""
-    notebook = nbformat.read(path, as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return nbformat.writes(notebook)
 
 
 def fold(cell: NotebookNode, what: str, name: str) -> None:

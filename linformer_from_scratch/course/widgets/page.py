@@ -47,7 +47,7 @@ def embedded(widget: LiveWidget) -> str:
 
 def as_json(widget: LiveWidget) -> str:
     """What a page needs to make a widget live, as JSON: the names of its parts, and its state."""
-    return json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=_in_text)
+    return json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=in_text)
 
 
 def scripts(shown: Iterable[type[LiveWidget]], model: dict[str, Any] | None = None) -> str:
@@ -82,7 +82,11 @@ def page(shown: Iterable[LiveWidget], model: dict[str, Any] | None = None) -> st
     )
 
 
-def _in_text(value: Any) -> Any:
+def in_text(value: Any) -> Any:
+    """Bytes as JSON carries them; host.js makes them bytes again.
+
+    Raises: TypeError for anything else.
+    """
     if isinstance(value, bytes):
         return {"gzip": base64.b64encode(gzip.compress(value, mtime=0)).decode()}
     raise TypeError(f"{type(value).__name__} cannot travel in a page")

@@ -29,7 +29,7 @@ const near = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "300px" });
 
-window.encoder = encoder; // for the front page
+Object.assign(window, { encoder, revived }); // for the front page
 
 document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
 addEventListener("load", () => document.querySelectorAll(".live-widget").forEach((one) => near.observe(one)));
