@@ -50,6 +50,7 @@ from linformer_from_scratch.benchmark.published import LRA, LRA_MEANS, LRA_TASKS
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked
+from linformer_from_scratch.experiments import results
 from linformer_from_scratch.experiments.benchmark import command, records
 from linformer_from_scratch.experiments.benchmark.command import MINUTES, main, on_a_gpu, parser, to_paste
 from linformer_from_scratch.experiments.results import provenance
@@ -492,6 +493,7 @@ SMALL = replace(PLANS["cpu"], table=(), lengths=(32, 64), modes=(), layer=TINY, 
 @pytest.fixture
 def measure(monkeypatch, tmp_path, capsys):
     """Run the command, with layers so small that all is measured in a second: its exit, and what it said."""
+    monkeypatch.setattr(results, "_first_line", lambda *_: "a commit")  # whatever is edited meanwhile
     monkeypatch.setitem(PLANS, "cpu", SMALL)
     monkeypatch.chdir(tmp_path)
 
