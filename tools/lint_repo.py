@@ -6,6 +6,7 @@ CONTRIBUTING.md exists, and every direct dependency is pinned. Prints what is wr
 
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def problems() -> Iterator[str]:
     yield from unknown_commands(targets)
     yield from missing_in_tree(text_of("CONTRIBUTING.md"))
     yield from without_pin(text_of("constraints.txt"))
-    version = course.project()["project"]["version"]
+    version = tomllib.loads(text_of("pyproject.toml"))["project"]["version"]
     if f"version: {version}\n" not in text_of("CITATION.cff"):
         yield f"CITATION.cff: the version is not {version}, that of pyproject.toml"
 

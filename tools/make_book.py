@@ -42,7 +42,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except course.Failure as failure:
-        sys.exit(str(failure))
+    main()

@@ -100,7 +100,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except course.Failure as failure:
-        sys.exit(str(failure))
+    main()
