@@ -31,16 +31,9 @@ from linformer_from_scratch.benchmark.published import FLASH_MB, LRA, LRA_MEANS,
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked
-<<<<<<< HEAD
 from linformer_from_scratch.common.memory import is_out_of_memory
 from linformer_from_scratch.common.rows import provenance
 from linformer_from_scratch.course.recorded import benchmark as records
-=======
-from linformer_from_scratch.experiments import results
-from linformer_from_scratch.experiments.benchmark import command, records
-from linformer_from_scratch.experiments.benchmark.command import MINUTES, main, on_a_gpu, parser, to_paste
-from linformer_from_scratch.experiments.results import provenance
->>>>>>> suite
 
 ROOT = Path(__file__).parents[1]
 

@@ -17,14 +17,16 @@ from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.plots import EDGE, GREY, INK, KEY, LINES, QUERY, SIGNED, VALUE, WEIGHTS
 
 board = plots.board  # so that a widget's still needs this module alone
-P = ParamSpec("P")
+Arguments = ParamSpec("Arguments")
 
 
-def drawing(draw: Callable[Concatenate[Axes, P], None]) -> Callable[P, Callable[[Axes], None]]:
+def drawing(
+    draw: Callable[Concatenate[Axes, Arguments], None],
+) -> Callable[Arguments, Callable[[Axes], None]]:
     """A function that draws, without its axis: it returns what waits for one."""
 
     @wraps(draw)
-    def waiting(*args: P.args, **kwargs: P.kwargs) -> Callable[[Axes], None]:
+    def waiting(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Callable[[Axes], None]:
         return lambda axis: draw(axis, *args, **kwargs)
 
     return waiting
