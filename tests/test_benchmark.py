@@ -472,7 +472,9 @@ SMALL = replace(PLANS["cpu"], table=(), lengths=(32, 64), modes=(), layer=TINY, 
 @pytest.fixture
 def measure(monkeypatch, tmp_path, capsys):
     """Run the command, with layers so small that all is measured in a second: its exit, and what it said."""
-    monkeypatch.setattr(results, "_first_line", lambda *_: "a commit")  # whatever is edited meanwhile
+    monkeypatch.setattr(
+        "linformer_from_scratch.common.rows.first_line", lambda *_: "a commit"
+    )  # whatever is edited meanwhile
     monkeypatch.setitem(PLANS, "cpu", SMALL)
     monkeypatch.chdir(tmp_path)
 
