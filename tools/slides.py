@@ -233,7 +233,12 @@ def build_all(chapters: list[Path], out: Path, model: dict[str, Any]) -> None:
     write_index(out)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Build the decks of the chapters named on the command line, or of all."""
     chosen = numbered(chapters(), sys.argv[1:])
     build_all(chosen, OUT, lend(OUT / "model") | {"folder": "model"})
     print(f"{len(chosen)} deck{'s' * (len(chosen) > 1)}: {(OUT / 'index.html').relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
