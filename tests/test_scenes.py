@@ -112,5 +112,5 @@ def test_without_manim_the_tool_says_how_to_get_it(tool, monkeypatch):
 
 def test_an_unknown_number_is_refused_in_one_sentence(tool, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["scenes.py", "77"])
-    with pytest.raises(SystemExit, match="no scene begins with 77; names look like 01_attention"):
+    with pytest.raises(SystemExit, match="no name begins with 77; names look like 01_attention"):
         tool.main()
