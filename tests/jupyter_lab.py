@@ -9,6 +9,7 @@ import sys
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import nbformat
 from live import LIMIT_S, Live, wait_until
@@ -41,13 +42,16 @@ def open_browser(chromium):
 def open_page(browser, width=1280, height=800, at=None):
     """A page that shares nothing with the others and reaches nothing but this machine; at: file or address.
 
-    `page.outside` collects what it asked for elsewhere, `page.complaints` its console errors and exceptions.
+    `page.files` collects what it loads of this disk, `page.outside` what it asked for elsewhere,
+    `page.complaints` its console errors and exceptions.
     """
     page = browser.new_page(viewport={"width": width, "height": height})
     page.set_default_timeout(LIMIT_S * 1000)
-    page.outside, page.complaints = [], []
+    page.outside, page.complaints, page.files = [], [], set()
 
     def guard(route):
+        if route.request.url.startswith("file:"):
+            page.files.add(Path(unquote(urlparse(route.request.url).path)))
         if route.request.url.startswith(LOCAL):
             route.continue_()
         else:

@@ -3,8 +3,6 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 import numpy as np
 import onnxruntime
@@ -28,7 +26,7 @@ from linformer_from_scratch.pretrained.tokens import tokenize
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS
 from linformer_from_scratch.pretrained.windows import windows
 
-PHONE = (390, 844)  # CSS pixels
+PHONE = {"width": 390, "height": 844}  # CSS pixels
 AT_FIRST_KB, PAINT_MS = 500, 300  # before anybody acts, from disk, on idle cores
 LOADED = 4  # how much slower two test workers may make it
 CLOSE = {"rtol": 1e-3, "atol": 1e-3}
@@ -38,6 +36,12 @@ The reading room on the second floor is; laptops are welcome in the café.  Lost
 LONG = " ".join(f"Number {i} is a sentence of a text that is too long." for i in range(99))
 ASK = "([text, question, k]) => frontPage.ask(text, question, k)"
 MANUAL = front_page.texts()[0]
+
+
+def in_a_browser(test):
+    """What takes long."""
+    return pytest.mark.slow(pytest.mark.browser(test))
+
 
 every_text = pytest.mark.parametrize("one", front_page.texts(), ids=lambda one: one.name)
 
@@ -121,39 +125,36 @@ def index(tmp_path_factory):
     return out / "index.html"
 
 
-def ranked(way, question):
-    """Places of the sentences, the best first."""
-    row = list(MANUAL.questions).index(question)
-    return front_page.recorded()["scores"][way][row]
-
-
-@pytest.mark.slow
-@pytest.mark.browser
-def test_both_sides_show_the_best_sentences_and_where_the_answer_comes(index, browser):
-    lines = front_page.sentences(MANUAL.text)
-    with open_page(browser, 1280, 900) as page:
+@pytest.fixture
+def page(index, browser):
+    """The front page, which stands still; it must not complain."""
+    with open_page(browser, 1280, 720) as page:
         page.emulate_media(reduced_motion="reduce")
         page.goto(index.as_uri())
-        for question in [front_page.OPENING[0], *list(MANUAL.questions)[9:13]]:
-            for k in (16, 4, 128):
-                page.get_by_label("Slots k").fill(str(front_page.SLOTS.index(k)))
-                for seen, way in zip(page.evaluate(LISTS), ("exact", str(k)), strict=True):
-                    scores, answer = ranked(way, question), front_page.answer(MANUAL, question)
-                    order = sorted(range(len(lines)), key=lambda i: -scores[i])
-                    shown = order[:3] if answer in order[:3] else [*order[:3], answer]
-                    assert seen == [[order.index(i) + 1, lines[i], i == answer] for i in shown], (question, k)
-            page.get_by_role("button", name="Next question").click()
-        assert page.complaints == []
+        wait_until(lambda: page.locator(".experiment li").count(), "sentences")
+        yield page
+        assert (page.outside, page.complaints) == ([], [])
 
 
-@pytest.mark.slow
-@pytest.mark.browser
+@in_a_browser
+def test_both_sides_show_the_best_sentences_and_where_the_answer_comes(page):
+    lines, scores = front_page.sentences(MANUAL.text), front_page.recorded()["scores"]
+    for question in [front_page.OPENING[0], *list(MANUAL.questions)[9:13]]:
+        row, answer = list(MANUAL.questions).index(question), front_page.answer(MANUAL, question)
+        for k in (16, 4, 128):
+            page.get_by_label("Slots k").fill(str(front_page.SLOTS.index(k)))
+            for seen, way in zip(page.evaluate(LISTS), ("exact", str(k)), strict=True):
+                order = sorted(range(len(lines)), key=lambda i, way=way, row=row: -scores[way][row][i])
+                shown = order[:3] if answer in order[:3] else [*order[:3], answer]
+                assert seen == [[order.index(i) + 1, lines[i], i == answer] for i in shown], (question, k)
+        press(page, "Next question")
+
+
+@in_a_browser
 def test_it_is_there_at_once_and_small_and_moves_by_itself_unless_one_wants_it_still(
     index, browser, record_property
 ):
     with open_page(browser, 1280, 720) as page:
-        asked = []
-        page.on("request", lambda request: asked.append(request.url))
         page.add_init_script(DRAWN)
         page.goto(index.as_uri())
         output = page.locator(".experiment output")
@@ -165,10 +166,9 @@ def test_it_is_there_at_once_and_small_and_moves_by_itself_unless_one_wants_it_s
         page.goto(index.as_uri())
         wait_until(lambda: page.locator(".experiment li").count(), "sentences")
         assert output.inner_text() == "16"
-    files = {Path(unquote(urlparse(url).path)) for url in asked if url.startswith("file:")}
-    kilobytes = sum(file.stat().st_size for file in files) / 1000
+    kilobytes = sum(file.stat().st_size for file in page.files) / 1000
     record_property("report", f"front page: {kilobytes:.0f} kB, drawn after {drawn:.0f} ms")
-    assert any(file.name == "host.js" for file in files) and kilobytes < AT_FIRST_KB
+    assert any(file.name == "host.js" for file in page.files) and kilobytes < AT_FIRST_KB
 
 
 def python_finds(way, text, question):
@@ -186,86 +186,76 @@ def python_finds(way, text, question):
     return spans, (vectors @ torch.from_numpy(asked[0])).numpy(), shades.numpy().ravel()
 
 
-def woken(page, index):
-    """Open the page and wake its model."""
-    page.goto(index.as_uri())
-    page.get_by_role("button", name="Wake the model").click()
+def press(page, name):
+    page.get_by_role("button", name=name).click()
+
+
+def wake(page):
+    """Wake the page's model."""
+    press(page, "Wake the model")
     page.get_by_role("button", name="Put it to sleep").wait_for()
 
 
-@pytest.mark.slow
-@pytest.mark.browser
-def test_the_readers_text_is_found_in_as_python_finds_in_it(index, browser):
+@in_a_browser
+def test_the_readers_text_is_found_in_as_python_finds_in_it(page):
     question = "What is the fine for a book that comes back late?"
-    with open_page(browser, 1280, 720) as page:
-        woken(page, index)
-        for text, k in ((OWN, 8), (OWN, 128), (LONG, 16)):
-            found = page.evaluate(ASK, [text, question, k])
-            lines = front_page.sentences(text)[: len(found["spans"])]
-            assert found["sentences"] == lines
-            for half, key in zip(found["halves"], ("exact", k), strict=True):
-                spans, scores, shades = python_finds(key, text, question)
-                assert list(map(tuple, found["spans"])) == spans
-                np.testing.assert_allclose(half["scores"], scores, **CLOSE)
-                assert np.argsort(half["scores"]).tolist() == np.argsort(scores).tolist()
-                differs = np.abs(np.subtract(half["weights"], shades, dtype=int))
-                assert differs.max() <= 1 and differs.mean() < 0.01
-        assert (page.outside, page.complaints) == ([], [])
+    wake(page)
+    for text, k in ((OWN, 8), (OWN, 128), (LONG, 16)):
+        found = page.evaluate(ASK, [text, question, k])
+        assert found["sentences"] == front_page.sentences(text)[: len(found["spans"])]
+        for half, key in zip(found["halves"], ("exact", k), strict=True):
+            spans, scores, shades = python_finds(key, text, question)
+            assert list(map(tuple, found["spans"])) == spans
+            np.testing.assert_allclose(half["scores"], scores, **CLOSE)
+            assert np.argsort(half["scores"]).tolist() == np.argsort(scores).tolist()
+            differs = np.abs(np.subtract(half["weights"], shades, dtype=int))
+            assert differs.max() <= 1 and differs.mean() < 0.01
 
 
-@pytest.mark.slow
-@pytest.mark.browser
-def test_awake_it_answers_what_one_types_and_asleep_again_what_was_recorded(index, browser):
-    lines = front_page.sentences(OWN)
-    with open_page(browser, 1280, 720) as page:
-        page.emulate_media(reduced_motion="reduce")
-        woken(page, index)
-        says, ask, text = page.locator(".seconds"), page.get_by_label("Ask"), page.locator("textarea")
-        wait_until(lambda: "On this machine" in says.inner_text(), "the recorded question's answer")
-        text.fill(OWN)
-        ask.fill("What is the fine?")
-        wait_until(lambda: any("ten cents" in line[1] for line in page.evaluate(LISTS)[0]), "an answer")
-        _, exact, _ = python_finds("exact", OWN, "What is the fine?")
-        _, slots, _ = python_finds(8, OWN, "What is the fine?")
-        page.get_by_label("Slots k").fill("1")
-        wait_until(lambda: page.locator(".experiment output").inner_text() == "8", "eight slots")
-        for seen, scores in zip(page.evaluate(LISTS), (exact, slots), strict=True):
-            best = np.argsort(-scores)
-            wanted = [*best[:3], *([] if np.argmax(exact) in best[:3] else [np.argmax(exact)])]
-            assert [line[1] for line in seen] == [lines[i] for i in wanted]
-        text.fill(LONG)
-        wait_until(lambda: "cut at 512" in says.inner_text(), "the long text")
-        for field, refusal in ((ask, "The question is empty"), (text, "The text is empty")):
-            ask.fill("Who?")
-            field.fill("")
-            wait_until(lambda refusal=refusal: refusal in says.inner_text(), refusal)
-        page.get_by_role("button", name="Put it to sleep").click()
-        wait_until(lambda: "Nobody has recorded" in says.inner_text(), "sleep")
-        page.get_by_role("button", name="Back to our text").click()
-        wait_until(lambda: page.locator(".experiment.unanswered").count() == 0, "what was recorded")
-        assert text.input_value() == MANUAL.text and page.workers == [] and page.complaints == []
+@in_a_browser
+def test_awake_it_answers_what_one_types_and_asleep_again_what_was_recorded(page):
+    lines, says = front_page.sentences(OWN), page.locator(".seconds")
+    ask, text = page.get_by_label("Ask"), page.locator("textarea")
+    wake(page)
+    says.get_by_text("On this machine").wait_for()
+    text.fill(OWN)
+    ask.fill("What is the fine?")
+    wait_until(lambda: any("ten cents" in line[1] for line in page.evaluate(LISTS)[0]), "an answer")
+    page.get_by_label("Slots k").fill("1")
+    wait_until(lambda: page.locator(".experiment output").inner_text() == "8", "eight slots")
+    exact, slots = (python_finds(way, OWN, "What is the fine?")[1] for way in ("exact", 8))
+    for seen, scores in zip(page.evaluate(LISTS), (exact, slots), strict=True):
+        best = np.argsort(-scores)
+        wanted = [*best[:3], *([] if np.argmax(exact) in best[:3] else [np.argmax(exact)])]
+        assert [line[1] for line in seen] == [lines[i] for i in wanted]
+    text.fill(LONG)
+    says.get_by_text("cut at 512").wait_for()
+    for field, refusal in ((ask, "The question is empty"), (text, "The text is empty")):
+        ask.fill("Who?")
+        field.fill("")
+        says.get_by_text(refusal).wait_for()
+    press(page, "Put it to sleep")
+    says.get_by_text("Nobody has recorded").wait_for()
+    press(page, "Back to our text")
+    wait_until(lambda: page.locator(".experiment.unanswered").count() == 0, "what was recorded")
+    assert text.input_value() == MANUAL.text
+    wait_until(lambda: page.workers == [], "the model's end")
 
 
-@pytest.mark.slow
-@pytest.mark.browser
-def test_the_edge_of_the_strip_is_a_handle(index, browser):
-    with open_page(browser, 1280, 720) as page:
-        page.emulate_media(reduced_motion="reduce")
-        page.goto(index.as_uri())
-        wait_until(lambda: page.locator(".experiment li").count(), "sentences")
-        handle, said = page.locator(".handle"), page.locator(".experiment output")
-        box, strip = handle.bounding_box(), page.locator(".slots canvas").bounding_box()
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        page.mouse.down()
-        page.mouse.move(strip["x"] + 64 * strip["height"] / len(tokenize(MANUAL.text)), box["y"])
-        assert said.inner_text() == "64"
-        page.mouse.up()
-        page.keyboard.press("ArrowLeft")
-        assert said.inner_text() == "32"
+@in_a_browser
+def test_the_edge_of_the_strip_is_a_handle(page):
+    handle, said = page.locator(".handle"), page.locator(".experiment output")
+    box, strip = handle.bounding_box(), page.locator(".slots canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(strip["x"] + 64 * strip["height"] / len(tokenize(MANUAL.text)), box["y"])
+    assert said.inner_text() == "64"
+    page.mouse.up()
+    page.keyboard.press("ArrowLeft")
+    assert said.inner_text() == "32"
 
 
-@pytest.mark.slow
-@pytest.mark.browser
+@in_a_browser
 def test_the_pages_windows_are_pythons(browser):
     with open_page(browser) as page:
         page.add_script_tag(content=source("maths"))
@@ -274,42 +264,37 @@ def test_the_pages_windows_are_pythons(browser):
             assert torch.equal(torch.tensor(seen).view(k, n), windows(torch.tensor([n]), k, n)[0]), (n, k)
 
 
-@pytest.mark.slow
-@pytest.mark.browser
-def test_where_a_script_of_the_model_is_missing_it_says_so_and_shows_what_was_recorded(index, browser):
-    with open_page(browser, *PHONE, at=index) as page:
-        page.route("**/piece_2.js", lambda route: route.abort())
-        page.get_by_role("button", name="Wake the model").click()
-        page.get_by_text("model/piece_2.js did not load").wait_for()
-        page.get_by_label("Ask").fill("Who?")
-        assert "Nobody has recorded an answer" in page.locator(".seconds").inner_text()
-        page.get_by_role("button", name="Next question").click()
-        wait_until(lambda: page.locator(".experiment.unanswered").count() == 0, "what was recorded")
-        assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+@in_a_browser
+def test_where_a_script_of_the_model_is_missing_it_says_so_and_shows_what_was_recorded(page):
+    page.set_viewport_size(PHONE)
+    page.route("**/piece_2.js", lambda route: route.abort())
+    press(page, "Wake the model")
+    page.get_by_text("model/piece_2.js did not load").wait_for()
+    page.get_by_label("Ask").fill("Who?")
+    page.locator(".seconds").get_by_text("Nobody has recorded an answer").wait_for()
+    press(page, "Next question")
+    wait_until(lambda: page.locator(".experiment.unanswered").count() == 0, "what was recorded")
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    page.complaints.clear()  # the browser's, of the script
 
 
-@pytest.mark.slow
-@pytest.mark.browser
-def test_every_claim_is_a_tile_that_leads_to_its_line(index, browser):
-    with open_page(browser, 1280, 900, at=index) as page:
-        tiles = page.locator(".verdicts a")
-        links = tiles.evaluate_all("all => all.map((one) => one.getAttribute('href'))")
-        assert sorted(links) == sorted(f"ledger.html#claim-{claim.id}" for claim in ledger())
-        tiles.first.click()
-        wait_until(lambda: page.locator("tr:target").count() == 1, "its line")
-        assert re.search(r"ledger.html#claim-\w+", page.url)
+@in_a_browser
+def test_every_claim_is_a_tile_that_leads_to_its_line(page):
+    tiles = page.locator(".verdicts a")
+    links = tiles.evaluate_all("all => all.map((one) => one.getAttribute('href'))")
+    assert sorted(links) == sorted(f"ledger.html#claim-{claim.id}" for claim in ledger())
+    tiles.first.click()
+    wait_until(lambda: page.locator("tr:target").count() == 1, "its line")
+    assert re.search(r"ledger.html#claim-\w+", page.url)
 
 
-@pytest.mark.slow
-@pytest.mark.browser
+@in_a_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_barrier(index, browser, scheme):
-    with open_page(browser, *PHONE) as page:
-        page.emulate_media(color_scheme=scheme)
-        page.goto(index.as_uri())
-        wait_until(lambda: page.locator(".experiment li").count(), "sentences")
-        assert barriers(page, scheme) == []
-        woken(page, index)
-        page.locator("textarea").fill(OWN)
-        wait_until(lambda: "On this machine" in page.locator(".seconds").inner_text(), "an answer")
-        assert barriers(page, scheme) == []
+def test_no_barrier_asleep_or_awake(page, scheme):
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme=scheme)
+    assert barriers(page, scheme) == []
+    wake(page)
+    page.locator("textarea").fill(OWN)
+    page.locator(".seconds").get_by_text("On this machine").wait_for()
+    assert barriers(page, scheme) == []

@@ -111,5 +111,5 @@ def test_without_manim_the_tool_says_how_to_get_it_and_an_unknown_number_is_refu
     with pytest.raises(SystemExit, match="manim is missing: run `make scenes`"):
         tool.main()
     monkeypatch.setattr(sys, "argv", ["scenes.py", "77"])
-    with pytest.raises(SystemExit, match="no scene begins with 77; names look like 01_attention"):
+    with pytest.raises(SystemExit, match="no name begins with 77; names look like 01_attention"):
         tool.main()
