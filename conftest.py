@@ -11,7 +11,7 @@ import pytest
 
 OFFLINE = Path(__file__).parent / "tests" / "offline"  # its sitecustomize.py refuses foreign addresses
 NUMBERS = itertools.count()
-# Those that take longest begin first, with --no-loadscope-reorder: a worker takes whole files.
+# Longest first, then the other notebooks: with --no-loadscope-reorder a worker takes whole files.
 LONG = (
     "chapters/08_training.ipynb",
     "chapters/12_limits.ipynb",
@@ -20,12 +20,8 @@ LONG = (
     "tests/test_slides.py",
     "tests/test_lab.py",
     "tests/test_widgets_live.py",
-    "chapters/07_projections.ipynb",
-    "chapters/04_low_rank.ipynb",
     "tests/test_setup.py",
     "tests/test_right_answers.py",
-    "chapters/11_distributed.ipynb",
-    "chapters/06_linformer.ipynb",
 )
 
 

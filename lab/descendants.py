@@ -212,13 +212,6 @@ def writing_step(kind: str, layer: Any) -> Callable:
     return step
 
 
-def writing(
-    kinds: Iterable[str], n: int, seeds: Sequence[int], rates: Sequence[float] = (RATE,)
-) -> list[dict]:
-    """Settings of language models."""
-    return every(seed=seeds, kind=kinds, n=[n], learning_rate=rates)
-
-
 def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], seeds: Sequence[int]) -> list[dict]:
     """Settings of models that recall."""
     return [{"n": n, "facts": count} | some for n, count in facts for some in every(seed=seeds, kind=kinds)]
@@ -230,19 +223,20 @@ EXPERIMENTS = [
     Experiment(
         "13_rate",
         "language models of long pages at other rates",
-        writing((*AT_LENGTH, "overlap and choice"), LENGTHS[0], SEEDS[:1], RATES),
+        every(seed=SEEDS[:1], kind=[*AT_LENGTH, "overlap and choice"], n=LENGTHS[:1], learning_rate=RATES),
         losses_of_writer,
     ),
     Experiment(
         "13_writing",
         "language models of long pages by their attention; bounded memory, which is slow, with one seed",
-        writing(KINDS, LENGTHS[0], SEEDS[:1]) + writing(OFTEN, LENGTHS[0], SEEDS[1:]),
+        every(seed=SEEDS[:1], kind=KINDS, n=LENGTHS[:1], learning_rate=[RATE])
+        + every(seed=SEEDS[1:], kind=OFTEN, n=LENGTHS[:1], learning_rate=[RATE]),
         losses_of_writer,
     ),
     Experiment(
         "13_longer",
         "some of them, on longer texts",
-        writing(AT_LENGTH, LENGTHS[1], SEEDS[:1]),
+        every(seed=SEEDS[:1], kind=AT_LENGTH, n=LENGTHS[1:], learning_rate=[RATE]),
         losses_of_writer,
     ),
     Experiment(

@@ -51,7 +51,7 @@ def rebuild(u: Tensor, sigma: Tensor, vt: Tensor, rank: int) -> Tensor:
     Shape: as decompose gives them -> (..., n, m)
     Raises: ValueError if rank does not lie in 0 … p.
     """
-    rank = _checked_rank(rank, sigma)
+    rank = check_size("rank", rank, 0, sigma.size(-1))
     with full_precision(u):
         return (u[..., :rank] * sigma[..., None, :rank]) @ vt[..., :rank, :]
 
@@ -77,7 +77,7 @@ def frobenius_error(sigma: Tensor, rank: int) -> Tensor:
     Shape: (..., p) -> (...)
     Raises: ValueError if rank does not lie in 0 … p.
     """
-    rank = _checked_rank(rank, sigma)
+    rank = check_size("rank", rank, 0, sigma.size(-1))
     return sigma[..., rank:].norm(dim=-1)
 
 
@@ -90,7 +90,7 @@ def spectral_error(sigma: Tensor, rank: int) -> Tensor:
     >>> spectral_error(torch.tensor([4.0, 3.0]), rank=1)
     tensor(3.)
     """
-    rank = _checked_rank(rank, sigma)
+    rank = check_size("rank", rank, 0, sigma.size(-1))
     return sigma[..., rank] if rank < sigma.size(-1) else torch.zeros_like(sigma[..., 0])
 
 
@@ -246,8 +246,3 @@ def _checked(maps: Tensor) -> Tensor:
         bad = math.prod(maps.shape) - int(maps.isfinite().sum())
         raise ValueError(f"maps hold {bad} numbers that are NaN or infinite, expected 0")
     return maps.to(torch.promote_types(maps.dtype, torch.float32))
-
-
-def _checked_rank(rank: int, sigma: Tensor) -> int:
-    """The rank as an int. Raise ValueError if there are fewer singular values."""
-    return check_size("rank", rank, 0, sigma.size(-1))

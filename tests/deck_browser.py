@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from jupyter_lab import open_page
@@ -148,31 +149,20 @@ def steps(page: Page) -> Iterator[str]:
         page.evaluate("Reveal.next()")
 
 
-def pale(page: Page, least: float = 4.5) -> list[str]:
-    """The texts of the current slide whose contrast is below what reading needs."""
-    return _looked(page, PALE, least)
-
-
-def small(page: Page, least: float = 18) -> list[str]:
-    """The texts of the current slide's live widgets that the last row cannot read."""
-    return _looked(page, SMALL, least)
-
-
-def overflow(page: Page) -> list[str]:
-    """What the current slide shows beyond its edges, in words."""
-    return _looked(page, OVERFLOW, [WIDTH, HEIGHT, FOOT])
-
-
-def dense(page: Page, lines: int = 8, rows: int = 7) -> list[str]:
-    """What the current slide shows more of than a room takes in; rows: those of heads, too."""
-    return _looked(page, DENSE, [lines, rows])
-
-
 def dress(page: Page, theme: str) -> None:
     """Make the deck "dark" or "light", and wait until the widgets of the current slide are."""
     page.evaluate("(theme) => dress(theme === 'dark')", theme)
     page.wait_for_function(DRESSED, arg=theme)
 
 
-def _looked(page: Page, script: str, argument: object) -> list[str]:
+def look(page: Page, script: str, argument: object) -> list[str]:
+    """What a script finds on the current slide, in words."""
     return page.evaluate(f"(argument) => {{ {HELPERS} return ({script})(argument); }}", argument)
+
+
+overflow = partial(look, script=OVERFLOW, argument=[WIDTH, HEIGHT, FOOT])  # shown beyond its edges
+pale = partial(look, script=PALE, argument=4.5)  # texts whose contrast is below what reading needs
+small = partial(look, script=SMALL, argument=18)  # texts of live widgets that the last row cannot read
+dense = partial(
+    look, script=DENSE, argument=[8, 7]
+)  # more lines of prose or printed rows than a room takes in

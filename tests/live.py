@@ -164,7 +164,9 @@ class Live:
 
     def differences(self, widget, tolerance=1e-4):
         """Where the page's words and numbers are not those of a Python widget, in words."""
-        different = [] if self.words() == widget.said() else [f"{self.words()!r} is not {widget.said()!r}"]
+        different = (
+            [] if self.words() == widget.caption() else [f"{self.words()!r} is not {widget.caption()!r}"]
+        )
         for name, seen in self.numbers().items():
             attribute, _, key = name.partition(".")
             held = getattr(widget, attribute)

@@ -17,18 +17,13 @@ def wrong(n, num_heads):
     return n
 """
 PASSED, FAILED = "✓ 0.1 passed", "✗ 0.1 · "
+SHOWN, RETURNED = ("display_data", PASSED), ("execute_result", PASSED)
 CELLS = {  # source, and what is seen: the kind of output and how its text begins
     "last": ("check('0.1', right)", [("execute_result", PASSED)]),
     "not last": ("check('0.1', right)\nn = 1", [("display_data", PASSED)]),
     "before another value": ("check('0.1', right)\n7", [("execute_result", "7"), ("display_data", PASSED)]),
-    "two": (
-        "check('0.1', right)\ncheck('0.1', wrong)",
-        [("display_data", PASSED), ("execute_result", FAILED)],
-    ),
-    "in a loop": (
-        "for attempt in (right, wrong, right):\n    check('0.1', attempt)",
-        [("display_data", PASSED), ("display_data", FAILED), ("display_data", PASSED)],
-    ),
+    "two": ("check('0.1', right)\ncheck('0.1', wrong)", [SHOWN, ("execute_result", FAILED)]),
+    "in a loop": ("for f in (right, wrong):\n    check('0.1', f)", [SHOWN, ("display_data", FAILED)]),
     "assigned": ("result = check('0.1', right)", [("display_data", PASSED)]),
     "assigned and last": ("result = check('0.1', right)\nresult", [("execute_result", PASSED)]),
     "asked for again": ("result", [("execute_result", PASSED)]),
@@ -37,10 +32,7 @@ CELLS = {  # source, and what is seen: the kind of output and how its text begin
     "no such exercise": ("check('99.1', right)\nn = 1", [("display_data", "✗ 99.1 · There is no such")]),
     "a hint": ("hint('0.1')\nn = 1", [("display_data", "Hints for 0.1")]),
     "a quiz": ("quiz('00')\nn = 1", [("display_data", "Quiz 00")]),
-    "progress": (
-        "progress()\ncheck('0.1', right)",
-        [("display_data", "00_start_here"), ("execute_result", PASSED)],
-    ),
+    "progress": ("progress()\ncheck('0.1', right)", [("display_data", "00_start_here"), RETURNED]),
     "nothing": ("n = 1", []),
 }
 

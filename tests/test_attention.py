@@ -8,13 +8,8 @@ import torch
 from torch.nn import functional
 from torch.testing import assert_close
 
-from linformer_from_scratch.attention import (
-    attention_entropy,
-    attention_weights,
-    causal_mask,
-    padding_mask,
-    scaled_dot_product_attention,
-)
+from linformer_from_scratch import attention as module
+from linformer_from_scratch.attention import attention_weights, padding_mask, scaled_dot_product_attention
 
 BATCH, HEADS, N, M, D, D_V = 2, 3, 7, 5, 11, 13
 
@@ -88,12 +83,12 @@ def test_no_step_backward_is_ever_nan(qkv, rows):
 
 def test_entropy_by_hand():
     weights = torch.tensor([[0.25, 0.25, 0.25, 0.25], [0.0, 1.0, 0.0, 0.0], [0.5, 0.25, 0.25, 0.0]])
-    assert_close(attention_entropy(weights), torch.tensor([2.0, 0.0, 1.5]))
+    assert_close(module.attention_entropy(weights), torch.tensor([2.0, 0.0, 1.5]))
 
 
 def test_causal_mask_by_hand():
     expected = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1]]).bool()
-    assert torch.equal(causal_mask(3), expected)
+    assert torch.equal(module.causal_mask(3), expected)
 
 
 def test_padding_mask_by_hand():
@@ -114,11 +109,8 @@ X, FITS = torch.ones(4, 3), torch.ones(4, 4, dtype=torch.bool)
         (lambda: attention_weights(X, X, FITS.tolist()), "mask is a list, expected a Tensor or None"),
         (lambda: attention_weights(X, X, FITS.to("meta")), "mask is on meta, q is on cpu"),
         (lambda: attention_weights(X, X, FITS[:, :3]), r"shape \(4, 3\), which does not fit scores \(4, 4\)"),
-        (
-            lambda: attention_weights(X, X, FITS[None]),
-            r"shape \(1, 4, 4\), which does not fit scores \(4, 4\)",
-        ),
-        (lambda: causal_mask(0), "n is 0, expected an integer of at least 1"),
+        (lambda: attention_weights(X, X, FITS[None]), r"\(1, 4, 4\), which does not fit scores \(4, 4\)"),
+        (lambda: module.causal_mask(0), "n is 0, expected an integer of at least 1"),
         (lambda: padding_mask(torch.tensor([2, 9]), 8), "lengths go from 2 to 9; they must lie in 0 … n=8"),
         (lambda: padding_mask([2, 9], 8), "lengths is a list, expected a Tensor of integers"),
         (lambda: padding_mask(torch.tensor([2.5]), 8), r"float32 \(1,\), expected integers \(batch,\)"),
@@ -137,7 +129,7 @@ def test_lengths_may_be_small_integers():
 
 class Causal(torch.nn.Module):
     def forward(self, x):
-        return scaled_dot_product_attention(x, x, x, causal_mask(x.size(-2)))
+        return scaled_dot_product_attention(x, x, x, module.causal_mask(x.size(-2)))
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """benchmark/: seconds and bytes of calls whose cost is known, and a command that loses nothing."""
 
+import copy
 import json
 import math
 import os
@@ -7,8 +8,9 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
+from unittest.mock import Mock
 
 import nbformat
 import pytest
@@ -16,39 +18,16 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from linformer_from_scratch import cost
+from linformer_from_scratch import benchmark, cost
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.benchmark import (
-    ceilings,
-    command,
-    copy_ceiling,
-    matmul_ceiling,
-    measured_crossover,
-    median_seconds,
-    modes,
-    peak_bytes,
-    race,
-    ratio,
-    samples,
-    spread,
-    suite,
-)
+from linformer_from_scratch.benchmark import ceilings, command, matmul_ceiling, peak_bytes, race, spread
+from linformer_from_scratch.benchmark import layers as built_layers
 from linformer_from_scratch.benchmark import records as files
 from linformer_from_scratch.benchmark.command import MINUTES, main, on_a_gpu, parser, to_paste
-from linformer_from_scratch.benchmark.layers import (
-    FUSED,
-    KEYS_FIRST,
-    PUBLISHED,
-    SHARED,
-    STORED,
-    TOKENS_FIRST,
-    blocks,
-    layers,
-    packages,
-)
+from linformer_from_scratch.benchmark.layers import FUSED, KEYS_FIRST, PUBLISHED, STORED, TOKENS_FIRST, blocks
 from linformer_from_scratch.benchmark.memory import available_bytes
 from linformer_from_scratch.benchmark.modes import PASSES, compiled
-from linformer_from_scratch.benchmark.published import LRA, LRA_MEANS, LRA_TASKS, LRA_XIONG, TABLE_3
+from linformer_from_scratch.benchmark.published import FLASH_MB, LRA, LRA_MEANS, LRA_TASKS, LRA_XIONG, TABLE_3
 from linformer_from_scratch.benchmark.statistics import NOTHING, Interval, coverage, ratio_spread, ratios
 from linformer_from_scratch.benchmark.suite import PLANS, jobs
 from linformer_from_scratch.common.files import locked
@@ -64,7 +43,7 @@ ROOT = Path(__file__).parents[1]
 def test_a_slow_call_takes_longer_and_every_call_has_its_turns():
     turns = []
     calls = {"a": lambda: (turns.append("a"), time.sleep(0.02)), "b": lambda: turns.append("b")}
-    seconds = samples(calls, rounds=3)
+    seconds = benchmark.samples(calls, rounds=3)
     assert min(seconds["a"]) > 0.019 > max(seconds["b"])
     assert [len(found) for found in seconds.values()] == [3, 3]
     assert sorted(turns) == ["a"] * 4 + ["b"] * 4  # a warm-up, and three rounds
@@ -73,12 +52,12 @@ def test_a_slow_call_takes_longer_and_every_call_has_its_turns():
 @pytest.mark.parametrize("pauses", [[0.2, 0], [0, 0, 0, 0.3]], ids=["the warm-up", "one slow round of three"])
 def test_what_is_slow_once_does_not_count(pauses):
     rounds, pauses = len(pauses) - 1, iter(pauses)
-    assert median_seconds({"a": lambda: time.sleep(next(pauses))}, rounds)["a"] < 0.05
+    assert benchmark.median_seconds({"a": lambda: time.sleep(next(pauses))}, rounds)["a"] < 0.05
 
 
 def test_the_order_of_turns_is_shuffled():
     turns = []
-    samples({name: lambda name=name: turns.append(name) for name in "abcd"}, rounds=9)
+    benchmark.samples({name: lambda name=name: turns.append(name) for name in "abcd"}, rounds=9)
     rounds = {tuple(turns[i : i + 4]) for i in range(0, len(turns), 4)}
     assert len(rounds) > 1 and all(sorted(one) == list("abcd") for one in rounds)
 
@@ -86,13 +65,13 @@ def test_the_order_of_turns_is_shuffled():
 def test_what_comes_before_a_turn_is_not_timed():
     turns = []
     before = lambda: (turns.append("before"), time.sleep(0.05))  # noqa: E731
-    seconds = samples({"a": lambda: turns.append("a")}, rounds=2, before=before)
+    seconds = benchmark.samples({"a": lambda: turns.append("a")}, rounds=2, before=before)
     assert turns == ["before", "a"] * 3 and max(seconds["a"]) < 0.04
 
 
 def test_busy_seconds_leave_out_what_a_call_only_waits():
     calls = {"waits": lambda: time.sleep(0.05), "works": lambda: sum(range(10**6))}
-    wall, busy = median_seconds(calls, rounds=3), median_seconds(calls, rounds=3, busy=True)
+    wall, busy = (benchmark.median_seconds(calls, rounds=3, busy=busy) for busy in (False, True))
     assert wall["waits"] >= 0.05 > 10 * busy["waits"]
     assert busy["works"] > busy["waits"]
 
@@ -134,9 +113,7 @@ if Path("/proc/self/clear_refs").exists():
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_the_operating_system_sees_the_same_peak_in_a_fresh_process_and_nothing_is_written_to_the_terminal():
-    fresh = subprocess.run(
-        [sys.executable, "-c", FRESH], capture_output=True, text=True, check=True, encoding="utf-8"
-    )
+    fresh = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, check=True, encoding="utf-8")
     q, k, v = torch.randn(3, 4, 2048, 64)
     assert int(fresh.stdout) == pytest.approx(peak_bytes(scaled_dot_product_attention, q, k, v), rel=0.05)
     assert fresh.stderr == ""
@@ -154,7 +131,7 @@ def test_ceilings_count_two_operations_a_multiply_add_and_bytes_both_ways(monkey
     monkeypatch.setattr(ceilings, "both_clocks", some_seconds)
     monkeypatch.setitem(ceilings.SIDE, "cpu", 64)
     assert matmul_ceiling() == matmul_ceiling(torch.bfloat16) == 2 * ceilings.SIDE["cpu"] ** 3
-    assert copy_ceiling(numbers=1009) == 2 * 4 * 1009
+    assert benchmark.copy_ceiling(numbers=1009) == 2 * 4 * 1009
     assert matmul_ceiling(busy=True) == 4 * matmul_ceiling()
 
 
@@ -179,7 +156,7 @@ def test_spread_and_ratio_are_those_of_the_rounds():
     assert spread([5, 1, 3, 2, 100, 4]) == (2, 3.5, 5)
     assert spread([7.0]) == (7, 7, 7)
     assert ratios([1, 20, 3], [2, 40, 12]) == [0.5, 0.5, 0.25]  # a slow round is slow for both
-    assert ratio([1, 20, 3], [2, 40, 12]) == 0.5
+    assert benchmark.ratio([1, 20, 3], [2, 40, 12]) == 0.5
     assert ratio_spread([1, 20, 3, 4, 5, 6], [2, 40, 12, 8, 10, 12]) == (0.5, 0.5, 0.5)
 
 
@@ -222,16 +199,16 @@ def test_how_likely_an_interval_holds_the_true_median():
     ],
 )
 def test_crossovers_lie_straight_between_points_on_log_axes(ours, theirs, length):
-    assert measured_crossover([1, 2, 4], ours, theirs) == (length and pytest.approx(length))
+    assert benchmark.measured_crossover([1, 2, 4], ours, theirs) == (length and pytest.approx(length))
 
 
 NO_NUMBERS = {
-    "rounds is 0": lambda: median_seconds({"a": int}, rounds=0),
+    "rounds is 0": lambda: benchmark.median_seconds({"a": int}, rounds=0),
     "got 0 samples": lambda: spread([]),
-    "got 2 and 3 samples": lambda: ratio([1, 2], [1, 2, 3]),
+    "got 2 and 3 samples": lambda: benchmark.ratio([1, 2], [1, 2, 3]),
     "left out at either end": lambda: coverage(2, 1),
-    "2 lengths, 1 and 2 times": lambda: measured_crossover([1, 2], [1], [1, 1]),
-    "a time of nan, expected": lambda: measured_crossover([1, 2], [1, math.nan], [1, 1]),
+    "2 lengths, 1 and 2 times": lambda: benchmark.measured_crossover([1, 2], [1], [1, 1]),
+    "a time of nan, expected": lambda: benchmark.measured_crossover([1, 2], [1, math.nan], [1, 1]),
 }
 
 
@@ -246,7 +223,7 @@ def test_what_gives_no_number_is_refused(message):
 
 def test_layers_that_are_compared_do_the_same():
     torch.manual_seed(0)
-    built = {name: build() for name, build in layers(101, d_model=24, num_heads=3, proj_dim=17).items()}
+    built = {name: build() for name, build in built_layers.layers(101, 24, 3, 17).items()}
     built[STORED].load_state_dict(built[FUSED].state_dict())
     for name in (KEYS_FIRST, PUBLISHED):
         built[name].load_state_dict(built[TOKENS_FIRST].state_dict())
@@ -256,7 +233,8 @@ def test_layers_that_are_compared_do_the_same():
 
 
 def test_each_does_what_its_name_says():
-    stored, fused = (layers(512, 64, 2, 16)[name]().requires_grad_(False) for name in (STORED, FUSED))
+    built = built_layers.layers(512, 64, 2, 16)
+    stored, fused = (built[name]().requires_grad_(False) for name in (STORED, FUSED))
     x = torch.randn(1, 512, 64)
     assert peak_bytes(stored, x) > 2 * 2 * 512 * 512 * 4 > peak_bytes(fused, x)  # two maps a head, or none
     kinds = [f"{k}, {kind}" for k in (128, 256, 512) for kind in ("stored maps", "fused")]
@@ -267,12 +245,12 @@ def test_each_does_what_its_name_says():
 
 def test_linformers_take_the_products_in_the_order_of_their_names():
     sizes = cost.Sizes(64, 24, 3, 16)
-    built = layers(64, 24, 3, 16)
+    built = built_layers.layers(64, 24, 3, 16)
     for name, steps in (
         (PUBLISHED, cost.compress_keys(sizes)),
         (KEYS_FIRST, cost.compress_keys(sizes, fused=True)),
         (TOKENS_FIRST, cost.compress_tokens(sizes, fused=True)),
-        (SHARED, cost.compress_tokens(sizes, fused=True, shared=True)),
+        (built_layers.SHARED, cost.compress_tokens(sizes, fused=True, shared=True)),
     ):
         with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
             built[name]()(torch.randn(1, 64, 24))
@@ -281,7 +259,7 @@ def test_linformers_take_the_products_in_the_order_of_their_names():
 
 @pytest.mark.parametrize("name", ["linformer", "linformer-pytorch"])
 def test_packages_take_the_same_input(name):
-    builders = {full.split()[0]: build for full, build in packages(64, 24, 3, 16).items()}
+    builders = {full.split()[0]: build for full, build in built_layers.packages(64, 24, 3, 16).items()}
     if name not in builders:
         pytest.skip(f"{name} is not installed")
     assert builders[name]()(torch.randn(2, 64, 24)).shape == (2, 64, 24)
@@ -308,8 +286,8 @@ def test_compiled_layers_give_the_same():
 
 
 def test_without_a_compiler_of_the_system_nothing_is_compiled(monkeypatch):
-    monkeypatch.setattr(modes, "compiled", lambda *_: 1 / 0)
-    assert modes.can_compile.__wrapped__("cpu") is False
+    monkeypatch.setattr(benchmark.modes, "compiled", lambda *_: 1 / 0)
+    assert benchmark.modes.can_compile.__wrapped__("cpu") is False
 
 
 # Races
@@ -494,6 +472,9 @@ SMALL = replace(PLANS["cpu"], table=(), lengths=(32, 64), modes=(), layer=TINY, 
 @pytest.fixture
 def measure(monkeypatch, tmp_path, capsys):
     """Run the command, with layers so small that all is measured in a second: its exit, and what it said."""
+    monkeypatch.setattr(
+        "linformer_from_scratch.common.rows.first_line", lambda *_: "a commit"
+    )  # whatever is edited meanwhile
     monkeypatch.setitem(PLANS, "cpu", SMALL)
     monkeypatch.chdir(tmp_path)
 
@@ -527,7 +508,7 @@ def test_an_interrupt_keeps_the_rows_and_resume_measures_the_rest(measure, monke
         return race.race(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(suite, "race", interrupted)
+        patched.setattr(benchmark.suite, "race", interrupted)
         code, out, _ = measure()
     assert code == 130 and "4 rows are in" in out
     kept = records.read(Path("b.json"))["rows"]
@@ -548,11 +529,8 @@ def test_rows_of_another_origin_are_not_mixed_into_a_file(measure):
 
 
 def test_a_job_that_fails_costs_its_own_row_only(measure, monkeypatch):
-    def broken(*_):
-        raise RuntimeError("no such kernel")
-
     with monkeypatch.context() as patched:
-        patched.setattr(suite, "_race_attention", broken)
+        patched.setattr(benchmark.suite, "_race_attention", Mock(side_effect=RuntimeError("no such kernel")))
         code, _, err = measure(*SHORT)
     assert code == 1 and "no row: no such kernel" in err
     assert measure(*SHORT, "--resume")[0] == 0
@@ -591,6 +569,12 @@ def test_two_runs_do_not_write_into_one_file(measure):
         code, out, err = measure(*SHORT)
     assert code == 1 and out == "" and "in use by another process" in err and err.count("\n") == 1
     assert measure(*SHORT)[0] == 0
+
+
+def test_published_megabytes_of_what_is_tiled_or_has_slots_grow_with_n():
+    flash, linformer = FLASH_MB["FlashAttention"], FLASH_MB["Linformer"][2:]  # of k = 256
+    assert all(abs(later - 2 * some) <= 1 for some, later in pairwise(flash))
+    assert all(later - 12 == 2 * (some - 12) for some, later in pairwise(linformer))
 
 
 def test_the_published_long_range_tables_have_the_means_that_were_published():
@@ -643,21 +627,6 @@ def test_the_makefile_and_the_evidence_page_say_the_command_that_a_gpu_is_measur
 # The file that a GPU's owner sends
 
 
-@pytest.fixture
-def complete(tmp_path):
-    """A file as the course brings it, and what is wanted of it."""
-    content = records.recorded_cpu()
-    wanted = [what for what, _ in jobs(PLANS["cpu"])]
-
-    def checked(change=lambda rows: None):
-        rows = json.loads(json.dumps(content["rows"]))
-        change(rows)
-        (tmp_path / "b.json").write_text(json.dumps(content | {"rows": rows}), encoding="utf-8")
-        return files.check_file(tmp_path / "b.json", wanted)
-
-    return checked
-
-
 def too_fast(rows):
     for found in rows[-3]["seconds"].values():
         found[:] = [s / 1e3 for s in found]
@@ -673,10 +642,15 @@ def too_fast(rows):
     ],
     ids=["missing", "ceiling", "bytes", "too fast"],
 )
-def test_a_file_is_checked_before_it_is_passed_on(complete, change, message):
-    assert len(complete()["rows"]) == 43
+def test_a_file_is_checked_before_it_is_passed_on(tmp_path, change, message):
+    content, path = copy.deepcopy(records.recorded_cpu()), tmp_path / "b.json"
+    wanted = [what for what, _ in jobs(PLANS["cpu"])]
+    path.write_text(json.dumps(content), encoding="utf-8")
+    assert len(files.check_file(path, wanted)["rows"]) == 43
+    change(content["rows"])
+    path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(ValueError, match=rf"^b\.json.*{message}"):
-        complete(change)
+        files.check_file(path, wanted)
 
 
 def test_who_runs_out_of_memory_in_a_later_round_is_named_and_the_others_keep_their_rounds():

@@ -46,7 +46,7 @@ every_chapter = pytest.mark.parametrize("stem", STEMS)
 def book(tmp_path_factory):
     """The book without its decks, which have tests of their own."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("book")
-    site.gather(source, out, lend(out / site.MODEL))
+    site.gather(source, out).close(lend(out / site.MODEL) | {"folder": f"../../{site.MODEL}"})
     with site.pages(source, out):
         site.furnish(out)
     (out / "slides" / "vendor").symlink_to(ROOT / "tools" / "deck" / "vendor", target_is_directory=True)

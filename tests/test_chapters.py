@@ -18,9 +18,7 @@ CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
 EVIDENCE = sorted((ROOT / "chapters/evidence").glob("*.ipynb"))
 NOTEBOOKS = [*CHAPTERS, *EVIDENCE, *sorted((ROOT / "solutions").glob("*.ipynb"))]
 EVERY_CHAPTER = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-EVERY_NOTEBOOK = pytest.mark.parametrize(
-    "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}"
-)
+EVERY_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: "/".join(path.parts[-2:]))
 TIMES_AND_MACHINES = (
     *("perf_counter", "median_seconds", "samples(", "_ceiling("),
     *("get_num_threads", "doctor()", "memory_gb()"),

@@ -6,15 +6,8 @@ import torch
 from lab.training import EXPERIMENTS
 from linformer_from_scratch.common.rows import Results
 from linformer_from_scratch.course import recorded as results
-from linformer_from_scratch.course.recorded.curves import (
-    ahead,
-    curves_of,
-    final_loss,
-    kept,
-    mean_curve,
-    recorded,
-    updates_until,
-)
+from linformer_from_scratch.course.recorded import curves
+from linformer_from_scratch.course.recorded.curves import ahead, kept, mean_curve, recorded, updates_until
 
 USUAL = {"attention": "linformer", "proj_dim": 32, "sharing": "layerwise", "projection": "windows"}
 USUAL["projection_rate"] = 1.0
@@ -38,8 +31,8 @@ def test_the_usual_linformer_is_found_but_for_what_differs(tmp_path, monkeypatch
 
 
 def test_held_out_losses_of_every_run():
-    assert curves_of(ROWS) == ([100, 200, 300], [[6.0, 4.0, 3.5], [5.0, 4.5, 2.5]])
-    assert final_loss(ROWS) == (3.0, pytest.approx(0.5**0.5))
+    assert curves.curves_of(ROWS) == ([100, 200, 300], [[6.0, 4.0, 3.5], [5.0, 4.5, 2.5]])
+    assert curves.final_loss(ROWS) == (3.0, pytest.approx(0.5**0.5))
     assert mean_curve(ROWS).tolist() == [[100, 5.5], [200, 4.25], [300, 3.0]]
 
 

@@ -14,43 +14,27 @@ from pydoc_data.topics import topics
 import pytest
 import torch
 
-from linformer_from_scratch.data import (
-    END,
-    IGNORE,
-    MASK,
-    PAD,
-    ByteVocabulary,
-    LabelledBatches,
-    MaskedBatches,
-    SubwordVocabulary,
-    docstrings,
-    documents,
-    generator_of,
-    held_out,
-    mask_tokens,
-    pad,
-    read_documents,
-    shipped_text,
-    split,
-    stream,
-    text,
-)
+from linformer_from_scratch import data
+from linformer_from_scratch.data import MASK, ByteVocabulary, SubwordVocabulary, read_documents
+from linformer_from_scratch.data.batches import held_out
 from linformer_from_scratch.data.text import _order
+from linformer_from_scratch.data.vocabulary import END
 
 
 def test_the_shipped_text_is_that_of_cpython():
     """Versions of CPython reword a topic now and then; most stay word for word."""
-    same = [title for title in documents() if documents()[title] == topics.get(title, "").strip() + "\n"]
-    assert len(same) > len(documents()) / 3
+    texts = data.documents()
+    same = [title for title in texts if texts[title] == topics.get(title, "").strip() + "\n"]
+    assert len(same) > len(texts) / 3
 
 
-@pytest.mark.parametrize(("name", "load"), [("SHIPPED", shipped_text), ("DOCSTRINGS", docstrings)])
+@pytest.mark.parametrize(("name", "load"), [("SHIPPED", data.shipped_text), ("DOCSTRINGS", data.docstrings)])
 def test_a_changed_text_is_refused_with_both_sums(tmp_path, monkeypatch, name, load):
-    shipped = getattr(text, name)
+    shipped = getattr(data.text, name)
     copy = tmp_path / shipped.name
     copy.write_text(shipped.read_text(encoding="utf-8") + "one more line\n", encoding="utf-8")
     copy.with_suffix(".json").write_bytes(shipped.with_suffix(".json").read_bytes())
-    monkeypatch.setattr(text, name, copy)
+    monkeypatch.setattr(data.text, name, copy)
     with pytest.raises(ValueError, match=rf"{copy.name} has SHA-256 \w{{64}}, expected \w{{64}}"):
         load.__wrapped__()
 
@@ -159,7 +143,7 @@ def test_a_text_in_one_piece_is_cut_at_lines_or_words_or_letters(tmp_path, conte
         found = read_documents(path)
         assert list(found.values()) == parts
         assert all(title.startswith("mine.txt, part ") for title in found)
-        learned, hidden = split(found)
+        learned, hidden = data.split(found)
         assert learned and hidden and learned | hidden == found
 
 
@@ -170,7 +154,7 @@ def test_a_name_that_is_not_utf_8_can_be_read_and_is_told_where_something_is_wro
     except OSError:
         pytest.skip("this file system takes no such names")
     (tmp_path / "good.txt").write_text("two", encoding="utf-8")
-    learned, hidden = split(read_documents(tmp_path))
+    learned, hidden = data.split(read_documents(tmp_path))
     assert sorted([*learned.values(), *hidden.values()]) == ["one", "two"]
     (tmp_path / name).write_bytes(b"\xff")
     with pytest.raises(ValueError, match=r"caf\\udce9\.txt' is not UTF-8 \(byte 0 is 0xff\)") as caught:
@@ -217,7 +201,7 @@ def test_a_path_that_cannot_be_is_refused_in_one_sentence(tmp_path, monkeypatch,
 )
 def test_every_character_of_a_file_is_read_and_every_part_that_is_not_blank_is_kept(tmp_path, raw, expected):
     (tmp_path / "mine.txt").write_bytes(raw)
-    assert text._read_file(tmp_path / "mine.txt") == expected
+    assert data.text._read_file(tmp_path / "mine.txt") == expected
     found = "".join(read_documents(tmp_path / "mine.txt").values())
     assert found.split() == expected.split() and found in expected
 
@@ -236,11 +220,11 @@ def test_any_text_comes_back_and_never_holds_a_special_token(kind, some):
     ids = vocabulary.encode(some)
     assert all(type(i) is int and 2 < i < vocabulary.size for i in ids)
     assert vocabulary.decode(ids) == some
-    assert vocabulary.decode([PAD, *ids, MASK, END]) == some
+    assert vocabulary.decode([data.PAD, *ids, MASK, END]) == some
 
 
 def test_bytes_are_tokens_after_the_special_ones():
-    assert (PAD, MASK, END) == (0, 1, 2) and ByteVocabulary.size == 259
+    assert (data.PAD, MASK, END) == (0, 1, 2) and ByteVocabulary.size == 259
     assert ByteVocabulary().encode("aé") == [3 + 97, 3 + 0xC3, 3 + 0xA9]
     assert ByteVocabulary().decode([3 + 97, 3 + 0xC3]) == "a�"
 
@@ -255,7 +239,7 @@ def test_subwords_are_as_many_as_asked_for_and_fewer_tokens_than_bytes():
 
 
 def test_the_same_text_gives_the_same_subwords():
-    some = list(docstrings().values())[:20]
+    some = list(data.docstrings().values())[:20]
     ids = [SubwordVocabulary(some, 503).encode(some[0]) for _ in range(3)]
     assert ids[0] == ids[1] == ids[2]
 
@@ -292,13 +276,6 @@ def test_what_is_held_out_depends_on_the_title_alone():
     assert drawn[:3] == ["title 21", "title 22", "title 23"]  # on every machine
 
 
-def test_split_puts_every_document_on_one_side():
-    texts = {f"title {i}": f"text {i}" for i in range(50)}
-    learned, hidden = split(texts)
-    assert list(hidden) == held_out(texts) and learned | hidden == texts
-    assert list(learned) == [title for title in texts if title not in hidden]
-
-
 @pytest.mark.parametrize("files", [2, 5])
 def test_however_few_documents_there_are_one_is_held_out_and_one_is_learned(files):
     """Where the draw by names gives both sides something, it is the draw by names."""
@@ -326,13 +303,13 @@ def test_the_same_name_is_drawn_alike_however_its_accents_are_written():
 
 
 def test_the_shipped_texts_are_split_as_in_the_recorded_runs():
-    for texts, expected in ((docstrings(), [1333634, 418787]), (documents(), [310152, 154818])):
-        assert [sum(map(len, side.values())) for side in split(texts)] == expected
+    for texts, expected in ((data.docstrings(), [1333634, 418787]), (data.documents(), [310152, 154818])):
+        assert [sum(map(len, side.values())) for side in data.split(texts)] == expected
 
 
 def test_a_stream_is_every_text_and_an_end():
     vocabulary = ByteVocabulary()
-    ids = stream(["ab", "", "c"], vocabulary)
+    ids = data.stream(["ab", "", "c"], vocabulary)
     assert ids.tolist() == [3 + 97, 3 + 98, END, END, 3 + 99, END] and ids.dtype == torch.long
 
 
@@ -347,8 +324,8 @@ def generator(seed=0):
 def test_masking_chooses_the_same_share_of_every_row_and_keeps_the_rest(n):
     ids = torch.randint(3, VOCAB, (211, n), generator=generator(1))
     before = ids.clone()
-    inputs, targets = mask_tokens(ids, VOCAB, generator())
-    chosen = targets != IGNORE
+    inputs, targets = data.mask_tokens(ids, VOCAB, generator())
+    chosen = targets != data.IGNORE
     assert torch.equal(ids, before)
     assert (chosen.sum(1) == {23: 3, 11: 2, 1: 1}[n]).all()  # round(.15 n), at least 1
     assert torch.equal(targets[chosen], ids[chosen]) and torch.equal(inputs[~chosen], ids[~chosen])
@@ -356,8 +333,8 @@ def test_masking_chooses_the_same_share_of_every_row_and_keeps_the_rest(n):
 
 def test_of_the_chosen_80_10_10_are_masked_replaced_and_kept():
     ids = torch.full((20_011, SEQ_LEN), END)  # a token that no random one equals
-    inputs, targets = mask_tokens(ids, VOCAB, generator())
-    found = inputs[targets != IGNORE]
+    inputs, targets = data.mask_tokens(ids, VOCAB, generator())
+    found = inputs[targets != data.IGNORE]
     random = found[(found != MASK) & (found != END)]
     shares = [(found == MASK), (found != MASK) & (found != END), (found == END)]
     for share, expected in zip(shares, (0.8, 0.1, 0.1), strict=True):
@@ -369,8 +346,8 @@ def test_of_the_chosen_80_10_10_are_masked_replaced_and_kept():
 
 
 def test_every_position_and_every_pair_is_equally_likely():
-    _, targets = mask_tokens(torch.full((20_011, SEQ_LEN), 5), VOCAB, generator())
-    chosen = (targets != IGNORE).double()
+    _, targets = data.mask_tokens(torch.full((20_011, SEQ_LEN), 5), VOCAB, generator())
+    chosen = (targets != data.IGNORE).double()
     p, pair = 3 / SEQ_LEN, 3 * 2 / (SEQ_LEN * (SEQ_LEN - 1))
     together = chosen.T @ chosen / len(chosen)
     assert ((together.diagonal() - p).abs() < 5 * (p / len(chosen)) ** 0.5).all()
@@ -380,7 +357,7 @@ def test_every_position_and_every_pair_is_equally_likely():
 
 def test_a_masked_batch_is_a_function_of_seed_and_step():
     ids = torch.randint(3, VOCAB, (307,), generator=generator())
-    batches = [MaskedBatches(ids, SEQ_LEN, 5, VOCAB, seed) for seed in (0, 0, 1)]
+    batches = [data.MaskedBatches(ids, SEQ_LEN, 5, VOCAB, seed) for seed in (0, 0, 1)]
     for step in (3, 0, 2**33):
         first, again, other = (one(step) for one in batches)
         assert all(torch.equal(*pair) for pair in zip(first, again, strict=True))
@@ -392,18 +369,18 @@ def test_a_masked_batch_is_a_function_of_seed_and_step():
 def test_every_seed_and_step_has_its_own_stream():
     large = [0, 1, 5, 2**32, 2**32 + 1, 5 * 2**32, 2**64, 10**30, -1, -(2**32)]
     pairs = {*product(range(40), (*range(60), 10**6, 2**31)), *product(large, large)}
-    assert len({generator_of(*pair).initial_seed() for pair in pairs}) == len(pairs) > 2500
+    assert len({data.generator_of(*pair).initial_seed() for pair in pairs}) == len(pairs) > 2500
 
 
 def test_a_generator_draws_what_it_drew_when_the_runs_were_recorded():
     for (seed, step), drawn in (((0, 0), [676, 938, 673]), ((7, 2999), [485, 600, 502])):
-        assert torch.randint(1000, (3,), generator=generator_of(seed, step)).tolist() == drawn
+        assert torch.randint(1000, (3,), generator=data.generator_of(seed, step)).tolist() == drawn
 
 
 def test_windows_are_pieces_of_the_stream_the_first_and_the_last_too():
     ids = torch.arange(3, 3 + SEQ_LEN + 6)
-    inputs, targets = MaskedBatches(ids, SEQ_LEN, 101, 3 + len(ids))(0)
-    windows = torch.where(targets == IGNORE, inputs, targets)
+    inputs, targets = data.MaskedBatches(ids, SEQ_LEN, 101, 3 + len(ids))(0)
+    windows = torch.where(targets == data.IGNORE, inputs, targets)
     starts = windows[:, 0]
     assert torch.equal(windows, starts[:, None] + torch.arange(SEQ_LEN))
     assert starts.unique().tolist() == list(range(3, 3 + 7))
@@ -411,7 +388,7 @@ def test_windows_are_pieces_of_the_stream_the_first_and_the_last_too():
 
 def test_an_epoch_has_every_text_once_in_an_order_of_its_own():
     ids, labels = torch.arange(11)[:, None].expand(-1, 7), torch.arange(11) * 2
-    batches, again, other = (LabelledBatches(ids, labels, 3, seed) for seed in (0, 0, 1))
+    batches, again, other = (data.LabelledBatches(ids, labels, 3, seed) for seed in (0, 0, 1))
     assert len(batches) == 4
     orders = []
     for epoch in range(3):
@@ -425,17 +402,17 @@ def test_an_epoch_has_every_text_once_in_an_order_of_its_own():
 
 
 def test_padding_fills_short_rows_and_cuts_long_ones():
-    found = pad([[3, 4], [], [5, 6, 7, 8]], 3)
-    assert found.tolist() == [[3, 4, PAD], [PAD] * 3, [5, 6, 7]] and found.dtype == torch.long
+    found = data.pad([[3, 4], [], [5, 6, 7, 8]], 3)
+    assert found.tolist() == [[3, 4, data.PAD], [data.PAD] * 3, [5, 6, 7]] and found.dtype == torch.long
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: MaskedBatches(torch.arange(22), SEQ_LEN, 2, VOCAB), "22 tokens, .* at least seq_len=23"),
-        (lambda: MaskedBatches(torch.arange(30), SEQ_LEN, 0, VOCAB), "batch_size is 0, expected an integer"),
-        (lambda: LabelledBatches(torch.zeros(3, 7), torch.zeros(2), 2), "3 texts and 2 labels; need equal"),
-        (lambda: LabelledBatches(torch.zeros(0, 7), torch.zeros(0), 2), "0 texts and 0 labels; .* non-zero"),
+        (lambda: data.MaskedBatches(torch.arange(22), SEQ_LEN, 2, VOCAB), "22 tokens, .* seq_len=23"),
+        (lambda: data.MaskedBatches(torch.arange(30), SEQ_LEN, 0, VOCAB), "batch_size is 0, expected"),
+        (lambda: data.LabelledBatches(torch.zeros(3, 7), torch.zeros(2), 2), "3 texts and 2 labels; need"),
+        (lambda: data.LabelledBatches(torch.zeros(0, 7), torch.zeros(0), 2), "0 texts and 0 labels; .* non"),
         (lambda: SubwordVocabulary((1 / 0 for _ in "a"), 10**6 + 1), "size is 1000001, .* 259 … 1000000"),
     ],
 )

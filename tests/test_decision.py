@@ -11,28 +11,14 @@ import pytest
 
 from linformer_from_scratch.benchmark import published
 from linformer_from_scratch.course import decision
-from linformer_from_scratch.course.decision import (
-    A100,
-    CPU,
-    H200,
-    SEVERAL,
-    V100,
-    Case,
-    DecisionTable,
-    changes,
-    decide,
-    devices,
-    evidence,
-    rule_of,
-    rules,
-)
+from linformer_from_scratch.course.decision import A100, CPU, H200, Case, changes, decide, evidence, rules
 from linformer_from_scratch.course.recorded import benchmark as records
 
 CHAPTERS = Path(__file__).parents[1] / "chapters"
 CELL_ID = re.compile(r"\b\d\d-\d{3}\b")
 NUMBER = re.compile(r"\d[\d,_]*(?:\.\d+)?")
 FLAGS = (False, True)
-PRODUCT = product((512, 8192), FLAGS, FLAGS, (CPU, V100, A100, H200), (1, SEVERAL))
+PRODUCT = product((512, 8192), FLAGS, FLAGS, (CPU, decision.V100, A100, H200), (1, decision.SEVERAL))
 CASES = [Case(n, 64, *flags, device, machines) for n, *flags, device, machines in PRODUCT]
 
 
@@ -124,17 +110,17 @@ def test_numbers_of_every_advice_are_the_cases_own_or_stand_in_its_evidence(cell
 
 def test_the_length_on_the_cpu_is_the_one_that_chapter_10_prints(cells):
     (printed,) = re.findall(r"against fused exact, k =   256: from n = ([\d,]+)", cells["10-094"])
-    assert f"from n = {printed} on" in devices()[CPU].since
+    assert f"from n = {printed} on" in decision.devices()[CPU].since
 
 
 # The table.
 
 
 def test_every_rule_has_a_case_and_whoever_writes_or_looks_up_never_gets_slots_or_chunks():
-    assert {rule_of(case).need for case in CASES} == {rule.need for rule in rules()}
+    assert {decision.rule_of(case).need for case in CASES} == {rule.need for rule in rules()}
     for case in CASES:
         if case.causal or case.exact_recall:
-            assert rule_of(case).kind in ("exact", "ring"), case
+            assert decision.rule_of(case).kind in ("exact", "ring"), case
 
 
 def test_what_would_change_the_advice():
@@ -170,11 +156,11 @@ def test_a_case_that_cannot_be_is_refused_in_one_sentence(words):
 
 
 def test_the_table_shows_every_rule_with_its_evidence():
-    shown = html.unescape(DecisionTable()._repr_html_())
+    shown = html.unescape(decision.DecisionTable()._repr_html_())
     for rule in rules():
         assert rule.need in shown and rule.take in shown and rule.reach in shown
         for one in rule.evidence:
             assert one.shows in shown and one.place in shown
             assert not one.cell or f"<a href='{one.address}'>" in html.unescape(shown)
     assert "{" not in shown and not CELL_ID.search(shown)
-    assert len(repr(DecisionTable()).splitlines()) == len(rules())
+    assert len(repr(decision.DecisionTable()).splitlines()) == len(rules())

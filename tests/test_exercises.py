@@ -14,15 +14,7 @@ from torch import Tensor
 from linformer_from_scratch import exercises
 from linformer_from_scratch.course.exercises import CHAPTERS, EXERCISES, STEMS, check
 from linformer_from_scratch.course.exercises.engine import checking
-from linformer_from_scratch.course.exercises.engine.checking import (
-    SEEDS,
-    Exercise,
-    call,
-    judge,
-    observe,
-    sentence_of,
-    tensors,
-)
+from linformer_from_scratch.course.exercises.engine.checking import SEEDS, call, judge, observe, tensors
 from linformer_from_scratch.course.exercises.engine.quiz import questions
 from linformer_from_scratch.course.exercises.grader.submissions import of_cells
 
@@ -32,12 +24,12 @@ BY_ID = pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES.ke
 
 @BY_ID
 def test_the_data_is_complete(exercise):
-    assert isinstance(exercise, Exercise) and re.fullmatch(r"\d+\.\d+", exercise.id)
+    assert isinstance(exercise, checking.Exercise) and re.fullmatch(r"\d+\.\d+", exercise.id)
     assert 0 < exercise.minutes <= 30
     assert len(exercise.hints) == 3 and len({*exercise.hints}) == 3 and all(exercise.hints)
     last = exercise.hints[-1]
     assert "…" in last or not last.startswith("return"), "no hint is the whole answer"
-    sentences = [sentence_of(mistake) for mistake in exercise.mistakes]
+    sentences = [checking.sentence_of(mistake) for mistake in exercise.mistakes]
     assert len(sentences) >= 4 and len({*sentences}) == len(sentences)
     for text in sentences:
         assert len(text) > 20 and "\n" not in text and text.endswith((".", "?"))
@@ -206,7 +198,7 @@ def test_right_values_that_cost_the_inputs_fail(exercise):
 def test_every_mistake_is_refused_with_its_own_sentence(exercise, quick):
     verdicts = {mistake: judge(quick(exercise), mistake) for mistake in exercise.mistakes}
     assert {result.status for result in verdicts.values()} == {"failed"}
-    assert {m.__name__ for m, result in verdicts.items() if result.message != sentence_of(m)} == set()
+    assert {m.__name__ for m, said in verdicts.items() if said.message != checking.sentence_of(m)} == set()
 
 
 def sizes(draw):

@@ -76,21 +76,6 @@ def test_a_row_that_another_process_measures_is_left_to_it(toy, tmp_path, capsys
     assert capsys.readouterr().out == "99_toy {'n': 3, 'seed': 0}: another process measures it\n"
 
 
-@pytest.fixture
-def repository(tmp_path):
-    """The package and the lab in a repository of their own, without recorded rows."""
-    ignored = shutil.ignore_patterns("*.json", "shipped", "__pycache__", "build")
-    for room in (PACKAGE, "lab"):
-        shutil.copytree(ROOT / room, tmp_path / room, ignore=ignored)
-    return tmp_path
-
-
-def rewrite(path, before, after):
-    text = path.read_text(encoding="utf-8")
-    assert text.count(before) == 1
-    path.write_text(text.replace(before, after), encoding="utf-8")
-
-
 # The command
 
 
@@ -136,29 +121,29 @@ def test_without_a_name_all_are_listed_and_none_is_measured(capsys):
     assert all(there in ("", wanted) for _, there, wanted in listed)
 
 
-@pytest.fixture
-def small(repository):
-    """The command where chapter 09's needles are looked for in the shortest text, for a moment only."""
-    declared = repository / "lab" / "efficient.py"
-    rewrite(declared, "STEPS, RATE, WARMUP = 4000,", "STEPS, RATE, WARMUP = 20,")
-    rewrite(declared, "LENGTHS = (64, 256)", "LENGTHS = (64,)")
-    rewrite(declared, "SEEDS = (0, 1, 2)", "SEEDS = (0,)")
-    rewrite(declared, "NAMES = (FULL, LEARNED, MEAN, *OTHERS, FITTING)", "NAMES = (FULL,)")
-    command = EXPERIMENTS["09_needle"].command.removeprefix("python ").split()
-
-    def run(*words):
-        path = os.pathsep.join([str(repository), *filter(None, [os.environ.get("PYTHONPATH")])])  # first
-        environment, line = os.environ | {"PYTHONPATH": path}, [sys.executable, *command[:2], *words]
-        run = subprocess.run(line, cwd=repository, env=environment, capture_output=True, encoding="utf-8")
-        return run.stdout if run.returncode == 0 else run.stderr
-
-    return run, command[2], repository / PACKAGE / "course" / "recorded" / "09_needle.json"
+SHORTER = {  # chapter 09's needles are looked for in the shortest text, for a moment only
+    "STEPS, RATE, WARMUP = 4000,": "STEPS, RATE, WARMUP = 20,",
+    "LENGTHS = (64, 256)": "LENGTHS = (64,)",
+    "SEEDS = (0, 1, 2)": "SEEDS = (0,)",
+    "NAMES = (FULL, LEARNED, MEAN, *OTHERS, FITTING)": "NAMES = (FULL,)",
+}
 
 
 @pytest.mark.slow
-def test_the_command_in_a_file_measures_it(small):
-    run, name, path = small
-    run(name)
+def test_the_command_in_a_file_measures_it(tmp_path):
+    ignored = shutil.ignore_patterns("*.json", "shipped", "__pycache__", "build")
+    for room in (PACKAGE, "lab"):
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=ignored)
+    declared = tmp_path / "lab" / "efficient.py"
+    text = declared.read_text(encoding="utf-8")
+    for before, after in SHORTER.items():
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+    declared.write_text(text, encoding="utf-8")
+    words = EXPERIMENTS["09_needle"].command.removeprefix("python ").split()
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])  # first
+    subprocess.run([sys.executable, *words], cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}, check=True)
+    path = tmp_path / PACKAGE / "course" / "recorded" / "09_needle.json"
     content = read(path)
     assert content["command"] == EXPERIMENTS["09_needle"].command
     assert list(path.parent.glob("*.json*")) == [path]

@@ -4,14 +4,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from linformer_from_scratch import fitting
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.fitting import (
-    STARTS,
-    fit_projections,
-    linformer_output,
-    relative_errors,
-    starting_pair,
-)
+from linformer_from_scratch.fitting import fit_projections, linformer_output, relative_errors, starting_pair
 from linformer_from_scratch.linformer import linformer_attention
 
 HEADS, TEXTS, N, D, SLOTS = 3, 11, 14, 5, 7  # windows of two tokens
@@ -64,7 +59,7 @@ def test_as_many_slots_as_tokens_keep_full_attention_on_unseen_texts():
 
 def test_no_update_keeps_the_start():
     q, k, v = texts(HEADS, TEXTS)
-    for start in STARTS:
+    for start in fitting.STARTS:
         begun = starting_pair(k, SLOTS, start, torch.Generator().manual_seed(5))
         assert_close(fit_projections(q, k, v, SLOTS, start, updates=0, seed=5), begun)
 

@@ -96,7 +96,7 @@ def test_the_first_layers_strip_is_what_the_encoder_with_slots_computes():
 
 def test_the_map_of_the_course_has_every_chapter_once_and_the_heading_counts_the_ledger():
     told = site.written()
-    shown = [one.stem for chapters in told["acts"].values() for one in chapters]
+    shown = [one["stem"] for chapters in told["acts"].values() for one in chapters]
     assert shown == [path.stem for path in site.chapters()]
     kinds = by_kind(ledger())
     assert told["verdict"].startswith(f"{len(ledger())} claims tested: {len(kinds['wrong'])} wrong, ")
@@ -203,13 +203,12 @@ def test_the_readers_text_is_found_in_as_python_finds_in_it(index, browser):
             found = page.evaluate(ASK, [text, question, k])
             lines = front_page.sentences(text)[: len(found["spans"])]
             assert found["sentences"] == lines
-            for way, key in ((found["exact"], "exact"), (found["slots"][str(k)], k)):
+            for half, key in zip(found["halves"], ("exact", k), strict=True):
                 spans, scores, shades = python_finds(key, text, question)
                 assert list(map(tuple, found["spans"])) == spans
-                np.testing.assert_allclose(way, scores, **CLOSE)
-                assert np.argsort(way).tolist() == np.argsort(scores).tolist()
-                seen = found["map"] if key == "exact" else found["strip"][str(k)]
-                differs = np.abs(np.subtract(seen, shades, dtype=int))
+                np.testing.assert_allclose(half["scores"], scores, **CLOSE)
+                assert np.argsort(half["scores"]).tolist() == np.argsort(scores).tolist()
+                differs = np.abs(np.subtract(half["weights"], shades, dtype=int))
                 assert differs.max() <= 1 and differs.mean() < 0.01
         assert (page.outside, page.complaints) == ([], [])
 

@@ -11,18 +11,9 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from linformer_from_scratch import attention, cost, efficient, fitting, low_rank, random_projections
+from linformer_from_scratch import attention, cost, data, efficient, fitting, low_rank, random_projections
 from linformer_from_scratch.common import random_state
-from linformer_from_scratch.data import (
-    ByteVocabulary,
-    LabelledBatches,
-    MaskedBatches,
-    baselines,
-    mask_tokens,
-    pad,
-    stream,
-    tasks,
-)
+from linformer_from_scratch.data import ByteVocabulary, LabelledBatches, MaskedBatches, baselines, pad, tasks
 from linformer_from_scratch.encoder import Classifier, MaskedLanguageModel, sinusoids
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
@@ -159,9 +150,9 @@ IN_FULL_PRECISION = {  # under autocast too
     "orthogonal_gaussian": lambda: efficient.orthogonal_gaussian(7, D, seed=1),
     "masked batches": lambda: MaskedBatches(ROW, SEQ_LEN, 4, VOCAB)(1),
     "labelled batches": lambda: LabelledBatches(IDS, LABELS, 2)(1),
-    "ids": lambda: [stream(["ab", "c"], ByteVocabulary()), pad([[3, 4], [5], []], 3)],
+    "ids": lambda: [data.stream(["ab", "c"], ByteVocabulary()), pad([[3, 4], [5], []], 3)],
     "tasks": lambda: [task(8, 3)(1) for task in (tasks.needle, tasks.copy, tasks.recall, few_facts)],
-    "baseline_losses": lambda: baselines.baseline_losses(ROW, [mask_tokens(IDS, VOCAB, draw())], VOCAB),
+    "baseline_losses": lambda: baselines.baseline_losses(ROW, [data.mask_tokens(IDS, VOCAB, draw())], VOCAB),
     "paired_bootstrap": lambda: paired_bootstrap(X[0, 0], X[0, 1], draws=100),
     "Trainer": trained,
 }
@@ -186,9 +177,8 @@ def assert_same(found, wanted, default=torch.float32):
     """Numbers that are equal to the rounding of the coarser dtype; another than wanted may be the default."""
     if isinstance(wanted, Tensor):
         assert found.device == wanted.device and found.dtype in (wanted.dtype, default)
-        coarser = min(
-            found.dtype, wanted.dtype, key=lambda d: -torch.finfo(d).eps if d.is_floating_point else 0
-        )
+        both = found.dtype, wanted.dtype
+        coarser = min(both, key=lambda d: -torch.finfo(d).eps if d.is_floating_point else 0)
         tolerance = {"atol": 4 * torch.finfo(coarser).eps, "rtol": 1e-5} if coarser.is_floating_point else {}
         assert_close(found.detach().to(coarser), wanted.detach().to(coarser), **tolerance)
     elif isinstance(wanted, dict):

@@ -8,19 +8,13 @@ from torch import nn
 from torch.nn import functional
 from torch.testing import assert_close
 
+from linformer_from_scratch import limits
 from linformer_from_scratch.common.rows import Results
 from linformer_from_scratch.course import recorded
 from linformer_from_scratch.course.recorded.curves import accuracies
 from linformer_from_scratch.course.recorded.writers import GIVEN, held_out, writer
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
-from linformer_from_scratch.limits import (
-    copy_error,
-    errors_by_temperature,
-    leak,
-    next_token_loss,
-    write_on,
-    written_loss,
-)
+from linformer_from_scratch.limits import copy_error, leak, next_token_loss, write_on, written_loss
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.low_rank import best_rank, frobenius_error, singular_values
 from linformer_from_scratch.multihead import MultiHeadAttention
@@ -56,11 +50,6 @@ def test_the_loss_is_that_of_the_next_token():
     assert written_loss(Says(1), ids, [1, 4]) == pytest.approx(sure.item())
 
 
-def model(attention):
-    torch.manual_seed(0)
-    return MaskedLanguageModel(Encoder(VOCABULARY, 11, 8, [attention])).eval()
-
-
 def test_what_is_written_on_is_each_time_the_likeliest_next_token():
     assert write_on(Says(1), torch.tensor([3, 5]), 3).tolist() == [3, 5, 6, 0, 1]
 
@@ -76,17 +65,10 @@ def test_the_linformer_that_comes_along_knows_the_text_before_it_and_writes_wors
 
 def test_both_losses_are_the_same_where_no_output_depends_on_later_tokens():
     ids = torch.randint(VOCABULARY, (3, 12))
-    causal = model(MultiHeadAttention(8, 2, causal=True))
+    layer = MultiHeadAttention(8, 2, causal=True)
+    causal = MaskedLanguageModel(Encoder(VOCABULARY, 11, 8, [layer])).eval()
     every = range(1, 12)
     assert written_loss(causal, ids, every) == pytest.approx(next_token_loss(causal, ids).item(), rel=1e-5)
-
-
-def test_they_differ_where_the_future_is_mixed_in():
-    torch.manual_seed(0)
-    ids = torch.randint(VOCABULARY, (3, 12))
-    seeing = model(LinformerAttention(8, 2, LearnedProjection(11, 4), LearnedProjection(11, 4)))
-    difference = written_loss(seeing, ids, range(1, 12)) - next_token_loss(seeing, ids).item()
-    assert abs(difference) > 1e-3
 
 
 @pytest.mark.parametrize("rank", [0, 5, 11])
@@ -104,7 +86,7 @@ def test_ranks_that_no_map_has_are_refused():
 
 def test_errors_by_temperature_are_those_of_the_definitions():
     q, k, v, _ = stored_heads()[1, 5]
-    errors = errors_by_temperature(1, 5, 16, [1, 0.25])
+    errors = limits.errors_by_temperature(1, 5, 16, [1, 0.25])
     weights = (q @ k.mT / 0.25 / 32**0.5).softmax(dim=-1)
     pooled = MeanPooling(128, 16)
     slots = (q @ pooled(k).mT / 0.25 / 32**0.5).softmax(dim=-1) @ pooled(v)

@@ -10,26 +10,20 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
+from linformer_from_scratch import projections
 from linformer_from_scratch.attention import padding_mask
 from linformer_from_scratch.benchmark import peak_bytes
 from linformer_from_scratch.cost import Sizes, compress_tokens, flops
 from linformer_from_scratch.linformer import LinformerAttention, linformer_attention
-from linformer_from_scratch.projections import (
-    GaussianProjection,
-    LearnedProjection,
-    MaxPooling,
-    MeanPooling,
-    StridedConvolution,
-    start_at,
-)
+from linformer_from_scratch.projections import LearnedProjection, MaxPooling, StridedConvolution, start_at
 
 BATCH, SEQ_LEN, SLOTS, HEADS, D_HEAD = 2, 11, 5, 3, 7
 D_MODEL = HEADS * D_HEAD
 KINDS = {
     "learned, shared by heads": lambda: LearnedProjection(SEQ_LEN, SLOTS),
     "learned, one per head": lambda: LearnedProjection(SEQ_LEN, SLOTS, HEADS),
-    "Gaussian": lambda: GaussianProjection(SEQ_LEN, SLOTS, seed=3),
-    "mean pooling": lambda: MeanPooling(SEQ_LEN, SLOTS),
+    "Gaussian": lambda: projections.GaussianProjection(SEQ_LEN, SLOTS, seed=3),
+    "mean pooling": lambda: projections.MeanPooling(SEQ_LEN, SLOTS),
     "max pooling": lambda: MaxPooling(SEQ_LEN, SLOTS),
     "strided convolution": lambda: StridedConvolution(SEQ_LEN, SLOTS, D_HEAD),
 }
@@ -123,12 +117,6 @@ def test_function_equals_the_formula_with_one_pair_or_one_per_head():
         assert_close(linformer_attention(q, k, v, E, F), theirs)
 
 
-def test_function_uses_the_first_columns_for_fewer_keys():
-    q, k, v = qkv(n=4)
-    E, F = torch.randn(2, SLOTS, SEQ_LEN).double()
-    assert_close(linformer_attention(q, k, v, E, F), linformer_attention(q, k, v, E[:, :4], F[:, :4]))
-
-
 @every_kind
 @pytest.mark.parametrize("content", [1e3, float("nan")])
 def test_content_of_padding_never_reaches_a_real_token(kind, content):
@@ -182,10 +170,7 @@ X = torch.zeros(2, 5, D_MODEL)
         (lambda: layer_of(learned(), learned(), 4), "4 heads do not divide d_model=21"),
         (lambda: layer_of(torch.ones(5, 11), learned()), "^E is a Tensor, expected a Projection from `proj"),
         (lambda: layer_of(learned(), nn.Linear(11, 5)), "^F is a Linear, expected a Projection from `proj"),
-        (
-            lambda: layer_of(learned(), learned(12)),
-            "E takes 11 tokens to 5 slots, F 12 to 5; expected the same sizes",
-        ),
+        (lambda: layer_of(learned(), learned(12)), "E takes 11 tokens to 5 slots, F 12 to 5; expected"),
         (lambda: layer_of(*[learned(num_heads=2)] * 2)(X), "E has a matrix for each of 2 heads"),
         (lambda: make_layer()(X[..., :20]), r"x has shape \(2, 5, 20\), expected \(batch, n, 21\)"),
     ],

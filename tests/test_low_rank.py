@@ -6,23 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.low_rank import (
-    BASELINES,
-    best_rank,
-    cumulative_spectrum,
-    decompose,
-    entropy_rank,
-    frobenius_error,
-    random_head,
-    rank_at,
-    rebuild,
-    score_spread,
-    shuffled_rows,
-    singular_values,
-    softmax_map,
-    spectral_error,
-    stable_rank,
-)
+from linformer_from_scratch import low_rank
+from linformer_from_scratch.low_rank import best_rank, random_head, rank_at, shuffled_rows, singular_values
 
 HEADS, N, M = 3, 7, 5
 BY_HAND = torch.tensor([3.0, 2.0, 1.0, 0.0])
@@ -36,16 +21,16 @@ def maps():
 @pytest.mark.parametrize("rank", range(M + 1))
 def test_the_errors_of_the_best_map_are_those_of_the_theorem(maps, rank):
     difference, sigma = maps - best_rank(maps, rank), singular_values(maps)
-    assert_close(difference.flatten(-2).norm(dim=-1), frobenius_error(sigma, rank), atol=1e-12, rtol=0)
-    assert_close(torch.linalg.matrix_norm(difference, 2), spectral_error(sigma, rank), atol=1e-12, rtol=0)
+    for error, order in ((low_rank.frobenius_error, "fro"), (low_rank.spectral_error, 2)):
+        assert_close(torch.linalg.matrix_norm(difference, order), error(sigma, rank), atol=1e-12, rtol=0)
     assert (torch.linalg.matrix_rank(best_rank(maps, rank)) == rank).all()
 
 
 def test_all_pieces_make_the_map_and_none_makes_zero(maps):
     assert_close(best_rank(maps, M), maps)
     assert torch.equal(best_rank(maps, 0), torch.zeros_like(maps))
-    assert_close(rebuild(*decompose(maps), 2), best_rank(maps, 2))
-    assert [part.shape for part in decompose(maps)] == [(HEADS, N, M), (HEADS, M), (HEADS, M, M)]
+    assert_close(low_rank.rebuild(*low_rank.decompose(maps), 2), best_rank(maps, 2))
+    assert [part.shape for part in low_rank.decompose(maps)] == [(HEADS, N, M), (HEADS, M), (HEADS, M, M)]
 
 
 @pytest.mark.parametrize(
@@ -53,12 +38,12 @@ def test_all_pieces_make_the_map_and_none_makes_zero(maps):
     [
         lambda maps: best_rank(maps, 2),
         singular_values,
-        lambda maps: frobenius_error(singular_values(maps), 2),
-        lambda maps: spectral_error(singular_values(maps), 2),
-        lambda maps: cumulative_spectrum(singular_values(maps)),
+        lambda maps: low_rank.frobenius_error(singular_values(maps), 2),
+        lambda maps: low_rank.spectral_error(singular_values(maps), 2),
+        lambda maps: low_rank.cumulative_spectrum(singular_values(maps)),
         lambda maps: rank_at(singular_values(maps), 0.7),
-        lambda maps: stable_rank(singular_values(maps)),
-        lambda maps: entropy_rank(singular_values(maps)),
+        lambda maps: low_rank.stable_rank(singular_values(maps)),
+        lambda maps: low_rank.entropy_rank(singular_values(maps)),
     ],
 )
 def test_many_maps_at_once_are_each_treated_alone(maps, function):
@@ -70,23 +55,23 @@ def test_many_maps_at_once_are_each_treated_alone(maps, function):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_halves_are_decomposed_in_float32(dtype):
-    halves = softmax_map(11, torch.Generator().manual_seed(0)).to(dtype)
+    halves = low_rank.softmax_map(11, torch.Generator().manual_seed(0)).to(dtype)
     exact = singular_values(halves.double())
     near = {"atol": 4 * torch.finfo(dtype).eps, "rtol": 0, "check_dtype": False}
     assert singular_values(halves).dtype == best_rank(halves, 3).dtype == dtype
     assert_close(singular_values(halves), exact.to(dtype), **near)
     assert_close(best_rank(halves, 3), best_rank(halves.double(), 3).to(dtype), **near)
-    assert_close(rebuild(*decompose(halves), 11), halves, **near)
+    assert_close(low_rank.rebuild(*low_rank.decompose(halves), 11), halves, **near)
     assert random_head(halves, 4, torch.Generator().manual_seed(0)).dtype == dtype
 
 
 def test_ranks_by_hand():
-    assert cumulative_spectrum(BY_HAND).tolist() == pytest.approx([3 / 6, 5 / 6, 1, 1])
+    assert low_rank.cumulative_spectrum(BY_HAND).tolist() == pytest.approx([3 / 6, 5 / 6, 1, 1])
     assert [rank_at(BY_HAND, share).item() for share in (0.1, 0.5, 0.51, 0.84, 1)] == [1, 1, 2, 3, 3]
     assert rank_at(torch.tensor([8.8, 0.8, 0.4])) == 2  # nine tenths, unless another share is asked for
-    assert stable_rank(BY_HAND) == pytest.approx(14 / 9)
+    assert low_rank.stable_rank(BY_HAND) == pytest.approx(14 / 9)
     entropy = math.log(2) / 2 + math.log(3) / 3 + math.log(6) / 6
-    assert entropy_rank(BY_HAND) == pytest.approx(math.exp(entropy))
+    assert low_rank.entropy_rank(BY_HAND) == pytest.approx(math.exp(entropy))
 
 
 def test_a_share_of_all_is_reached_in_spite_of_rounding():
@@ -96,9 +81,10 @@ def test_a_share_of_all_is_reached_in_spite_of_rounding():
     assert rank_at(sigma, 1.0).max() <= 301
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", low_rank.BASELINES)
 def test_baselines_are_square_and_follow_their_generator(name):
-    first, same, other = (BASELINES[name](13, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
+    make = low_rank.BASELINES[name]
+    first, same, other = (make(13, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1))
     assert first.shape == (13, 13) and torch.equal(first, same)
     assert torch.equal(first, other) is (name == "identity")
     if name != "Gaussian":
@@ -109,7 +95,7 @@ def test_baselines_are_square_and_follow_their_generator(name):
 
 
 def test_a_random_softmax_sharpens_with_the_spread_of_its_scores():
-    even, sharp = (softmax_map(50, torch.Generator().manual_seed(0), std) for std in (0.01, 10))
+    even, sharp = (low_rank.softmax_map(50, torch.Generator().manual_seed(0), std) for std in (0.01, 10))
     assert even.max() < 1.1 / 50 and sharp.max(dim=-1).values.mean() > 0.8
 
 
@@ -131,15 +117,16 @@ def test_every_place_is_as_likely_for_the_heaviest_weight():
 
 def test_the_spread_of_scores_leaves_out_what_the_softmax_forgets():
     scores = torch.tensor([[1.0, 3.0], [10.0, 14.0]])  # off their means by 1, 1, 2, 2
-    assert score_spread(scores) == pytest.approx(math.sqrt(2.5))
-    assert score_spread(scores + torch.tensor([[5.0], [-7.0]])) == pytest.approx(math.sqrt(2.5))
+    assert low_rank.score_spread(scores) == pytest.approx(math.sqrt(2.5))
+    assert low_rank.score_spread(scores + torch.tensor([[5.0], [-7.0]])) == pytest.approx(math.sqrt(2.5))
 
 
 def test_a_random_head_spreads_its_scores_as_far_as_the_given_one(maps):
     scores = torch.tensor([0.1, 1.0, 3.0], dtype=maps.dtype)[:, None, None] * maps
     drawn = random_head(scores, 2, torch.Generator().manual_seed(0))
     assert_close(drawn.sum(dim=-1), torch.ones(HEADS, N, dtype=maps.dtype))
-    assert_close(score_spread(drawn.log()), score_spread(scores))  # log P is the scores minus a constant
+    spread = low_rank.score_spread(scores)
+    assert_close(low_rank.score_spread(drawn.log()), spread)  # log P is the scores minus a constant
     centred = drawn.log() - drawn.log().mean(dim=-1, keepdim=True)
     assert (torch.linalg.matrix_rank(centred, rtol=1e-5) == 2).all()  # of d_head, as QKᵀ is
     assert not torch.equal(drawn, random_head(scores, 2, torch.Generator().manual_seed(1)))
@@ -152,7 +139,7 @@ BAD = torch.tensor([[1.0, math.nan], [math.inf, 1.0]])
     ("call", "said"),
     [
         (lambda: singular_values(torch.ones(3)), r"torch\.float32 \(3,\), expected a floating-point tensor"),
-        (lambda: decompose(torch.ones(3, 3).long()), r"torch\.int64 \(3, 3\)"),
+        (lambda: low_rank.decompose(torch.ones(3, 3).long()), r"torch\.int64 \(3, 3\)"),
         (lambda: singular_values([[1.0]]), "maps are list"),
         (lambda: best_rank(torch.ones(0, 3), 1), r"\(0, 3\), expected at least 1 row"),
         (lambda: best_rank(BAD, 1), "2 numbers that are NaN or infinite, expected 0"),
@@ -160,8 +147,8 @@ BAD = torch.tensor([[1.0, math.nan], [math.inf, 1.0]])
         (lambda: random_head(BAD, 2, torch.Generator()), "2 numbers that are NaN or infinite, expected 0"),
         (lambda: random_head(torch.ones(2, 2), 0, torch.Generator()), "d_head is 0, expected an integer of"),
         (lambda: best_rank(torch.ones(3, 2), 3), "rank is 3, expected an integer in 0 … 2"),
-        (lambda: frobenius_error(BY_HAND, -1), "rank is -1, expected an integer in 0 … 4"),
-        (lambda: spectral_error(BY_HAND, 5), "rank is 5, expected an integer in 0 … 4"),
+        (lambda: low_rank.frobenius_error(BY_HAND, -1), "rank is -1, expected an integer in 0 … 4"),
+        (lambda: low_rank.spectral_error(BY_HAND, 5), "rank is 5, expected an integer in 0 … 4"),
         (lambda: rank_at(BY_HAND, 1.01), r"share is 1.01, expected a number in \(0, 1\]"),
     ],
 )

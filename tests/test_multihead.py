@@ -82,10 +82,6 @@ def test_a_wholly_padded_sample_is_finite_and_disturbs_nobody():
     assert all(gradient.isfinite().all() for gradient in gradients(output, [x, *layer.parameters()]))
 
 
-def test_only_the_output_has_a_bias():
-    assert [name for name, _ in make_layer().named_parameters() if "bias" in name] == ["output.bias"]
-
-
 def test_sizes_may_be_whatever_counts_as_an_integer():
     assert MultiHeadAttention(np.int64(20), np.int32(4))(make_x()).shape == (BATCH, N, D_MODEL)
 
@@ -101,14 +97,8 @@ def test_sizes_may_be_whatever_counts_as_an_integer():
         (lambda: merge_heads(torch.zeros(1, 2, 2, 3, 4)), r"x has 5 axes, expected 4 \(batch, num_heads"),
         (lambda: MultiHeadAttention(20, 4.0), "num_heads is 4.0, expected an integer of at least 1"),
         (lambda: make_layer()(torch.ones(3, 7, 19)), r"x has shape \(3, 7, 19\), expected \(batch, n, 20\)"),
-        (
-            lambda: make_layer()(make_x(), padding_mask(LENGTHS - 1, 6)),
-            r"padding_mask is torch.bool \(3, 6\), expected torch.bool \(3, 7\)",
-        ),
-        (
-            lambda: AttentionLayer(D_MODEL, HEADS)(make_x()),
-            "AttentionLayer does not say how its heads attend",
-        ),
+        (lambda: make_layer()(make_x(), padding_mask(LENGTHS - 1, 6)), r"\(3, 6\), expected .* \(3, 7\)"),
+        (lambda: AttentionLayer(D_MODEL, HEADS)(make_x()), "AttentionLayer does not say how its heads"),
     ],
 )
 def test_errors_say_both_numbers(call, message):

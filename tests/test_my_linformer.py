@@ -20,16 +20,11 @@ from linformer_from_scratch.course.exercises.grader.submissions import needed_by
 pytestmark = pytest.mark.slow  # nine chapters, each in a kernel of its own
 
 ROOT = Path(__file__).parents[1]
-USES = {  # where later cells run what the learner has built
-    "01": ["01-096", "01-097"],
-    "02": ["02-055"],
-    "08": ["08-136", "08-137", "08-139", "08-140", "08-141"],
-    "09": ["09-136", "09-135"],
-    "10": ["10-114", "10-115"],
-    "11": ["11-101"],
-    "12": ["12-118"],
-    "13": ["13-101"],
-}
+USES = (  # where later cells run what the learner has built
+    *("01-096", "01-097", "02-055", "08-136", "08-137", "08-139", "08-140", "08-141"),
+    *("09-135", "09-136", "10-114", "10-115", "11-101", "12-118", "13-101"),
+)
+USING = {id[:2] for id in USES}
 SOLVING = {f"{int(exercise.id.split('.')[0]):02}" for exercise in PARTS.values()}
 
 
@@ -50,7 +45,7 @@ def shortened(number):
     before, short = [], []
     for cell in cells("chapters", number):
         part = checked(cell)
-        if part or cell.id in USES.get(number, []):
+        if part or cell.id in USES:
             source = solved[part].source if part else cell.source
             needed = needed_by(ast.parse(source).body, before)
             short += map(nbformat.v4.new_code_cell, ["\n".join(map(ast.unparse, needed)), source])
@@ -75,7 +70,7 @@ def said(tmp_path_factory):
     folder.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LINFORMER_PROGRESS", str(folder / ".progress.json"))
-        chapters = {number: run(number, folder) for number in sorted(SOLVING | {*USES})}
+        chapters = {number: run(number, folder) for number in sorted(SOLVING | USING)}
     return chapters | {"folder": folder}
 
 
@@ -95,7 +90,7 @@ def test_the_file_is_a_module(said):
 
 
 def test_nothing_of_the_package_stands_in(said):
-    for number in USES:
+    for number in USING:
         assert "stands in" not in said[number] and ": yours, " in said[number], number
 
 

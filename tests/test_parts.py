@@ -44,15 +44,11 @@ def cell():
     return run
 
 
-def attempted(cell, source, name):
-    return cell(source)[name]
-
-
 NOT_KEPT = " passed, not kept in my_linformer.py: "
 
 
 def test_what_passes_is_kept_with_its_imports_and_given_by_yours(file, cell, capsys):
-    result = check("1.6", attempted(cell, ATTENTION, "attend"))
+    result = check("1.6", cell(ATTENTION)["attend"])
     assert result.message == "1.6 passed, kept as attention in my_linformer.py"
     assert file.read_text(encoding="utf-8") == (
         f"{parts.HEAD}\n\n# ---- part attention: attend ----\n\nimport math\n\n{ATTENTION}"
@@ -83,7 +79,7 @@ def test_what_fails_and_what_is_the_packages_own_is_not_kept(file):
     ("module", "ours"), [("linformer_from_scratch.attention", True), ("linformer_from_scratch_ana", False)]
 )
 def test_the_packages_own_is_what_is_in_the_package_and_nothing_else(file, cell, module, ours):
-    attempt = attempted(cell, ATTENTION, "attend")
+    attempt = cell(ATTENTION)["attend"]
     attempt.__module__ = module
     said = "1.6 passed" if ours else "1.6 passed, kept as attention in my_linformer.py"
     assert check("1.6", attempt).message == said
@@ -91,12 +87,12 @@ def test_the_packages_own_is_what_is_in_the_package_and_nothing_else(file, cell,
 
 
 def test_a_part_solved_again_replaces_the_old_one_which_stays_as_a_comment(file, cell):
-    check("1.6", attempted(cell, ATTENTION, "attend"))
+    check("1.6", cell(ATTENTION)["attend"])
     first = file.read_text(encoding="utf-8")
-    check("1.6", attempted(cell, ATTENTION, "attend"))
+    check("1.6", cell(ATTENTION)["attend"])
     assert file.read_text(encoding="utf-8") == first, "the same once more changes nothing"
     for name in ("second", "third"):
-        check("1.6", attempted(cell, ATTENTION.replace("attend", name), name))
+        check("1.6", cell(ATTENTION.replace("attend", name))[name])
     text = file.read_text(encoding="utf-8")
     assert text.count("# ---- part ") == 1 and "# ---- part attention: third ----" in text
     places = ["def third", "# ---- before ----", "# def second", "# ---- before ----", "# def attend"]
@@ -110,19 +106,19 @@ def test_a_part_solved_again_replaces_the_old_one_which_stays_as_a_comment(file,
 def test_parts_stand_in_the_order_of_the_course_and_lines_between_them_stay(file, cell):
     given = "from linformer_from_scratch.attention import scaled_dot_product_attention as attend"
     cell(given)
-    check("6.1", attempted(cell, LINFORMER, "compressed"))
+    check("6.1", cell(LINFORMER)["compressed"])
     text = file.read_text(encoding="utf-8")
     assert given in text
     file.write_text(f"# mine\n{text}\nNOTE = 'below'\n", encoding="utf-8")
-    check("1.6", attempted(cell, ATTENTION, "attend"))
+    check("1.6", cell(ATTENTION)["attend"])
     text = file.read_text(encoding="utf-8")
     assert text.startswith("# mine\n") and "NOTE = 'below'" in text
     assert text.index("part attention") < text.index("part linformer_attention")
 
 
 def test_a_part_may_use_an_earlier_part(file, cell):
-    check("1.6", attempted(cell, ATTENTION, "attend"))
-    result = check("6.1", attempted(cell, LINFORMER, "compressed"))
+    check("1.6", cell(ATTENTION)["attend"])
+    result = check("6.1", cell(LINFORMER)["compressed"])
     assert result.message.endswith("kept as linformer_attention in my_linformer.py")
     assert file.read_text(encoding="utf-8").count("def attend") == 1
     assert yours("linformer_attention").__globals__["attend"].__name__ == "attend"
@@ -131,7 +127,7 @@ def test_a_part_may_use_an_earlier_part(file, cell):
 def test_a_name_of_another_cell_is_named(file, cell):
     cell("SCALE = 1.0\ndef score(q, k):\n    return SCALE * q @ k.mT / math.sqrt(q.size(-1))")
     source = ATTENTION.replace("q @ k.mT / math.sqrt(q.size(-1))", "score(q, k) * SCALE")
-    result = check("1.6", attempted(cell, source, "attend"))
+    result = check("1.6", cell(source)["attend"])
     assert result.status == "passed"
     uses = "it uses `SCALE` and `score` of another cell; write what it needs into this cell"
     assert result.message == f"1.6{NOT_KEPT}{uses}"
@@ -140,9 +136,9 @@ def test_a_name_of_another_cell_is_named(file, cell):
 
 def test_what_was_kept_before_stays_where_the_new_one_cannot_stand_alone(file, cell):
     cell("SCALE = 1.0")
-    check("1.6", attempted(cell, ATTENTION, "attend"))
+    check("1.6", cell(ATTENTION)["attend"])
     before = file.read_text(encoding="utf-8")
-    said = check("1.6", attempted(cell, ATTENTION.replace("/ math", "* SCALE / math"), "attend")).message
+    said = check("1.6", cell(ATTENTION.replace("/ math", "* SCALE / math"))["attend"]).message
     assert said.endswith("write what it needs into this cell; the answer of before stays there")
     assert file.read_text(encoding="utf-8") == before
 
@@ -153,7 +149,7 @@ def test_helpers_and_imports_of_the_same_cell_come_along(file, cell):
         "def score(q, k):\n    return SCALE * q @ k.mT / math.sqrt(q.size(-1))\n\n"
         + ATTENTION.replace("q @ k.mT / math.sqrt(q.size(-1))", "score(q, k)").replace("-math.inf", "-never")
     )
-    assert "kept as attention" in check("1.6", attempted(cell, source, "attend")).message
+    assert "kept as attention" in check("1.6", cell(source)["attend"]).message
     text = file.read_text(encoding="utf-8")
     assert "SCALE = 1.0" in text and "def score" in text and "UNUSED" not in text
     assert text.index("import inf as never") < text.index("SCALE = 1.0") < text.index("def attend")
@@ -175,10 +171,10 @@ def test_imports_are_found_for_every_kind_of_name(cell):
         "from functools import cache as decorated\nfrom math import pi as WIDTH"
     )
     with pytest.raises(ValueError, match="uses `WIDTH` of another cell"):  # whose value, pi, has no such name
-        standalone(attempted(cell, CLASS, "Doubling"), set())
+        standalone(cell(CLASS)["Doubling"], set())
     del names["Doubling"]
     names["pi"] = names.pop("WIDTH")
-    source = standalone(attempted(cell, CLASS.replace("WIDTH", "pi"), "Doubling"), set())
+    source = standalone(cell(CLASS.replace("WIDTH", "pi"))["Doubling"], set())
     assert source.startswith(
         "from functools import cache as decorated\nfrom math import pi\nfrom torch import Tensor\n"
         "from torch import nn\nfrom torch.nn import functional\nimport numpy as np\n\n\n"
@@ -194,8 +190,8 @@ def tile(largest, total, mixed, scores, values):
     return new.numpy(), shrink * total + e.sum(-1, keepdim=True), shrink * mixed + e @ values
 """
     why = "it returns other arrays than tensors, and later chapters go on with what it returns"
-    assert check("9.5", attempted(cell, source, "tile")).message == f"9.5{NOT_KEPT}{why}"
-    assert "kept as" in check("9.5", attempted(cell, source.replace(".numpy()", ""), "tile")).message
+    assert check("9.5", cell(source)["tile"]).message == f"9.5{NOT_KEPT}{why}"
+    assert "kept as" in check("9.5", cell(source.replace(".numpy()", ""))["tile"]).message
 
 
 NOT_WRITTEN = {
@@ -208,40 +204,40 @@ NOT_WRITTEN = {
 def test_what_is_not_written_as_a_definition_is_not_kept(file, cell, value):
     cell("from functools import partial")
     source = f"{ATTENTION.replace('attend', 'whole')}\nattend = {value}\n"
-    said = check("1.6", attempted(cell, source, "attend")).message
+    said = check("1.6", cell(source)["attend"]).message
     assert said == f"1.6{NOT_KEPT}it is {NOT_WRITTEN[value]}"
 
 
 @pytest.mark.parametrize("damage", ["def attend(:\n", "1 / 0\n", "raise SystemExit\n"])
 def test_a_file_that_cannot_be_run_is_named_and_the_package_stands_in(file, cell, capsys, damage):
-    check("1.6", attempted(cell, ATTENTION, "attend"))
+    check("1.6", cell(ATTENTION)["attend"])
     file.write_text(damage + file.read_text(encoding="utf-8"), encoding="utf-8")
     assert yours("attention") is PARTS["attention"].reference
     said = capsys.readouterr().out
     assert said.startswith("attention: my_linformer.py cannot be run (") and said.count("\n") == 1
     before = file.read_text(encoding="utf-8")
-    check("1.6", attempted(cell, ATTENTION.replace("attend", "again"), "again"))
+    check("1.6", cell(ATTENTION.replace("attend", "again"))["again"])
     assert all(line in file.read_text(encoding="utf-8") for line in before.splitlines()), "no line is lost"
 
 
 def test_a_file_that_is_no_text_is_set_aside(file, cell, capsys):
     file.write_bytes(b"\xff\xfe\x00")
     assert yours("attention") is PARTS["attention"].reference
-    assert "kept as" in check("1.6", attempted(cell, ATTENTION, "attend")).message
+    assert "kept as" in check("1.6", cell(ATTENTION)["attend"]).message
     assert (file.parent / "my_linformer.py.set-aside-1").read_bytes() == b"\xff\xfe\x00"
 
 
 def test_a_folder_that_cannot_be_written_is_said(file, cell, monkeypatch):
     monkeypatch.setenv("LINFORMER_PROGRESS", str(file.parent / "no_folder" / "progress.json"))
     (file.parent / "no_folder").touch()
-    said = check("1.6", attempted(cell, ATTENTION, "attend")).message
+    said = check("1.6", cell(ATTENTION)["attend"]).message
     assert said.startswith(f"1.6{NOT_KEPT}")
 
 
 def test_two_kernels_that_keep_at_once_lose_nothing(file, cell):
     cell("from linformer_from_scratch.attention import scaled_dot_product_attention as whole")
-    one = attempted(cell, ATTENTION, "attend")
-    other = attempted(cell, LINFORMER.replace("attend(", "whole("), "compressed")
+    one = cell(ATTENTION)["attend"]
+    other = cell(LINFORMER.replace("attend(", "whole("))["compressed"]
     both = {"attention": one, "linformer_attention": other}
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda name: parts.keep(PARTS[name], both[name], list(PARTS)), both))

@@ -116,6 +116,19 @@ def test_a_race_has_a_panel_for_each_head_and_names_its_lines_in_their_order_at_
     assert figure.alt == "A race. Relative error against slots k, for one head, another: a; best; b."
 
 
+def test_curves_are_named_at_their_ends_and_no_name_covers_another():
+    _, axis = plt.subplots(subplot_kw={"xscale": "log", "yscale": "log"})
+    errors = {"low": [2.0, 0.01], "high": [2.0, 1.0], "beside": [2.0, 0.98]}
+    for values in errors.values():
+        axis.plot([1, 2], values)
+    plots.name_ends(axis, {name: (values, plots.KEY) for name, values in errors.items()}, 1.01)
+    plt.close()
+    ends = axis.transData.transform([(2, 0.01), (2, 1.0)])  # in pixels
+    (_, low), (_, high) = axis.transAxes.inverted().transform(ends)
+    places = {text.get_text(): text.get_position()[1] for text in axis.texts}
+    assert places == pytest.approx({"high": high, "beside": high - 0.065, "low": low})
+
+
 def test_axis_of_curves_begins_at_zero_unless_something_lies_below():
     above, below = (plots.curves([1, 2], {"a": [low, 2.0]}, "x", "y", "t") for low in (0.5, -0.5))
     assert above.axes[0].get_ylim()[0] == 0

@@ -13,28 +13,15 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from linformer_from_scratch import pretrained
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
 from linformer_from_scratch.data import docstrings, documents
 from linformer_from_scratch.data.text import SHIPPED
-from linformer_from_scratch.pretrained import (
-    INSTALL,
-    SENTENCES,
-    PretrainedMissing,
-    attention_maps,
-    encode,
-    model_weights,
-    random_weights,
-    stored_heads,
-    stored_maps,
-    stored_tokens,
-    tokenize,
-    weights,
-)
+from linformer_from_scratch.pretrained import INSTALL, SENTENCES, attention_maps, encode, tokenize, weights
 from linformer_from_scratch.pretrained.tokens import vocabulary
 
-REFERENCE = json.loads((Path(__file__).parent / "data/minilm_reference.json").read_text(encoding="utf-8"))[
-    "texts"
-]
+REFERENCE = Path(__file__).parent / "data/minilm_reference.json"
+REFERENCE = json.loads(REFERENCE.read_text(encoding="utf-8"))["texts"]
 
 
 @pytest.mark.parametrize("name", REFERENCE)
@@ -83,7 +70,8 @@ def test_a_text_is_cut_into_the_longest_known_pieces(text):
 
 
 def test_a_sentence_too_long_to_be_seen_is_told_its_whole_length():
-    from linformer_from_scratch.course.widgets.sentence import CannotDraw, read_maps
+    from linformer_from_scratch.course.widgets.live import CannotDraw
+    from linformer_from_scratch.course.widgets.sentence import read_maps
 
     with pytest.raises(CannotDraw, match=r"^The sentence has 602 tokens; up to 40 can be shown"):
         read_maps("한국 " * 100)  # six pieces each, more than the model reads
@@ -100,7 +88,7 @@ def test_maps_of_any_text_have_a_row_for_each_token_that_sums_to_one():
 
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_stored_maps_are_the_live_ones_in_half_precision(sentence):
-    live, stored = attention_maps(sentence), stored_maps()[sentence]
+    live, stored = attention_maps(sentence), pretrained.stored_maps()[sentence]
     assert stored.tokens == live.tokens
     assert_close(stored.weights, live.weights, atol=2e-3, rtol=0)
     assert_close(stored.weights.sum(-1), torch.ones(stored.weights.shape[:-1]))
@@ -109,15 +97,15 @@ def test_stored_maps_are_the_live_ones_in_half_precision(sentence):
 def test_stored_heads_are_the_live_ones_in_half_precision():
     ids = tokenize(documents()["assignment"], 128)
     found = encode(ids)
-    assert stored_tokens() == [vocabulary()[i] for i in ids]
-    for (layer, head), stored in stored_heads().items():
+    assert pretrained.stored_tokens() == [vocabulary()[i] for i in ids]
+    for (layer, head), stored in pretrained.stored_heads().items():
         for role in ("q", "k", "v"):
             live = getattr(found, role)[layer - 1, head - 1]
             assert_close(getattr(stored, role), live, atol=1e-3, rtol=1e-3)
 
 
 def test_stored_projections_were_fitted_to_their_heads():
-    for head in stored_heads().values():
+    for head in pretrained.stored_heads().values():
         exact = scaled_dot_product_attention(head.q, head.k, head.v)
         pairs = head.learned.values()
         outputs = [scaled_dot_product_attention(head.q, E @ head.k, F @ head.v) for E, F in pairs]
@@ -127,10 +115,10 @@ def test_stored_projections_were_fitted_to_their_heads():
 
 
 def test_without_the_package_stored_sentences_show_and_others_say_what_to_type(without_the_package):
-    shown, stored = attention_maps(SENTENCES[0]), stored_maps()[SENTENCES[0]]
+    shown, stored = attention_maps(SENTENCES[0]), pretrained.stored_maps()[SENTENCES[0]]
     assert shown.tokens == stored.tokens and torch.equal(shown.weights, stored.weights)
     for text, most in (("A sentence of my own.", 512), (SENTENCES[0], len(stored.tokens) - 1)):
-        with pytest.raises(PretrainedMissing, match=re.escape(INSTALL)):
+        with pytest.raises(pretrained.PretrainedMissing, match=re.escape(INSTALL)):
             attention_maps(text, max_tokens=most)
 
 
@@ -146,11 +134,9 @@ def test_half_an_installation_counts_as_none(tmp_path, monkeypatch):
 
 def test_other_weights_and_another_vocabulary_are_refused_with_both_sums(tmp_path, monkeypatch):
     monkeypatch.setattr(weights, "model_folder", lambda: tmp_path)
-    for name, read in (("model.safetensors", model_weights), ("vocab.txt", vocabulary)):
+    for name, read in (("model.safetensors", pretrained.model_weights), ("vocab.txt", vocabulary)):
         (tmp_path / name).write_bytes(b"something else")
-        with pytest.raises(
-            ValueError, match=rf"^{name} has SHA-256 \w{{64}}, expected {weights.SHA256[name]}"
-        ):
+        with pytest.raises(ValueError, match=rf"^{name} has SHA-256 \w+, expected {weights.SHA256[name]}"):
             read.__wrapped__()
 
 
@@ -181,7 +167,7 @@ def test_one_pass_gives_the_queries_keys_and_values_that_its_maps_are_made_of():
     assert found.q.shape == found.k.shape == found.v.shape == (6, 12, 14, 32)
     assert_close(attention_weights(found.q, found.k), found.weights)
     assert_close(found.weights, attention_maps(SENTENCES[0]).weights)
-    same = dict(model_weights())
+    same = dict(pretrained.model_weights())
     for role in ("key", "value"):  # both hand the layer's input on as it is
         same[f"encoder.layer.0.attention.self.{role}.weight"] = torch.eye(384)
         same[f"encoder.layer.0.attention.self.{role}.bias"] = torch.zeros(384)
@@ -191,7 +177,8 @@ def test_one_pass_gives_the_queries_keys_and_values_that_its_maps_are_made_of():
 
 
 def test_the_biases_of_queries_keys_and_values_are_in_what_is_recorded():
-    ids, same, name = tokenize(SENTENCES[0]), dict(model_weights()), "encoder.layer.5.attention.self"
+    ids, name = tokenize(SENTENCES[0]), "encoder.layer.5.attention.self"
+    same = dict(pretrained.model_weights())
     for i, role in enumerate(("query", "key", "value")):
         same[f"{name}.{role}.bias"] = same[f"{name}.{role}.bias"] + torch.full((384,), i + 1.0)
     found, moved = encode(ids), encode(ids, same)
@@ -202,7 +189,7 @@ def test_the_biases_of_queries_keys_and_values_are_in_what_is_recorded():
 def test_weights_given_to_one_pass_are_not_those_of_the_next():
     ids = tokenize(SENTENCES[0])
     before = encode(ids)
-    encode(ids, random_weights(0))
+    encode(ids, pretrained.random_weights(0))
     with pytest.raises(ValueError, match="the weights have no embeddings"):
         encode(ids, {})
     assert torch.equal(encode(ids).hidden, before.hidden)
@@ -218,7 +205,7 @@ def test_passes_at_the_same_time_do_not_take_each_others_maps():
 
 
 def test_random_weights_are_those_of_the_network_before_training():
-    drawn, trained = random_weights(0), model_weights()
+    drawn, trained = pretrained.random_weights(0), pretrained.model_weights()
     assert set(drawn) == {name for name, w in trained.items() if w.is_floating_point()}
     for name, w in drawn.items():
         assert w.shape == trained[name].shape
@@ -228,5 +215,5 @@ def test_random_weights_are_those_of_the_network_before_training():
             assert (w == 0).all()
         else:
             assert w.std() == pytest.approx(0.02, rel=0.05) and w.mean().abs() < 1e-3
-    assert torch.equal(drawn["pooler.dense.weight"], random_weights(0)["pooler.dense.weight"])
-    assert not torch.equal(drawn["pooler.dense.weight"], random_weights(1)["pooler.dense.weight"])
+    assert torch.equal(drawn["pooler.dense.weight"], pretrained.random_weights(0)["pooler.dense.weight"])
+    assert not torch.equal(drawn["pooler.dense.weight"], pretrained.random_weights(1)["pooler.dense.weight"])

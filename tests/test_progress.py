@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -257,10 +258,6 @@ def test_a_working_directory_that_is_gone_is_one_line(tmp_path, monkeypatch, cap
     assert capsys.readouterr().out.count("\n") == 1
 
 
-def refuse(*args, **kwargs):
-    raise PermissionError(13, "Permission denied")
-
-
 @pytest.mark.parametrize(
     ("what", "said"),
     [
@@ -270,7 +267,7 @@ def refuse(*args, **kwargs):
 )
 def test_what_can_be_neither_read_nor_set_aside_stays_and_is_one_line(file, monkeypatch, capsys, what, said):
     file.write_text("x", encoding="utf-8")
-    monkeypatch.setattr(type(file), what, refuse)
+    monkeypatch.setattr(type(file), what, Mock(side_effect=PermissionError(13, "Permission denied")))
     assert load() == State() and said in capsys.readouterr().out
     record_pass("0.1")
     assert file.read_bytes() == b"x" and load().passed == {"0.1"}
@@ -279,11 +276,7 @@ def test_what_can_be_neither_read_nor_set_aside_stays_and_is_one_line(file, monk
 def test_a_kill_while_writing_leaves_the_old_file(file, monkeypatch, capsys):
     record_pass("0.1")
     before = file.read_bytes()
-
-    def fail(*args, **kwargs):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
     record_pass("1.1")
     assert file.read_bytes() == before and [path.name for path in file.parent.iterdir()] == ["kept.json"]
     assert "No space left on device" in capsys.readouterr().out

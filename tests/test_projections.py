@@ -8,26 +8,18 @@ from torch import nn
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from linformer_from_scratch import projections as module
 from linformer_from_scratch.benchmark import peak_bytes
-from linformer_from_scratch.projections import (
-    GaussianProjection,
-    LearnedProjection,
-    MaxPooling,
-    MeanPooling,
-    Projection,
-    StridedConvolution,
-    project,
-    start_at,
-)
+from linformer_from_scratch.projections import GaussianProjection, LearnedProjection, project, start_at
 from linformer_from_scratch.training import Config, Trainer, parameter_groups
 
 D = 3
 KINDS = {
     "learned": LearnedProjection,
     "Gaussian": GaussianProjection,
-    "mean": MeanPooling,
-    "max": MaxPooling,
-    "convolution": lambda seq_len, proj_dim: StridedConvolution(seq_len, proj_dim, D),
+    "mean": module.MeanPooling,
+    "max": module.MaxPooling,
+    "convolution": lambda seq_len, proj_dim: module.StridedConvolution(seq_len, proj_dim, D),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -128,13 +120,13 @@ def test_wrong_sizes_are_refused(kind, sizes, message):
 
 def test_mean_and_max_pool_windows_of_the_sequence():
     x = torch.tensor([[1.0], [-2.0], [3.0], [4.0], [-5.0], [-6.0]])
-    assert MeanPooling(6, 3)(x).flatten().tolist() == [-0.5, 3.5, -5.5]
-    assert MaxPooling(6, 3)(x).flatten().tolist() == [1, 4, -5]
-    assert MeanPooling(6, 4)(x).flatten().tolist() == [-0.5, 0.5, -0.5, -5.5]  # 0-1, 1-2, 3-4, 4-5
+    assert module.MeanPooling(6, 3)(x).flatten().tolist() == [-0.5, 3.5, -5.5]
+    assert module.MaxPooling(6, 3)(x).flatten().tolist() == [1, 4, -5]
+    assert module.MeanPooling(6, 4)(x).flatten().tolist() == [-0.5, 0.5, -0.5, -5.5]  # 0-1, 1-2, 3-4, 4-5
 
 
 def test_convolution_mixes_features_within_a_window():
-    layer = StridedConvolution(seq_len=7, proj_dim=3, d_head=D)  # windows of 3, which share a token
+    layer = module.StridedConvolution(seq_len=7, proj_dim=3, d_head=D)  # windows of 3, which share a token
     x = tokens(7, D)
     kernel = layer.convolution.weight  # (out, in, 3)
     expected = [torch.einsum("oiw,wi->o", kernel, x[start : start + 3]) for start in (0, 2, 4)]
@@ -181,7 +173,7 @@ def test_gaussian_is_fixed_seeded_and_saved():
 
 
 def test_a_projection_of_your_own_needs_only_forward():
-    class LastTokens(Projection):
+    class LastTokens(module.Projection):
         def forward(self, x):
             return x[..., -self.proj_dim :, :]
 

@@ -7,13 +7,8 @@ import pytest
 from ipywidgets import HTML, RadioButtons, Widget
 
 from linformer_from_scratch.course.exercises import quiz
-from linformer_from_scratch.course.exercises.engine.quiz import (
-    Option,
-    Question,
-    as_html,
-    as_text,
-    quiz_widget,
-)
+from linformer_from_scratch.course.exercises.engine import quiz as module
+from linformer_from_scratch.course.exercises.engine.quiz import Option, Question, as_html, as_text
 
 THREE = Option("1 & 1", "No: 2."), Option("3", "Yes: it is.", True), Option("2", "It is 2.")
 TWO = Option("sum to one", "Yes: softmax.", True), Option("sum to n", "No: to one.")
@@ -34,7 +29,7 @@ def test_a_question_has_exactly_one_right_option():
 
 
 def test_every_option_shows_its_own_explanation():
-    widget = quiz_widget("07", QUESTIONS)
+    widget = module.quiz_widget("07", QUESTIONS)
     for question, choices, box in zip(QUESTIONS, parts(widget, RadioButtons), widget.children, strict=True):
         answer = parts(box, HTML)[-1]
         assert choices.value is None and answer.value == ""
@@ -71,7 +66,7 @@ def test_html_hides_every_explanation_behind_a_click():
 
 
 def test_the_bundle_is_constant_but_for_the_live_view():
-    first, second = (quiz_widget("07", QUESTIONS)._repr_mimebundle_() for _ in range(2))
+    first, second = (module.quiz_widget("07", QUESTIONS)._repr_mimebundle_() for _ in range(2))
     view = "application/vnd.jupyter.widget-view+json"
     assert first.pop(view) != second.pop(view)
     assert first == second == {"text/plain": as_text("07", QUESTIONS), "text/html": as_html(QUESTIONS)}

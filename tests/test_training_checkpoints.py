@@ -13,23 +13,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+import test_training as tests
 import torch
 from safetensors.torch import load_file, save_file
-from test_training import (
-    CONFIG,
-    HIDDEN,
-    batches,
-    classifier,
-    cross_entropy,
-    curve,
-    is_the_same_run,
-    lines,
-    names,
-    one_thread,
-    same,
-    straight,
-    trainer_of,
-)
+from test_training import classifier, curve, is_the_same_run, lines, names, one_thread, same, trainer_of
 from torch import nn
 
 from linformer_from_scratch.common import files, random_state
@@ -101,7 +88,7 @@ def live(folder, moment):
 
     files.os.fsync = dying("fsync", os.fsync)
     Path.replace, Path.unlink = dying("replace", Path.replace), dying("unlink", Path.unlink)
-    trainer_of(folder, batches=dying("batches", batches)).train()
+    trainer_of(folder, batches=dying("batches", tests.batches)).train()
 
 
 @pytest.mark.slow
@@ -110,12 +97,12 @@ def test_a_run_killed_at_any_moment_ends_with_the_same_curve_and_weights(tmp_pat
     words = [sys.executable, "-W", "error::UserWarning", "-c", PARENT, str(Path(__file__).parent)]
     ran = subprocess.run([*words, str(tmp_path)], capture_output=True, encoding="utf-8", cwd=tmp_path)
     assert ran.stdout.split() == ["-9"] * len(MOMENTS) + ["0"], ran.stderr
-    assert curve(lines(tmp_path)) == curve(straight().history)
+    assert curve(lines(tmp_path)) == curve(tests.straight().history)
     assert is_the_same_run(tmp_path) and names(tmp_path)[1:] == ["step-00000016.safetensors", LAST]
 
 
 TRACED = {module.__file__ for module in (trainer, checkpoints, metrics, modes, random_state)}
-SHORT = replace(CONFIG, steps=3, evaluate_every=2, warmup=1)
+SHORT = replace(tests.CONFIG, steps=3, evaluate_every=2, warmup=1)
 
 
 class CtrlC:
@@ -176,8 +163,8 @@ class Payload:
 
 
 def of_another_model(path):
-    tensors = trainer_of(model=classifier(hidden=2 * HIDDEN)).model.state_dict()
-    record = json.dumps({"step": 17, "config": asdict(CONFIG)})
+    tensors = trainer_of(model=classifier(hidden=2 * tests.HIDDEN)).model.state_dict()
+    record = json.dumps({"step": 17, "config": asdict(tests.CONFIG)})
     save_file({f"model.{name}": w for name, w in tensors.items()}, path, {**FORMAT, "record": record})
 
 
@@ -214,7 +201,7 @@ def test_a_checkpoint_that_cannot_be_used_is_refused_by_name_and_the_older_one_u
 def test_another_configuration_is_refused_with_both_values(tmp_path):
     trainer_of(tmp_path).train(until=4)
     with pytest.raises(ValueError, match=r"has learning_rate=0.05, this one learning_rate=0.5;"):
-        trainer_of(tmp_path, config=replace(CONFIG, learning_rate=0.5))
+        trainer_of(tmp_path, config=replace(tests.CONFIG, learning_rate=0.5))
 
 
 def slow_run(folder=None, first=0):
@@ -230,7 +217,7 @@ def test_a_run_with_slow_parameters_goes_on_as_if_it_had_not_stopped(tmp_path):
     resumed = slow_run(tmp_path)
     assert resumed.step == 4 and curve(resumed.train()) == curve(whole.history)
     assert same(resumed.model, whole.model)
-    assert curve(whole.history) != curve(straight().history)
+    assert curve(whole.history) != curve(tests.straight().history)
     with pytest.raises(ValueError, match=r"has lr_scale={'0.weight': 0.1, '0.bias': 0.1}, this one"):
         slow_run(tmp_path, first=1)
 
@@ -243,7 +230,7 @@ def test_a_parameter_that_never_has_a_gradient_does_not_keep_a_run_from_going_on
 
     trainer_of(tmp_path, model=unused()).train(until=6)
     resumed = trainer_of(tmp_path, model=unused())
-    assert resumed.step == 4 and curve(resumed.train()) == curve(straight().history)
+    assert resumed.step == 4 and curve(resumed.train()) == curve(tests.straight().history)
 
 
 @contextmanager
@@ -278,15 +265,15 @@ def test_metrics_on_a_full_disk_are_one_sentence_and_the_same_trainer_goes_on_la
     with files_of_at_most(size + 23), pytest.raises(OSError, match=sentence):
         trainer.train()
     trainer.train()
-    assert curve(trainer.history) == curve(lines(tmp_path)) == curve(straight().history)
+    assert curve(trainer.history) == curve(lines(tmp_path)) == curve(tests.straight().history)
 
 
 def infinite_loss(model, x, labels):
-    return cross_entropy(model, x, labels) * math.inf
+    return tests.cross_entropy(model, x, labels) * math.inf
 
 
 def nan_gradient(model, x, labels):
-    return cross_entropy(model, x, labels) + (model[0].weight * 0).abs().sqrt().sum()
+    return tests.cross_entropy(model, x, labels) + (model[0].weight * 0).abs().sqrt().sum()
 
 
 @pytest.mark.parametrize(("bad", "what"), [(infinite_loss, "loss"), (nan_gradient, "gradient")])
@@ -326,7 +313,7 @@ def test_a_damaged_line_of_metrics_is_missed_and_the_others_are_kept(tmp_path, l
     path.write_bytes(b"\n".join([*good[:2], line, *good[3:], b""]))
     with pytest.warns(UserWarning, match=r"^metrics.jsonl has 16 of 17 updates; going on from step 17$"):
         trainer_of(tmp_path).train()
-    assert curve(lines(tmp_path)) == [record for record in curve(straight().history) if record["step"] != 3]
+    assert curve(lines(tmp_path)) == [r for r in curve(tests.straight().history) if r["step"] != 3]
 
 
 def test_two_trainers_do_not_share_a_folder(tmp_path):
@@ -349,11 +336,3 @@ def test_a_folder_is_made_only_when_the_run_starts(tmp_path):
     assert names(tmp_path) == []
     trainer.train(until=1)
     assert names(tmp_path / "deep" / "run") == ["metrics.jsonl"]
-
-
-def test_a_folder_that_is_a_file_is_refused_in_one_sentence(tmp_path):
-    (tmp_path / "notes").write_text("mine", encoding="utf-8")
-    for folder in (tmp_path / "notes", tmp_path / "notes" / "run"):
-        with pytest.raises(NotADirectoryError, match=r"notes.* is a file, expected a folder$"):
-            trainer_of(folder).train()
-    assert (tmp_path / "notes").read_text(encoding="utf-8") == "mine"

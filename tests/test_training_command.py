@@ -1,25 +1,21 @@
 """python -m linformer_from_scratch.training: one command trains, the same again resumes, one evaluates."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 import warnings
 from dataclasses import fields
+from unittest.mock import Mock
 
 import pytest
 import torch
 from test_training import lines, names
 
 from linformer_from_scratch import data, training
+from linformer_from_scratch.common.files import locked
 from linformer_from_scratch.data import ByteVocabulary, MaskedBatches, SubwordVocabulary, read_documents
 from linformer_from_scratch.training import Config, checkpoints, corpora, runs
 from linformer_from_scratch.training.recipes import Recipe
 
-KILLED = 1 if os.name == "nt" else -signal.SIGKILL  # how a process ends that is killed
 MODULE = "linformer_from_scratch.training"
 SMALL = "--d-model 8 --num-heads 2 --num-layers 1 --seq-len 16 --proj-dim 4 --vocabulary 259 --batch-size 2"
 SMALL = f"{SMALL} --steps 7 --warmup 2 --evaluate-every 3 --device cpu".split()
@@ -72,23 +68,6 @@ def test_trains_resumes_and_evaluates_a_text_of_the_learner(folder, text, comman
     assert resumed == trained.replace("step 0", "step 7")
     evaluated, _ = command("--folder", folder, "--evaluate", "--device", "cpu")
     assert evaluated == trained.split("\n", 1)[1]
-
-
-@pytest.mark.slow
-def test_a_process_killed_from_outside_goes_on_with_the_same_command(tmp_path, text, command):
-    words = [*SMALL, "--text", str(text), "--quiet", "--steps", "150", "--evaluate-every", "8"]
-    command("--folder", tmp_path / "straight", *words)
-    folder = tmp_path / "killed"
-    process = subprocess.Popen([sys.executable, "-m", MODULE, "--folder", str(folder), *words], cwd=tmp_path)
-    metrics = folder / "metrics.jsonl"
-    while process.poll() is None and not (metrics.exists() and metrics.read_bytes().count(b"\n") > 20):
-        time.sleep(0.002)
-    process.kill()
-    assert process.wait() == KILLED and 20 < len(losses(folder)) < 150
-    out, _ = command("--folder", folder, *words)
-    step = int(re.search(r"cpu, step (\d+)\n", out)[1])
-    assert step >= 16 and step % 8 == 0
-    assert losses(folder) == losses(tmp_path / "straight")
 
 
 def test_a_projection_keeps_its_own_rate(tmp_path, text, command):
@@ -185,29 +164,17 @@ def test_settings_that_were_changed_by_hand_are_refused_in_one_sentence(folder, 
         assert out == "" and next(iter(change)) in said and "\n" not in said
 
 
-@pytest.mark.slow
-def test_two_commands_in_one_folder_are_told_apart(tmp_path, folder, text, command):
-    words = ["--folder", folder, "--text", text, *SMALL, "--quiet", "--steps", 10**6]
-    process = subprocess.Popen([sys.executable, "-m", MODULE, *map(str, words)], cwd=tmp_path)
-    try:
-        while process.poll() is None and not (folder / "metrics.jsonl").exists():
-            time.sleep(0.002)
-        out, said = command(*words)
-    finally:
-        process.kill()  # it would train for ever beside the tests that follow
-    assert process.wait() == KILLED
+def test_two_commands_in_one_folder_are_told_apart(folder, text, command):
+    folder.mkdir()
+    with locked(folder / "metrics.jsonl"):
+        out, said = command("--folder", folder, "--text", text, *SMALL, "--quiet")
     sentence = "metrics.jsonl is in use by another process; wait until that has ended"
     assert out == "" and said == f"{folder}/{sentence}"
-    steps = [step for step, *_ in losses(folder)]
-    assert steps == list(range(1, len(steps) + 1))
 
 
 def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(folder, text, command, monkeypatch):
-    def full(_):
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as there:
-        there.setattr("os.fsync", full)
+        there.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
         out, said = command("--folder", folder, "--text", text, *SUBWORDS)
         assert out == "" and said == f"[Errno 28] {folder} cannot be written: No space left on device"
         assert names(folder) == []
@@ -215,11 +182,9 @@ def test_a_full_disk_at_the_start_is_one_sentence_and_binds_nobody(folder, text,
 
 
 def test_a_corpus_that_cannot_be_fetched_is_said(tmp_path, command, monkeypatch):
-    def offline(name):
-        raise ConnectionError(f"{name} cannot be fetched")
-
-    monkeypatch.setattr(data, "public_documents", offline)
-    assert command("--text", "imdb", "--device", "cpu") == ("", "imdb cannot be fetched")
+    monkeypatch.setattr(data, "public_documents", Mock(side_effect=ConnectionError("it cannot be fetched")))
+    assert command("--text", "imdb", "--device", "cpu") == ("", "it cannot be fetched")
+    data.public_documents.assert_called_once_with("imdb")
     assert names(tmp_path) == []
 
 

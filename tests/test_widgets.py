@@ -19,7 +19,7 @@ from linformer_from_scratch.course import widgets
 from linformer_from_scratch.course.widgets import RankSlider
 from linformer_from_scratch.course.widgets.colours import PALETTE
 from linformer_from_scratch.course.widgets.live import HERE, CannotDraw, LiveWidget, packed
-from linformer_from_scratch.course.widgets.page import again, embedded, page
+from linformer_from_scratch.course.widgets.page import embedded, page, widget_in
 
 KINDS = [getattr(widgets, name) for name in widgets.__all__]
 MOST_BYTES = 1_500_000  # that a widget sends
@@ -99,7 +99,7 @@ def test_the_output_of_a_cell_is_a_widget_a_still_with_its_words_and_what_makes_
     picture = pixels(data["image/png"])
     assert picture.shape[0] > 200 and picture.shape[1] > 500 and picture.std() > 0.05
     assert eval(data["text/plain"], vars(widgets)).state() == widget.state()
-    assert again({"data": data, "metadata": metadata}).state() == widget.state()
+    assert widget_in({"data": data, "metadata": metadata}).state() == widget.state()
 
 
 class Mute(LiveWidget):
@@ -109,13 +109,12 @@ class Mute(LiveWidget):
 
     @classmethod
     def parts(cls):
-        return ("view",)
+        return ("shell",)
 
-    @property
-    def words(self):
+    def _words(self):
         raise CannotDraw("Seven is too much.")
 
-    figure = words.fget
+    _figure = _words
 
 
 def test_what_cannot_be_drawn_is_said_in_the_still():
@@ -154,8 +153,8 @@ def test_nothing_in_a_state_can_end_its_script():
 
 
 def test_an_output_without_a_widget_is_none():
-    assert again({"output_type": "stream", "text": "x"}) is None
-    assert again({"data": {"text/plain": "x"}}) is None
+    assert widget_in({"output_type": "stream", "text": "x"}) is None
+    assert widget_in({"data": {"text/plain": "x"}}) is None
 
 
 # Colours
@@ -171,7 +170,7 @@ def test_words_are_read_on_light_and_on_dark_pages(theme):
 
 
 def test_no_widget_has_colours_of_its_own():
-    """Only view.js: a colour of its own would be unreadable on a dark page, or on a light one."""
+    """Only pictures.js: a colour of its own would be unreadable on a dark page, or on a light one."""
     for path in (*HERE.glob("*.js"), HERE / "view.css"):
         literal = re.findall(r"#[0-9a-fA-F]{6}\b|#[0-9a-fA-F]{3}\b", path.read_text(encoding="utf-8"))
-        assert path.name == "view.js" or not literal, path.name
+        assert path.name == "pictures.js" or not literal, path.name

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from linformer_from_scratch.course.widgets import BlockExplorer
-from linformer_from_scratch.course.widgets.block_explorer import EDITS, HEADS, errors, kept, reading, tokens
+from linformer_from_scratch.course.widgets.block_explorer import EDITS, HEADS, errors, memory, reading, tokens
 
 N = len(tokens())
 every_edit = pytest.mark.parametrize("edit", EDITS)
@@ -43,8 +43,8 @@ def test_a_slot_of_small_blocks_mixes_the_block_before_as_well():
 def test_what_a_layer_keeps_by_hand():
     """Keys and values of 12 heads of 32 features, for tokens or slots; at last 32 numbers for each."""
     counts = {"exact": 24, "0": 24, "1": 6, "2": 6 + 4, "3": 6 + 4, "4": 12 + 4}
-    assert {edit: kept(edit) for edit in counts} == {edit: n * 2 * 12 * 32 for edit, n in counts.items()}
-    assert kept("5") == (12 + 4) * 32
+    assert {edit: memory(edit) for edit in counts} == {edit: n * 2 * 12 * 32 for edit, n in counts.items()}
+    assert memory("5") == (12 + 4) * 32
 
 
 @every_head

@@ -14,8 +14,8 @@ from linformer_from_scratch.course.widgets import CostModel, cost_model
 from linformer_from_scratch.course.widgets.cost_model import HERE, LENGTHS, LINES, ORDERS, UNITS, layers
 from linformer_from_scratch.course.widgets.growth import quantity
 from linformer_from_scratch.course.widgets.live import LIVE, CannotDraw
-from linformer_from_scratch.course.widgets.page import again
 from linformer_from_scratch.course.widgets.page import page as page_of
+from linformer_from_scratch.course.widgets.page import widget_in
 
 MACHINE = Device("a machine", {4: 5e11, 2: 7e11}, 3e10)
 POINTS = {"full": [(1024, 1e-3), (4096, 2e-2)], "Linformer": [(2048, 3e-3)]}
@@ -93,7 +93,7 @@ def test_what_was_measured_comes_along_and_nothing_is_measured_again(measurement
     stored = json.loads(json.dumps({"data": {LIVE: data[LIVE]}, "metadata": {LIVE: metadata[LIVE]}}))
     measurements.clear()
     cost_model.this_machine.cache_clear()
-    twin = again(stored)
+    twin = widget_in(stored)
     assert measurements == []
     assert (twin.words, twin.measured, twin.state()) == (model.words, model.measured, model.state())
     assert twin.devices == model.devices

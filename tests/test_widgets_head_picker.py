@@ -48,6 +48,6 @@ def test_without_the_pretrained_model_one_sentence_says_so(without_the_package, 
     for name in ("analysed", "facts", "data"):
         monkeypatch.setattr(head_picker, name, getattr(head_picker, name).__wrapped__)
     picker = HeadPicker()
-    assert picker.said() == picker.facts["missing"]
-    assert "needs the pretrained model" in picker.said()
+    assert picker.caption() == picker.facts["missing"]
+    assert "needs the pretrained model" in picker.caption()
     assert picker.still() and not picker.data

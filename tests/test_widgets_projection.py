@@ -154,6 +154,6 @@ def test_shorter_inputs_score_less_and_longer_ones_are_refused():
     assert spreads == sorted(spreads, reverse=True)
     explorer.n = SEQ_LEN + 2
     said = f"ValueError: input has {SEQ_LEN + 2} tokens; E and F were built for seq_len={SEQ_LEN}"
-    assert explorer.said() == said
+    assert explorer.caption() == said
     with pytest.raises(CannotDraw):
         explorer.figure()

@@ -36,7 +36,7 @@ def test_an_empty_or_short_text_is_refused_in_a_sentence_and_the_last_stays(kind
     widget = kind(text=OWN)
     before = shown_map(widget)
     widget.text = text
-    assert said in widget.words and widget.facts["refused"] == {text: widget.words}
+    assert said in widget.refused and widget.facts["refused"] == {text: widget.caption()}
     assert_close(shown_map(widget), before)
     assert OWN in widget.data  # the browser shows it still
     widget.text = next(iter(widget.choices["text"]))
@@ -45,5 +45,5 @@ def test_an_empty_or_short_text_is_refused_in_a_sentence_and_the_last_stays(kind
 
 def test_without_the_package_one_sentence_says_what_to_install(without_the_package):
     explorer = ProjectionExplorer(text=OWN)
-    assert "Only the texts of the menu can be shown" in explorer.words
-    assert pretrained.INSTALL in explorer.words
+    assert "Only the texts of the menu can be shown" in explorer.refused
+    assert pretrained.INSTALL in explorer.refused

@@ -10,8 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
-from linformer_from_scratch.course import plots
-from linformer_from_scratch.course.widgets import AttentionExplorer, HeadGallery
+from linformer_from_scratch.course.widgets import AttentionExplorer, HeadGallery, stills
 from linformer_from_scratch.course.widgets import sentence as sentence_module
 from linformer_from_scratch.course.widgets.attention_explorer import reheat
 from linformer_from_scratch.course.widgets.sentence import opening_query, rounded
@@ -128,8 +127,7 @@ def test_an_empty_or_long_sentence_is_refused_in_a_sentence_and_the_picture_stay
     widget = widget_class(OWN)
     maps = widget.maps
     widget.sentence = words
-    assert said in widget.words
-    assert widget.facts["refused"] == {words: widget.words}
+    assert said in widget.refused and widget.facts["refused"] == {words: widget.caption()}
     assert_close(widget.maps, maps)
     assert OWN in widget.data  # the browser shows it still
     widget.sentence = SENTENCES[0]
@@ -144,8 +142,7 @@ def test_without_the_package_presets_show_and_other_sentences_say_what_to_instal
     widget = widget_class()
     assert "“it” attends to “bank”" in widget.words or "“it” reads “bank”" in widget.words
     widget.sentence = OWN
-    assert "Only the presets can be shown" in widget.words
-    assert pretrained.INSTALL in widget.words
+    assert "Only the presets can be shown" in widget.refused and pretrained.INSTALL in widget.refused
 
 
 def test_damaged_weights_are_said(monkeypatch):
@@ -153,7 +150,7 @@ def test_damaged_weights_are_said(monkeypatch):
         raise ValueError("model.safetensors has SHA-256 12, expected 53")
 
     monkeypatch.setattr(sentence_module, "attention_maps", damaged)
-    assert "SHA-256 12, expected 53" in AttentionExplorer(OWN).words
+    assert "SHA-256 12, expected 53" in AttentionExplorer(OWN).refused
 
 
 # Heads side by side
@@ -183,7 +180,7 @@ def test_bands_are_as_thick_as_their_weights_and_fill_the_querys_row():
     map_ = np.full((5, 5), 0.2)
     map_[query] = [0.04, 0.5, 0.26, 0.1, 0.1]
     figure, axis = plt.subplots()
-    plots.draw_reading(axis, tokens, map_, query, "a title")
+    stills.reading(tokens, map_, query, "a title")(axis)
     plt.close(figure)
     ends = []
     for band in axis.collections:

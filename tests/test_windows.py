@@ -19,9 +19,7 @@ def test_windows_by_hand():
     assert_close(E, torch.tensor(expected) / torch.tensor([[1], [2], [2], [2], [1]]))
 
 
-@pytest.mark.parametrize(
-    ("length", "proj_dim"), [(129, 128), (200, 128), (512, 128), (17, 3), (9, 8), (512, 5)]
-)
+@pytest.mark.parametrize("length, proj_dim", [(129, 128), (200, 128), (512, 128), (17, 3), (9, 8), (512, 5)])
 def test_every_token_is_in_one_window_and_windows_are_nearly_equal(length, proj_dim):
     (E,) = windows(torch.tensor([length]), proj_dim, n=length + 3)
     members = E > 0

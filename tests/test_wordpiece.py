@@ -89,14 +89,14 @@ def page(chromium):
         assert page.complaints == []
 
 
-def seen(text):
+def as_in_a_browser(text):
     """A text as it is in a browser, where two halves beside each other are a character."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def differences(page, texts, max_tokens=None):
     """The texts whose ids in the page are not those of Python."""
-    texts = list(map(seen, texts))
+    texts = list(map(as_in_a_browser, texts))
     read = json.loads(page.evaluate(IDS, [json.dumps(texts), max_tokens]))  # as ASCII, halves arrive unharmed
     pairs = zip(texts, read, strict=True)
     return [ascii(text[:200]) for text, ids in pairs if ids != tokenize(text, max_tokens).tolist()]

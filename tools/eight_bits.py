@@ -4,52 +4,35 @@ Each row of a matrix has one scale. The inputs keep all their bits: some tokens 
 large as others', which 8 bits cannot hold well, and rounding would make one machine's output another's.
 """
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor, int8, nn
 from torch.nn import functional
 
 LARGEST = 127  # of a signed byte, with either sign
 TINY = 1e-12  # least scale: a row of zeros has none
 
 
-def rows_in_bytes(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Bytes and scales with x ≈ bytes · scales; off by at most half a scale.
+class Bytes(nn.Module):
+    """A layer's weights as bytes · scales, a scale for each row; off by at most half a scale."""
 
-    Shape: x (rows, d) -> int8 (rows, d), (rows, 1)
-    """
-    scales = x.abs().amax(dim=-1, keepdim=True).clamp(min=TINY) / LARGEST
-    return (x / scales).round().to(torch.int8), scales
-
-
-class ByteLinear(nn.Module):
-    """A linear layer with a byte for each weight, and a scale for each output.
-
-    Shape: x (…, in_features) -> (…, out_features)
-    """
-
-    def __init__(self, layer: nn.Linear):
+    def __init__(self, layer: nn.Linear | nn.Embedding):
         super().__init__()
-        weight, scales = rows_in_bytes(layer.weight.detach())
-        self.register_buffer("weight", weight)
+        weight = layer.weight.detach()
+        scales = weight.abs().amax(dim=-1, keepdim=True).clamp(min=TINY) / LARGEST
+        self.register_buffer("weight", (weight / scales).round().to(int8))
         self.register_buffer("scales", scales)
-        self.bias = layer.bias
+        self.bias = getattr(layer, "bias", None)
+
+
+class ByteLinear(Bytes):
+    """A linear layer. Shape: x (…, in_features) -> (…, out_features)"""
 
     def forward(self, x: Tensor) -> Tensor:
         """As nn.Linear; onnxruntime multiplies bytes by scales once, when it loads the graph."""
         return functional.linear(x, self.weight.float() * self.scales, self.bias)
 
 
-class ByteEmbedding(nn.Module):
-    """A table of vectors with a byte for each number, and a scale for each vector.
-
-    Shape: ids (…) of integers -> (…, d)
-    """
-
-    def __init__(self, table: nn.Embedding):
-        super().__init__()
-        weight, scales = rows_in_bytes(table.weight.detach())
-        self.register_buffer("weight", weight)
-        self.register_buffer("scales", scales)
+class ByteEmbedding(Bytes):
+    """A table of vectors. Shape: ids (…) of integers -> (…, d)"""
 
     def forward(self, ids: Tensor) -> Tensor:
         """Only the vectors that are looked up become float32."""

@@ -5,15 +5,29 @@ id of the cell that its slide begins with: "## minute 5 · 04-012".
 """
 
 import re
+import sys
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+CHAPTERS = Path(__file__).resolve().parents[1] / "chapters"
 HEADING = re.compile(r"^## minute (\d+) · (\S+)\n", re.MULTILINE)
 NOTE = "**For the teacher · minute {}**\n\n{}"
 MINUTE = re.compile(r"^\*\*For the teacher · minute (\d+)\*\*")
+
+
+def chapters() -> list[Path]:
+    """The chapters' notebooks, in order."""
+    return sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
+
+
+def numbered(paths: list[Path], numbers: list[str]) -> list[Path]:
+    """The files of these numbers, such as 04, or all where there is none; exits if there is no such file."""
+    if unknown := set(numbers) - {path.name[:2] for path in paths}:
+        sys.exit(f"no name begins with {min(unknown)}; names look like {paths[0].name}")
+    return [path for path in paths if not numbers or path.name[:2] in numbers]
 
 
 def slide_type(cell: NotebookNode) -> str:

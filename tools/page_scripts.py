@@ -6,7 +6,6 @@ size, so that a reader sees how far it is. A page gets what `lend` returns as it
 
 import base64
 import gzip
-import hashlib
 import json
 import re
 import subprocess
@@ -14,19 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kept import ENCODER, kept
+
 from linformer_from_scratch.course.widgets.live import source
 from linformer_from_scratch.pretrained.weights import model_file
 
 ROOT = Path(__file__).resolve().parents[1]
-MODEL = ROOT / "build" / "model"
-SOURCES = (  # of the model
-    "constraints.txt",
-    "tools/page_model.py",
-    "tools/eight_bits.py",
-    "linformer_from_scratch/attention.py",
-    "linformer_from_scratch/heads.py",
-    "linformer_from_scratch/pretrained/*.py",
-)
 RUNTIME = ROOT / "tools" / "vendor" / "onnxruntime"
 FILES = "exact.onnx", "slots.onnx", "weights.bin"
 READER = "maths", "wordpiece", "sentences", "encoder"  # JavaScript behind it, of the widgets
@@ -36,34 +28,33 @@ PIECE = 3 * 2**20  # bytes in a script; a multiple of 3, so that pieces in base6
 def lend(folder: Path) -> dict[str, Any]:
     """Write the scripts; return their names, each with the length of the text that it holds, and their size.
 
-    The model is made first, where build/model does not hold it. Returns {"scripts": [[name, characters], …],
+    The model is made first, where it is not kept. Returns {"scripts": [[name, characters], …],
     "megabytes": …}.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    scripts, written = [], 0
-    for name, content in contents().items():
+    names, written = [], 0
+    for name, content in scripts().items():
         script = folder / f"{name}.js"
         script.write_text(f'lent["{name}"] = {json.dumps(content)};', encoding="utf-8")
         written += script.stat().st_size
-        scripts.append([name, sum(map(len, content.values()))])
-    return {"scripts": scripts, "megabytes": round(written / 1e6)}
+        names.append([name, sum(map(len, content.values()))])
+    return {"scripts": names, "megabytes": round(written / 1e6)}
 
 
 def model() -> Path:
-    """The folder of the model's files; they are made unless they are there, of sources that have not changed.
+    """The folder of the model's files; they are made where what they are made of has changed.
 
     Raises: subprocess.CalledProcessError if they cannot be made; what was printed says why.
     """
-    stamp, digest = MODEL / "sources.txt", hashlib.sha256()
-    for path in sorted(path for pattern in SOURCES for path in ROOT.glob(pattern)):
-        digest.update(path.read_bytes())
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != digest.hexdigest():
-        print("making the model that pages run: a minute, once", flush=True)
-        subprocess.run(
-            [sys.executable, ROOT / "tools" / "page_model.py", MODEL], check=True, stdout=subprocess.DEVNULL
-        )
-        stamp.write_text(digest.hexdigest(), encoding="utf-8")
-    return MODEL
+    exporter = [ROOT / "tools" / name for name in ("page_model.py", "eight_bits.py")]
+    return kept("model", exporter + ENCODER, export, ("torch", "onnxscript", "onnx-ir"))
+
+
+def export(folder: Path) -> None:
+    """Make the model's files, in a process of its own."""
+    print("making the model that pages run: a minute, once", flush=True)
+    command = [sys.executable, ROOT / "tools" / "page_model.py", folder]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 def as_expression(module: str) -> str:
@@ -78,7 +69,7 @@ def as_expression(module: str) -> str:
     return f'(() => {{\n"use strict";\n{body}\nreturn {{ {members} }};\n}})()'
 
 
-def contents() -> dict[str, dict[str, str]]:
+def scripts() -> dict[str, dict[str, str]]:
     """Script -> what it holds: the program's parts, or a piece of a file."""
     made = model()
     files = {name: gzip.compress((made / name).read_bytes(), mtime=0) for name in FILES}

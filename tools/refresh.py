@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import nbformat
+from lectures import numbered
 from nbclient import NotebookClient
 
 from linformer_from_scratch.common.files import atomic_write
@@ -21,12 +22,6 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURE = "picture-"  # a tag that begins so names the file in chapters/ that the README shows
 FOLDERS = ("chapters", "chapters/evidence", "solutions")
 LIMIT_S = 300  # seconds a cell may take
-
-
-def notebooks(numbers: list[str]) -> list[Path]:
-    """The notebooks whose names begin with one of the numbers; all of them if there are none."""
-    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.ipynb"))]
-    return [path for path in paths if not numbers or path.name[:2] in numbers]
 
 
 def refresh(path: Path) -> None:
@@ -55,12 +50,10 @@ def refresh(path: Path) -> None:
 
 def main() -> None:
     """Refresh the notebooks named on the command line."""
-    paths = notebooks(sys.argv[1:])
-    if not paths:
-        sys.exit(f"no notebook begins with {' or '.join(sys.argv[1:])}; names look like 01_attention.ipynb")
+    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.ipynb"))]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LINFORMER_PROGRESS"] = f"{folder}/progress.json"  # not the reader's own
-        for path in paths:
+        for path in numbered(paths, sys.argv[1:]):
             start = time.perf_counter()
             refresh(path)
             print(f"{path.relative_to(ROOT)}: {time.perf_counter() - start:.0f} s")

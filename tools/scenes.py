@@ -5,12 +5,13 @@ and the hash of the scene that it was rendered from.
 """
 
 import hashlib
-import importlib.util
+import importlib
 import json
 import sys
 import time
 from pathlib import Path
 
+from lectures import numbered
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,8 +25,8 @@ MISSING = "manim is missing: run `make scenes`, or `python tools/course.py insta
 
 def is_current(path: Path) -> bool:
     """Whether clip, still and JSON exist and come from this scene."""
-    clip, still, facts = outputs(path)
-    whole = clip.exists() and still.exists() and facts.exists()
+    *_, facts = files = outputs(path)
+    whole = all(file.exists() for file in files)
     return whole and json.loads(facts.read_text(encoding="utf-8"))["scene"] == digest(path)
 
 
@@ -34,18 +35,15 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
 
 
-def outputs(path: Path) -> tuple[Path, Path, Path]:
+def outputs(path: Path) -> list[Path]:
     """Clip, still and JSON of a scene."""
-    clip, still, facts = (MEDIA / f"{path.stem}{suffix}" for suffix in (".mp4", ".png", ".json"))
-    return clip, still, facts
+    return [MEDIA / f"{path.stem}{suffix}" for suffix in (".mp4", ".png", ".json")]
 
 
 def load(path: Path) -> type:
     """The one scene class that the file defines."""
     sys.path.insert(0, str(SCENES))  # scenes import the look beside them
-    spec = importlib.util.spec_from_file_location(f"scene_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = importlib.import_module(path.stem)
     (scene,) = (c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__)
     return scene
 
@@ -116,11 +114,7 @@ def move(clip: Path, picture: Path) -> None:
 
 def main() -> None:
     """Render what changed among the scenes named on the command line, or among all."""
-    wanted = sys.argv[1:]
-    paths = [path for path in sorted(SCENES.glob("[0-9][0-9]_*.py")) if not wanted or path.name[:2] in wanted]
-    if not paths:
-        sys.exit(f"no scene begins with {' or '.join(wanted)}; names look like 01_attention.py")
-    for path in paths:
+    for path in numbered(sorted(SCENES.glob("[0-9][0-9]_*.py")), sys.argv[1:]):
         done = "unchanged"
         if not is_current(path):
             start = time.perf_counter()

@@ -10,6 +10,7 @@ import re
 import shutil
 import struct
 import sys
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -18,17 +19,17 @@ import jinja2
 import nbformat
 import torch
 from chromium import find_chromium
-from lectures import lecture, minutes, slide_type
+from kept import kept
+from lectures import chapters, lecture, minutes, numbered, slide_type
 from nbconvert import SlidesExporter
 from nbconvert.filters import ansi2html
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from page_scripts import lend
 
-from linformer_from_scratch.course.widgets.page import again, embedded, scripts
+from linformer_from_scratch.course.widgets.page import embedded, scripts, widget_in
 
 ROOT = Path(__file__).resolve().parents[1]
-CHAPTERS = ROOT / "chapters"
 DECK = Path(__file__).resolve().parent / "deck"
 OUT = ROOT / "build" / "slides"
 LIVE = "http://127.0.0.1:8888/lab/tree/chapters/{}.ipynb"  # where `make course` serves a chapter
@@ -46,10 +47,6 @@ MEDIA = re.compile(r"""(?:!\[[^\]]*\]\(|src=["'])(?!https?:|data:)([^)"']+)""")
 NO_CHROMIUM = "no Chromium found, so handouts are left out (set CHROMIUM to its path, or install one)"
 
 
-class SlidesError(Exception):
-    """One sentence for the author of a deck."""
-
-
 def slides(notebook: NotebookNode) -> list[list[NotebookNode]]:
     """The cells of each slide; skipped cells are left out. Empty if the notebook has no slides."""
     grouped = []
@@ -62,14 +59,9 @@ def slides(notebook: NotebookNode) -> list[list[NotebookNode]]:
     return grouped
 
 
-def title(notebook: NotebookNode) -> str:
-    """The heading of the first cell, without its mark."""
-    return notebook.cells[0].source.splitlines()[0].lstrip("# ")
-
-
-def heading(slide: list[NotebookNode]) -> str:
-    """What a slide claims."""
-    return slide[0].source.splitlines()[0].lstrip("# ")
+def heading(cells: list[NotebookNode]) -> str:
+    """What the first cell is headed: the claim of a slide, the title of a notebook."""
+    return cells[0].source.splitlines()[0].lstrip("# ")
 
 
 def argument(notebook: NotebookNode) -> NotebookNode:
@@ -81,11 +73,6 @@ def argument(notebook: NotebookNode) -> NotebookNode:
     asked = QUESTION.search(first[0].source)
     source = f'## {asked[1] if asked else heading(first)}\n\n<ol class="argument">\n{"".join(steps)}\n</ol>'
     return new_markdown_cell(source, metadata={"slideshow": {"slide_type": "slide"}})
-
-
-def question_first(first: NotebookNode) -> None:
-    """Leave the question alone on the first slide, without the chapter's aims and minutes."""
-    first.source = MINUTES.sub("", "\n\n".join(first.source.split("\n\n")[:2]))
 
 
 def halves(slide: list[NotebookNode]) -> list[list[NotebookNode]]:
@@ -101,7 +88,8 @@ def arranged(notebook: NotebookNode) -> list[list[NotebookNode]]:
     """The slides as a deck has them: behind the question the whole argument, and the summary on two."""
     shown = slides(notebook)
     if shown and shown[0][0].source.startswith("# "):
-        question_first(shown[0][0])
+        first = shown[0][0]  # the question alone, without the chapter's aims and minutes
+        first.source = MINUTES.sub("", "\n\n".join(first.source.split("\n\n")[:2]))
         notes = new_markdown_cell(WHOLE, metadata={"slideshow": {"slide_type": "notes"}})
         shown.insert(1, [argument(notebook), notes])
     return [part for slide in shown for part in (halves(slide) if heading(slide) == "Summary" else [slide])]
@@ -116,7 +104,7 @@ def media(notebook: NotebookNode) -> set[str]:
 def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = None) -> NotebookNode:
     """The notebook as its deck shows it: slides only, notes unfolded, widgets that live without a kernel."""
     deck = nbformat.from_dict(notebook)
-    kinds = set()
+    kinds = {}  # a set would have no order
     deck.cells = []
     for first, *rest in arranged(notebook):
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
@@ -134,16 +122,12 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
             for output in cell.outputs:
                 if "text" in output:
                     output.text = rows(output.text, shows.get("rows", []))
-                if widget := again(output):
+                if widget := widget_in(output):
                     output.data["text/html"] = embedded(widget)
-                    kinds.add(type(widget))
-    deck.metadata = nbformat.from_dict(
-        {
-            "title": title(notebook),
-            "live": LIVE.format(stem),
-            "scripts": scripts(kinds, model) if kinds else "",
-        }
-    )
+                    kinds[type(widget)] = None
+    program = scripts(kinds, model) if kinds else ""
+    facts = {"title": heading(notebook.cells), "live": LIVE.format(stem), "scripts": program}
+    deck.metadata = nbformat.from_dict(facts)
     return deck
 
 
@@ -173,12 +157,12 @@ def build(chapter: Path, out: Path, model: dict[str, Any] | None = None) -> Path
 
     model: as in `page.host`.
 
-    Raises: SlidesError if the deck shows a clip or a picture that is not there.
+    Exits if the deck shows a clip or a picture that is not there.
     """
     notebook = lecture(chapter)
     for path in media(notebook):
         if not (chapter.parent / path).exists():
-            raise SlidesError(f"{chapter.name} shows {path}, which does not exist")
+            sys.exit(f"{chapter.name} shows {path}, which does not exist.")
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(chapter.parent / path, out / path)
     shutil.copytree(DECK / "vendor", out / "vendor", dirs_exist_ok=True)
@@ -202,12 +186,12 @@ def handouts(deck: Path) -> dict[str, Path]:
     return {reader: deck.with_name(f"{deck.stem}_{reader}.pdf") for reader in READERS}
 
 
-def write_index(chapters: list[Path], out: Path) -> None:
+def write_index(out: Path) -> None:
     """Write index.html: the decks that lie in the folder, with minutes, slides and handouts."""
     decks = []
-    for chapter in (chapter for chapter in chapters if (out / f"{chapter.stem}.html").exists()):
+    for chapter in (chapter for chapter in chapters() if (out / f"{chapter.stem}.html").exists()):
         notebook, deck = lecture(chapter), out / f"{chapter.stem}.html"
-        facts = {"title": title(notebook), "minutes": minutes(notebook)[-1]}
+        facts = {"title": heading(notebook.cells), "minutes": minutes(notebook)[-1]}
         facts["slides"] = deck.read_text(encoding="utf-8").count("<section>")
         found = {reader: path.name for reader, path in handouts(deck).items() if path.exists()}
         decks.append({"page": deck.name, "handouts": found} | facts)
@@ -215,54 +199,44 @@ def write_index(chapters: list[Path], out: Path) -> None:
     (out / "index.html").write_text(template.render(decks=decks), encoding="utf-8")
 
 
-def write_handouts(decks: list[Path], chromium: str) -> None:
-    """Print the handouts of each deck as PDF beside its page."""
+def write_handouts(decks: list[Path], out: Path, chromium: str) -> None:
+    """Lay the handouts of each deck as PDF beside its page; those of a deck that has not changed are kept."""
     from playwright.sync_api import sync_playwright  # decks without handouts do not need it
 
+    look = [*DECK.rglob("*.*"), *out.glob("scenes/media/*.png")]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page()
+        printing = browser.new_page()
         for deck in decks:
-            for reader, path in handouts(deck).items():
-                page.goto(f"{deck.as_uri()}?print-pdf={reader}")
-                page.evaluate("MathJax.startup.promise")
-                page.wait_for_selector(".pdf-page")
-                page.pdf(path=path, prefer_css_page_size=True, print_background=True)
+            folder = kept(f"handouts-{deck.stem}", [deck, *look], partial(print_handouts, deck, printing))
+            shutil.copytree(folder, out, dirs_exist_ok=True)
         browser.close()
 
 
-def lectures() -> list[Path]:
-    """The chapters that have slides, in order."""
-    paths = sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
-    return [path for path in paths if slides(nbformat.read(path, as_version=4))]
+def print_handouts(deck: Path, page: Any, folder: Path) -> None:
+    """Print the handouts of a deck into a folder, with a page of a browser."""
+    for reader, path in handouts(deck).items():
+        page.goto(f"{deck.as_uri()}?print-pdf={reader}")
+        page.evaluate("MathJax.startup.promise")
+        page.wait_for_selector(".pdf-page")
+        page.pdf(path=folder / path.name, prefer_css_page_size=True, print_background=True)
 
 
 def build_all(chapters: list[Path], out: Path, model: dict[str, Any]) -> None:
-    """Write decks and their handouts, and the list of the decks that lie in the folder.
-
-    model: as in `page.host`.
-
-    Raises: SlidesError if a deck shows a clip or a picture that is not there.
-    """
+    """Write decks, handouts, and the list of the decks that lie in the folder; model: as in `page.host`."""
     torch.set_num_threads(1)  # the widgets' many small decompositions run fastest so
     decks = [build(path, out, model) for path in chapters]
     if chromium := find_chromium():
-        write_handouts(decks, chromium)
+        write_handouts(decks, out, chromium)
     else:
         print(NO_CHROMIUM)
-    write_index(lectures(), out)
+    write_index(out)
 
 
 def main() -> None:
     """Build the decks of the chapters named on the command line, or of all."""
-    wanted = sys.argv[1:]
-    chosen = [path for path in lectures() if not wanted or path.name[:2] in wanted]
-    if not chosen:
-        sys.exit(f"no chapter with slides begins with {' or '.join(wanted)}; names look like 01_attention")
-    try:
-        build_all(chosen, OUT, lend(OUT / "model") | {"folder": "model"})
-    except SlidesError as error:
-        sys.exit(f"{error}.")
+    chosen = numbered(chapters(), sys.argv[1:])
+    build_all(chosen, OUT, lend(OUT / "model") | {"folder": "model"})
     print(f"{len(chosen)} deck{'s' * (len(chosen) > 1)}: {(OUT / 'index.html').relative_to(ROOT)}")
 
 

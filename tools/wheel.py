@@ -18,6 +18,7 @@ from pathlib import Path
 
 import course
 import nbformat
+from lectures import chapters, numbered
 from nbconvert.filters import strip_ansi
 from nbformat import NotebookNode
 
@@ -30,10 +31,6 @@ EXECUTE = "from nbclient.cli import main; main()"  # `jupyter execute`, of which
 OWN_KERNEL = {"JUPYTER_PREFER_ENV_PATH": "1"}  # the environment's, whatever kernels its user has
 
 
-class WheelError(Exception):
-    """One sentence: what failed, and where."""
-
-
 def name() -> str:
     """The wheel's file name."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -41,10 +38,7 @@ def name() -> str:
 
 
 def build(folder: Path) -> Path:
-    """Build the wheel into a folder that holds no other, or is not there yet.
-
-    Raises: WheelError with what pip says.
-    """
+    """Build the wheel into a folder that holds no other, or is not there yet; exits with what pip says."""
     with tempfile.TemporaryDirectory() as place:  # setuptools leaves files behind, and packs those it finds
         for name in SOURCES:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
@@ -53,7 +47,7 @@ def build(folder: Path) -> Path:
         command += ["--wheel-dir", str(folder), place]
         run = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace")
     if run.returncode:
-        raise WheelError(f"the wheel was not built: {run.stdout}{run.stderr}")
+        sys.exit(f"the wheel was not built: {run.stdout}{run.stderr}")
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -73,7 +67,7 @@ def run_alone(chapter: Path, python: Path, folder: Path, **variables: str) -> No
         python: of the environment that runs it.
         variables: of its environment, besides those of this process.
 
-    Raises: WheelError with the last words of the cell that failed.
+    Exits with the last words of the cell that failed.
     """
     copy = shutil.copy(chapter, folder)
     command = [str(python), "-c", EXECUTE, "--inplace", f"--timeout={LIMIT_S}", str(copy)]
@@ -81,41 +75,28 @@ def run_alone(chapter: Path, python: Path, folder: Path, **variables: str) -> No
         command, cwd=folder, env=os.environ | OWN_KERNEL | variables, capture_output=True, encoding="utf-8"
     )
     if run.returncode:
-        raise WheelError(f"{chapter.name}: {strip_ansi(run.stderr).strip().splitlines()[-1]}")
+        sys.exit(f"{chapter.name}: {strip_ansi(run.stderr).strip().splitlines()[-1]}")
     return nbformat.read(copy, as_version=4)
 
 
-def chapters(numbers: list[str]) -> list[Path]:
-    """The chapters of these numbers, such as 04; all where there is none.
-
-    Raises: WheelError if there is no such chapter.
-    """
-    paths = {path.name[:2]: path for path in sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))}
-    if unknown := set(numbers) - set(paths):
-        raise WheelError(f"there is no chapter {min(unknown)}, expected {min(paths)} to {max(paths)}")
-    return [path for number, path in paths.items() if not numbers or number in numbers]
-
-
 def main() -> None:
-    """Do what the command line says; a failure is one sentence and exit code 1."""
+    """Do what the command line says."""
     parser = argparse.ArgumentParser(description="Build the wheel of the course, and try it.")
     parser.add_argument("--try", dest="tried", nargs="*", metavar="NN", help="run these chapters, or all")
     arguments = parser.parse_args()
-    try:
-        tried = chapters(arguments.tried or [])
-        course.clear(WHEELS)
-        wheel = build(WHEELS)
-        print(wheel.relative_to(ROOT))
-        if arguments.tried is not None:
-            python = install(wheel)
-            os.environ.pop("PYTHONPATH", None)
-            for chapter in tried:
-                start = time.perf_counter()
-                with tempfile.TemporaryDirectory() as folder:
-                    run_alone(chapter, python, Path(folder))
-                print(f"{chapter.name}: {time.perf_counter() - start:.0f} s", flush=True)
-    except WheelError as failure:
-        sys.exit(str(failure))
+    tried = numbered(chapters(), arguments.tried or [])
+    course.clear(WHEELS)
+    wheel = build(WHEELS)
+    print(wheel.relative_to(ROOT))
+    if arguments.tried is None:
+        return
+    python = install(wheel)
+    os.environ.pop("PYTHONPATH", None)
+    for chapter in tried:
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            run_alone(chapter, python, Path(folder))
+        print(f"{chapter.name}: {time.perf_counter() - start:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,31 +3,14 @@
 python -m linformer_from_scratch.benchmark --device cuda --out FILE measures everything that chapter 10 shows.
 """
 
-from linformer_from_scratch.benchmark.ceilings import copy_ceiling, matmul_ceiling
-from linformer_from_scratch.benchmark.memory import peak_bytes
-from linformer_from_scratch.benchmark.statistics import (
-    Interval,
-    coverage,
-    measured_crossover,
-    ratio,
-    ratio_spread,
-    ratios,
-    spread,
-)
-from linformer_from_scratch.benchmark.timing import flush, median_seconds, samples
-
-__all__ = [
-    "Interval",
-    "copy_ceiling",
-    "coverage",
-    "flush",
-    "matmul_ceiling",
-    "measured_crossover",
-    "median_seconds",
-    "peak_bytes",
-    "ratio",
-    "ratio_spread",
-    "ratios",
-    "samples",
-    "spread",
-]
+from linformer_from_scratch.benchmark.ceilings import copy_ceiling as copy_ceiling
+from linformer_from_scratch.benchmark.ceilings import matmul_ceiling as matmul_ceiling
+from linformer_from_scratch.benchmark.memory import peak_bytes as peak_bytes
+from linformer_from_scratch.benchmark.statistics import Interval as Interval
+from linformer_from_scratch.benchmark.statistics import measured_crossover as measured_crossover
+from linformer_from_scratch.benchmark.statistics import ratio as ratio
+from linformer_from_scratch.benchmark.statistics import ratio_spread as ratio_spread
+from linformer_from_scratch.benchmark.statistics import spread as spread
+from linformer_from_scratch.benchmark.timing import flush as flush
+from linformer_from_scratch.benchmark.timing import median_seconds as median_seconds
+from linformer_from_scratch.benchmark.timing import samples as samples

@@ -1,5 +1,6 @@
 """Pictures of what follows from what: boxes with words, and arrows between them."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -87,14 +88,9 @@ def _draw_box(axis: Axes, box: Box) -> None:
 def _draw_arrow(axis: Axes, start: Box, end: Box, words: str = "") -> None:
     """From border to border: sideways between columns, up or down within one."""
     across, down = end.column - start.column, end.row - start.row
-    if abs(across) >= WIDTH:
-        sign = 1 if across > 0 else -1
-        a = (start.column + sign * WIDTH / 2, start.row)
-        b = (end.column - sign * WIDTH / 2, end.row)
-    else:
-        sign = 1 if down > 0 else -1
-        a = (start.column, start.row + sign * HEIGHT / 2)
-        b = (end.column, end.row - sign * HEIGHT / 2)
+    sideways = abs(across) >= WIDTH
+    x, y = (math.copysign(WIDTH / 2, across), 0) if sideways else (0, math.copysign(HEIGHT / 2, down))
+    a, b = (start.column + x, start.row + y), (end.column - x, end.row - y)
     axis.annotate(
         "", b, a, arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 1.6, "shrinkA": 2, "shrinkB": 2}
     )
@@ -105,8 +101,7 @@ def _draw_arrow(axis: Axes, start: Box, end: Box, words: str = "") -> None:
 
 
 def _flat(text: str) -> str:
-    first, *others = text.split("\n")
-    return ": ".join([first, *([" ".join(others)] if others else [])])
+    return text.replace("\n", ": ", 1).replace("\n", " ")
 
 
 def _way(words: Iterable[str]) -> str:

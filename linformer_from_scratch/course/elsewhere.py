@@ -17,19 +17,12 @@ def prepare() -> None:
     Colab's page loads the widgets of other packages once it is told to. Kaggle's page has only those that it
     was built with, so there a live picture is shown as its still, and a line says so.
     """
-    if "KAGGLE_KERNEL_RUN_TYPE" in os.environ:
-        show_stills()
-    elif "google.colab" in sys.modules:
-        import_module("google.colab.output").enable_custom_widget_manager()
-
-
-def show_stills() -> None:
-    """From here on, show live pictures as stills, and say so."""
-    shell = get_ipython()
-    if shell is not None:
+    if "KAGGLE_KERNEL_RUN_TYPE" in os.environ and (shell := get_ipython()) is not None:
         formatter = shell.display_formatter.mimebundle_formatter
         formatter.for_type_by_name("linformer_from_scratch.course.widgets.live", "LiveWidget", without_view)
         print(STILL)
+    elif "google.colab" in sys.modules:
+        import_module("google.colab.output").enable_custom_widget_manager()
 
 
 def without_view(widget: Any) -> tuple[dict, dict]:

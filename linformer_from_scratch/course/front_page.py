@@ -138,14 +138,13 @@ def recorded() -> dict[str, Any]:
         "sentences": sentences(one.text),
         "spans": spans(one.text),
         "questions": {question: answer(one, question) for question in one.questions},
-        "scores": {way: rounded(cosines) for way, cosines in scores(0).items() if way != ALONE},
+        "scores": {
+            way: [[round(cosine, 3) for cosine in row] for row in cosines.tolist()]
+            for way, cosines in scores(0).items()
+            if way != ALONE
+        },
         "shades": SHADES,
         "found": found(),
         "asked": asked(),
         "opening": OPENING,
     }
-
-
-def rounded(cosines: Tensor) -> list[list[float]]:
-    """Three decimals of each."""
-    return [[round(cosine, 3) for cosine in row] for row in cosines.tolist()]

@@ -4,15 +4,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from linformer_from_scratch.benchmark import measured_crossover
+from linformer_from_scratch.benchmark import measured_crossover, published
 from linformer_from_scratch.benchmark.layers import FUSED
-from linformer_from_scratch.benchmark.published import (
-    FLASH_FORWARD_MS,
-    FLASH_LENGTHS,
-    LRA_TASKS,
-    LRA_XIONG,
-    TABLE_3,
-)
 from linformer_from_scratch.cost import DEVICES, Sizes, compress_tokens, floor_seconds, tiled_attention
 from linformer_from_scratch.course.recorded import benchmark as records
 from linformer_from_scratch.course.recorded import read_rows, select
@@ -35,13 +28,6 @@ def numbers() -> dict[str, Any]:
     return chosen | _devices() | _wire() | _quality() | _encoder() | _long()
 
 
-@cache
-def worth_it_on_the_cpu() -> int:
-    """From which n Linformer is worth it by the recorded benchmark: in four rounds of five."""
-    sure = records.table_3(records.recorded_cpu()["rows"], records.surely, FUSED, "forward")
-    return first_worth({n: by_k[K] for n, by_k in sure.items()})
-
-
 def first_worth(speed_ups: Mapping[int, float]) -> int:
     """The first n at which it is at least WORTH times as fast."""
     return min(n for n, times in speed_ups.items() if times >= WORTH)
@@ -49,29 +35,31 @@ def first_worth(speed_ups: Mapping[int, float]) -> int:
 
 def _devices() -> dict[str, Any]:
     content = records.recorded_cpu()
+    sure = records.table_3(content["rows"], records.surely, FUSED, "forward")  # in four rounds of five
     rows, machine = select(content["rows"], part="table 3", **{"pass": "forward"}), content["machine"]
     lengths, texts = ({row[name] for row in rows} for name in ("n", "texts"))
-    flash, ours = FLASH_FORWARD_MS["FlashAttention"], FLASH_FORWARD_MS["Linformer"]
-    v100_n = min(TABLE_3)
-    published: Any = TABLE_3[v100_n]  # k -> times as fast, times smaller
+    flash_n, milliseconds = published.FLASH_LENGTHS, published.FLASH_FORWARD_MS
+    flash, ours = milliseconds["FlashAttention"], milliseconds["Linformer"]
+    v100_n = min(published.TABLE_3)
+    by_k: Any = published.TABLE_3[v100_n]  # k -> times as fast, times smaller
     million = Sizes(2**20, 1024, 16, K, bytes_per_number=2)
     linformer_ms, exact_ms = (
         1e3 * floor_seconds(steps, DEVICES[-1], million.bytes_per_number)
         for steps in (compress_tokens(million, fused=True), tiled_attention(million))
     )
     return {
-        "cpu_from_n": worth_it_on_the_cpu(),
+        "cpu_from_n": first_worth({n: times[K] for n, times in sure.items()}),
         "cpu_shortest": min(lengths),
         "cpu_longest": max(lengths),
         "cpu_texts": max(texts),
         "processor": machine["processor"],
         "cores": machine["cores"],
         "v100_n": v100_n,
-        "v100_speed_up": published[128][0],
-        "a100_from_n": first_worth({n: a / b for n, a, b in zip(FLASH_LENGTHS, flash, ours, strict=True)}),
-        "a100_crossover": measured_crossover(FLASH_LENGTHS, ours, flash),
-        "a100_shortest": min(FLASH_LENGTHS),
-        "a100_longest": max(FLASH_LENGTHS),
+        "v100_speed_up": by_k[128][0],
+        "a100_from_n": first_worth({n: a / b for n, a, b in zip(flash_n, flash, ours, strict=True)}),
+        "a100_crossover": measured_crossover(flash_n, ours, flash),
+        "a100_shortest": min(flash_n),
+        "a100_longest": max(flash_n),
         "a100_texts": FLASH_TEXTS,
         "h200_linformer_ms": linformer_ms,
         "h200_exact_ms": exact_ms,
@@ -93,7 +81,7 @@ def _wire() -> dict[str, Any]:
 def _quality() -> dict[str, Any]:
     recalled = accuracies("recall")
     shortest, longest = min(recalled["full"]), max(recalled["full"])
-    arena = {name: LRA_XIONG[name][LRA_TASKS.index("Text")] for name in ("Transformer", "Linformer")}
+    text = published.LRA_TASKS.index("Text")
     return {
         "recall_shortest": shortest,
         "recall_longest": longest,
@@ -102,13 +90,13 @@ def _quality() -> dict[str, Any]:
         "written_n": SEQ_LEN,
         "written_exact": _last_loss("full, causal"),
         "written_linformer": _last_loss("Linformer"),
-        "arena_transformer": arena["Transformer"],
-        "arena_linformer": arena["Linformer"],
+        "arena_transformer": published.LRA_XIONG["Transformer"][text],
+        "arena_linformer": published.LRA_XIONG["Linformer"][text],
     }
 
 
 def _encoder() -> dict[str, Any]:
-    (row,) = read_rows("12_costs")
+    (row,), int8 = read_rows("12_costs"), read_rows("12_lengths", way="int8")  # at all lengths
     passages, costs = row["n"], row["costs"]
     shares: dict[str, Any] = {}
     for short, name in (("chunks", "fused exact, chunks of 128"), ("slots", "Linformer, k = 128")):
@@ -116,7 +104,7 @@ def _encoder() -> dict[str, Any]:
     return shares | {
         "passages": passages,
         "fitted_seconds": over_exact(FITTED, passages).middle,
-        "int8_cosine": _lowest_cosine("int8"),
+        "int8_cosine": min(row[corpus]["cosine"] for row in int8 for corpus in ("docstrings", "reference")),
         "int8_seconds": over_exact("int8", passages).middle,
     }
 
@@ -137,9 +125,3 @@ def _last_loss(attention: str) -> float:
     """Loss of the last look with the beginning only, mean over seeds."""
     losses = [row["curve"][-1][2] for row in read_rows("12_writing", attention=attention)]
     return sum(losses) / len(losses)
-
-
-def _lowest_cosine(way: str) -> float:
-    """Of a sentence encoder to the exact one, over all lengths and both corpora."""
-    rows = read_rows("12_lengths", way=way)
-    return min(row[corpus]["cosine"] for row in rows for corpus in ("docstrings", "reference"))

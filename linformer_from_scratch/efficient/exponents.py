@@ -19,9 +19,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.common.checks import graph_is_written
-from linformer_from_scratch.efficient.blocks import from_blocks, in_blocks, whole_blocks
+from linformer_from_scratch.efficient.blocks import from_blocks, in_blocks
 from linformer_from_scratch.efficient.linear import CHUNK, kernel_attention
 
+HALVES = [2**i for i in range(CHUNK.bit_length() - 1)]  # 1, 2, 4, … CHUNK / 2
 MOST_STEPS = 24  # of the sums over chunks, in a graph, which must hold for every number of chunks
 
 
@@ -44,21 +45,16 @@ def _causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     largest = _largest_so_far(k.detach())  # (..., chunks, CHUNK, m)
     top = (q.detach() + largest).amax(dim=-1, keepdim=True)  # subtracted last: no rounded sum is above it
     mixed = (q + k - top).exp().sum(dim=-1, keepdim=True) * v  # each token by itself
-    for half in _halves():
+    for half in HALVES:
         mixed = mixed + _from_first_half(q, k, v, largest, top, half)
     mixed = from_blocks(mixed + _from_earlier_chunks(q, k, v, largest[..., -1, :], top), n)
     return mixed[..., :-1] * mixed[..., -1:].reciprocal()
 
 
-def _halves() -> list[int]:
-    """1, 2, 4, … CHUNK / 2."""
-    return [2**i for i in range(CHUNK.bit_length() - 1)]
-
-
 def _largest_so_far(k: Tensor) -> Tensor:
     """The largest exponent of each feature up to each token. Shape: as k."""
     largest = k.clone(memory_format=torch.contiguous_format)
-    for half in _halves():
+    for half in HALVES:
         pairs = largest.unflatten(-2, (-1, 2, half))
         pairs[..., 1, :, :].clamp_(min=pairs[..., 0, -1:, :])
     earlier = _one_later(largest[..., -1, :].cummax(dim=-2).values)
@@ -93,11 +89,3 @@ def _from_earlier_chunks(q: Tensor, k: Tensor, v: Tensor, largest: Tensor, top: 
 def _one_later(largest: Tensor) -> Tensor:
     """Shift by one chunk: each gets the value of the chunk before it, the first -∞."""
     return functional.pad(largest, (0, 0, 1, -1), value=-math.inf)
-
-
-def exponential_flops(n: int, m: int, d: int, causal: bool = False) -> int:
-    """Operations of one head with m features and values of d."""
-    if not causal:
-        return 4 * n * m * d + 2 * n * m
-    padded = whole_blocks(n, CHUNK) * CHUNK
-    return 4 * padded * m * (d + 1) + padded * (CHUNK - 1) * (m + d + 1)

@@ -19,10 +19,14 @@ from linformer_from_scratch.efficient.performer import (
 )
 from linformer_from_scratch.efficient.sliding_window import sliding_window_attention, sliding_window_flops
 from linformer_from_scratch.efficient.sparse import sparse_attention, sparse_flops
-from linformer_from_scratch.efficient.tiled import tiled_attention, tiled_flops
+from linformer_from_scratch.efficient.tiled import tiled_attention
 from linformer_from_scratch.projections import MeanPooling
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # (q, k, v), each (..., n, d) -> as v
+
+
+def _every(n: int) -> range:
+    return range(1, n + 1)
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Relative:
         size: what its size counts; "" where it has none.
         build: n, d, size -> a function or module of q, k, v; takes causal=True where that is possible.
         flops: n, d, size -> operations of one head with d features.
-        sizes: n -> the sizes that make sense, ascending.
+        sizes: n -> the sizes that make sense, ascending; by default every one from 1 to n.
         causal: whether a token can be kept from reading later ones.
         fixed_length: whether it is built for a length.
         exact: whether it is softmax attention, to rounding.
@@ -44,8 +48,8 @@ class Relative:
     size: str
     build: Callable[..., Attend]
     flops: Callable[[int, int, int], int]
-    sizes: Callable[[int], Iterable[int]]
-    causal: bool
+    sizes: Callable[[int], Iterable[int]] = _every
+    causal: bool = True
     fixed_length: bool = False
     exact: bool = False
 
@@ -89,17 +93,8 @@ def linformer_flops(n: int, d: int, k: int) -> int:
     return 8 * n * k * d
 
 
-def pooled_flops(n: int, d: int, k: int) -> int:
-    """Operations of one head with k slots of mean pooling: scores and mixing, and one sum over K and V."""
-    return 4 * n * k * d + 2 * n * d
-
-
 def _pooled(q: Tensor, k: Tensor, v: Tensor, pool: MeanPooling) -> Tensor:
     return scaled_dot_product_attention(q, pool(k), pool(v))
-
-
-def _every(n: int) -> range:
-    return range(1, n + 1)
 
 
 FAMILY = (
@@ -108,8 +103,6 @@ FAMILY = (
         "tokens on either side",
         lambda n, d, size, causal=False: partial(sliding_window_attention, window=size, causal=causal),
         sliding_window_flops,
-        _every,
-        causal=True,
     ),
     Relative(
         "two levels",
@@ -117,7 +110,6 @@ FAMILY = (
         lambda n, d, size, causal=False: partial(hierarchical_attention, block=size, causal=causal),
         hierarchical_flops,
         lambda n: [block for block in _every(n) if block * block >= n],  # below √n smaller is dearer
-        causal=True,
     ),
     Relative(
         "strided + global",
@@ -127,14 +119,12 @@ FAMILY = (
         ),
         lambda n, d, size: sparse_flops(n, d, whole_blocks(n, size)),
         lambda n: sorted({whole_blocks(n, stride) for stride in _every(n)}),
-        causal=True,
     ),
     Relative(
         "Linformer, mean pooling",
         "slots k",
         lambda n, d, size: partial(_pooled, pool=MeanPooling(n, size)),
-        pooled_flops,
-        _every,
+        lambda n, d, size: 4 * n * size * d + 2 * n * d,  # scores and mixing, and one sum over K and V
         causal=False,
         fixed_length=True,
     ),
@@ -152,7 +142,6 @@ FAMILY = (
         lambda n, d, size, causal=False: partial(linear_attention, causal=causal),
         lambda n, d, size: linear_flops(n, d),
         lambda n: [1],
-        causal=True,
     ),
     Relative(
         "Performer",
@@ -161,16 +150,13 @@ FAMILY = (
             partial(performer_attention, causal=causal), orthogonal_gaussian(size, d)
         ),
         performer_flops,
-        _every,
-        causal=True,
     ),
     Relative(
         "tiled exact",
         "",
         lambda n, d, size, causal=False: partial(tiled_attention, causal=causal),
-        lambda n, d, size: tiled_flops(n, d),
+        lambda n, d, size: 4 * n * n * d,
         lambda n: [1],
-        causal=True,
         exact=True,
     ),
 )

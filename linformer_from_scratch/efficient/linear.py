@@ -18,7 +18,6 @@ from linformer_from_scratch.efficient.blocks import (
     from_blocks,
     in_blocks,
     self_attention_in_float32,
-    whole_blocks,
 )
 
 CHUNK = 64  # tokens whose scores are held at once if causal
@@ -96,10 +95,6 @@ def _before(x: Tensor) -> Tensor:
     return functional.pad(x, (0, 0, 0, 0, 1, 0)).cumsum(dim=-3)[..., :-1, :, :]
 
 
-def linear_flops(n: int, d: int, features: int | None = None, causal: bool = False) -> int:
-    """Operations of one head with d features; the kernel has d too, unless `features` is given."""
-    m = d if features is None else features
-    if not causal:
-        return 4 * n * m * d + 2 * n * m
-    padded = whole_blocks(n, CHUNK) * CHUNK
-    return 4 * padded * m * d + 2 * padded * m + 2 * padded * CHUNK * (m + d)
+def linear_flops(n: int, d: int) -> int:
+    """Operations of one head with d features, not causal."""
+    return 4 * n * d * d + 2 * n * d

@@ -12,12 +12,7 @@ from torch.nn import functional
 
 from linformer_from_scratch.attention import check_features
 from linformer_from_scratch.common.checks import at_most, check_size
-from linformer_from_scratch.efficient.blocks import (
-    check_same_length,
-    from_blocks,
-    in_blocks,
-    whole_blocks,
-)
+from linformer_from_scratch.efficient.blocks import check_same_length, from_blocks, in_blocks, whole_blocks
 
 ALONE = 0  # the window of a mask in which every token attends to itself
 
@@ -91,10 +86,10 @@ def may_read(i: Tensor, j: Tensor, window: int, causal: bool) -> Tensor:
     return near & (j <= i) if causal else near
 
 
-def sliding_window_flops(n: int, d: int, window: int, causal: bool = False) -> int:
-    """Operations of one head with d features, those on masked tokens and on padding included."""
+def sliding_window_flops(n: int, d: int, window: int) -> int:
+    """Operations of one head with d features, not causal, those on masked tokens and on padding included."""
     window = min(n, window)
-    return 4 * whole_blocks(n, window) * window * (2 if causal else 3) * window * d
+    return 12 * whole_blocks(n, window) * window * window * d
 
 
 def _neighbours(blocks: Tensor, beside: tuple[int, ...]) -> Tensor:

@@ -97,9 +97,3 @@ def _scores(q: Tensor, k: Tensor, rows: slice, columns: slice, causal: bool) -> 
     i = torch.arange(rows.start, rows.stop, device=q.device)[:, None]
     j = torch.arange(columns.start, columns.stop, device=q.device)
     return scores.masked_fill(j > i, -math.inf)
-
-
-def tiled_flops(n: int, d: int, tile: int = 128, causal: bool = False) -> int:
-    """Operations of one head with d features; if causal, tiles above the diagonal are skipped."""
-    pairs = sum((rows.stop - rows.start) * read[-1].stop for rows, read in _sweep(n, tile, causal))
-    return 4 * pairs * d

@@ -5,15 +5,9 @@ into a pretrained encoder, at one length. adapting: the same at every length. bo
 better than another.
 """
 
-from linformer_from_scratch.limits.recall import copy_error
-from linformer_from_scratch.limits.sharpness import errors_by_temperature
-from linformer_from_scratch.limits.writing import leak, next_token_loss, write_on, written_loss
-
-__all__ = [
-    "copy_error",
-    "errors_by_temperature",
-    "leak",
-    "next_token_loss",
-    "write_on",
-    "written_loss",
-]
+from linformer_from_scratch.limits.recall import copy_error as copy_error
+from linformer_from_scratch.limits.sharpness import errors_by_temperature as errors_by_temperature
+from linformer_from_scratch.limits.writing import leak as leak
+from linformer_from_scratch.limits.writing import next_token_loss as next_token_loss
+from linformer_from_scratch.limits.writing import write_on as write_on
+from linformer_from_scratch.limits.writing import written_loss as written_loss

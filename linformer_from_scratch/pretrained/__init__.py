@@ -6,44 +6,21 @@ windows.py is an E for every length, low_rank_updates.py what was fitted, length
 texts.py its `encode`.
 """
 
-from linformer_from_scratch.pretrained.encoding import Encoding, encode
-from linformer_from_scratch.pretrained.maps import SENTENCES, AttentionMaps, attention_maps, stored_maps
-from linformer_from_scratch.pretrained.stored import (
-    STORED_DIMS,
-    STORED_HEADS,
-    StoredHead,
-    stored_heads,
-    stored_tokens,
-)
-from linformer_from_scratch.pretrained.tokens import tokenize
-from linformer_from_scratch.pretrained.weights import (
-    INSTALL,
-    MAX_TOKENS,
-    NUM_HEADS,
-    NUM_LAYERS,
-    PretrainedMissing,
-    model_weights,
-    random_weights,
-)
-
-__all__ = [
-    "INSTALL",
-    "MAX_TOKENS",
-    "NUM_HEADS",
-    "NUM_LAYERS",
-    "SENTENCES",
-    "STORED_DIMS",
-    "STORED_HEADS",
-    "AttentionMaps",
-    "Encoding",
-    "PretrainedMissing",
-    "StoredHead",
-    "attention_maps",
-    "encode",
-    "model_weights",
-    "random_weights",
-    "stored_heads",
-    "stored_maps",
-    "stored_tokens",
-    "tokenize",
-]
+from linformer_from_scratch.pretrained.encoding import encode as encode
+from linformer_from_scratch.pretrained.maps import SENTENCES as SENTENCES
+from linformer_from_scratch.pretrained.maps import AttentionMaps as AttentionMaps
+from linformer_from_scratch.pretrained.maps import attention_maps as attention_maps
+from linformer_from_scratch.pretrained.maps import stored_maps as stored_maps
+from linformer_from_scratch.pretrained.stored import STORED_DIMS as STORED_DIMS
+from linformer_from_scratch.pretrained.stored import STORED_HEADS as STORED_HEADS
+from linformer_from_scratch.pretrained.stored import StoredHead as StoredHead
+from linformer_from_scratch.pretrained.stored import stored_heads as stored_heads
+from linformer_from_scratch.pretrained.stored import stored_tokens as stored_tokens
+from linformer_from_scratch.pretrained.tokens import tokenize as tokenize
+from linformer_from_scratch.pretrained.weights import INSTALL as INSTALL
+from linformer_from_scratch.pretrained.weights import MAX_TOKENS as MAX_TOKENS
+from linformer_from_scratch.pretrained.weights import NUM_HEADS as NUM_HEADS
+from linformer_from_scratch.pretrained.weights import NUM_LAYERS as NUM_LAYERS
+from linformer_from_scratch.pretrained.weights import PretrainedMissing as PretrainedMissing
+from linformer_from_scratch.pretrained.weights import model_weights as model_weights
+from linformer_from_scratch.pretrained.weights import random_weights as random_weights

@@ -19,16 +19,9 @@ from linformer_from_scratch.common.ranks import WAIT, assert_same_across_ranks, 
 from linformer_from_scratch.data import MaskedBatches, docstrings, public_documents, read_documents
 from linformer_from_scratch.data.public import HUB
 from linformer_from_scratch.encoder import MaskedLanguageModel
-from linformer_from_scratch.training import Config, Trainer, masked_loss, runs
+from linformer_from_scratch.training import Config, Trainer, masked_loss, recipes, runs
 from linformer_from_scratch.training.corpora import streams, validation_batches
-from linformer_from_scratch.training.recipes import (
-    PROJECTIONS,
-    SHARING,
-    Recipe,
-    encoder,
-    lr_scale,
-    parameters,
-)
+from linformer_from_scratch.training.recipes import Recipe
 from linformer_from_scratch.training.settings import LARGEST, check_ranges, setting
 
 
@@ -52,7 +45,7 @@ class DataSettings:
 PARTS = DataSettings, Recipe, Config  # together, the settings that decide a run's curve
 NAMES = [field.name for part in PARTS for field in fields(part)]
 CORPORA = "docstrings", *HUB  # a file of that name is ./docstrings
-CHOICES = {"sharing": SHARING, "projection": PROJECTIONS}
+CHOICES = {"sharing": recipes.SHARING, "projection": recipes.PROJECTIONS}
 TOKENS = "tokens_sha256"  # a hash of the run's tokens, kept with its settings
 
 
@@ -151,7 +144,7 @@ def prepare(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]
     batches = MaskedBatches(train, *size, config.seed)
     validation = validation_batches(held_out, *size)
     torch.manual_seed(config.seed)
-    model = MaskedLanguageModel(encoder(recipe, vocabulary.size))
+    model = MaskedLanguageModel(recipes.encoder(recipe, vocabulary.size))
     trainer = Trainer(
         model,
         masked_loss,
@@ -162,13 +155,13 @@ def prepare(arguments: argparse.Namespace) -> tuple[Trainer, Callable[[], None]]
         device=arguments.device,
         compile=arguments.compile,
         progress=not arguments.quiet,
-        lr_scale=lr_scale(recipe, model),
+        lr_scale=recipes.lr_scale(recipe, model),
     )
 
     def begin() -> None:
         if not kept:
             runs.begin(folder, settings, vocabulary)
-        print(f"{parameters(model):,} parameters, {trainer.device}, step {trainer.step}", flush=True)
+        print(f"{recipes.parameters(model):,} parameters, {trainer.device}, step {trainer.step}", flush=True)
 
     return trainer, begin
 

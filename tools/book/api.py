@@ -30,7 +30,7 @@ def rooms() -> dict[str, list[str]]:
     modules: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = [part for part in path.relative_to(PACKAGE).with_suffix("").parts if part != "__init__"]
-        exercises = parts[:1] == ["exercises"] and parts[-1] in STEMS
+        exercises = parts[:2] == ["course", "exercises"] and parts[-1] in STEMS
         if parts and path.stem != "__main__" and not exercises:
             modules.setdefault(parts[0], []).append(".".join(parts))
     return {room: sorted(names) for room, names in sorted(modules.items())}
@@ -53,7 +53,8 @@ def _section(name: str, line: str) -> str:
     full = f"{PACKAGE.name}.{name}"
     module, title = import_module(full), f"``{name}``"
     text = f"{title}\n{line * len(title)}\n\n.. automodule:: {full}\n\n"
-    offered = [getattr(module, short, None) for short in getattr(module, "__all__", ())]
+    as_itself = re.findall(r"\b(\w+) as \1\b", Path(module.__file__).read_text(encoding="utf-8"))
+    offered = [getattr(module, short, None) for short in getattr(module, "__all__", as_itself)]
     links = [f":py:obj:`~{full_name(one)}`" for one in offered if full_name(one) and one.__module__ != full]
     return text + (f"To import from ``{full}``: {', '.join(links)}.\n\n" if links else "")
 
@@ -80,6 +81,12 @@ def process_docstring(app, what, name, thing, options, lines: list[str]) -> None
     lines[:] = restructured(lines)
 
 
+def imported(app, what, name, thing, skip, options) -> bool | None:
+    """Autodoc's hook: pass over what a module imports, which autodoc would study, and then leave out."""
+    home = app.env.current_document.autodoc_module
+    return True if what == "module" and getattr(thing, "__module__", home) != home else None
+
+
 def escaped(text: str) -> str:
     """Plain words as reStructuredText reads them literally; `code` stays code."""
     text = re.sub(r"(?<=\S) {3,}", " · ", text)  # a source stands apart from its formula
@@ -95,6 +102,7 @@ def restructured(lines: list[str]) -> list[str]:
     section = ""
     example = False
     for line in lines:
+        goes_on = bool(text) and text[-1].startswith("   ")
         example = line.startswith(">>>") or (example and bool(line.strip()))
         if example:
             text.append(line)
@@ -107,15 +115,11 @@ def restructured(lines: list[str]) -> list[str]:
         elif section and line.startswith(" "):
             text.append(_within(line, text))
         elif line.startswith(" "):
-            text += [f"   {line}"] if _is_indented(text) else ["::", "", f"   {line}"]
+            text += [f"   {line}"] if goes_on else ["::", "", f"   {line}"]
         else:
-            text += ["", escaped(line)] if section or _is_indented(text) else [escaped(line)]
+            text += ["", escaped(line)] if section or goes_on else [escaped(line)]
             section = ""
     return [*text, ""]
-
-
-def _is_indented(lines: list[str]) -> bool:
-    return bool(lines) and lines[-1].startswith("   ")
 
 
 def _within(line: str, before: list[str]) -> str:

@@ -6,9 +6,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the package `book` lies
 
 project = "Linformer from Scratch"
-author = "The authors of Linformer from Scratch"
 copyright = "the authors of Linformer from Scratch; MIT licence"
-language = "en"
 smartquotes = False  # headings keep the anchors that links name
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "book.extension"]
@@ -22,7 +20,6 @@ python_maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
 
 nb_execution_mode = "off"  # outputs stand in the notebooks
-nb_number_source_lines = False
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 myst_heading_slug_func = "book.extension.anchor"

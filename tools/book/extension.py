@@ -1,12 +1,16 @@
 """What Sphinx does not do by itself: names lead to the reference, headings keep JupyterLab's anchors."""
 
 import re
+from functools import cache
 from html import escape
 from pathlib import Path
+from unittest.mock import patch
 
 from docutils import nodes
-from PIL import Image
+from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.images import get_image_size
 
 from book import api, search
 
@@ -26,10 +30,13 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Connect the extension."""
     app.connect("builder-inited", without_its_search)
     app.connect("autodoc-process-docstring", api.process_docstring)
+    app.connect("autodoc-skip-member", api.imported)
     app.connect("doctree-read", keep_anchors)
     app.connect("doctree-read", keep_question)
     app.connect("doctree-read", mark_columns)
-    app.connect("html-page-context", finish, priority=900)  # after the theme
+    app.connect("doctree-read", search.collect)
+    app.connect("html-page-context", list_titles, priority=100)  # before the theme
+    app.connect("html-page-context", finish, priority=900)  # after it
     app.connect("build-finished", search.write)
     return {"parallel_read_safe": True}
 
@@ -63,6 +70,20 @@ def mark_columns(app: Sphinx, doctree: nodes.document) -> None:
 def anchor(title: str) -> str:
     """The anchor that JupyterLab gives a heading."""
     return title.replace(" ", "-")
+
+
+def list_titles(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: object) -> None:
+    """Have the list of pages made of titles; of all that they contain, it takes half of Sphinx's time."""
+    context["toctree"] = patch.object(app.env, "tocs", titles(app.env))(context["toctree"])
+
+
+@cache
+def titles(env: BuildEnvironment) -> dict[str, nodes.bullet_list]:
+    """Page -> its contents without what stands below its title, but for lists of other pages."""
+    tocs = {page: toc.deepcopy() for page, toc in env.tocs.items()}
+    for title in (title for toc in tocs.values() for title in toc if len(title) > 1):
+        title[1][:] = list(title[1].findall(addnodes.toctree))
+    return tocs
 
 
 def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: object) -> None:
@@ -123,7 +144,6 @@ def _late(found: re.Match, app: Sphinx) -> str:
     sources = {name: path for path, (_, name) in app.env.images.items()}
     path, size = sources.get(found[2].rpartition("/")[2]), ""
     if path and "width=" not in found[1]:
-        with Image.open(Path(app.srcdir, path)) as picture:
-            width, height = picture.size
+        width, height = get_image_size(Path(app.srcdir, path))
         size = f'width="{width}" height="{height}" style="--drawn: {width}px" '
     return f'<img loading="lazy" {size}{found[1]}src="{found[2]}"'

@@ -1,37 +1,20 @@
 """What the front page is made of: the recorded experiment, the verdicts, the map of the course."""
 
-import base64
-import gzip
 import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+
+from kept import ENCODER, PACKAGE, kept
 
 from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.ledger import by_kind, ledger
 from linformer_from_scratch.course.start_here import ACTS, PATH
+from linformer_from_scratch.course.widgets.page import in_text
 
 CHAPTER = re.compile(r"^\| (\d\d) \| \[(.+)\]\(chapters/(\w+)\.ipynb\) \| (.+) \| (\d+) \|$", re.MULTILINE)
-COUNTED = {  # kind of verdict -> how the heading counts it
-    "wrong": "wrong",
-    "only if": "true only under a condition",
-    "not reproduced": "not reproduced",
-}
-
-
-class Chapter(NamedTuple):
-    """A chapter as the README's table has it."""
-
-    number: str
-    name: str
-    stem: str
-    question: str
-    minutes: str
-
-    @property
-    def path(self) -> str:
-        """How far it is on the path of three hours; empty where it is not."""
-        return PATH[self.number][0] if self.number in PATH else ""
+COLUMNS = "number", "name", "stem", "question", "minutes"  # of a chapter in the README's table
+# Kind of verdict -> how the heading counts it.
+COUNTED = {"wrong": "wrong", "only if": "true only under a condition", "not reproduced": "not reproduced"}
 
 
 def told(chapters: str) -> dict[str, object]:
@@ -42,29 +25,36 @@ def told(chapters: str) -> dict[str, object]:
         "verdicts": kinds,
         "verdict": f"{sum(map(len, kinds.values()))} claims tested: {', '.join(counts)}",
         "acts": acts(chapters),
+        "path": PATH,
         "text": one.text,
         "question": front_page.OPENING[0],
         "slots": front_page.SLOTS,
-        "alone": front_page.found()[front_page.ALONE],
+        "alone": json.loads(recorded())["found"][front_page.ALONE],
     }
 
 
-def acts(chapters: str) -> dict[str, list[Chapter]]:
+def acts(chapters: str) -> dict[str, list[dict[str, str]]]:
     """Act of the course -> its chapters."""
-    by_number = {row[0]: Chapter(*row) for row in CHAPTER.findall(chapters)}
-    return {act: [by_number[name[:2]] for name in names] for act, (_, names) in ACTS.items()}
+    by_number = {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in CHAPTER.findall(chapters)}
+    return {act: [by_number[name[:2]] for name in names] for act, names in ACTS.items()}
+
+
+def recorded() -> str:
+    """What the experiment shows before anything is loaded, as JSON; kept, for its readings take seconds."""
+    made_of = [*(PACKAGE / "course").glob("front_page.*"), Path(__file__), *ENCODER]
+    return (kept("front", made_of, record, ["torch"]) / "recorded.json").read_text(encoding="utf-8")
+
+
+def record(folder: Path) -> None:
+    """Read the texts, and write what was found."""
+    shown = front_page.recorded()
+    maps = {way: front_page.shaded(weights) for way, weights in front_page.maps().items()}
+    shown["maps"] = {way: weights.numpy().tobytes() for way, weights in maps.items()}
+    text = json.dumps(shown, separators=(",", ":"), default=in_text)
+    (folder / "recorded.json").write_text(text, encoding="utf-8")
 
 
 def write(folder: Path) -> None:
-    """Write what the experiment shows before anything is loaded."""
+    """Write the script with what was recorded."""
     folder.mkdir(parents=True, exist_ok=True)
-    shown: dict[str, Any] = front_page.recorded()
-    maps = {way: front_page.shaded(weights) for way, weights in front_page.maps().items()}
-    shown["maps"] = {way: in_text(weights.numpy().tobytes()) for way, weights in maps.items()}
-    shortest = json.dumps(shown, separators=(",", ":"))
-    (folder / "recorded.js").write_text(f"window.recorded = {shortest};", encoding="utf-8")
-
-
-def in_text(content: bytes) -> str:
-    """Bytes, compressed, in base64."""
-    return base64.b64encode(gzip.compress(content, mtime=0)).decode()
+    (folder / "recorded.js").write_text(f"window.recorded = {recorded()};", encoding="utf-8")

@@ -25,7 +25,6 @@ def dead_links(files: list[Path]) -> list[str]:
     ]
 
 
-@cache
 def links(file: Path) -> frozenset[str]:
     """What a file links to or loads."""
     if file.suffix == ".html":

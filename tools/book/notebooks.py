@@ -21,7 +21,7 @@ from slides import LIVE, WIDGET, handouts
 from book.figures import Figures
 from book.shelf import Shelf
 from linformer_from_scratch.course.exercises import EXERCISES
-from linformer_from_scratch.course.widgets.page import again
+from linformer_from_scratch.course.widgets.page import widget_in
 
 CHECK = re.compile(r'^check\("(\d+\.\d+)"', re.MULTILINE)
 HEADING = re.compile(r"^## (\d+\.\d+) ", re.MULTILINE)
@@ -60,31 +60,22 @@ def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False
         imports[0].source = "\n\n".join(cell.source for cell in imports)
         fold(imports[0], "hide-input", "the imports")
         cells.append(imports[0])
-    figures = Figures(str(int(path.stem[:2])))
     for cell in cells:
         if slide_type(cell) == "notes":
             head, told = cell.source.split("\n\n", 1)
             cell.source = f":::{{admonition}} {head.strip('*')}\n:class: teacher\n{told}\n:::"
-        if cell.cell_type == "markdown":
-            cell.source = prose(cell.source, figures)
-        else:
-            show(cell, shelf, figures)
     notebook.cells = cells
-    return notebook
+    return shown(notebook, shelf, str(int(path.stem[:2])))
 
 
-def evidence_page(path: Path, shelf: Shelf) -> NotebookNode:
-    """What a chapter leaves to its page of evidence; shelf: as in `chapter_page`."""
-    notebook = nbformat.read(path, as_version=4)
-    figures = Figures(f"E{int(path.stem[:2])}")
+def shown(notebook: NotebookNode, shelf: Shelf, name: str) -> NotebookNode:
+    """A notebook whose cells are as the book shows them; its figures' numbers begin with the name."""
+    figures = Figures(name)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = prose(cell.source, figures)
         else:
             show(cell, shelf, figures)
-        for output in cell.get("outputs", []):  # a folder further down than a chapter
-            if html := output.get("data", {}).get("text/html"):
-                output.data["text/html"] = html.replace('"../_static/', '"../../_static/')
     return notebook
 
 
@@ -164,15 +155,6 @@ def prose(source: str, figures: Figures) -> str:
     return MEDIA.sub(r'"\1../slides/scenes/media/', source)
 
 
-def stripped(path: Path) -> str:
-    """The notebook without what it printed, to download."""
-    notebook = nbformat.read(path, as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return nbformat.writes(notebook)
-
-
 def fold(cell: NotebookNode, what: str, name: str) -> None:
     """Fold a cell, its input or its output, as myst-nb does it, under a line that says what is there."""
     cell.metadata.setdefault("tags", []).append(what)
@@ -190,7 +172,7 @@ def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
         cell.outputs = []  # they say that nobody has tried it yet
     for output in cell.outputs:
         data = output.get("data", {})
-        if widget := again(output):
+        if widget := widget_in(output):
             still = base64.b64decode(data["image/png"])
             html = figures.live(shelf.put(widget, still), escape(widget.title))
             output.data = NotebookNode({"text/html": html})

@@ -13,24 +13,25 @@ from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import ledger
 
 FILE = Path("_static", "sections.js")
-KINDS = {  # what a page's address begins with -> where its sections stand among what is found
-    "chapters/": "Chapters",
-    "solutions/": "Solutions",
-    "api/": "Reference",
-    "": "To look up",
-}
+# What a page's address begins with -> where its sections stand among what is found.
+KINDS = {"chapters/": "Chapters", "solutions/": "Solutions", "api/": "Reference", "": "To look up"}
 LEFT_OUT = re.compile(r"(index|search|ledger|.*glossary|solutions|[A-Z]+)$|teacher")
 SENTENCE = re.compile(r"(?<=[.?!:])\s+(?=[A-Z“])")
 MARKS = re.compile(r"<[^>]*>|\\[a-zA-Z]+|[{}\\$]|\*\*")  # of HTML, TeX and Markdown
 Found = tuple[str, str, str, str, list[str]]  # kind, address, page, heading, sentences
 
 
+def collect(app: Sphinx, doctree: nodes.document) -> None:
+    """Sphinx's hook for a page that it has read: note its sections."""
+    page = app.env.docname
+    app.env.metadata[page]["sections"] = [] if LEFT_OUT.match(page) else [*sections(doctree, page)]
+
+
 def write(app: Sphinx, exception: Exception | None) -> None:
     """Sphinx's hook at its end: write the sections of all pages."""
     if exception:
         return
-    pages = [page for page in sorted(app.env.found_docs) if not LEFT_OUT.match(page)]
-    found = [one for page in pages for one in sections(app.env.get_doctree(page), page)]
+    found = [one for page in sorted(app.env.found_docs) for one in app.env.metadata[page]["sections"]]
     for claim in ledger():
         address, verdict = f"ledger.html#claim-{claim.id}", f"{claim.verdict}: {claim.found}"
         found.append(("To look up", address, "Claim", claim.claim, [verdict]))
@@ -56,9 +57,9 @@ def sections(doctree: nodes.document, page: str) -> Iterator[Found]:
 
 
 def _is_block(node: nodes.Node) -> bool:
-    """Whether a node is a paragraph or a whole row of a table."""
-    in_a_row = isinstance(node.parent, nodes.entry)
-    return isinstance(node, nodes.row) or (isinstance(node, nodes.paragraph) and not in_a_row)
+    """Whether a node is a whole row of a table or a paragraph elsewhere, and no note of docutils."""
+    is_part = isinstance(node.parent, nodes.entry | nodes.system_message)
+    return isinstance(node, nodes.row) or (isinstance(node, nodes.paragraph) and not is_part)
 
 
 def _home(node: nodes.Node) -> nodes.Node:

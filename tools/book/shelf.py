@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from linformer_from_scratch.course.widgets.live import LiveWidget, source
-from linformer_from_scratch.course.widgets.page import carried, described, host
+from linformer_from_scratch.course.widgets.page import as_json, host
 
 NEAR = Path(__file__).parent / "static" / "near.js"
 
@@ -23,7 +23,7 @@ class Shelf:
 
     def __init__(self, folder: Path, url: str):
         self.folder, self.url = folder, url
-        self.kinds: set[type[LiveWidget]] = set()
+        self.parts: dict[str, str] = {}  # of their programs
         folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, widget: LiveWidget, still: bytes) -> str:
@@ -31,15 +31,15 @@ class Shelf:
 
         still: PNG of the picture that it leaves where no script runs.
         """
-        state = carried(widget)
+        state = as_json(widget)
         name = hashlib.sha256(state.encode()).hexdigest()[:12]
-        self.kinds.add(type(widget))
+        self.parts |= {part: source(part) for part in widget.parts()}
         (self.folder / f"{name}.js").write_text(f'held["{name}"] = {state};', encoding="utf-8")
         (self.folder / f"{name}.png").write_bytes(still)
         width, height = struct.unpack(">II", still[16:24])  # a PNG's first chunk
         return (
             f'<div class="live-widget" data-held="{name}"><img src="{self.url}/{name}.png" width="{width}" '
-            f'height="{height}" loading="lazy" alt="{escape(described(widget), quote=True)}"></div>'
+            f'height="{height}" loading="lazy" alt="{escape(widget.described(), quote=True)}"></div>'
         )
 
     def close(self, model: dict[str, Any] | None = None) -> None:
@@ -47,8 +47,7 @@ class Shelf:
 
         model: as in `page.host`, as seen from the shelf's folder.
         """
-        parts = {part: source(part) for kind in self.kinds for part in kind.parts()}
-        (self.folder / "parts.js").write_text(f"held.parts = {json.dumps(parts)};", encoding="utf-8")
+        (self.folder / "parts.js").write_text(f"held.parts = {json.dumps(self.parts)};", encoding="utf-8")
         style = json.dumps(LiveWidget._css)
         program = f"const STYLE = {style};\n{host(model)}\n{NEAR.read_text(encoding='utf-8')}"
         (self.folder / "host.js").write_text(f"window.held = {{}};\n{{\n{program}}}\n", encoding="utf-8")

@@ -7,15 +7,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import jinja2
 import nbformat
 import wheel
-from slides import CHAPTERS
+from lectures import CHAPTERS, chapters
+from nbconvert.preprocessors import ClearOutputPreprocessor
 
 from book import api, front, teaching
-from book.notebooks import chapter_page, evidence_page, solution_page, stripped
+from book.notebooks import chapter_page, shown, solution_page
 from book.shelf import Shelf
 from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import KINDS, by_kind, kind_of, ledger
@@ -28,32 +28,15 @@ MODEL = "model"
 SLIDES = "slides"
 CLIP = re.compile(r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"')
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
-COPIED = (
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "chapters/glossary.md",
-    "chapters/map.png",
-    CARD,
-)
+COPIED = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "chapters/glossary.md", "chapters/map.png", CARD)
 
 
-class BookError(Exception):
-    """One sentence for whoever makes the book."""
-
-
-def chapters() -> list[Path]:
-    """The chapters' notebooks, in order."""
-    return sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))
-
-
-def gather(source: Path, out: Path, model: dict[str, Any]) -> None:
+def gather(source: Path, out: Path) -> Shelf:
     """Write what Sphinx reads: the repository's notebooks and pages, in the repository's folders.
 
     Args:
         source: receives them.
-        out: the book's folder; receives what the live pictures need.
-        model: what page_scripts says of the folder MODEL, where it lies.
+        out: the book's folder; receives what the live pictures need, on the shelf that is returned open.
     """
     shelf = Shelf(out / "_static" / "live", "../_static/live")
     for folder in ("chapters/evidence", "teacher", "solutions"):
@@ -63,9 +46,10 @@ def gather(source: Path, out: Path, model: dict[str, Any]) -> None:
         nbformat.write(chapter_page(path, solution, shelf), source / "chapters" / path.name)
         nbformat.write(chapter_page(path, solution, shelf, teacher=True), source / "teacher" / path.name)
         nbformat.write(solution_page(solution), source / "solutions" / path.name)
+    shelf.url = f"../{shelf.url}"  # from a folder further down
     for path in sorted((CHAPTERS / "evidence").glob("*.ipynb")):
-        nbformat.write(evidence_page(path, shelf), source / "chapters" / "evidence" / path.name)
-    shelf.close(model | {"folder": f"../../{MODEL}"})
+        page = shown(nbformat.read(path, as_version=4), shelf, f"E{int(path.stem[:2])}")
+        nbformat.write(page, source / "chapters" / "evidence" / path.name)
     for name in COPIED:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
@@ -74,6 +58,7 @@ def gather(source: Path, out: Path, model: dict[str, Any]) -> None:
     told = written()
     for path in (HERE / "pages").glob("*.md"):
         (source / path.name).write_text(filled(path, told), encoding="utf-8")
+    return shelf
 
 
 def filled(path: Path, told: dict[str, object]) -> str:
@@ -93,7 +78,7 @@ def written() -> dict[str, object]:
         "stems": [one.stem for one in lessons],
         "lessons": lessons,
         "one_day": teaching.one_day(lessons),
-        "four_weeks": teaching.four_weeks(lessons),
+        "four_weeks": [[one for one in lessons if one.stem[:2] in week] for week in teaching.FOUR_WEEKS],
         "titles": {one.stem: one.title for one in lessons},
         "clips": clips(),
         "claims": ledger(),
@@ -130,22 +115,20 @@ def clips() -> list[tuple[str, str, str]]:
 def pages(source: Path, out: Path) -> Iterator[None]:
     """Have Sphinx make the pages of what was gathered, while something else is done.
 
-    Raises: BookError if Sphinx warns of anything, such as a link that leads nowhere.
+    Exits if Sphinx warns of anything, such as a link that leads nowhere.
     """
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", str(HERE)]
     with subprocess.Popen([*command, "-d", str(source / "_doctrees"), str(source), str(out)]) as sphinx:
         yield
     if sphinx.returncode:
-        raise BookError("Sphinx has warned: its lines stand above")
+        sys.exit("Sphinx has warned: its lines stand above.")
 
 
 def furnish(out: Path) -> None:
-    """Put beside the pages the clips that they play, and what one downloads: notebooks and the wheel.
-
-    Raises: wheel.WheelError if that cannot be built.
-    """
+    """Put beside the pages the clips that they play, and what one downloads: notebooks and the wheel."""
     wheel.build(out / WHEELS)
     shutil.copytree(CHAPTERS / MEDIA, out / SLIDES / MEDIA)
     (out / "notebooks").mkdir(parents=True)
     for path in chapters():
-        (out / "notebooks" / path.name).write_text(stripped(path), encoding="utf-8")
+        notebook, _ = ClearOutputPreprocessor().preprocess(nbformat.read(path, as_version=4), {})
+        nbformat.write(notebook, out / "notebooks" / path.name)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lectures import lecture, minutes, notes
-from slides import slides, title
+from slides import heading, slides
 
 from linformer_from_scratch.course.exercises import EXERCISES
 
@@ -47,7 +47,7 @@ def lesson(path: Path) -> Lesson:
     notebook = lecture(path)
     homework = HOMEWORK.search("\n".join(notes(path).values()))
     return Lesson(
-        title=title(notebook),
+        title=heading(notebook.cells),
         stem=path.stem,
         lecture=minutes(notebook)[-1],
         slides=len(slides(notebook)),
@@ -72,8 +72,3 @@ def one_day(lessons: list[Lesson]) -> Iterator[tuple[str, str, int | str]]:
         yield f"{now // 60}:{now % 60:02}", what, takes
         now += takes
     yield f"{now // 60}:{now % 60:02}", "the end", ""
-
-
-def four_weeks(lessons: list[Lesson]) -> list[list[Lesson]]:
-    """The lessons of each week."""
-    return [[one for one in lessons if one.stem[:2] in numbers] for numbers in FOUR_WEEKS]

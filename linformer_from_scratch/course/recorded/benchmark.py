@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from linformer_from_scratch.benchmark.layers import DTYPES
@@ -118,14 +119,8 @@ def lines(
     of: times (an Interval over rounds), or peak.
     """
     chosen = _of(rows, part, way)
-    return [row["n"] for row in chosen], {
-        name: [of(row, name) for row in chosen] for name in _variants(chosen)
-    }
-
-
-def _variants(rows: Sequence[dict]) -> list[str]:
-    """All that were measured, or ran out of memory, in the order of the rows."""
-    return [*dict.fromkeys(name for row in rows for name in (*row["seconds"], *row["out_of_memory"]))]
+    names = dict.fromkeys(name for row in chosen for name in chain(row["seconds"], row["out_of_memory"]))
+    return [row["n"] for row in chosen], {name: [of(row, name) for row in chosen] for name in names}
 
 
 def device_of(content: dict) -> Device:

@@ -7,7 +7,7 @@ const PRINTED = 0.05; // weights from here on have their number beside the bar
 
 export default widget(({ model, stage }) => {
   const { tokens, query, pick, map: mapOf, maps, isWord, refusal, controls } = sentenceOf(model);
-  const hover = pointing(), numbersNow = {}, place = html("div", { class: "lw-reading" });
+  const hover = pointing(), place = html("div", { class: "lw-reading" });
   stage.append(place);
   const bands = reading(place, { tokens, query, pick, hover });
   const all = figure(stage, "Layers down, heads across", "shaded: attends to another word");
@@ -26,14 +26,12 @@ export default widget(({ model, stage }) => {
   const ofHead = (layer, head) => elsewhere()[12 * layer + head - 13];
 
   const grid = headGrid(model, {
-    caption: "",
     shade: (layer, head) => ofHead(layer, head).weight,
     say: (layer, head) => `attends to “${tokens()[ofHead(layer, head).key]}”, ${fixed(ofHead(layer, head).weight, 2)}`,
   });
   all.element.append(grid.element);
 
   return {
-    numbers: numbersNow,
     controls: [controls.text, controls.own, grid],
     hint: "click a word to make it the query. Which heads look one word back? Which find the verb?",
     more: [
@@ -44,16 +42,16 @@ export default widget(({ model, stage }) => {
       const n = tokens().length, [layer, head, temperature] = ["layer", "head", "temperature"].map(model.get);
       const P = softmax(mapOf(layer, head).map(Math.log), n, temperature);
       const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
-      const stacked = place.clientWidth < STACKED * (parseFloat(getComputedStyle(place).fontSize) || 16);
+      const stacked = place.clientWidth < STACKED * emOf(place);
       place.classList.toggle("lw-stacked", stacked);
       const title = `Layer ${layer}, head ${head}: the whole map`, note = "queries down, keys across; each row sums to one";
       map.show(P, n, n, { limit: 1, theme, query: query(), title, note, cell: CELL, besides: !stacked });
       bands.show(weights, stacked ? null : map.element.querySelector(".lw-frame"));
-      Object.assign(numbersNow, { map: P, weights, entropy: entropy(weights), elsewhere: elsewhere().map(({ weight }) => weight) });
+      const numbers = { map: P, weights, entropy: entropy(weights), elsewhere: elsewhere().map(({ weight }) => weight) };
       const words =
         `“${tokens()[query()]}” attends to “${tokens()[most]}” most: weight ${fixed(weights[most], 2)}. ` +
         `Its attention is as spread out as if ${fixed(2 ** entropy(weights), 1)} of the ${n} tokens shared it equally.`;
-      return refusal() ? { refusal: refusal() } : words;
+      return { refusal: refusal(), words, numbers };
     },
   };
 });
@@ -77,24 +75,22 @@ function reading(stage, { tokens, query, pick, hover }) {
     const size = clamp(0.73 * pitch, 13, 16), y = (i) => top + (i + 0.5) * pitch;
     pen.font = `bold ${size}px ${getComputedStyle(element).fontFamily}`;
     const widths = words.map((word) => pen.measureText(word).width), widest = Math.max(...widths);
-    const bar = clamp(wide / 7, 34, 112), bars = 2.6 * size + bar, keys = bars + 8, end = wide - widest - 16;
+    const longest = clamp(wide / 7, 34, 112), bars = 2.6 * size + longest, keys = bars + 8, end = wide - widest - 16;
     Object.assign(place, { keys: keys + widest, queries: end });
     const high = top + words.length * pitch + 6;
     picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`).attr("aria-label", heading.textContent);
     picture.selectAll("*").remove();
-    const rect = (x, width, i, thick) =>
-      picture.append("rect").attr("x", x).attr("width", width).attr("y", y(i) - thick / 2).attr("height", thick);
+    const rect = (x, width, i, thick, colour) => bar(picture, x, y(i) - thick / 2, width, thick, colour);
     const column = (texts, x, anchor) => picture.append("g").selectAll("text").data(texts).join("text").text((text) => text)
       .attr("x", x).attr("y", (_, i) => y(i)).attr("text-anchor", anchor).attr("dominant-baseline", "central")
       .style("font-size", `${size}px`);
-    const above = (text, x, anchor, colour) =>
-      picture.append("text").text(text).attr("x", x).attr("y", top - 10).attr("text-anchor", anchor).style("fill", `var(--${colour})`);
+    const above = (text, x, anchor, colour) => write(picture, text, x, top - 10, anchor).style("fill", `var(--${colour})`);
 
     const shade = picture.append("linearGradient").attr("id", gradient).attr("gradientUnits", "userSpaceOnUse");
     shade.attr("x1", place.keys).attr("x2", end);
     ["key", "query"].forEach((colour, offset) => shade.append("stop").attr("offset", offset).style("stop-color", `var(--${colour})`));
-    rect(end, wide - end, chosen, pitch).style("fill", "var(--query)").style("opacity", 0.14); // the row of the map begins here
-    rect(end, 4, chosen, pitch).style("fill", "var(--query)");
+    rect(end, wide - end, chosen, pitch, "query").style("opacity", 0.14); // the row of the map begins here
+    rect(end, 4, chosen, pitch, "query");
     let filled = y(chosen) - pitch / 2; // of the query's row, by the bands above
     const lines = Array.from(weights, (weight, i) => {
       filled += weight * pitch;
@@ -104,8 +100,8 @@ function reading(stage, { tokens, query, pick, hover }) {
     lines.sort((a, b) => a.weight - b.weight); // the heaviest on top
     bands = picture.append("g").attr("fill", "none").selectAll("path").data(lines).join("path").attr("d", ({ path }) => path)
       .attr("stroke", `url(#${gradient})`).attr("stroke-width", ({ weight }) => Math.max(1, weight * pitch));
-    const lengths = Array.from(weights, (weight) => Math.max(1, bar * weight));
-    lengths.forEach((length, i) => rect(bars - length, length, i, 0.6 * pitch).style("fill", "var(--key)"));
+    const lengths = Array.from(weights, (weight) => Math.max(1, longest * weight));
+    lengths.forEach((length, i) => rect(bars - length, length, i, 0.6 * pitch, "key"));
     values = column(Array.from(weights, (weight) => fixed(weight, 2)), (_, i) => bars - lengths[i] - 6, "end");
     names = column(words, keys, "start");
     column(words, wide - 8, "end").filter((_, i) => i === chosen)
@@ -127,8 +123,7 @@ function reading(stage, { tokens, query, pick, hover }) {
 
   /** What the hand is on: { key: its place }, { query: its place }, or nothing. */
   function under(event) {
-    const frame = picture.node().getBoundingClientRect(), unit = place.wide / frame.width;
-    const x = (event.clientX - frame.left) * unit, i = Math.floor(((event.clientY - frame.top) * unit - place.top) / place.pitch);
+    const [x, y] = placeIn(picture.node(), event), i = Math.floor((y - place.top) / place.pitch);
     if (i < 0 || i >= weights.length) return {};
     return x < place.keys ? { key: i } : x > place.queries ? { query: i } : {};
   }
@@ -145,7 +140,7 @@ function reading(stage, { tokens, query, pick, hover }) {
 
   return {
     show(now, frame) {
-      const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1;
+      const em = emOf(element) / 16;
       weights = now;
       heading.textContent = `What “${tokens()[query()]}” attends to: lines as thick as weights`;
       place.wide = (box.clientWidth || 320) / em;

@@ -1,13 +1,10 @@
 """Widget 1: what one token of a real sentence attends to. Drawn by attention_explorer.js."""
 
-from functools import partial
-
 import torch
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_entropy
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import Number
 from linformer_from_scratch.course.widgets.sentence import RESTS, SentenceWidget
 
@@ -42,11 +39,7 @@ class AttentionExplorer(SentenceWidget):
         rests = [i for i, token in enumerate(self.tokens) if token in RESTS or i == self.place]
         return self.maps[..., self.place, :].index_fill(-1, torch.tensor(rests), 0).amax(dim=-1)
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
-        if self.refused:
-            return self.refused
+    def _words(self) -> str:
         n, tokens = len(self.tokens), self.tokens
         return (
             f"“{tokens[self.place]}” attends to “{tokens[self.strongest]}” most: "
@@ -54,12 +47,11 @@ class AttentionExplorer(SentenceWidget):
             f"Its attention is as spread out as if {2**self.entropy:.1f} of the {n} tokens shared it equally."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         heat = "" if self.temperature == 1 else f", temperature {self.temperature:.2f}"
         title = f"Layer {self.layer}, head {self.head}{heat}: what “{self.tokens[self.place]}” attends to"
-        draw = partial(plots.draw_reading, tokens=self.tokens, values=self.map, query=self.place, title=title)
-        return plots.board([["reading"]], {"reading": draw}, (10.5, 5.7))
+        reading = stills.reading(self.tokens, self.map, self.place, title)
+        return stills.board([["reading"]], {"reading": reading}, (10.5, 5.7))
 
 
 def reheat(weights: Tensor, temperature: float) -> Tensor:

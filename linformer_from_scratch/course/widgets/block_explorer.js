@@ -3,16 +3,15 @@
 const CELL = 0.72; // em: the board above names the tokens
 
 export default widget(({ model, stage }) => {
-  const { tokens, kept } = model.get("facts"), n = tokens.length, square = n * n;
+  const { tokens, memory } = model.get("facts"), n = tokens.length, square = n * n;
   const [states, heads] = ["edit", "head"].map((name) => Object.keys(model.get("choices")[name]));
-  const [slots, near, mixes, exacts, errors, counts] = ["slots", "tokens", "mixes", "exact", "errors", "counts"].map((name) => numbers(model, name));
-  const most = model.get("data").mixes.shape[1], hover = pointing(), numbersNow = {};
+  const { slots, tokens: near, mixes, exact: exacts, errors, counts } = arrays(model);
+  const most = model.get("data").mixes.shape[1], hover = pointing();
   const pick = (i) => choose(model, "query", i), names = () => tokens;
   const row = board(stage, { tokens, pick });
   const maps = ["exact, causal", "what it amounts to"].map((title) => heatMap(stage, { title, abreast: 2, rows: names, hover, pick }));
 
   return {
-    numbers: numbersNow,
     controls: [
       menu(model, "edit", { label: "State" }),
       slider(model, "query", { label: "Query", values: range(0, n - 1), say: (i) => `“${tokens[i]}”` }),
@@ -29,14 +28,13 @@ export default widget(({ model, stage }) => {
       const ofSlots = onSlots.subarray(t * count, (t + 1) * count), ofTokens = onTokens.subarray(t * n, (t + 1) * n);
       row.show({ t, mix, ofSlots, ofTokens, effective: effective.subarray(t * n, (t + 1) * n) });
       [exacts.subarray(head * square, (head + 1) * square), effective].forEach((map, i) => maps[i].show(map, n, n, { limit: 1, theme, query: t, cell: CELL }));
-      numbersNow.weights = { slots: onSlots, tokens: onTokens, mix, effective };
       const sum = (weights) => weights.reduce((all, weight) => all + weight, 0), read = (weights) => weights.filter((w) => w > 0).length;
-      return (
+      const words =
         `“${tokens[t]}” attends to ${read(ofSlots)} slots (${percent(sum(ofSlots))} of its attention) and ${read(ofTokens)} tokens ` +
         `(${percent(sum(ofTokens))}); ${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} goes to the future. ` +
         `The head is off by ${percent(errors[head * states.length + state])} from exact causal attention. Its layer keeps ` +
-        `${thousands(kept[state])} numbers where exact attention keeps ${thousands(kept[0])}.`
-      );
+        `${thousands(memory[state])} numbers where exact attention keeps ${thousands(memory[0])}.`;
+      return { words, numbers: { weights: { slots: onSlots, tokens: onTokens, mix, effective } } };
     },
   };
 });
@@ -58,13 +56,12 @@ function board(stage, { tokens, pick }) {
         return { i, from: filled[0], to: filled.at(-1), weight: ofSlots[i] };
       });
       const overlap = spans.some(({ i, from }) => i && from <= spans[i - 1].to), top = overlap ? 40 : 27;
-      const em = parseFloat(getComputedStyle(element).fontSize) / 16 || 1, wide = (element.clientWidth || 640) / em;
+      const em = emOf(element) / 16, wide = (element.clientWidth || 640) / em;
       const step = (wide - SLANT) / n, size = clamp(0.7 * step, 12, 15), high = top + HIGH + 4.6 * size + BAR;
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.attr("aria-label", `What “${tokens[t]}” attends to`).selectAll("*").remove();
       const cell = (x, y, width, colour, share) =>
-        picture.append("rect").attr("x", x + 1).attr("y", y).attr("width", width - 2).attr("height", HIGH).attr("rx", 3)
-          .style("fill", `var(--${colour})`).style("fill-opacity", share ? 0.15 + 0.85 * Math.sqrt(share) : 0)
+        bar(picture, x + 1, y, width - 2, HIGH, colour).attr("rx", 3).style("fill-opacity", share ? 0.15 + 0.85 * Math.sqrt(share) : 0)
           .style("stroke", `var(--${colour})`).style("stroke-opacity", share ? 1 : 0.35);
       spans.forEach(({ i, from, to, weight }) => {
         const own = overlap && i ? (from + to + 1) / 2 : from; // the box of a slot stands over its own block, a line over what it overlaps
@@ -77,8 +74,7 @@ function board(stage, { tokens, pick }) {
         if (j === t) label.style("font-weight", "bold").style("fill", "var(--query)");
         label.on("click", () => pick(j));
         const length = (BAR * effective[j]) / largest;
-        picture.append("rect").attr("x", (j + 0.25) * step).attr("width", step / 2).attr("y", high - length).attr("height", length)
-          .style("fill", "var(--query)").style("stroke", "var(--query)").style("fill-opacity", j > t ? 0 : 1); // the future is hollow
+        bar(picture, (j + 0.25) * step, high - length, step / 2, length, "query").style("stroke", "var(--query)").style("fill-opacity", j > t ? 0 : 1); // the future is hollow
       });
       picture.append("path").attr("d", `M0,${high - 0.5}H${wide}`).style("stroke", "currentColor").style("opacity", 0.4);
     },

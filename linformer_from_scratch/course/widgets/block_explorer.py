@@ -1,15 +1,15 @@
 """From E to DeepSeek-V4: one text, through Linformer and after each edit. Drawn by block_explorer.js."""
 
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
+from torch.nn.functional import pad
 
 from linformer_from_scratch.attention import attention_weights, causal_mask
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.course.widgets.projection_explorer import HEADS
 from linformer_from_scratch.descendants.blocks import compress_blocks, ended, masked_softmax
@@ -60,9 +60,7 @@ class BlockExplorer(LiveWidget):
     query = traitlets.Int(14, min=0, max=SHOWN.stop - SHOWN.start - 1).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        self.facts = {"tokens": tokens(), "kept": [kept(edit) for edit in EDITS]}
-        self.data = data()
+        super().__init__({"tokens": tokens(), "memory": [memory(edit) for edit in EDITS]}, data(), **start)
 
     @property
     def reading(self) -> Reading:
@@ -79,9 +77,7 @@ class BlockExplorer(LiveWidget):
         """‖output − exact‖ / ‖exact‖ of the head, where exact is causal."""
         return errors(self.head)[[*EDITS].index(self.edit)].item()
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         now, t = self.reading, self.query
         slots, near = now.slots[t], now.tokens[t]
         read = int((slots > 0).sum()), int((near > 0).sum())
@@ -89,23 +85,20 @@ class BlockExplorer(LiveWidget):
         return (
             f"“{tokens()[t]}” attends to {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} "
             f"tokens ({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%} "
-            f"from exact causal attention. Its layer keeps {kept(self.edit):,} numbers where exact attention "
-            f"keeps {kept('exact'):,}."
+            f"from exact causal attention. Its layer keeps {memory(self.edit):,} numbers where exact "
+            f"attention keeps {memory('exact'):,}."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
-        now, n = self.reading, len(tokens())
-        draw = partial(plots.draw_map, limit=1.0, query=self.query)
+    def _figure(self) -> stills.Figure:
+        now, t, n = self.reading, self.query, len(tokens())
+        slots: dict[str, Any] = {"note": "slots across", "tall": n / len(now.mix)}
         shown = {
-            "exact": partial(draw, values=exact(self.head), title="exact, causal"),
-            "slots": partial(
-                draw, values=now.slots, title="slots", note="slots across", tall=n / len(now.mix)
-            ),
-            "tokens": partial(draw, values=now.tokens, title="window"),
-            "effective": partial(draw, values=now.effective, title="what it amounts to"),
+            "exact": stills.heat_map(exact(self.head), "exact, causal", 1, query=t),
+            "slots": stills.heat_map(now.slots, "slots", 1, query=t, **slots),
+            "tokens": stills.heat_map(now.tokens, "window", 1, query=t),
+            "effective": stills.heat_map(now.effective, "what it amounts to", 1, query=t),
         }
-        return plots.board([[*shown]], shown, (13, 4), widths=(1, 1, 1, 1))
+        return stills.board([[*shown]], shown, (13, 4), widths=(1, 1, 1, 1))
 
 
 def tokens() -> list[str]:
@@ -154,7 +147,7 @@ def errors(head: str) -> Tensor:
     return (outputs - wanted).norm(dim=(1, 2)) / wanted.norm()
 
 
-def kept(edit: str) -> int:
+def memory(edit: str) -> int:
     """Numbers that a layer of MiniLM's size keeps after the sentence, but for a block that has not ended."""
     n, of_a_token = len(tokens()), 2 * ALL_HEADS * D_HEAD
     if edit in ("exact", "0"):  # Linformer cannot write: it would need all tokens again
@@ -172,11 +165,10 @@ def _qkv(head: str) -> tuple[Tensor, Tensor, Tensor]:
 @cache
 def data() -> dict[str, Any]:
     """Of all heads and states; where there are fewer slots, the last are zeros."""
-    n, readings = len(tokens()), [reading(edit, head) for head in HEADS for edit in EDITS]
+    readings = [reading(edit, head) for head in HEADS for edit in EDITS]
     most = max(len(some.mix) for some in readings)
-    slots, mixes = torch.zeros(len(readings), n, most), torch.zeros(len(readings), most, n)
-    for i, some in enumerate(readings):
-        slots[i, :, : len(some.mix)], mixes[i, : len(some.mix)] = some.slots, some.mix
+    slots = torch.stack([pad(some.slots, (0, most - len(some.mix))) for some in readings])
+    mixes = torch.stack([pad(some.mix, (0, 0, 0, most - len(some.mix))) for some in readings])
     return {
         "slots": packed(slots),
         "tokens": packed(torch.stack([some.tokens for some in readings])),

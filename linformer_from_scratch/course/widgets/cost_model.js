@@ -4,7 +4,7 @@ export default widget(({ model, stage }) => {
   const { opponents, lengths, lines, units, bases, bytes, formulas } = model.get("facts");
   const names = Object.keys(lines), shown = Object.keys(units);
   const curves = growth(stage, model, { lengths, values: lengths }), bars = shares(stage, { count: names.length });
-  const layersNow = remember(), curvesNow = remember(), numbersNow = {};
+  const layersNow = remember(), curvesNow = remember();
   const device = () => model.get("facts").devices[model.get("device")];
   const devices = () => Object.fromEntries(Object.entries(model.get("choices").device).filter(([name]) => !model.alone || name in model.get("facts").devices));
 
@@ -49,7 +49,6 @@ export default widget(({ model, stage }) => {
   }
 
   return {
-    numbers: numbersNow,
     controls: [
       menu(model, "show", { label: "Show" }),
       slider(model, "n", { label: "Tokens n", values: lengths }),
@@ -78,14 +77,13 @@ export default widget(({ model, stage }) => {
       const crossings = keyed(opponents.filter((name) => crossed[name]), (name) => crossed[name]);
       const costs = keyed(names, (name) => shown.map((what) => cost(steps[name], n, what)));
       const parts = keyed(names, (name) => steps[name].map((step) => ({ name: step.name, ...share(step, n, show) })));
-      Object.assign(numbersNow, { costs, curves: drawn, crossings, shares: keyed(names, (name) => parts[name].map(({ value }) => value)) });
       const colour = (name) => PALETTE[theme].lines[lines[name][0]], points = show === "seconds" ? model.get("facts").measured : {};
       const title = { ...model.get("choices").show }[show], total = (name) => costs[name][shown.indexOf(show)];
       const marks = Object.entries(crossings).map(([name, at]) => [`${name} ${thousands(at)}`, at]);
       curves.show({
         title: `${title[0].toUpperCase()}${title.slice(1)} of one layer`,
         note: "dashed: from there on Linformer takes less",
-        curves: names.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], dot: total(name), points: points[name] ?? [] })),
+        curves: names.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], now: total(name), points: points[name] ?? [] })),
         ticks: ticksAround([...Object.values(drawn), ...Object.values(points).map((pairs) => pairs.map(([, value]) => value))].flat(), bases[show]),
         say, marks,
       });
@@ -99,10 +97,10 @@ export default widget(({ model, stage }) => {
       });
       const numbers_ = ["full", "tiled exact", "Linformer", "Linformer, tiled"].map((name) => `${name} ${say(total(name))}`);
       const less = opponents.map((name) => (name in crossings ? `than ${name} from n = ${thousands(crossings[name])} on` : `than ${name} at no length`));
-      return (
+      const words =
         `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: ${numbers_.join("; ")}. ` +
-        `Linformer takes fewer ${show} ${less.join(", ")}.`
-      );
+        `Linformer takes fewer ${show} ${less.join(", ")}.`;
+      return { words, numbers: { costs, curves: drawn, crossings, shares: keyed(names, (name) => parts[name].map(({ value }) => value)) } };
     },
   };
 });

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 
 from linformer_from_scratch.benchmark import copy_ceiling, matmul_ceiling
 from linformer_from_scratch.cost import (
@@ -25,7 +24,7 @@ from linformer_from_scratch.cost import (
     stored_bytes,
     tiled_attention,
 )
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.growth import GrowthWidget, Letters, letters, quantity, table
 from linformer_from_scratch.course.widgets.live import CannotDraw, menu
 
@@ -95,10 +94,8 @@ class CostModel(GrowthWidget):
     @traitlets.validate("device")
     def _known(self, proposal):
         if proposal.value not in (*self.devices, HERE):
-            known = ", ".join(self.devices)
-            raise traitlets.TraitError(
-                f"no device {proposal.value!r} among {known}; machines=[…] adds others"
-            )
+            known = f"{proposal.value!r} among {', '.join(self.devices)}"
+            raise traitlets.TraitError(f"no device {known}; machines=[…] adds others")
         return proposal.value
 
     @traitlets.observe("device")
@@ -141,29 +138,23 @@ class CostModel(GrowthWidget):
     @property
     def crossings(self) -> dict[str, int]:
         """ "full", "tiled exact" -> first n at which Linformer is below it; left out if it never is."""
-        crossings = {
-            name: crossover(partial(self._shown, "Linformer"), partial(self._shown, name))
-            for name in OPPONENTS
-        }
-        return {name: n for name, n in crossings.items() if n}
+        ours = partial(self._shown, "Linformer")
+        first = {name: crossover(ours, partial(self._shown, name)) for name in OPPONENTS}
+        return {name: n for name, n in first.items() if n}
 
     @property
     def shares(self) -> dict[str, list[float]]:
         """Name of a line -> what is shown of each of its steps, at the chosen n."""
         return {name: [share for share, _ in self._shares(name)] for name in LINES}
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         costs, crossings = self.costs, self.crossings
         numbers = "; ".join(
             f"{name} {quantity(costs[name][[*UNITS].index(self.show)], UNITS[self.show])}"
             for name in (*OPPONENTS, "Linformer", "Linformer, tiled")
         )
         less = ", ".join(
-            f"than {name} from n = {crossings[name]:,} on"
-            if name in crossings
-            else f"than {name} at no length"
+            f"than {name} {f'from n = {crossings[name]:,} on' if name in crossings else 'at no length'}"
             for name in OPPONENTS
         )
         return (
@@ -171,8 +162,7 @@ class CostModel(GrowthWidget):
             f"Linformer takes fewer {self.show} {less}."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         units, points = UNITS[self.show], self.measured if self.show == "seconds" else {}
         values = [*self.curves.values(), *([y for _, y in pairs] for pairs in points.values())]
         shares = {name: self._shares(name) for name in LINES}
@@ -180,14 +170,9 @@ class CostModel(GrowthWidget):
         rows = {name: (self.colours[name], quantity(totals[name], units), shares[name]) for name in LINES}
         marks = {f"{name} {n:,}": n for name, n in self.crossings.items()}
         title = f"{SHOWN[self.show].capitalize()} of one layer"
-        curves = self.drawn(
-            title, ticks(values, BASES[self.show]), units, dots=totals, points=points, marks=marks
-        )
-        about = f"At n = {self.n:,}; strong: grows with n²"
-        bars = partial(plots.draw_shares, rows=rows, title=about)
-        return plots.board(
-            [["curves", "shares"]], {"curves": curves, "shares": bars}, (11, 4.6), widths=(3, 2)
-        )
+        bars = stills.shares(rows, f"At n = {self.n:,}; strong: grows with n²")
+        places = ticks(values, BASES[self.show])
+        return self.beside(title, places, units, bars, 4.6, dots=totals, points=points, marks=marks)
 
     @property
     def _bytes(self) -> int:

@@ -5,16 +5,9 @@ const NAME = 22; // units of it above the bar
 const UNDER = 40; // units below the rows: what was timed
 const NOTE = "what to use, by task and tokens n; hatched: not tried at that n";
 
-/** A thing in a drawing, with its attributes. */
-function put(group, tag, attributes) {
-  const thing = group.append(tag);
-  for (const [name, value] of Object.entries(attributes)) thing.attr(name, value);
-  return thing;
-}
-
 export default widget(({ model, stage, redraw }) => {
   const { lengths, tasks, rules, devices, spans, turn, several, flags, kinds } = model.get("facts");
-  const rows = Object.keys(tasks), places = Object.keys(kinds), numbersNow = {};
+  const rows = Object.keys(tasks), places = Object.keys(kinds);
   const margin = { top: 24, right: 2, bottom: 24, left: 2 };
   const height = (rows.length * ROW + UNDER + margin.top + margin.bottom) / 16;
   const map = chart(stage, { title: "", note: NOTE, width: 80, height, margin });
@@ -23,12 +16,12 @@ export default widget(({ model, stage, redraw }) => {
   const summary = html("summary", {}, "Runner-up, and what would change it");
   stage.append(evidence, html("details", { class: "lw-besides" }, summary, besides));
   const half = 0.5 / lengths.length; // of a cell: a share of the axis
-  const dot = map.handle(slider(model, "n", { label: "Tokens n", values: lengths }), { ends: () => [half, 1 - half] });
+  const chosen = map.handle(slider(model, "n", { label: "Tokens n", values: lengths }), { ends: () => [half, 1 - half] });
   const x = d3.scaleLog([lengths[0] / Math.SQRT2, lengths.at(-1) * Math.SQRT2], [0, 1]); // cells of an octave
   const hatch = `lw-${Math.random().toString(36).slice(2)}`;
   let pointed = null, pitch = ROW; // the case that is pointed at, and the row's units as drawn last
 
-  const state = () => Object.fromEntries(Object.keys(model.get("defaults")).map((name) => [name, model.get(name)]));
+  const state = () => keyed(Object.keys(model.get("defaults")), model.get);
   const isOf = (one, task) => Object.entries(tasks[task]).every(([name, value]) => one[name] === value);
   const rowOf = (one) => rows.findIndex((task) => isOf(one, task));
   const taskIn = (row) => tasks[rows[clamp(row, 0, rows.length - 1)]];
@@ -46,14 +39,13 @@ export default widget(({ model, stage, redraw }) => {
   dragged(map.svg, (left, top) => move(there(left, top)), "pointer");
   map.element.addEventListener("pointermove", (event) => {
     if (event.buttons || event.target.closest("figcaption")) return;
-    const box = map.svg.getBoundingClientRect(), unit = map.svg.viewBox.baseVal.width / box.width;
-    const now = { ...state(), ...there((event.clientX - box.left) * unit, (event.clientY - box.top) * unit) };
+    const now = { ...state(), ...there(...placeIn(map.svg, event)) };
     if (JSON.stringify(now) === JSON.stringify(pointed ?? state())) return;
     pointed = now;
     redraw();
   });
-  dot.element.addEventListener("input", () => { pointed = null; });
-  dot.element.addEventListener("keydown", (event) => {
+  chosen.element.addEventListener("input", () => { pointed = null; });
+  chosen.element.addEventListener("keydown", (event) => {
     pointed = null;
     const down = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (!down) return;
@@ -73,15 +65,13 @@ export default widget(({ model, stage, redraw }) => {
   /** What would change the advice, and what one would take then. */
   function changes(one) {
     const { take } = ruleOf(one), machines = one.machines > 1 ? 1 : several, isLong = one.n >= turn;
-    /** @type {[string, object][]} */
-    const others = [
-      ...Object.entries(flags).map(([name, shown]) =>
-        /** @type {[string, object]} */ ([`with ${shown} ${one[name] ? "off" : "on"}`, { [name]: !one[name] }])),
-      [`on ${on(machines)}`, { machines }],
-      [isLong ? `below n = ${thousands(turn)}` : `from n = ${thousands(turn)} on`, { n: isLong ? turn - 1 : turn }],
-    ];
+    const others = {
+      ...Object.fromEntries(Object.entries(flags).map(([name, shown]) => [`with ${shown} ${one[name] ? "off" : "on"}`, { [name]: !one[name] }])),
+      [`on ${on(machines)}`]: { machines },
+      [isLong ? `below n = ${thousands(turn)}` : `from n = ${thousands(turn)} on`]: { n: isLong ? turn - 1 : turn },
+    };
     const found = {};
-    for (const [words, other] of others) (found[ruleOf({ ...one, ...other }).take] ??= []).push(words);
+    for (const [words, other] of Object.entries(others)) (found[ruleOf({ ...one, ...other }).take] ??= []).push(words);
     delete found[take];
     return Object.entries(found).map(([other, words]) => `${words.join(", ")}: ${other}`);
   }
@@ -120,52 +110,49 @@ export default widget(({ model, stage, redraw }) => {
     );
   }
 
-  function show(one, theme) {
+  function show(one, { taken: takenIn, tried: triedIn }, theme) {
     const { pays, timed, texts } = devices[one.device], colours = PALETTE[theme].lines.slice(0, places.length);
     map.show((group, width, height) => {
       x.range([0, width]);
       pitch = (height - UNDER) / rows.length;
       const step = width / lengths.length, low = rows.length * pitch + 12;
-      const write = (left, top, words) => put(group, "text", { x: left, y: top }).text(words);
-      const bar = (j, row, cells, fill) =>
-        put(group, "rect", { x: j * step, y: row * pitch + NAME, width: cells * step, height: pitch - NAME, fill });
+      const cell = (j, row, cells, fill) => bar(group, j * step, row * pitch + NAME, cells * step, pitch - NAME, fill);
       colours.forEach((fill, kind) => {
-        const size = { width: 8, height: 8 }, turned = { patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" };
-        const pattern = put(group, "pattern", { id: `${hatch}-${kind}`, ...size, ...turned });
-        put(pattern, "rect", { ...size, fill, opacity: 0.12 });
-        put(pattern, "rect", { ...size, fill, width: 1.5 });
+        const pattern = group.append("pattern").attr("id", `${hatch}-${kind}`).attr("width", 8).attr("height", 8)
+          .attr("patternUnits", "userSpaceOnUse").attr("patternTransform", "rotate(45)");
+        bar(pattern, 0, 0, 8, 8, fill).attr("opacity", 0.12);
+        bar(pattern, 0, 0, 1.5, 8, fill);
       });
       rows.forEach((task, row) => {
-        const taken = numbersNow.taken[row], known = numbersNow.tried[row];
+        const taken = takenIn[row], known = triedIn[row];
         const fill = (j) => (known[j] ? colours[taken[j]] : `url(#${hatch}-${taken[j]})`);
         const starts = (of) => range(0, lengths.length - 1).filter((j) => !j || of(j) !== of(j - 1));
-        write(0, row * pitch + NAME - 6, task).style("font-weight", isOf(one, task) ? "bold" : null);
-        starts(fill).forEach((j, i, all) => bar(j, row, (all[i + 1] ?? lengths.length) - j, fill(j)));
+        write(group, task, 0, row * pitch + NAME - 6).style("font-weight", isOf(one, task) ? "bold" : null);
+        starts(fill).forEach((j, i, all) => cell(j, row, (all[i + 1] ?? lengths.length) - j, fill(j)));
         for (const j of starts((j) => taken[j]))
-          write(j * step + 8, row * pitch + (pitch + NAME) / 2 + 5, kinds[places[taken[j]]]).style("font-weight", "bold");
+          write(group, kinds[places[taken[j]]], j * step + 8, row * pitch + (pitch + NAME) / 2 + 5).style("font-weight", "bold");
       });
       if (pays) {
         stroke(group, `M${x(pays)},0V${rows.length * pitch}`, "key", 1.5, "5 4");
-        write(x(pays) + 6, -8, "Linformer saves time →").style("fill", "var(--key)");
+        write(group, "Linformer saves time →", x(pays) + 6, -8).style("fill", "var(--key)");
       }
       if (timed) stroke(group, `M${x(timed[0])},${low}H${x(timed[1])}`, "grey", 5);
       const many = texts < one.batch ? `, with at most ${texts} texts at a time` : "";
       const said = timed ? `timed on this device${many}` : "nothing was timed on this device";
-      write(timed ? x(timed[0]) : 0, low + 20, said).attr("class", "lw-quiet");
+      write(group, said, timed ? x(timed[0]) : 0, low + 20).attr("class", "lw-quiet");
       if (pointed)
-        bar(lengths.indexOf(pointed.n), rowOf(pointed), 1, "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
+        cell(lengths.indexOf(pointed.n), rowOf(pointed), 1, "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
       const every = Math.ceil((70 * lengths.length) / width), xTicks = lengths.filter((_, i) => i % every === 0);
       const axis = d3.axisBottom(x).tickValues(xTicks).tickFormat(thousands).tickSizeOuter(0);
       group.append("g").attr("transform", `translate(0, ${height})`).call(axis);
     }, { title: `Take ${ruleOf(pointed ?? one).take}.` });
     const below = (rows.length - 1 - rowOf(one)) * pitch + (pitch - NAME) / 2; // from the dot to the lowest row's end
-    dot.element.querySelector("input").style.bottom = `${(margin.bottom + UNDER + below) / 16}em`;
+    chosen.element.querySelector("input").style.bottom = `${(margin.bottom + UNDER + below) / 16}em`;
   }
 
   return {
-    numbers: numbersNow,
     controls: [
-      dot,
+      chosen,
       menu(model, "device", { label: "Device" }),
       slider(model, "machines", { label: "Machines", values: powersOfTwo(0, 6) }),
     ],
@@ -177,17 +164,17 @@ export default widget(({ model, stage, redraw }) => {
     draw(theme) {
       const one = state(), rule = ruleOf(one), cells = rows.map((task) => lengths.map((n) => ({ ...one, ...tasks[task], n })));
       if (pointed) pointed = { ...one, n: pointed.n, ...taskIn(rowOf(pointed)) };
-      Object.assign(numbersNow, {
+      const numbers = {
         from_n: rule.span === "from" ? turn : 1,
         taken: cells.map((row) => row.map((cell) => places.indexOf(ruleOf(cell).kind))),
         tried: cells.map((row) => row.map(tried)),
-      });
-      show(one, theme);
+      };
+      show(one, numbers, theme);
       tell(pointed ?? one);
       const texts = one.batch === 1 ? "one text" : `${one.batch} texts`;
       const chosen = Object.entries(flags).flatMap(([name, shown]) => (one[name] ? [shown] : []));
       const words = [`${thousands(one.n)} tokens`, `${texts} at a time`, ...chosen, one.device, on(one.machines)];
-      return `${words.join(", ")}: take ${rule.take}. ${rule.why.replace("{n}", thousands(one.n))}`;
+      return { words: `${words.join(", ")}: take ${rule.take}. ${rule.why.replace("{n}", thousands(one.n))}`, numbers };
     },
   };
 });

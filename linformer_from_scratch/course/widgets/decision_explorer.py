@@ -1,13 +1,13 @@
 """Widget 12: a map of which attention to use, and what says so. Drawn by decision_explorer.js."""
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import traitlets
-from matplotlib.figure import Figure
 
-from linformer_from_scratch.course import decision, plots
+from linformer_from_scratch.course import decision
 from linformer_from_scratch.course.decision import FLAGS, KINDS, Advice, Case, Evidence
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu
 from linformer_from_scratch.course.widgets.wire_explorer import power
 
@@ -36,8 +36,7 @@ class DecisionExplorer(LiveWidget):
     exact_recall = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        self.facts = facts()
+        super().__init__(facts(), **start)
 
     @property
     def case(self) -> Case:
@@ -84,29 +83,20 @@ class DecisionExplorer(LiveWidget):
             "Where Linformer would save time": [advice.time],
         }
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         advice, chosen = self.advice, [shown for name, shown in FLAGS.items() if getattr(self, name)]
         texts = "one text" if self.batch == 1 else f"{self.batch:,} texts"
         machines = "one machine" if self.machines == 1 else f"{self.machines:,} machines"
         case = [f"{self.n:,} tokens", f"{texts} at a time", *chosen, self.device, machines]
         return f"{', '.join(case)}: take {advice.take}. {advice.why}"
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         known, flags = decision.devices()[self.device], {name: getattr(self, name) for name in FLAGS}
-        picture = partial(
-            plots.draw_advice,
-            rows=dict(zip(TASKS, zip(self.taken, self.tried, strict=True), strict=True)),
-            lengths=LENGTHS,
-            names=list(SHORT.values()),
-            chosen=(list(TASKS.values()).index(flags), self.n),
-            pays=known.pays,
-            timed=known.timed,
-        )
-        notes = partial(plots.draw_notes, notes=self.details)
-        return plots.board([["map"], ["notes"]], {"map": picture, "notes": notes}, (11, 7.5), heights=(1, 1))
+        rows = dict(zip(TASKS, zip(self.taken, self.tried, strict=True), strict=True))
+        dot = [*TASKS.values()].index(flags), self.n
+        picture = stills.advice(rows, LENGTHS, [*SHORT.values()], dot, known.pays, known.timed)
+        shown = {"map": picture, "notes": stills.notes(self.details)}
+        return stills.board([["map"], ["notes"]], shown, (11, 7.5), heights=(1, 1))
 
 
 @cache

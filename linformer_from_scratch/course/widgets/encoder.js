@@ -35,7 +35,8 @@ const session = (name) =>
 /** What one asks for -> outputs of the graph, and what becomes of them and of the text. */
 const ASKED = {
   heads: [["q", "k", "v"], ({ q, k, v }) => ({ packed: packed(joined(q.data, k.data, v.data), [3, ...q.dims]) })],
-  maps: [["q", "k"], ({ q, k }) => ({ packed: packed(maps(q, k), [...q.dims.slice(0, 3), q.dims[2]]) })],
+  maps: [["q", "k"], ({ q: { data, dims: [layers, heads, n, d] }, k }) =>
+    ({ packed: packed(joined(...mapsOf(data, k.data, n, d)), [layers, heads, n, n]) })],
   vector: [["vector"], ({ vector }) => ({ packed: packed(vector.data, vector.dims) })],
   sentences: [["hidden", "q", "k"], ({ hidden, q, k }, text) => {
     const [, n, d] = hidden.dims, found = sentencesOf(text, (line) => cutter.ids(line, Infinity), n);
@@ -63,12 +64,6 @@ async function read({ text, most, sends, slots }) {
 
 /** An array as live.py packs it; the array is given away. */
 const packed = (array, shape) => ({ dtype: "float32", shape, bytes: new Uint8Array(array.buffer) });
-
-/** softmax(q kᵀ / √d) of each head. */
-function maps(q, k) {
-  const [, , n, d] = q.dims, starts = Array.from({ length: q.data.length / (n * d) }, (_, head) => head * n * d);
-  return joined(...starts.map((at) => softmax(scoresOf(q.data.subarray(at, at + n * d), k.data.subarray(at, at + n * d), d, Math.sqrt(d)), n)));
-}
 
 /** Arrays of one size, one behind the other. */
 function joined(...arrays) {

@@ -19,7 +19,6 @@ function errorAxes(group, dims, errors, { width, height }) {
 function endNames(group, names, { width, height }) {
   const heights = apart(names.map(({ y }) => y), 17, 0, height);
   names.forEach(({ name, colour, bold }, i) => {
-    group.append("text").attr("x", width + 10).attr("y", heights[i]).attr("dominant-baseline", "central").text(name)
-      .style("fill", colour).style("font-weight", bold ? "bold" : null);
+    write(group, name, width + 10, heights[i]).attr("dominant-baseline", "central").style("fill", colour).style("font-weight", bold ? "bold" : null);
   });
 }

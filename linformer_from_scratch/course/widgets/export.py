@@ -5,7 +5,7 @@ from copy import deepcopy
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
 
-from linformer_from_scratch.course.widgets.page import again, embedded, scripts
+from linformer_from_scratch.course.widgets.page import embedded, scripts, widget_in
 
 
 class LiveHTMLExporter(HTMLExporter):
@@ -19,8 +19,7 @@ class LiveHTMLExporter(HTMLExporter):
         kinds = set()
         for cell in nb.cells:
             for output in cell.get("outputs", []):
-                widget = again(output)
-                if widget is not None:
+                if widget := widget_in(output):
                     kinds.add(type(widget))
                     output.data = NotebookNode({"text/html": embedded(widget)})
         page, resources = super().from_notebook_node(nb, resources, **kwargs)

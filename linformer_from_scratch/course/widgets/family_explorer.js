@@ -4,20 +4,18 @@ const MOST = 2; // the error at which bars end: 200 %
 
 export default widget(({ model, stage }) => {
   const { tokens, budgets, relatives, errors } = model.get("facts"), { head: heads, relative: names } = model.get("choices");
-  const [qk, learned, omega] = ["qk", "learned", "omega"].map((name) => numbers(model, name));
-  const [, , n, d] = model.get("data").qk.shape, [, , rows] = model.get("data").learned.shape;
-  const hover = pointing(), exactly = remember(), replaced = remember(), numbersNow = {};
+  const { qk, learned, omega } = arrays(model), [, , n, d] = model.get("data").qk.shape, [, , rows] = model.get("data").learned.shape;
+  const hover = pointing(), exactly = remember(), replaced = remember();
   const [exact, own] = ["P: exact", ""].map((title) => heatMap(stage, { title, abreast: 2, rows: () => tokens, hover }));
   const places = Object.keys(names), margin = { top: 4, right: 4, bottom: 30, left: 0 };
   const height = 2.5 * places.length + 2.1, note = "click a bar to see its map";
   const bars = chart(stage, { title: "Error of the output at this budget", note, width: 34, height, margin });
   bars.element.style.flexBasis = "20em";
-  const nameBars = namedPoints(bars), text = sentence(null, { tokens: () => tokens, hover });
+  const text = sentence(null, { tokens: () => tokens, hover });
 
   bars.svg.style.cursor = "pointer";
   bars.svg.addEventListener("click", (event) => {
-    const { top, height } = bars.svg.getBoundingClientRect(), high = bars.svg.viewBox.baseVal.height;
-    const share = (((event.clientY - top) / height) * high - margin.top) / (high - margin.top - margin.bottom);
+    const [, y] = placeIn(bars.svg, event), share = (y - margin.top) / (bars.svg.viewBox.baseVal.height - margin.top - margin.bottom);
     const name = places[Math.floor(share * places.length)];
     if (name) choose(model, "relative", name);
   });
@@ -61,18 +59,15 @@ export default widget(({ model, stage }) => {
     return (group, width, height) => {
       const x = d3.scaleLinear([0, MOST], [0, width]), pitch = height / places.length; // from one bar to the next
       stroke(group, `M${x(1)},0V${height}`, "grey");
-      const words = (line, text, y) => line.append("text").attr("y", y).text(text);
-      words(group, "answering zero: 100%", height + 18).attr("class", "lw-quiet").attr("x", x(1)).attr("text-anchor", "middle");
+      write(group, "answering zero: 100%", x(1), height + 18, "middle").attr("class", "lw-quiet");
       places.forEach((name, i) => {
         const chosen = name === model.get("relative"), tooDear = Number.isNaN(found[name]);
         const line = group.append("g").attr("transform", `translate(0, ${i * pitch})`).style("font-weight", chosen ? "bold" : null);
-        words(line, name, 0.5 * pitch);
-        words(line, tooDear ? "too dear" : percent(found[name]), 0.5 * pitch).attr("class", tooDear ? "lw-quiet" : null)
-          .attr("x", width).attr("text-anchor", "end");
-        line.append("rect").attr("y", 0.6 * pitch).attr("width", x(tooDear ? 0 : Math.min(found[name], MOST))).attr("height", 0.3 * pitch)
-          .attr("fill", `var(--${chosen ? "key" : "query"})`);
+        write(line, name, 0, 0.5 * pitch);
+        write(line, tooDear ? "too dear" : percent(found[name]), width, 0.5 * pitch, "end").attr("class", tooDear ? "lw-quiet" : null);
+        bar(line, 0, 0.6 * pitch, x(tooDear ? 0 : Math.min(found[name], MOST)), 0.3 * pitch, chosen ? "key" : "query");
       });
-      nameBars(places.flatMap((name, i) => range(0, width, 30).map((x) => ({ x, y: (i + 0.75) * pitch, say: costOf(name, at) }))));
+      return places.flatMap((name, i) => range(0, width, 30).map((x) => ({ x, y: (i + 0.75) * pitch, say: costOf(name, at) })));
     };
   }
 
@@ -84,7 +79,6 @@ export default widget(({ model, stage }) => {
   }
 
   return {
-    numbers: numbersNow,
     controls: [
       slider(model, "budget", { label: "Keys per query", values: budgets }),
       menu(model, "relative", { label: "Relative" }),
@@ -101,14 +95,13 @@ export default widget(({ model, stage }) => {
       });
       const effective = replaced([head, relative, budget], () => (size === null ? new Float64Array(n * n) : mapOf(q, k, relative, size)));
       const negative = effective.reduce((count, weight) => count + (weight < -1e-6 ? 1 : 0), 0) / effective.length, signed = negative > 0;
-      const found = Object.fromEntries(Object.entries(errors[head]).map(([name, all]) => [name, all[at] ?? NaN]));
+      const found = keyed(Object.keys(errors[head]), (name) => errors[head][name][at] ?? NaN);
       exact.show(P, n, n, { limit, theme });
       const note = size === null ? "nothing: too dear at this budget" : `queries down, keys across${signed ? "; red below 0" : ""}`;
       own.show(effective, n, n, { limit, theme, signed, note, title: `In its place: ${relative}` });
       bars.show(rowsOfBars(found, at));
-      Object.assign(numbersNow, { P, effective, errors: found });
-      if (size === null) return costOf(relative, at);
-      return `${costOf(relative, at)} Its output is off by ${percent(found[relative])}. ${percent(negative)} of its weights are negative.`;
+      const off = ` Its output is off by ${percent(found[relative])}. ${percent(negative)} of its weights are negative.`;
+      return { words: costOf(relative, at) + (size === null ? "" : off), numbers: { P, effective, errors: found } };
     },
   };
 });

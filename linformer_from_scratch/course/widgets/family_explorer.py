@@ -1,15 +1,14 @@
 """Widget 9: relatives of Linformer at one cost, their maps and their errors. Drawn by family_explorer.js."""
 
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.course.widgets.projection_explorer import HEADS, real_map, stored_head
 from linformer_from_scratch.efficient.family import (
@@ -45,8 +44,7 @@ class FamilyExplorer(LiveWidget):
     budget = traitlets.Enum(BUDGETS, default_value=32).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        self.facts, self.data = facts(), data()
+        super().__init__(facts(), data(), **start)
 
     @property
     def size(self) -> int | None:
@@ -71,9 +69,7 @@ class FamilyExplorer(LiveWidget):
         """Name -> ‖output − exact output‖ / ‖exact output‖; None where nothing fits the budget."""
         return {name: error(self.head, name, affordable(name, self.budget)) for name in NAMES}
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         name, size, shown = self.relative, self.size, NAMES[self.relative]
         if size is None:
             return f"{shown} costs {cost(name, None):.0f} keys per query, the budget is {self.budget}."
@@ -85,16 +81,14 @@ class FamilyExplorer(LiveWidget):
             f"{(self.effective < -1e-6).double().mean():.0%} of its weights are negative."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         limit, signed = max(0.05, self.P.quantile(0.98).item()), self.effective.min().item() < -1e-6
-        own: dict[str, Any] = {"values": self.effective, "title": self.relative, "signed": signed}
         shown = {
-            "P": partial(plots.draw_map, values=self.P, title=f"P: exact, {N} × {N}", limit=limit),
-            "effective": partial(plots.draw_map, limit=limit, **own),
-            "errors": partial(plots.draw_error_bars, errors=self.errors, chosen=self.relative),
+            "P": stills.heat_map(self.P, f"P: exact, {N} × {N}", limit),
+            "effective": stills.heat_map(self.effective, self.relative, limit, signed),
+            "errors": stills.error_bars(self.errors, self.relative),
         }
-        return plots.board([[*shown]], shown, (12.5, 4.3))
+        return stills.board([[*shown]], shown, (12.5, 4.3))
 
 
 @cache
@@ -137,12 +131,8 @@ def facts() -> dict[str, Any]:
     """Tokens; sizes and costs of every relative at each of BUDGETS; errors of the heads there."""
     sizes = {name: [affordable(name, keys) for keys in BUDGETS] for name in NAMES}
     relatives = {
-        name: {
-            "unit": members("5.6")[name].size,
-            "sizes": sizes[name],
-            "costs": [cost(name, size) for size in sizes[name]],
-        }
-        for name in NAMES
+        name: {"unit": members("5.6")[name].size, "sizes": all_, "costs": [cost(name, size) for size in all_]}
+        for name, all_ in sizes.items()
     }
     errors = {
         head: {name: [error(head, name, size) for size in sizes[name]] for name in NAMES} for head in HEADS

@@ -50,7 +50,6 @@ function flow(stage, { tokens, hover, pick, say }) {
   const canvas = html("canvas", { role: "img" }), overlay = document.createElementNS(SVG, "svg");
   const frame = html("div", { class: "lw-flow", tabindex: 0, role: "group" }, canvas, overlay);
   overlay.setAttribute("aria-hidden", "true");
-  frame.dataset.lmSuppressShortcuts = "true";
   element.append(frame);
   let n = 0, colours = []; // of the text
   let now = null, places = null; // what is shown, and where it lies
@@ -62,8 +61,7 @@ function flow(stage, { tokens, hover, pick, say }) {
     const isSlot = y > (places.text + places.slots) / 2 && y < places.query - PILL / 2;
     return isSlot ? { slot: one(now.k) } : { key: one(n) };
   }
-  frame.addEventListener("pointermove", (event) => hover.point(at(event), frame));
-  frame.addEventListener("pointerdown", (event) => hover.point(at(event), frame));
+  for (const kind of ["pointermove", "pointerdown"]) frame.addEventListener(kind, (event) => hover.point(at(event), frame));
   frame.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hover.point(null, frame));
   frame.addEventListener("blur", () => hover.point(null, frame));
   frame.addEventListener("click", (event) => { const { key } = at(event); if (key >= 0) pick(key); });
@@ -81,7 +79,7 @@ function flow(stage, { tokens, hover, pick, say }) {
 
   /** Where things lie, in units that grow with the type. */
   function layOut() {
-    const { k, F, read, exact, asked } = now, em = parseFloat(getComputedStyle(frame).fontSize) / 16 || 1;
+    const { k, F, read, exact, asked } = now, em = emOf(frame) / 16;
     const width = frame.clientWidth / em, height = frame.clientHeight / em, cell = width / n, wide = width / k;
     const room = height - 2 * (NAMES + BARS + RIBBON) - SLOT - PILL;
     const text = NAMES + BARS + RIBBON, slots = text + 0.5 * room, query = slots + SLOT + 0.25 * room + PILL / 2;
@@ -132,7 +130,7 @@ function flow(stage, { tokens, hover, pick, say }) {
     const one = (ends, y, others, to) => { const path = new Path2D(); band(path, ends, y, others, to); return path; };
     const paints = rows.map((row) => mixed(colours, row)), most = Math.max(...read.map(Math.abs), 1e-9);
     const mostExact = Math.max(...exact, 1e-9), tallest = Math.max(...through.map(Math.abs), mostExact);
-    const bar = (weight) => BARS * Math.sqrt(Math.abs(weight) / tallest);
+    const long = (weight) => BARS * Math.sqrt(Math.abs(weight) / tallest);
 
     context.globalAlpha = isQuiet ? 0.2 : 1;
     context.drawImage(places.bands ??= allBands(), 0, 0, width, height);
@@ -150,7 +148,7 @@ function flow(stage, { tokens, hover, pick, say }) {
       const half = (cell / 2) * (exact[t] / mostExact), middle = x + cell / 2;
       fill(painted(colours[t], 0.6 * lit), one([attended[t], attended[t + 1]], query + PILL / 2, [middle - half, middle + half], again));
       for (const top of [text - RIBBON, again]) fill(painted(colours[t], Math.max(0.25, lit)), box(x, top, cell + 0.3, RIBBON));
-      const up = bar(through[t]), down = bar(exact[t]), wide = Math.max(1, cell - 1);
+      const up = long(through[t]), down = long(exact[t]), wide = Math.max(1, cell - 1);
       fill(through[t] < 0 ? NEGATIVE[theme] : painted(colours[t], Math.max(0.35, lit)), box(x, text - RIBBON - 2 - up, wide, up));
       fill(painted(colours[t], Math.max(0.35, lit)), box(x, again + RIBBON + 2, wide, down));
     }
@@ -160,26 +158,23 @@ function flow(stage, { tokens, hover, pick, say }) {
     overlay.setAttribute("viewBox", `0 0 ${width} ${height}`);
     const words = d3.select(overlay), isRight = (asked + 0.5) * cell > width / 2;
     words.selectAll("*").remove();
-    const write = (x, y, what, anchor = "middle") => words.append("text").attr("x", x).attr("y", y).attr("text-anchor", anchor).text(what);
-    write(left + pill / 2, query + 5, shorten(tokens()[asked], 18)).style("font-weight", "bold");
+    write(words, shorten(tokens()[asked], 18), left + pill / 2, query + 5, "middle").style("font-weight", "bold");
     const [edge, anchor] = isRight ? [0, "start"] : [width, "end"];
-    write(edge, query - 5, now.words[0], anchor);
-    write(edge, query + 15, now.words[1], anchor);
+    now.words.forEach((way, i) => write(words, way, edge, query - 5 + 20 * i, anchor));
     const name = (values, y) => {
       const taken = [], order = values.map(Math.abs), ranked = range(0, n - 1).sort((a, b) => order[b] - order[a]);
       for (const t of key >= 0 ? [key] : ranked.slice(0, NAMED)) {
         const what = shorten(tokens()[t]), half = 4 * what.length + 4, x = clamp((t + 0.5) * cell, half, width - half);
         if (taken.some(([other, its]) => Math.abs(other - x) < half + its)) continue;
         taken.push([x, half]);
-        write(x, y, what).style("font-weight", t === key ? "bold" : null);
+        write(words, what, x, y, "middle").style("font-weight", t === key ? "bold" : null);
       }
     };
     name(Array.from(through), NAMES - 6);
     name(Array.from(exact), height - 5);
     if (key >= 0)
       for (const top of [text - RIBBON, again])
-        words.append("rect").attr("x", key * cell - 1).attr("y", top - 1).attr("width", cell + 2).attr("height", RIBBON + 2)
-          .attr("fill", "none").attr("stroke", page.ink).attr("stroke-width", 2);
+        bar(words, key * cell - 1, top - 1, cell + 2, RIBBON + 2, "none").attr("stroke", page.ink).attr("stroke-width", 2);
   }
 
   hover.listen(() => {

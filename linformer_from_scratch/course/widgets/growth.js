@@ -8,9 +8,6 @@ function inPowersOfN(terms, values) {
   return coefficients;
 }
 
-/** name -> make(name). */
-const keyed = (names, make) => Object.fromEntries(names.map((name) => [name, make(name)]));
-
 const atN = ([constant, linear, square], n) => constant + n * (linear + n * square);
 const growsAsSquare = ([, , square]) => square > 0;
 
@@ -30,16 +27,16 @@ const NARROW = 28; // em of a chart from which on names stand at the ends of its
  */
 function growth(stage, model, { lengths, values }) {
   const high = (width) => (width < NARROW ? 17 : clamp(0.42 * width, 13, 19)), margin = { top: 28, right: 20, bottom: 44, left: 84 };
-  const picture = chart(stage, { title: "", width: 52, height: high, margin }), name = namedPoints(picture);
+  const picture = chart(stage, { title: "", width: 52, height: high, margin });
   const x = d3.scaleLog(), octaves = Math.log2(lengths.at(-1) / lengths[0]);
   dragged(picture.svg, (at) => choose(model, "n", values[nearest(values.map(Math.log2), Math.log2(x.invert(at - margin.left)))]));
 
   /**
-   * curves: [{ name, colour, width, values, dot, points }], dot at the chosen n, points [[n, value]] as squares;
+   * curves: [{ name, colour, width, values, now, points }], now at the chosen n, points [[n, value]] as squares;
    * ticks of the values; say: a value in words; marks: [[words, n]] of dashed lines, at most two.
    */
   function show({ title, note, curves, ticks, say, marks }) {
-    const isWide = picture.element.clientWidth / parseFloat(getComputedStyle(picture.element).fontSize) > NARROW;
+    const isWide = picture.element.clientWidth / emOf(picture.element) > NARROW;
     margin.right = isWide ? 130 : 34;
     picture.show((group, width, height) => {
       const y = d3.scaleLog([ticks[0], ticks.at(-1)], [height, 0]), n = model.get("n");
@@ -49,36 +46,33 @@ function growth(stage, model, { lengths, values }) {
         width, height, across: "tokens n; drag to set n", xFormat: thousands, yFormat: say,
         xTicks: lengths.filter((at) => Math.log2(at / lengths[0]) % everyX === 0), yTicks: ticks.filter((_, i) => i % everyY === 0),
       });
-      const write = (at, height, words, anchor) => group.append("text").attr("x", at).attr("y", height).attr("text-anchor", anchor).text(words);
       marks.forEach(([words, at], i) => {
         if (at < lengths[0] || at > lengths.at(-1)) return;
         stroke(group, `M${x(at)},0V${height}`, "key", 1.2, "5 4");
         const ends = Math.max(x(at) - 4, 7.5 * words.length - margin.left); // no farther left than the chart
-        write(i ? x(at) + 4 : ends, -8, words, i ? "start" : "end").style("fill", "var(--key)");
+        write(group, words, i ? x(at) + 4 : ends, -8, i ? "start" : "end").style("fill", "var(--key)");
       });
       stroke(group, `M${x(n)},0V${height}`, "ink", 1.2);
       const widestFirst = [...curves].sort((a, b) => b.width - a.width); // so that all are seen where they meet
       for (const curve of widestFirst)
-        group.append("path").attr("fill", "none").attr("stroke", curve.colour).attr("stroke-width", curve.width)
-          .attr("d", d3.line()(curve.values.map((value, i) => [x(lengths[i]), y(value)])));
-      for (const { dot, points, colour, width } of widestFirst) {
-        const solid = (tag) => group.append(tag).attr("fill", colour).attr("stroke", "var(--ink)");
-        solid("circle").attr("cx", x(n)).attr("cy", y(dot)).attr("r", width / 2 + 3.5);
-        for (const [at, value] of points) solid("rect").attr("x", x(at) - 5).attr("y", y(value) - 5).attr("width", 10).attr("height", 10);
+        stroke(group, d3.line()(curve.values.map((value, i) => [x(lengths[i]), y(value)])), curve.colour, curve.width);
+      for (const { now, points, colour, width } of widestFirst) {
+        dot(group, x(n), y(now), width / 2 + 3.5, colour).attr("stroke", "var(--ink)");
+        for (const [at, value] of points) bar(group, x(at) - 5, y(value) - 5, 10, 10, colour).attr("stroke", "var(--ink)");
       }
       const side = x(n) > width / 2 ? -1 : 1;
-      write(x(n) + 6 * side, height - 8, `n = ${thousands(n)}`, side < 0 ? "end" : "start");
+      write(group, `n = ${thousands(n)}`, x(n) + 6 * side, height - 8, side < 0 ? "end" : "start");
       if (isWide)
         apart(curves.map((curve) => y(curve.values.at(-1))), 19, 0, height).forEach((at, i) =>
-          write(width + 10, at + 5, curves[i].name, "start").style("fill", curves[i].colour).style("font-weight", "bold"));
+          write(group, curves[i].name, width + 10, at + 5).style("fill", curves[i].colour).style("font-weight", "bold"));
       const point = (words, at, value) => ({
         x: x(at), y: y(value),
         get say() { return `${words}, n = ${thousands(at)}: ${say(value)}`; }, // written when it is pointed at
       });
-      name(curves.flatMap((curve) => [
+      return curves.flatMap((curve) => [
         ...curve.points.map(([at, value]) => point(`${curve.name}, measured`, at, value)),
         ...curve.values.map((value, i) => point(curve.name, lengths[i], value)),
-      ]));
+      ]);
     }, { title, note });
   }
   return { show };
@@ -89,7 +83,6 @@ const ROW = 54; // units from one bar to the next
 /** Bars made of parts, `count` of them one below the other, on one scale; pointing names a part. */
 function shares(stage, { count }) {
   const picture = chart(stage, { title: "", width: 40, height: (count * ROW) / 16, margin: { top: 4, right: 0, bottom: 0, left: 0 } });
-  const name = namedPoints(picture);
   picture.element.style.flexBasis = "22em";
 
   /** rows: [{ name, colour, words, parts: [{ name, value, strong, words }] }]. */
@@ -99,22 +92,21 @@ function shares(stage, { count }) {
       const x = d3.scaleLinear([0, Math.max(...rows.map(total))], [0, width - 1]), pitch = height / count;
       rows.forEach((row, i) => {
         const line = group.append("g").attr("transform", `translate(0, ${i * pitch})`);
-        line.append("text").attr("y", 14).style("fill", row.colour).style("font-weight", "bold").text(row.name);
-        line.append("text").attr("x", width).attr("y", 14).attr("text-anchor", "end").text(row.words);
+        write(line, row.name, 0, 14).style("fill", row.colour).style("font-weight", "bold");
+        write(line, row.words, width, 14, "end");
         let from = 0;
         for (const part of row.parts) {
           const left = x(from), wide = Math.max(1, x(part.value));
           from += part.value;
-          line.append("rect").attr("x", left).attr("y", 20).attr("width", wide).attr("height", pitch - 28).attr("fill", row.colour)
-            .attr("fill-opacity", part.strong ? 1 : 0.3).attr("stroke", row.parts.length > 1 ? "var(--paper)" : null);
+          bar(line, left, 20, wide, pitch - 28, row.colour).attr("fill-opacity", part.strong ? 1 : 0.3)
+            .attr("stroke", row.parts.length > 1 ? "var(--paper)" : null);
           if (wide > 8 * part.name.length + 8)
-            line.append("text").attr("x", left + wide / 2).attr("y", 11 + pitch / 2).attr("text-anchor", "middle").text(part.name)
-              .style("stroke", "none").style("fill", `var(--${part.strong ? "paper" : "ink"})`);
+            write(line, part.name, left + wide / 2, 11 + pitch / 2, "middle").style("stroke", "none").style("fill", `var(--${part.strong ? "paper" : "ink"})`);
           const along = Math.ceil(wide / 30); // a point for each stretch of it
           points.push(...range(1, along).map((at) => ({ x: left + ((at - 0.5) / along) * wide, y: i * pitch + 6 + pitch / 2, say: part.words })));
         }
       });
-      name(points);
+      return points;
     }, { title, note });
   }
   return { show };

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget
 
 
@@ -40,18 +41,21 @@ class GrowthWidget(LiveWidget):
         """Name of a curve -> its colour on white."""
         return {name: plots.LINES[place] for name, (place, _) in self.lines.items()}
 
-    def drawn(self, title: str, axis: Sequence[float], units: dict[str, float], **more) -> Callable:
-        """A drawing of the curves; axis: where its ticks are, more: what else `plots.draw_growth` takes."""
-        return partial(
+    def beside(
+        self, title: str, ticks: Sequence[float], units: dict[str, float], bars: Callable, high: float, **more
+    ) -> stills.Figure:
+        """Curves beside bars; ticks: of their axis, more: what else `plots.draw_growth` takes."""
+        curves = partial(
             plots.draw_growth,
             title=title,
             lengths=self.lengths,
             curves=self.curves,
             looks={name: (self.colours[name], width) for name, (_, width) in self.lines.items()},
-            ticks={tick: quantity(tick, units) for tick in axis},
+            ticks={tick: quantity(tick, units) for tick in ticks},
             n=self.n,
             **more,
         )
+        return stills.board([["curves", "bars"]], {"curves": curves, "bars": bars}, (11, high), widths=(3, 2))
 
 
 def quantity(value: float, units: dict[str, float]) -> str:
@@ -69,10 +73,8 @@ class Terms(dict[tuple[int, ...], float]):
     """A formula as a sum of terms: powers of the letters -> coefficient."""
 
     def __add__(self, other):
-        total: dict = Counter(self)
-        for powers, coefficient in self._terms(other).items():
-            total[powers] += coefficient
-        return Terms(total)
+        other = self._terms(other)
+        return Terms({powers: self.get(powers, 0) + other.get(powers, 0) for powers in self | other})
 
     def __mul__(self, other):
         total: dict = Counter()
@@ -113,8 +115,5 @@ def letters(count: int) -> list[Any]:
 
 def table(formula: Terms | int) -> list[list[float]]:
     """A formula as JSON can hold it: [coefficient, power of the first letter, …] of each term; 0 has none."""
-    return (
-        [[coefficient, *powers] for powers, coefficient in formula.items()]
-        if isinstance(formula, Terms)
-        else []
-    )
+    terms = formula.items() if isinstance(formula, Terms) else ()
+    return [[coefficient, *powers] for powers, coefficient in terms]

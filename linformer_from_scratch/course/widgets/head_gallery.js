@@ -2,7 +2,7 @@
 
 export default widget(({ model, stage }) => {
   const { tokens, query, pick, map: mapOf, maps, isWord, refusal, controls } = sentenceOf(model);
-  const numbersNow = {}, all = figure(stage, "All heads: layers down, heads across", "arrow keys walk; a click shows a head large");
+  const all = figure(stage, "All heads: layers down, heads across", "arrow keys walk; a click shows a head large");
   const large = heatMap(stage, { title: "The chosen head", abreast: 1, rows: tokens, pick });
   const entropies = remember(), painted = remember();
 
@@ -25,13 +25,12 @@ export default widget(({ model, stage }) => {
     };
   }
 
-  const grid = headGrid(model, { caption: "", say: (layer, head) => `${fixed(bitsOf(layer, head), 1)} bits` });
+  const grid = headGrid(model, { say: (layer, head) => `${fixed(bitsOf(layer, head), 1)} bits` });
   const canvases = [...grid.element.querySelectorAll("button")].map((button) => button.appendChild(html("canvas")));
   grid.element.classList.add("lw-pictures");
   all.element.append(grid.element);
 
   return {
-    numbers: numbersNow,
     controls: [controls.text, controls.own, grid],
     hint: "look for diagonals just off the middle: those heads copy from a neighbour. Where do all rows look at one column?",
     more: [controls.query],
@@ -40,12 +39,12 @@ export default widget(({ model, stage }) => {
       painted([tokens(), theme], () => canvases.forEach((canvas, i) => paint(canvas, maps().subarray(i * n * n), n, n, 1, false, theme)));
       large.show(P, n, n, { limit: 1, theme, query: query(), title: `Layer ${layer}, head ${head}`, cell: 1.75 });
       const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
-      Object.assign(numbersNow, { map: P, weights, entropies: bits(), shares: shares(P, n) });
+      const numbers = { map: P, weights, entropies: bits(), shares: shares(P, n) };
       const words =
         `Layer ${layer}, head ${head}: “${tokens()[query()]}” attends to “${tokens()[most]}” most, weight ${fixed(weights[most], 2)}. ` +
         `Mean entropy ${fixed(bitsOf(layer, head), 2)} bits of at most ${fixed(Math.log2(n), 2)}. On average a token gives ` +
-        `${Object.entries(numbersNow.shares).map(([where, share]) => `${percent(share)} to ${where}`).join(", ")}.`;
-      return refusal() ? { refusal: refusal() } : words;
+        `${Object.entries(numbers.shares).map(([where, share]) => `${percent(share)} to ${where}`).join(", ")}.`;
+      return { refusal: refusal(), words, numbers };
     },
   };
 });

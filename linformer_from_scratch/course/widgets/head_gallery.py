@@ -1,13 +1,11 @@
 """Widget 1b: all heads of a layer of a pretrained model side by side. Drawn by head_gallery.js."""
 
 import math
-from functools import partial
 
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_entropy
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.sentence import RESTS, SentenceWidget
 from linformer_from_scratch.pretrained import NUM_HEADS
 
@@ -35,11 +33,7 @@ class HeadGallery(SentenceWidget):
             "[CLS] and [SEP]": self.map[:, rests].sum(dim=-1).mean().item(),
         }
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
-        if self.refused:
-            return self.refused
+    def _words(self) -> str:
         layer, head, tokens = self.layer, self.head, self.tokens
         shares = ", ".join(f"{share:.0%} to {where}" for where, share in self.shares.items())
         return (
@@ -48,16 +42,14 @@ class HeadGallery(SentenceWidget):
             f"of at most {math.log2(len(tokens)):.2f}. On average a token gives {shares}."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         small = [f"head {head}" for head in range(1, NUM_HEADS + 1)]
         layout = [small[i : i + COLUMNS] + ["large"] * COLUMNS for i in range(0, NUM_HEADS, COLUMNS)]
-        draw = partial(plots.draw_map, limit=1, query=self.place)
         bits = self.entropies[self.layer - 1]
         shown = {
-            name: partial(draw, values=values, title=f"{name} · {of:.1f} bits", note="")
+            name: stills.heat_map(values, f"{name} · {of:.1f} bits", 1, note="", query=self.place)
             for name, values, of in zip(small, self.maps[self.layer - 1], bits, strict=True)
         }
         title = f"Layer {self.layer}, head {self.head}"
-        shown["large"] = partial(draw, values=self.map, title=title, rows=self.tokens, columns=self.tokens)
-        return plots.board(layout, shown, (14, 6.2))
+        shown["large"] = stills.heat_map(self.map, title, 1, tokens=self.tokens, query=self.place)
+        return stills.board(layout, shown, (14, 6.2))

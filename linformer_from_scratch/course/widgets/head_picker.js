@@ -5,7 +5,7 @@ const DASHES = { "untrained": "7 4", "random softmax": "9 3 2 3", "identity": "2
 
 export default widget(({ model, stage }) => {
   const { missing } = model.get("facts"), data = model.get("data"), texts = Object.keys(model.get("choices").text);
-  const [layers, heads] = [6, 12], read = textOf(model, "text", { label: "Text" }), tokens = read.tokens;
+  const [layers, heads] = [6, 12], read = textOf(model, "text", { label: "Text" }), tokens = read.tokens, sent = arrays(model);
   const table = figure(stage, "", "");
   const map = heatMap(stage, {
     title: "", rows: tokens, abreast: 1,
@@ -13,12 +13,12 @@ export default widget(({ model, stage }) => {
   });
   const lines = chart(stage, { title: "Sum of the first r singular values", width: 34, height: (wide) => clamp(wide, 15, 23) });
   lines.element.style.flexBasis = "20em";
-  const name = namedPoints(lines), analysed = remember(), ranked = remember(), numbersNow = {};
+  const analysed = remember(), ranked = remember();
   const place = () => heads * (model.get("layer") - 1) + model.get("head") - 1;
 
   /** What the heads do with a text of the menu: singular values by place, maps of m × m blocks, and what they are compared with. */
   function sentFor(text) {
-    const [all, sigma, untrained] = ["maps", "sigma", "untrained"].map((name) => numbers(model, name));
+    const { maps: all, sigma, untrained, random } = sent;
     const n = data.sigma.shape.at(-1), m = data.maps.shape.at(-1), at = texts.indexOf(text);
     const one = (from, i, size) => from.subarray(i * size, (i + 1) * size);
     return {
@@ -26,18 +26,14 @@ export default widget(({ model, stage }) => {
       sigma: range(0, layers * heads - 1).map((i) => one(sigma, at * layers * heads + i, n)),
       map: (i) => Float64Array.from(one(all, at * layers * heads + i, m * m), (root) => (root / 255) ** 2),
       untrained: range(0, layers - 1).map((layer) => cumulative(one(untrained, at * layers + layer, n))),
-      random: cumulative(numbers(model, "random")),
+      random: cumulative(random),
     };
   }
 
   /** The same of the reader's own text, which the untrained network has not read. */
   function ofOwn(text) {
-    const [q, k] = ownHeads(model, text), n = tokens().length, size = q.length / (layers * heads), d = size / n, most = data.scores.shape[0];
-    const maps = range(0, layers * heads - 1).map((i) => {
-      const [one, other] = [q, k].map((all) => all.subarray(i * size, (i + 1) * size));
-      return softmax(scoresOf(one, other, d, Math.sqrt(d)), n);
-    });
-    const all = numbers(model, "scores"), corner = Float64Array.from({ length: n * n }, (_, p) => all[most * Math.floor(p / n) + (p % n)]);
+    const [q, k] = ownHeads(model, text), n = tokens().length, d = q.length / (layers * heads * n), most = data.scores.shape[0];
+    const maps = mapsOf(q, k, n, d), corner = firstColumns(sent.scores, most, n).subarray(0, n * n);
     return {
       n, m: n,
       sigma: maps.map((map) => decompose(map, n).sigma),
@@ -55,15 +51,14 @@ export default widget(({ model, stage }) => {
   const rank = (layer, head) => ranks()[heads * (layer - 1) + head - 1];
 
   const grid = headGrid(model, {
-    caption: "",
     shade: (layer, head) => (missing ? 0 : (0.45 * rank(layer, head)) / now().n),
     say: (layer, head) => (missing ? "" : `rank ${rank(layer, head)}`),
     write: (layer, head) => (missing ? "" : String(rank(layer, head))),
   });
   table.element.append(grid.element);
 
-  const threshold = slider(model, "share", { label: "Threshold", values: range(50, 99).map((i) => i / 100), say: percent });
-  lines.handle(threshold, { upright: true, ends: () => [0.5, 0.99] });
+  const shares = slider(model, "share", { label: "Threshold", values: range(50, 99).map((i) => i / 100), say: percent });
+  const threshold = lines.handle(shares, { upright: true, ends: () => [0.5, 0.99] });
 
   function draw(spectra, share) {
     const { n } = now(), step = Math.ceil(n / 64), lowest = Object.keys(spectra).length;
@@ -77,23 +72,16 @@ export default widget(({ model, stage }) => {
       Object.entries(spectra).forEach(([line, shares], i) => {
         const found = rankAt(shares, share), colour = COLOURS[line], wide = i ? 2 : 3.5;
         stroke(group, path([0, ...shares]), colour, wide, DASHES[line]);
-        group.append("circle").attr("cx", x(found)).attr("cy", y(shares[found - 1])).attr("r", wide + 2).attr("fill", `var(--${colour})`);
-        group.append("text").attr("x", width - 4).attr("y", height - 20 * (lowest - i)).attr("text-anchor", "end")
-          .style("fill", `var(--${colour})`).style("font-weight", i ? null : "bold").text(`${line}: ${found}`);
+        dot(group, x(found), y(shares[found - 1]), wide + 2, colour);
+        write(group, `${line}: ${found}`, width - 4, height - 20 * (lowest - i), "end").style("fill", `var(--${colour})`).style("font-weight", i ? null : "bold");
       });
-      name(Object.entries(spectra).flatMap(([line, shares]) => range(step, n, step).map((r) =>
-        ({ x: x(r), y: y(shares[r - 1]), say: `${line}: the first ${r} make up ${percent(shares[r - 1])}` }))));
+      return Object.entries(spectra).flatMap(([line, shares]) => range(step, n, step).map((r) =>
+        ({ x: x(r), y: y(shares[r - 1]), say: `${line}: the first ${r} make up ${percent(shares[r - 1])}` })));
     };
   }
 
   return {
-    numbers: numbersNow,
-    controls: [
-      read.controls.text,
-      read.controls.own,
-      threshold,
-      grid,
-    ],
+    controls: [read.controls.text, read.controls.own, threshold, grid],
     hint: "pick a cell with a small number and one with a large one. What does their map have, or lack?",
     draw(theme) {
       if (missing) return { refusal: missing };
@@ -110,15 +98,14 @@ export default widget(({ model, stage }) => {
       const limit = Math.max(0.05, quantile(shown, 0.99)), note = `a cell: ${n / m} queries down, ${n / m} keys across`;
       map.show(shown, m, m, { theme, limit, note, title: `Layer ${layer}, head ${head}, on ${n} tokens` });
       lines.show(draw(spectra, share), { note: "as a share of the sum of all" });
-      Object.assign(numbersNow, { ranks: ranks(), map: shown, sigma: here, spectra });
       const [own, ...others] = Object.entries(spectra).map(([line, shares]) => [line, rankAt(shares, share)]);
       const means = range(1, layers).map((l) => fixed(range(1, heads).reduce((sum, h) => sum + rank(l, h), 0) / heads, 0));
       const stable = here.reduce((sum, s) => sum + s * s, 0) / here[0] ** 2;
-      return read.refusal() ? { refusal: read.refusal() } : (
+      const words =
         `Layer ${layer}, head ${head}: ${own[1]} of ${n} singular values make up ${percent(share)} ` +
         `of their sum (${others.map((one) => one.join(" ")).join(", ")}); stable rank ${fixed(stable, 1)}. Mean over the heads of ` +
-        `layers 1 to ${layers}: ${means.join(", ")}; smallest ${Math.min(...ranks())}, largest ${Math.max(...ranks())}.`
-      );
+        `layers 1 to ${layers}: ${means.join(", ")}; smallest ${Math.min(...ranks())}, largest ${Math.max(...ranks())}.`;
+      return { refusal: read.refusal(), words, numbers: { ranks: ranks(), map: shown, sigma: here, spectra } };
     },
   };
 });

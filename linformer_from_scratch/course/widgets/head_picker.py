@@ -1,15 +1,14 @@
 """Widget 4: how many directions each head of the pretrained model needs. Drawn by head_picker.js."""
 
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, packed
 from linformer_from_scratch.course.widgets.rank_slider import fixed_numbers
 from linformer_from_scratch.course.widgets.reading import TextWidget, read_heads
@@ -92,11 +91,7 @@ class HeadPicker(TextWidget):
             name: cumulative_spectrum(sigma.double()) for name, sigma in drawn.items() if sigma is not None
         }
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
-        if self.refused:
-            return self.refused
+    def _words(self) -> str:
         ranks, n = self.ranks, len(self.sigma)
         means = ", ".join(f"{mean:.0f}" for mean in ranks.double().mean(dim=1).tolist())
         needed = {
@@ -110,21 +105,17 @@ class HeadPicker(TextWidget):
             f"layers 1 to {NUM_LAYERS}: {means}; smallest {ranks.min()}, largest {ranks.max()}."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         limit = max(0.05, self.map.quantile(0.99).item())
-        titles = f"How many σ make up {self.share:.0%}", f"Layer {self.layer}, head {self.head}"
-        chosen = self.layer - 1, self.head - 1
-        size = len(self.sigma) // len(self.map)
+        layer, head, n = self.layer, self.head, len(self.sigma)
+        size, title = n // len(self.map), f"How many σ make up {self.share:.0%}"
         note = f"{size} queries down, {size} keys across"
         shown = {
-            "heads": partial(
-                plots.draw_heads, numbers=self.ranks, title=titles[0], limit=len(self.sigma), chosen=chosen
-            ),
-            "map": partial(plots.draw_map, values=self.map, title=titles[1], limit=limit, note=note),
-            "spectra": partial(plots.draw_cumulative, spectra=self.spectra, share=self.share),
+            "heads": stills.heads(self.ranks, title, n, (layer - 1, head - 1)),
+            "map": stills.heat_map(self.map, f"Layer {layer}, head {head}", limit, note=note),
+            "spectra": stills.cumulative(self.spectra, self.share),
         }
-        return plots.board([[*shown]], shown, (13, 4.4), widths=(1.15, 1, 1))
+        return stills.board([[*shown]], shown, (13, 4.4), widths=(1.15, 1, 1))
 
 
 class Heads(NamedTuple):

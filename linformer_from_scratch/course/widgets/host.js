@@ -56,8 +56,8 @@ async function take(model, text) {
 }
 
 /** What was promised under a name, made once; a promise that was broken is made again the next time. */
-function once(kept, name, make) {
-  return (kept[name] ??= make().catch((reason) => { delete kept[name]; throw reason; }));
+function once(cache, name, make) {
+  return (cache[name] ??= make().catch((reason) => { delete cache[name]; throw reason; }));
 }
 
 const modules = {}; // a widget's parts -> its module
@@ -68,15 +68,15 @@ const NOT_LIVE = "This picture could not be made live, so it stands still; load 
  * a sentence says so beside it.
  *
  * @param {Element} element
- * @param {() => any} carried gives parts and state, or promises them
+ * @param {() => any} load gives parts and state, or promises them
  * @returns {Promise<boolean>} whether it lives
  */
-async function enliven(element, carried) {
+async function enliven(element, load) {
   const el = document.createElement("div"), words = document.createElement("p");
   Object.assign(words, { className: "not-live", textContent: NOT_LIVE });
   element.querySelector(".not-live")?.remove();
   try {
-    const { parts, state } = await carried();
+    const { parts, state } = await load();
     const text = () => new Blob([parts.map((part) => PARTS[part]).join("\n")], { type: "text/javascript" });
     const loaded = once(modules, parts.join(), async () => import(URL.createObjectURL(text())));
     const [{ default: widget }, alive] = await Promise.all([loaded, revived(state)]);

@@ -5,8 +5,8 @@ const AT_ONCE = 6; // vectors that land between two pictures
 
 export default widget(({ model, stage, redraw }) => {
   const { dims, lengths, numbers: amounts, bins, reach } = model.get("facts"), all = numbers(model, "distortions");
-  const [, throws, , samples] = model.get("data").distortions.shape, last = dims.at(-1), numbersNow = {};
-  const isWide = () => stage.clientWidth > 46 * parseFloat(getComputedStyle(stage).fontSize);
+  const [, throws, , samples] = model.get("data").distortions.shape, last = dims.at(-1);
+  const isWide = () => stage.clientWidth > 46 * emOf(stage);
   const place = (title, wide, margin) => {
     const one = chart(stage, { title, width: wide, height: () => (isWide() ? 19 : 12.5), margin: { top: 24, right: 34, bottom: 44, left: 60, ...margin } });
     one.element.style.flex = `${wide} 1 ${wide / 2}em`;
@@ -14,7 +14,6 @@ export default widget(({ model, stage, redraw }) => {
   };
   const lengthsKept = place("How far off each length is", 40, { left: 44, right: 20 });
   const tails = place("Share off by ε or more", 24), slots = place("The k that the bound asks for", 24);
-  const [nameBars, nameTails, nameSlots] = [lengthsKept, tails, slots].map(namedPoints);
   const epsilons = range(1, 19).map((i) => i / 20), onAxis = (epsilon) => (1 + epsilon / reach) / 2;
   const handles = [
     tails.handle(slider(model, "proj_dim", { label: "Keep k", values: dims })),
@@ -27,21 +26,20 @@ export default widget(({ model, stage, redraw }) => {
 
   // A throw: the vectors land one after the other, each as a brick on its pile.
   let landed = samples, falling = 0;
-  const isStill = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
   function fall() {
-    landed = isStill() ? samples : Math.min(samples, landed + AT_ONCE);
+    landed = matchMedia("(prefers-reduced-motion: reduce)").matches ? samples : Math.min(samples, landed + AT_ONCE);
     falling = landed < samples ? requestAnimationFrame(fall) : 0;
     redraw();
   }
   const stop = () => { cancelAnimationFrame(falling); landed = samples; };
-  const again = html("button", { type: "button", click() {
+  function click() {
     stop();
     landed = 0;
     choose(model, "seed", (model.get("seed") + 1) % throws);
     fall();
-  } }, `Throw ${samples} vectors`);
-  again.dataset.lmSuppressShortcuts = "true";
-  const dice = { element: html("div", { class: "lw-control" }, again), refresh() {}, stop };
+  }
+  const button = html("button", { type: "button", click }, `Throw ${samples} vectors`);
+  const dice = { element: html("div", { class: "lw-control" }, button), refresh() {}, stop };
 
   const gap = (epsilon) => epsilon ** 2 - epsilon ** 3;
   const bound = (k, epsilon) => 2 * Math.exp((-gap(epsilon) * k) / 4);
@@ -58,7 +56,6 @@ export default widget(({ model, stage, redraw }) => {
   }
 
   const off = (share) => (nearlyEqual(share, 0) ? "0" : `${share > 0 ? "+" : "−"}${percent(Math.abs(share))}`);
-
   const binOf = (x) => Math.min(bins - 1, Math.floor(((clamp(x, -reach, reach) + reach) / (2 * reach)) * bins));
 
   function histogram(distortions, counts, curve, epsilon) {
@@ -77,10 +74,10 @@ export default widget(({ model, stage, redraw }) => {
       stroke(group, d3.line((_, i) => (i * step) / 4, y)(curve), "ink");
       for (const sign of [-1, 1]) stroke(group, `M${x(sign * epsilon)},0V${height}`, "ink", 1.5, "4 3");
       const share = distortions.filter((one) => Math.abs(one) >= epsilon).length / samples;
-      const write = (text, y) => group.append("text").attr("x", Math.min(x(epsilon) + 5, width - 108)).attr("y", y).text(text);
-      write(`ε = ${fixed(epsilon, 2)}`, 12);
-      write(`${fixed(100 * share, 1)}% are outside`, 30).style("fill", "var(--key)");
-      nameBars(counts.map((count, i) => ({ x: (i + 0.5) * step, y: y(count), say: `off by ${ends(i)}: ${count} vectors` })));
+      const beside = Math.min(x(epsilon) + 5, width - 108);
+      write(group, `ε = ${fixed(epsilon, 2)}`, beside, 12);
+      write(group, `${fixed(100 * share, 1)}% are outside`, beside, 30).style("fill", "var(--key)");
+      return counts.map((count, i) => ({ x: (i + 0.5) * step, y: y(count), say: `off by ${ends(i)}: ${count} vectors` }));
     };
   }
 
@@ -89,18 +86,17 @@ export default widget(({ model, stage, redraw }) => {
       const x = d3.scaleLog([dims[0], last], [0, width]), y = d3.scaleLinear([0, 1], [height, 0]);
       axes(group, x, y, { width, height, across: "dimensions kept k; drag to set k", xTicks: width < 200 ? dims.filter((_, i) => i % 2 === 0) : dims, xFormat: String, yFormat: percent });
       stroke(group, `M${x(k)},0V${height}`, "ink");
-      group.append("text").attr("x", x(k)).attr("y", -8).attr("text-anchor", "middle").text(`k = ${k}`);
+      write(group, `k = ${k}`, x(k), -8, "middle");
       const useful = clamp((4 * Math.log(2)) / gap(epsilon), dims[0], last); // from here on the bound is below 100 %
       const places = range(0, 100).map((i) => useful * (last / useful) ** (i / 100));
       stroke(group, `M0,0H${x(useful)}`, "value", 2.5, "3 4");
       if (useful < last) stroke(group, d3.line(x, (at) => y(bound(at, epsilon)))(places), "value", 2.5);
       stroke(group, d3.line((_, i) => x(dims[i]), y)(shares), "key");
-      shares.forEach((share, i) =>
-        group.append("circle").attr("cx", x(dims[i])).attr("cy", y(share)).attr("r", dims[i] === k ? 6 : 4).attr("fill", "var(--key)"));
-      nameTails(dims.flatMap((at, i) => [
+      shares.forEach((share, i) => dot(group, x(dims[i]), y(share), dims[i] === k ? 6 : 4, "key"));
+      return dims.flatMap((at, i) => [
         { x: x(at), y: y(shares[i]), say: `k = ${at}, measured: ${fixed(100 * shares[i], 1)}%` },
         { x: x(at), y: y(Math.min(1, bounds[i])), say: `k = ${at}, bound: ${inWords(bounds[i])}` },
-      ]));
+      ]);
     };
   }
 
@@ -110,19 +106,17 @@ export default widget(({ model, stage, redraw }) => {
       const ticks = { xTicks: amounts.filter((_, i) => i % (width < 200 ? 3 : 2) === 0), yTicks: SLOTS, xFormat: thousands, yFormat: thousands };
       axes(group, x, y, { width, height, across: "vectors N; drag to set N", ...ticks });
       stroke(group, `M0,${y(n)}H${width}`, "grey", 2);
-      group.append("text").attr("class", "lw-quiet").attr("x", 6).attr("y", y(n) - 6).text(`k = n = ${thousands(n)}`);
+      write(group, `k = n = ${thousands(n)}`, 6, y(n) - 6).attr("class", "lw-quiet");
       stroke(group, d3.line((_, i) => x(amounts[i]), y)(asked), "value", 2.5);
       stroke(group, `M${x(vectors)},0V${height}`, "ink");
       const wanted = asked[amounts.indexOf(vectors)];
-      group.append("text").attr("x", x(vectors)).attr("y", -8).attr("text-anchor", "middle").text(`N = ${thousands(vectors)}: k = ${thousands(wanted)}`);
-      group.append("circle").attr("cx", x(vectors)).attr("cy", y(asked[amounts.indexOf(vectors)])).attr("r", 6)
-        .attr("fill", "var(--value)").attr("stroke", "var(--ink)");
-      nameSlots(amounts.map((N, i) => ({ x: x(N), y: y(asked[i]), say: `${thousands(N)} vectors: k = ${thousands(asked[i])}` })));
+      write(group, `N = ${thousands(vectors)}: k = ${thousands(wanted)}`, x(vectors), -8, "middle");
+      dot(group, x(vectors), y(wanted), 6, "value").attr("stroke", "var(--ink)");
+      return amounts.map((N, i) => ({ x: x(N), y: y(asked[i]), say: `${thousands(N)} vectors: k = ${thousands(asked[i])}` }));
     };
   }
 
   return {
-    numbers: numbersNow,
     controls: [dice, ...handles],
     hint: "throw a few times, then drag k to the right: how fast does the pile get narrow? Now look at what the bound says.",
     more: [slider(model, "n", { label: "Dimension n", values: lengths })],
@@ -141,12 +135,11 @@ export default widget(({ model, stage, redraw }) => {
       lengthsKept.show(histogram(distortions, counts, curve, epsilon), { note });
       tails.show(measuredAndBound(shares, bounds, k, epsilon), { note: "orange: measured; green: bound" });
       slots.show(slotsAsked(asked, vectors, n), { note: "all N within ε, with a chance of ½" });
-      Object.assign(numbersNow, { distortions, counts, expected: curve, outside, shares, bound: allowed, bounds, needed: wanted, asked });
-      return (
+      const words =
         `With k = ${k} of n = ${thousands(n)}, ${fixed(100 * outside, 1)}% of the vectors are off by ${fixed(epsilon, 2)} or more; ` +
         `the lemma allows ${inWords(allowed)}. For ${thousands(vectors)} vectors at once it asks for k = ${thousands(wanted)}, ` +
-        `${wanted < n ? "fewer than" : "not fewer than"} the n = ${thousands(n)} there are.`
-      );
+        `${wanted < n ? "fewer than" : "not fewer than"} the n = ${thousands(n)} there are.`;
+      return { words, numbers: { distortions, counts, expected: curve, outside, shares, bound: allowed, bounds, needed: wanted, asked } };
     },
   };
 });

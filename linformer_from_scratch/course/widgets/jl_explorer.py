@@ -1,15 +1,14 @@
 """Widget 5: what a random projection does to lengths, beside the lemma. Drawn by jl_explorer.js."""
 
 import math
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, Number, packed
 from linformer_from_scratch.random_projections import failure_bound, gaussian_projection, needed_dim
 
@@ -34,9 +33,8 @@ class JLExplorer(LiveWidget):
     seed = traitlets.Int(0, min=0, max=SEEDS - 1).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        self.facts = {"dims": DIMS, "lengths": LENGTHS, "numbers": NUMBERS, "bins": BINS, "reach": REACH}
-        self.data = data()
+        facts = {"dims": DIMS, "lengths": LENGTHS, "numbers": NUMBERS, "bins": BINS, "reach": REACH}
+        super().__init__(facts, data(), **start)
 
     @property
     def distortions(self) -> Tensor:
@@ -62,9 +60,8 @@ class JLExplorer(LiveWidget):
     @property
     def shares(self) -> list[float]:
         """Share of the vectors off by ε or more, for each of DIMS."""
-        return (
-            (distortions_of(self.n, self.seed).double().abs() >= self.epsilon).double().mean(dim=1).tolist()
-        )
+        outside = distortions_of(self.n, self.seed).double().abs() >= self.epsilon
+        return outside.double().mean(dim=1).tolist()
 
     @property
     def outside(self) -> float:
@@ -91,9 +88,7 @@ class JLExplorer(LiveWidget):
         """Slots for which N vectors are within ε with a chance of at least one half."""
         return needed_dim(self.vectors, self.epsilon)
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         bound = f"{self.bound:.2%}" if self.bound <= 1 else f"{self.bound:.0%}, which says nothing"
         verdict = "fewer than" if self.needed < self.n else "not fewer than"
         return (
@@ -102,19 +97,16 @@ class JLExplorer(LiveWidget):
             f"asks for k = {self.needed:,}, {verdict} the n = {self.n:,} there are."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         middles = -REACH + (torch.arange(BINS) + 0.5) * 2 * REACH / BINS
-        lengths: dict[str, Any] = {"middles": middles, "counts": self.counts, "curve": (CURVE, self.expected)}
         shares = dict(zip(DIMS, self.shares, strict=True))
         bounds = {k: failure_bound(k, self.epsilon) for k in range(DIMS[0], DIMS[-1] + 1)}
-        slots = {"numbers": NUMBERS, "asked": self.asked, "n": self.n, "chosen": self.vectors}
         shown = {
-            "lengths": partial(plots.draw_distortions, **lengths, epsilon=self.epsilon),
-            "tails": partial(plots.draw_tails, shares=shares, bounds=bounds, kept=self.proj_dim),
-            "slots": partial(plots.draw_needed, **slots),
+            "lengths": stills.distortions(middles, self.counts, (CURVE, self.expected), self.epsilon),
+            "tails": stills.tails(shares, bounds, self.proj_dim),
+            "slots": stills.needed(NUMBERS, self.asked, self.n, self.vectors),
         }
-        return plots.board([[*shown]], shown, (13, 4))
+        return stills.board([[*shown]], shown, (13, 4))
 
 
 @cache

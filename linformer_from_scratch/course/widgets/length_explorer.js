@@ -4,9 +4,9 @@ const [CELL, NAMES] = [0.75, 9]; // em: the largest cell; what a map leaves for 
 const READABLE_CELL = 0.82; // em, from which on a map names its rows and columns
 
 export default widget(({ model, stage }) => {
-  const { names } = model.get("facts"), [edit, E, F] = ["edit", "E", "F"].map((name) => numbers(model, name));
-  const [, most, d] = model.get("data").qkv.shape, [slots, seqLen] = model.get("data").E.shape, all = numbers(model, "qkv");
-  const places = range(1, seqLen).map(String), numbersNow = {}, moving = remember(), hover = pointing();
+  const { names } = model.get("facts"), { qkv: all, edit, E, F } = arrays(model);
+  const [, most, d] = model.get("data").qkv.shape, [slots, seqLen] = model.get("data").E.shape;
+  const places = range(1, seqLen).map(String), moving = remember(), hover = pointing();
   const editedNow = () => Math.min(model.get("token"), model.get("n"));
 
   const parts = names.map((name) => {
@@ -76,10 +76,7 @@ export default widget(({ model, stage }) => {
     return (group, width, height) => {
       const n = moved.length, x = d3.scaleLinear([0, n], [0, width]), y = d3.scaleLinear([0, highest], [height, 0]);
       axes(group, x, y, { width, height, xTicks: [], yTicks: y.ticks(3) });
-      moved.forEach((far, i) => {
-        group.append("rect").attr("x", x(i + 0.1)).attr("width", x(0.8)).attr("y", y(far)).attr("height", height - y(far))
-          .style("fill", `var(--${i < edited - 1 ? "key" : "query"})`);
-      });
+      moved.forEach((far, i) => { bar(group, x(i + 0.1), y(far), x(0.8), height - y(far), i < edited - 1 ? "key" : "query"); });
     };
   }
 
@@ -89,24 +86,20 @@ export default widget(({ model, stage }) => {
       axes(group, x, y, { width, height, across: "tokens n", yTicks: y.ticks(3) });
       stroke(group, d3.line((_, i) => x(i + 1), y)(spreads), "query", 2.5);
       stroke(group, `M${x(seqLen)},0V${height}`, "key", 1.5, "4 3");
-      group.append("text").attr("x", x(seqLen) - 5).attr("y", height - 16).attr("text-anchor", "end").text(`E ends at ${seqLen}`);
-      group.append("circle").attr("cx", x(n)).attr("cy", y(spreads[n - 1])).attr("r", 6).style("fill", "var(--query)");
+      write(group, `E ends at ${seqLen}`, x(seqLen) - 5, height - 16, "end");
+      dot(group, x(n), y(spreads[n - 1]), 6, "query");
     };
   }
 
   return {
-    numbers: numbersNow,
     controls: [length, token],
     hint: "edit a late token and look to its left: which outputs had no business moving? Then drag n to its end.",
     draw(theme) {
       const n = model.get("n"), edited = editedNow();
-      if (n > seqLen) {
-        Object.keys(numbersNow).forEach((name) => delete numbersNow[name]);
-        return { refusal: `ValueError: input has ${n} tokens; E and F were built for seq_len=${seqLen}` };
-      }
+      if (n > seqLen) return { refusal: `ValueError: input has ${n} tokens; E and F were built for seq_len=${seqLen}` };
       const cell = cellIn(parts[0].column, seqLen);
-      const far = moving([n], () => Object.fromEntries(names.map((name) => [name, moves(attend[name], n)])));
-      const moved = Object.fromEntries(names.map((name) => [name, far[name].subarray((edited - 1) * n, edited * n)]));
+      const far = moving([n], () => keyed(names, (name) => moves(attend[name], n)));
+      const moved = keyed(names, (name) => far[name].subarray((edited - 1) * n, edited * n));
       const limit = Math.max(...names.map((name) => quantile(far[name], 0.95))); // both on one scale
       const highest = Math.max(...names.flatMap((name) => [...moved[name]]));
       const earlier = (name) => moved[name].subarray(0, edited - 1).filter((change) => change > 1e-6).length;
@@ -125,12 +118,11 @@ export default widget(({ model, stage }) => {
       closeUp(matrix);
       cover.style.left = `${(100 * n) / seqLen}%`;
       curve.show(line(n));
-      Object.assign(numbersNow, { moves: far, moved, E, spread: spreads[n - 1], spreads });
-      return (
+      const words =
         `Of ${edited - 1} earlier outputs, ${earlier(names[0])} move in causal attention, ${earlier(names[1])} in ` +
         `Linformer. n = ${n} of seq_len = ${seqLen}: scores have standard deviation ` +
-        `${fixed(spreads[n - 1], 2)}; fewer columns mix less, and the softmax is more even.`
-      );
+        `${fixed(spreads[n - 1], 2)}; fewer columns mix less, and the softmax is more even.`;
+      return { words, numbers: { moves: far, moved, E, spread: spreads[n - 1], spreads } };
     },
   };
 });

@@ -1,15 +1,14 @@
 """Widget 8: which outputs an edited token moves, and what an input uses of E. Drawn by length_explorer.js."""
 
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights, causal_mask
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, LiveWidget, packed
 from linformer_from_scratch.linformer import linformer_attention
 
@@ -31,10 +30,8 @@ class LengthExplorer(LiveWidget):
     token = traitlets.Int(SEQ_LEN // 2, min=1, max=MOST).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        drawn = numbers()
-        self.facts = {"names": [*NAMES]}
-        self.data = {name: packed(array) for name, array in drawn._asdict().items()}
+        data = {name: packed(array) for name, array in numbers()._asdict().items()}
+        super().__init__({"names": [*NAMES]}, data, **start)
 
     @property
     def edited(self) -> int:
@@ -66,9 +63,7 @@ class LengthExplorer(LiveWidget):
         """(SLOTS, SEQ_LEN), of which the first n columns are used."""
         return numbers().E
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         before = self.edited - 1
         earlier = {name: int((moved[:before] > 1e-6).sum()) for name, moved in self.moved.items()}
         return (
@@ -78,32 +73,23 @@ class LengthExplorer(LiveWidget):
             "fewer columns mix less, and the softmax is more even."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         row, shown = self.edited - 1, {}
         limit = max(far.quantile(0.95).item() for far in self.moves.values())  # both on one scale
         highest = max(far[row].max().item() for far in self.moves.values())
         for name, far in self.moves.items():
-            note = "outputs across, edited tokens down"
-            shown[f"{name}, map"] = partial(
-                plots.draw_map, values=far, title="", limit=limit, note=note, query=row
-            )
-            title = f"token {self.edited} is edited: {name}"
-            shown[f"{name}, bars"] = partial(
-                plots.draw_moved, moved=far[row], first=row, highest=highest, title=title
-            )
-        shown["E"] = partial(
-            plots.draw_map,
-            values=self.E,
-            title=f"E: {SLOTS} slots × {SEQ_LEN} positions, {self.n} of them used",
-            limit=self.E.abs().max().item(),
-            signed=True,
-            note="slots down, positions across",
-            used=self.n,
+            note, title = "outputs across, edited tokens down", f"token {self.edited} is edited: {name}"
+            shown[f"{name}, map"] = stills.heat_map(far, "", limit, note=note, query=row)
+            shown[f"{name}, bars"] = stills.moved(far[row], row, highest, title)
+        title, note = (
+            f"E: {SLOTS} slots × {SEQ_LEN} positions, {self.n} of them used",
+            "slots down, positions across",
         )
-        shown["spread"] = partial(plots.draw_spread, spreads=self.spreads, n=self.n)
+        limit = self.E.abs().max().item()
+        shown["E"] = stills.heat_map(self.E, title, limit, signed=True, note=note, used=self.n)
+        shown["spread"] = stills.spread(self.spreads, self.n)
         layout = [[f"{name}, {part}" for name in NAMES] for part in ("bars", "map")] + [["spread", "E"]]
-        return plots.board(layout, shown, (9, 7.6), (1, 3, 1))
+        return stills.board(layout, shown, (9, 7.6), (1, 3, 1))
 
 
 class Numbers(NamedTuple):

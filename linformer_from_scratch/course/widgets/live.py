@@ -8,17 +8,16 @@ own functions; the JavaScript file draws them and does the light arithmetic that
         controls = ("n",)
         n = traitlets.Int(3, min=1, max=9).tag(sync=True)
 
-        @property
-        def words(self):
+        def _words(self):
             return f"{self.n}² = {self.n**2}"
 
-        def figure(self):
-            return plots.curves({"n²": [i**2 for i in range(self.n)]})
+        def _figure(self):
+            return plots.curves(range(self.n), {"n²": [i**2 for i in range(self.n)]}, "n", "n²", self.title)
 
     // squares.js
     export default widget(({ model }) => ({
         controls: [slider(model, "n", { label: "n", values: range(1, 9) })],
-        draw: () => `${model.get("n")}² = ${model.get("n") ** 2}`,
+        draw: () => ({ words: `${model.get("n")}² = ${model.get("n") ** 2}` }),
     }));
 
 The module runs where a kernel is (anywidget) and where none is (host.js, through page.py).
@@ -40,6 +39,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.colours import PALETTE
 
 HERE = Path(__file__).parent
@@ -66,12 +66,12 @@ class LiveWidget(anywidget.AnyWidget):
     Where no script runs (a saved notebook on a page that only shows pictures) a still picture stands instead.
 
     Args:
+        data: name -> array, sent once; see `packed`.
+        facts: name -> what else the browser needs to know, as JSON can hold it.
         start: control -> value it opens with; the others open as the class says.
 
     Attributes:
         controls: names of what a learner can move, in reading order; each is a trait.
-        data: name -> array, sent once; see `packed`.
-        facts: name -> what else the browser needs to know, as JSON can hold it.
 
     Raises: TypeError if there is no such control; traitlets.TraitError if there is no such value.
     """
@@ -95,14 +95,15 @@ class LiveWidget(anywidget.AnyWidget):
             cls._esm = "\n".join(map(source, cls.parts()))
         super().__init_subclass__(**kwargs)
 
-    def __init__(self, **start):
+    def __init__(self, facts: dict[str, Any] | None = None, data: dict[str, Any] | None = None, **start):
+        kind = type(self)
         for name in start:
             if name not in self.controls:
                 known = ", ".join(self.controls)
-                raise TypeError(f"{type(self).__name__} has no control {name!r}; it has {known}")
-        kind = type(self)
+                raise TypeError(f"{kind.__name__} has no control {name!r}; it has {known}")
         defaults = {name: getattr(kind, name).default() for name in self.controls}
-        super().__init__(name=kind.__name__, heading=self.title, defaults=defaults, choices=self.menus())
+        fixed = {"name": kind.__name__, "heading": self.title, "defaults": defaults, "choices": self.menus()}
+        super().__init__(facts=facts or {}, data=data or {}, **fixed)
         for name, value in start.items():
             setattr(self, name, value)
         self.opening = self.state()
@@ -110,8 +111,8 @@ class LiveWidget(anywidget.AnyWidget):
     @classmethod
     def parts(cls) -> tuple[str, ...]:
         """The JavaScript files that make up this widget's module, in order, without their suffix."""
-        libraries = (f"vendor/{name}" for name in cls.libraries)
-        return "palette", *libraries, "view", "maths", *cls.helpers, cls.__module__.rpartition(".")[2]
+        libraries, own = (f"vendor/{name}" for name in cls.libraries), cls.__module__.rpartition(".")[2]
+        return "palette", *libraries, "shell", "controls", "pictures", "maths", *cls.helpers, own
 
     @classmethod
     def menus(cls) -> dict[str, Mapping[str, str]]:
@@ -121,11 +122,17 @@ class LiveWidget(anywidget.AnyWidget):
 
     @property
     def words(self) -> str:
-        """The line of numbers of the present state; the browser writes the same."""
-        raise NotImplementedError
+        """The line of numbers of the present state; the browser writes the same. Raises: CannotDraw."""
+        return self._words()
 
     def figure(self) -> Figure:
-        """The picture of the present state, drawn by plots.py from the same numbers."""
+        """The picture of the present state, drawn by stills.py from the same numbers. Raises: CannotDraw."""
+        return self._figure()
+
+    def _words(self) -> str:
+        raise NotImplementedError
+
+    def _figure(self) -> Figure:
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
@@ -148,15 +155,19 @@ class LiveWidget(anywidget.AnyWidget):
         except CannotDraw:
             figure = plots.board([["nothing"]], {"nothing": Axes.set_axis_off}, (8, 0.4))
         png = BytesIO()
-        plots.captioned(figure, self.said()).savefig(png, format="png", facecolor="white")
+        stills.captioned(figure, self.caption()).savefig(png, format="png", facecolor="white")
         return png.getvalue()
 
-    def said(self) -> str:
+    def caption(self) -> str:
         """The line of numbers, or why there is nothing to draw."""
         try:
             return self.words
         except CannotDraw as reason:
             return str(reason)
+
+    def described(self) -> str:
+        """What the widget shows, in words, for whoever does not see it."""
+        return f"{self.title}. {self.caption()}"
 
     def __repr__(self) -> str:
         """The text that makes this widget with its controls as they are."""
@@ -167,7 +178,7 @@ class LiveWidget(anywidget.AnyWidget):
         data, metadata = super()._repr_mimebundle_(**kwargs) or ({}, {})
         data |= {"text/plain": repr(self), "image/png": self.still(), LIVE: {"widget": type(self).__name__}}
         # Arguments may be measured: in the metadata they stand where outputs are not compared.
-        return data, metadata | {"image/png": {"alt": f"{self.title}. {self.said()}"}, LIVE: self.arguments()}
+        return data, metadata | {"image/png": {"alt": self.described()}, LIVE: self.arguments()}
 
 
 @cache

@@ -45,6 +45,14 @@ function softmax(scores, m, temperature = 1) {
   return weights;
 }
 
+/** softmax(q kᵀ / √d) of each head, (n, n): q, k (heads, n, d). */
+function mapsOf(q, k, n, d) {
+  return Array.from({ length: q.length / (n * d) }, (_, head) => {
+    const [queries, keys] = [q, k].map((all) => all.subarray(head * n * d, (head + 1) * n * d));
+    return softmax(scoresOf(queries, keys, d, Math.sqrt(d)), n);
+  });
+}
+
 /**
  * U, σ and Vᵀ of a square map, largest σ first, by the eigenvectors of PᵀP.
  * A σ below about 1e-8 of the largest is noise; U has a column of zeros there.

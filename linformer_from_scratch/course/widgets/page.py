@@ -20,7 +20,7 @@ for (const element of document.querySelectorAll(".live-widget")) {
 """
 
 
-def again(output: dict[str, Any]) -> LiveWidget | None:
+def widget_in(output: dict[str, Any]) -> LiveWidget | None:
     """The widget that a notebook's output shows, made again, once a process; None where it shows none.
 
     Args:
@@ -38,21 +38,16 @@ def _made(name: str, arguments: str) -> LiveWidget:
 def embedded(widget: LiveWidget) -> str:
     """HTML of one widget: its still picture until it lives. The page needs `scripts` once, at its end."""
     png = base64.b64encode(widget.still()).decode()
-    words = escape(described(widget), quote=True)
+    words = escape(widget.described(), quote=True)
     return (
         f'<div class="live-widget"><img src="data:image/png;base64,{png}" alt="{words}">'
-        f'<script type="application/json">{_inside_a_script(carried(widget))}</script></div>'
+        f'<script type="application/json">{_inside_a_script(as_json(widget))}</script></div>'
     )
 
 
-def carried(widget: LiveWidget) -> str:
+def as_json(widget: LiveWidget) -> str:
     """What a page needs to make a widget live, as JSON: the names of its parts, and its state."""
-    return json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=_in_text)
-
-
-def described(widget: LiveWidget) -> str:
-    """What a widget shows, in words, for whoever does not see it."""
-    return f"{widget.title}. {widget.said()}"
+    return json.dumps({"parts": widget.parts(), "state": widget.synced()}, default=in_text)
 
 
 def scripts(shown: Iterable[type[LiveWidget]], model: dict[str, Any] | None = None) -> str:
@@ -75,24 +70,23 @@ def host(model: dict[str, Any] | None) -> str:
     return f"const MODEL = {json.dumps(model)};\n{source('waking')}\n{source('host')}"
 
 
-def page(
-    shown: Iterable[LiveWidget],
-    title: str = "Widgets",
-    style: str = PAGE,
-    model: dict[str, Any] | None = None,
-) -> str:
+def page(shown: Iterable[LiveWidget], model: dict[str, Any] | None = None) -> str:
     """A whole page of widgets, to open from disk; model: as in `host`."""
     shown = list(shown)
     body = "\n".join(map(embedded, shown))
     return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style}</style></head>\n'
-        f"<body><main><h1>{escape(title)}</h1>\n{body}</main>\n"
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Widgets</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{PAGE}</style></head>\n'
+        f"<body><main><h1>Widgets</h1>\n{body}</main>\n"
         f"{scripts({type(widget) for widget in shown}, model)}\n</body></html>"
     )
 
 
-def _in_text(value: Any) -> Any:
+def in_text(value: Any) -> Any:
+    """Bytes as JSON carries them; host.js makes them bytes again.
+
+    Raises: TypeError for anything else.
+    """
     if isinstance(value, bytes):
         return {"gzip": base64.b64encode(gzip.compress(value, mtime=0)).decode()}
     raise TypeError(f"{type(value).__name__} cannot travel in a page")

@@ -3,16 +3,15 @@
 const RATE = 0.003, STEPS = 4; // of Adam; updates a frame
 
 export default widget(({ model, stage, redraw }) => {
-  const { dims: allDims, short: shortNames } = model.get("facts"), data = model.get("data"), readText = textOf(model, "text", { label: "Text" });
+  const { dims: allDims, short: shortNames } = model.get("facts"), data = model.get("data"), sent = arrays(model), readText = textOf(model, "text", { label: "Text" });
   const { head: heads, kind: kinds } = model.get("choices");
-  const sent = Object.fromEntries(Object.keys(data).map((name) => [name, numbers(model, name)]));
   const [, , whole, d] = data.qkv.shape, rows = data.learned.shape[2]; // tokens of the stored text
   const tokens = readText.tokens, size = () => tokens().length, dims = () => allDims.filter((k) => 2 * k <= size());
   const slotsNow = () => Math.min(model.get("proj_dim"), dims().at(-1));
   const places = { head: Object.keys(heads), kind: Object.keys(kinds) };
   const headAt = () => places.head.indexOf(model.get("head")), kindNow = () => places.kind.indexOf(model.get("kind"));
   const asked = () => (model.get("query") <= size() ? model.get("query") : size() >> 1) - 1, ask = (token) => choose(model, "query", token + 1);
-  const exactly = remember(), approximately = remember(), factors = remember(), measured = remember(), numbersNow = {};
+  const exactly = remember(), approximately = remember(), factors = remember(), measured = remember();
 
   // The text above, the flow below it, and beside it how much is lost: all light up what is pointed at.
   const pointed = pointing(), text = ribbon(stage, { tokens, hover: pointed, query: asked, pick: ask });
@@ -20,7 +19,7 @@ export default widget(({ model, stage, redraw }) => {
   stage.append(scene);
   const stream = flow(scene, { tokens, hover: pointed, pick: ask, say }), maps = matrices(scene, { tokens, most: allDims.at(-1), hover: pointed });
   const curve = chart(scene, { title: "How far off, by k", height: 12, margin: { top: 14, right: 112, bottom: 50, left: 46 } });
-  const namePoints = namedPoints(curve), slots = curve.handle(slider(model, "proj_dim", { label: "Slots k", values: dims, value: slotsNow }));
+  const slots = curve.handle(slider(model, "proj_dim", { label: "Slots k", values: dims, value: slotsNow }));
 
   /** E and F that learn on the head in view, beginning with the chosen kind; another head, kind or k begins anew. */
   let pupil = null;
@@ -68,15 +67,14 @@ export default widget(({ model, stage, redraw }) => {
   });
 
   /** Kind -> error of the head's output for each of dims. */
-  const errorsOf = () => measured([readText.shown(), model.get("head")], () => Object.fromEntries(places.kind.map((kind, i) => {
-    const at = (headAt() * places.kind.length + i) * allDims.length;
-    if (!readText.isOwn()) return [kind, sent.errors.subarray(at, at + allDims.length)];
-    const { v, wanted } = head();
-    return [kind, Float64Array.from(dims(), (k) => {
+  const errorsOf = () => measured([readText.shown(), model.get("head")], () => keyed(places.kind, (kind, i) => {
+    const at = (headAt() * places.kind.length + i) * allDims.length, { v, wanted } = head();
+    if (!readText.isOwn()) return sent.errors.subarray(at, at + allDims.length);
+    return Float64Array.from(dims(), (k) => {
       const [E, F] = projections(k, kind);
       return relativeError(product(stripOf(kind, E, k), product(F, v, size()), k), wanted);
-    })];
-  })));
+    });
+  }));
 
   /** The head in view: queries, keys, values, its map, and its output, which slots should give. */
   const head = () => exactly([readText.shown(), model.get("head")], () => {
@@ -123,14 +121,13 @@ export default widget(({ model, stage, redraw }) => {
         ({ name: shortNames[kind], y: y(errors[kind].at(-1)), colour: `var(--${colour(kind)})`, bold: isChosen(kind) })), box);
       const began = errors[model.get("kind")][ks.indexOf(k)];
       stroke(group, `M${x(k)},${y(began)}V${y(error)}`, "query", 3); // what has been learned here
-      group.append("circle").attr("cx", x(k)).attr("cy", y(error)).attr("r", 6).style("fill", "var(--query)");
-      namePoints(places.kind.flatMap((kind) => ks.map((slots, i) =>
-        ({ x: x(slots), y: y(errors[kind][i]), say: `${kinds[kind]}, k = ${slots}: off by ${percent(errors[kind][i])}` }))));
+      dot(group, x(k), y(error), 6, "query");
+      return places.kind.flatMap((kind) => ks.map((slots, i) =>
+        ({ x: x(slots), y: y(errors[kind][i]), say: `${kinds[kind]}, k = ${slots}: off by ${percent(errors[kind][i])}` })));
     };
   }
 
   return {
-    numbers: numbersNow,
     controls: [slots, readText.controls.own, kind, learn],
     more: [
       menu(model, "head", { label: "Head", wide: true }),
@@ -157,10 +154,9 @@ export default widget(({ model, stage, redraw }) => {
       maps.element.hidden = !shown;
       stream.element.hidden = shown;
       if (shown) maps.show({ E, F, P, P_bar, effective, limit, best }, k, theme);
-      Object.assign(numbersNow, { P, E, F, P_bar, effective, error, errors });
       const [[most_, weight]] = strongest(exact, 1), [[other, gotten]] = strongest(got, 1);
       const rank = () => (readText.isOwn() ? rankOf(effective, n) : sent.ranks[(headAt() * places.kind.length + kindNow()) * allDims.length + at]);
-      return readText.refusal() ? { refusal: readText.refusal() } : (
+      const words = (
         `With k = ${k} slots for ${n} tokens, the head's output is off by ${percent(error)}; ` +
         `the best map of rank ${k} is off by ${percent(errors.best[at])}. ` +
         (updates ? `E and F have learned on this very text for ${updates} updates. ` : "") +
@@ -169,12 +165,13 @@ export default widget(({ model, stage, redraw }) => {
         (shown ? ` The rows of P̄F sum to ${fixed(Math.min(...sums), 2)} … ${fixed(Math.max(...sums), 2)}, ` +
           `${percent(negative)} of its entries are negative, its rank is ${rank()}.` : "")
       ).replaceAll("-", "−");
+      return { refusal: readText.refusal(), words, numbers: { P, E, F, P_bar, effective, error, errors } };
     },
   };
 });
 
 /** The places and values of the largest weights, whatever their sign: [[place, weight], …]. */
-function strongest(weights, count = 3) {
+function strongest(weights, count) {
   return Array.from(weights, (weight, i) => [i, weight]).sort(([, a], [, b]) => Math.abs(b) - Math.abs(a)).slice(0, count);
 }
 

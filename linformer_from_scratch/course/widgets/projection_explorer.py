@@ -1,15 +1,16 @@
 """Widget 6: what several kinds of E and F make of a real attention map. Drawn by projection_explorer.js."""
 
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
+from itertools import product
 from typing import Any
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import menu, packed
 from linformer_from_scratch.course.widgets.reading import TextWidget, read_heads
 from linformer_from_scratch.low_rank import decompose
@@ -31,13 +32,9 @@ KINDS = {
     GAUSSIAN: "Gaussian",
     BEST: "best map of rank k (needs P itself)",
 }
-SHORT = {
-    LEARNED: "learned",
-    MEAN: "mean pooling",
-    STRIDED: "every n/k-th",
-    GAUSSIAN: "Gaussian",
-    BEST: "best of rank k",
-}
+SHORT = dict(
+    zip(KINDS, ("learned", "mean pooling", "every n/k-th", "Gaussian", "best of rank k"), strict=True)
+)
 
 
 class ProjectionExplorer(TextWidget):
@@ -115,11 +112,7 @@ class ProjectionExplorer(TextWidget):
         n = len(self.tokens)
         return (self.query if self.query <= n else n // 2) - 1
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
-        if self.refused:
-            return self.refused
+    def _words(self) -> str:
         k, at, tokens = self.k, self.place, self.tokens
         exact, got = self.P[at], self.effective[at]
         most, other = int(exact.argmax()), int(got.abs().argmax())
@@ -138,37 +131,24 @@ class ProjectionExplorer(TextWidget):
             )
         return words.replace("-", "−")
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         n, k, best = len(self.P), self.k, self.kind == BEST
         limit = max(0.05, self.P.quantile(0.98).item())
-        mixer = partial(plots.draw_map, signed=True, note="slots down, tokens across")
-        shown = {
-            name: partial(mixer, values=matrix, title=title, limit=matrix.abs().max().item())
-            for name, matrix in (("E", self.E), ("F", self.F))
-            for title in [f"{f'Vᵀ in place of {name}' if best else name}: {k} × {n}"]
-        }
-        shown["P"] = partial(plots.draw_map, values=self.P, title=f"P: {n} × {n}", limit=limit)
-        shown["P̄"] = partial(
-            plots.draw_map,
-            values=self.P_bar,
-            title=f"{'UΣ' if best else 'P̄'}: {n} × {k}",
-            limit=self.P_bar.abs().quantile(0.98).item(),
-            signed=best,
-            note="slots across",
-            tall=n / k,
-        )
+        shown = {"P": stills.heat_map(self.P, f"P: {n} × {n}", limit)}
+        for name, matrix in (("E", self.E), ("F", self.F)):
+            title, strongest = (
+                f"{f'Vᵀ in place of {name}' if best else name}: {k} × {n}",
+                matrix.abs().max().item(),
+            )
+            shown[name] = stills.heat_map(matrix, title, strongest, True, note="slots down, tokens across")
+        title, strongest = f"{'UΣ' if best else 'P̄'}: {n} × {k}", self.P_bar.abs().quantile(0.98).item()
+        shown["P̄"] = stills.heat_map(self.P_bar, title, strongest, best, note="slots across", tall=n / k)
         title = "UΣVᵀ: the best map" if best else "P̄F: what it amounts to"
-        shown["P̄F"] = partial(plots.draw_map, values=self.effective, title=title, limit=limit, signed=True)
-        shown["errors"] = partial(
-            plots.draw_errors,
-            dims=self.dims,
-            errors={SHORT[kind]: values for kind, values in self.errors.items()},
-            looks={SHORT[kind]: self._look(kind) for kind in KINDS},
-            k=k,
-        )
+        shown["P̄F"] = stills.heat_map(self.effective, title, limit, signed=True)
+        lines = {SHORT[kind]: (values, *self._look(kind)) for kind, values in self.errors.items()}
+        shown["errors"] = stills.errors(self.dims, lines, k)
         layout = [["E", ".", "F", "errors"], ["P", "P̄", "P̄F", "errors"]]
-        return plots.board(layout, shown, (11.6, 5.2), (1, 2.6), (2, 1, 2, 1.5))
+        return stills.board(layout, shown, (11.6, 5.2), (1, 2.6), (2, 1, 2, 1.5))
 
     def _look(self, kind: str) -> tuple[str, float, str]:
         style = "--" if kind == BEST else "-"
@@ -271,13 +251,10 @@ def errors_of(name: str, text: str) -> Tensor:
 @cache
 def measured() -> tuple[Tensor, Tensor]:
     """Error of the output and rank of P̄F, by head, kind and STORED_DIMS."""
-    maps = [[[effective(kind, name, k) for k in STORED_DIMS] for kind in KINDS] for name in HEADS]
-    errors = [
-        [[output_error(approximate, name) for approximate in row] for row in kinds]
-        for name, kinds in zip(HEADS, maps, strict=True)
-    ]
-    ranks = [[[map_rank(approximate) for approximate in row] for row in kinds] for kinds in maps]
-    return torch.tensor(errors), torch.tensor(ranks)
+    maps = [(name, effective(kind, name, k)) for name, kind, k in product(HEADS, KINDS, STORED_DIMS)]
+    errors, ranks = [output_error(some, name) for name, some in maps], [map_rank(some) for _, some in maps]
+    shape = len(HEADS), len(KINDS), len(STORED_DIMS)
+    return torch.tensor(errors).view(shape), torch.tensor(ranks).view(shape)
 
 
 @cache

@@ -3,20 +3,18 @@
 export default widget(({ model, stage }) => {
   const { n, dims: allDims, names, looks, random, theorem } = model.get("facts"), sent = numbers(model, "errors");
   const heads = Object.keys(model.get("choices").head), kinds = Object.keys(names), draws = model.get("data").errors.shape[2];
-  const perHead = kinds.length * draws * allDims.length, numbersNow = {};
+  const perHead = kinds.length * draws * allDims.length;
   const picture = chart(stage, {
     title: "Error of the head's output", width: 78, height: (wide) => clamp(0.5 * wide, 14, 24),
     margin: { top: 14, right: 128, bottom: 44, left: 56 },
     note: "band: eight of ten draws; theorem 1 and the best of rank k need P itself",
   });
-  const name = namedPoints(picture);
 
   /** kind -> for each chosen k, the errors of the chosen seeds. */
   function chosenErrors(dims) {
     const seeds = model.get("seeds"), from = heads.indexOf(model.get("head")) * perHead;
     const error = (kind, seed, k) => sent[from + (kind * draws + seed) * allDims.length + allDims.indexOf(k)];
-    return Object.fromEntries(kinds.map((kind, i) =>
-      [kind, dims.map((k) => range(0, random.includes(kind) ? seeds - 1 : 0).map((seed) => error(i, seed, k)))]));
+    return keyed(kinds, (kind, i) => dims.map((k) => range(0, random.includes(kind) ? seeds - 1 : 0).map((seed) => error(i, seed, k))));
   }
 
   let seedsShown = draws; // by the last picture
@@ -33,32 +31,28 @@ export default widget(({ model, stage }) => {
         const newest = errors[kind][0].length - 1;
         for (const seed of range(0, newest)) {
           const runs = seed === newest && isAdded; // the seed that was added runs from the smallest k to the largest
-          group.append("path").attr("d", line(errors[kind].map((some) => some[seed]))).attr("fill", "none")
-            .attr("stroke", colours[kind]).attr("opacity", runs ? 1 : 0.3).attr("stroke-width", runs ? 2.5 : 1)
-            .attr("pathLength", 1).attr("class", runs ? "lw-drawn" : null);
+          stroke(group, line(errors[kind].map((some) => some[seed])), colours[kind], runs ? 2.5 : 1)
+            .attr("opacity", runs ? 1 : 0.3).attr("pathLength", 1).attr("class", runs ? "lw-drawn" : null);
         }
       }
       const root = dims.map((k) => medians[theorem][0] * Math.sqrt(dims[0] / k));
       stroke(group, line(root), "grey", 1.5, "2 4");
       for (const kind of kinds) {
-        group.append("path").attr("d", line(medians[kind])).attr("fill", "none").attr("stroke", colours[kind]).attr("stroke-width", 3)
-          .attr("stroke-dasharray", looks[kind].dashed ? "7 5" : null);
-        for (const [i, error] of medians[kind].entries())
-          group.append("circle").attr("cx", across(0, i)).attr("cy", y(error)).attr("r", 4).attr("fill", colours[kind]);
+        stroke(group, line(medians[kind]), colours[kind], 3, looks[kind].dashed ? "7 5" : null);
+        for (const [i, error] of medians[kind].entries()) dot(group, across(0, i), y(error), 4, colours[kind]);
       }
       const last = (some) => y(some[some.length - 1]);
       endNames(group, [...kinds.map((kind) => ({ name: names[kind], y: last(medians[kind]), colour: colours[kind], bold: true })),
         { name: "like 1/√k", y: last(root), colour: "var(--grey)", bold: false }], size);
-      name(kinds.flatMap((kind) => dims.map((k, i) => ({
+      return kinds.flatMap((kind) => dims.map((k, i) => ({
         x: x(k), y: y(medians[kind][i]),
         say: `${names[kind]}, k = ${k}: off by ${looks[kind].dashed ? tenths(medians[kind][i]) : percent(medians[kind][i])}`
           + (low[kind] ? `, eight of ten draws ${percent(low[kind][i])} to ${percent(high[kind][i])}` : ""),
-      }))));
+      })));
     };
   }
 
   return {
-    numbers: numbersNow,
     controls: [
       menu(model, "head", { label: "Map" }),
       slider(model, "seeds", { label: "Seeds", values: range(1, draws), pace: 500 }),
@@ -70,20 +64,20 @@ export default widget(({ model, stage }) => {
     ],
     draw(theme) {
       const ends = [model.get("first"), model.get("last")], dims = allDims.filter((k) => k >= Math.min(...ends) && k <= Math.max(...ends));
-      const errors = chosenErrors(dims), keyed = (some, make) => Object.fromEntries(some.map((kind) => [kind, errors[kind].map(make)]));
-      const medians = keyed(kinds, (some) => [...some].sort((a, b) => a - b)[(some.length - 1) >> 1]); // torch's: the lower of two
-      const low = keyed(random, (some) => quantile(some, 0.1)), high = keyed(random, (some) => quantile(some, 0.9));
+      const errors = chosenErrors(dims), each = (some, make) => keyed(some, (kind) => errors[kind].map(make));
+      const medians = each(kinds, (some) => [...some].sort((a, b) => a - b)[(some.length - 1) >> 1]); // torch's: the lower of two
+      const low = each(random, (some) => quantile(some, 0.1)), high = each(random, (some) => quantile(some, 0.9));
       const from = heads.indexOf(model.get("head")) * perHead, ofHead = sent.subarray(from, from + perHead);
-      const colours = Object.fromEntries(kinds.map((kind) => [kind, PALETTE[theme].lines[looks[kind].line]]));
+      const colours = keyed(kinds, (kind) => PALETTE[theme].lines[looks[kind].line]);
       const slope = dims.length > 1 ? exponent(dims, medians[theorem]) : NaN;
       picture.show(curves(dims, { errors, medians, low, high }, ofHead, colours));
-      Object.assign(numbersNow, { dims, medians, low, high, slope });
       const at = (kind) => percent(medians[kind][dims.length - 1]);
-      return (
+      const words = (
         `Through ${dims[dims.length - 1]} slots of ${n} tokens: learned ${at("learned")}, mean pooling ${at("mean")}, ` +
         `every n/k-th token ${at("strided")}, Gaussian ${at("gaussian")} (median of ${model.get("seeds")}). Silence would be 100%. ` +
         (dims.length > 1 ? `Theorem 1's error goes like k to the power ${fixed(slope, 2)}.` : "Pick two k to see how theorem 1's error falls.")
       ).replace("power -", "power −");
+      return { words, numbers: { dims, medians, low, high, slope } };
     },
   };
 });

@@ -1,15 +1,15 @@
 """Widget 7: the error of a head's output against k, by kind of E and F. Drawn by projection_race.js."""
 
 import math
-from functools import cache, partial
+from functools import cache
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from linformer_from_scratch.cost import fit_exponent
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.course.widgets.projection_explorer import (
     BEST,
@@ -46,11 +46,10 @@ class ProjectionRace(LiveWidget):
     seeds = traitlets.Int(10, min=1, max=DRAWS).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
         looks = {kind: {"line": line, "dashed": kind == BEST} for kind, line in LOOKS.items()}
         known = {"n": len(stored_tokens()), "dims": [*STORED_DIMS], "names": NAMES, "looks": looks}
-        self.facts = known | {"random": [*RANDOM], "theorem": THEOREM}
-        self.data = {"errors": packed(torch.stack([all_errors(name) for name in HEADS]))}
+        data = {"errors": packed(torch.stack([all_errors(name) for name in HEADS]))}
+        super().__init__(known | {"random": [*RANDOM], "theorem": THEOREM}, data, **start)
 
     @property
     def dims(self) -> list[int]:
@@ -87,9 +86,7 @@ class ProjectionRace(LiveWidget):
         """Fitted exponent of the theorem's median error over the chosen k; 1/√k has −0.5; nan for one k."""
         return fit_exponent(self.dims, self.medians[THEOREM].tolist()) if len(self.dims) > 1 else math.nan
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         slope = "Pick two k to see how theorem 1's error falls."
         if not math.isnan(self.slope):
             slope = f"Theorem 1's error goes like k to the power {self.slope:z.2f}."
@@ -100,19 +97,14 @@ class ProjectionRace(LiveWidget):
             f"Gaussian {at[GAUSSIAN]:.0%} (median of {self.seeds}). Silence would be 100%. {slope}"
         ).replace("power -", "power −")
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
-        medians, low, high = self.medians, self.low, self.high
-        draw = partial(
-            plots.draw_errors,
-            dims=self.dims,
-            errors={NAMES[kind]: medians[kind] for kind in NAMES},
-            looks={
-                NAMES[kind]: (plots.LINES[LOOKS[kind]], 3, "--" if kind == BEST else "-") for kind in NAMES
-            },
-            bands={NAMES[kind]: (low[kind], high[kind]) for kind in RANDOM},
-        )
-        return plots.board([["errors"]], {"errors": draw}, (9, 4.6))
+    def _figure(self) -> stills.Figure:
+        low, high = self.low, self.high
+        lines = {
+            NAMES[kind]: (median, plots.LINES[LOOKS[kind]], 3, "--" if kind == BEST else "-")
+            for kind, median in self.medians.items()
+        }
+        bands = {NAMES[kind]: (low[kind], high[kind]) for kind in RANDOM}
+        return stills.board([["errors"]], {"errors": stills.errors(self.dims, lines, bands=bands)}, (9, 4.6))
 
 
 @cache

@@ -2,8 +2,7 @@
 
 export default widget(({ model, stage }) => {
   const { period, missing } = model.get("facts"), data = model.get("data"), read = textOf(model, "text", { label: "Text", also: { preset: "head" } });
-  const [most] = data.random.shape, [random, order] = ["random", "order"].map((name) => numbers(model, name));
-  const [queries, keys, untrained, stable] = missing ? [] : ["queries", "keys", "untrained", "stable"].map((name) => numbers(model, name));
+  const [most] = data.random.shape, { random, order, queries, keys, untrained, stable } = arrays(model);
   const d = data.queries?.shape.at(-1), places = range(1, most).map(String);
   const isOwn = () => read.isOwn() && ["head", "shuffled"].includes(model.get("preset")); // the others have no text, or another
   const size = () => (isOwn() ? read.tokens().length : most);
@@ -13,10 +12,8 @@ export default widget(({ model, stage }) => {
   const missed = (weight, i, j) =>
     `“${tokens()[i]}” attends to “${tokens()[j]}”: ${signed(Math.abs(weight))} too ${weight < 0 ? "much" : "little"}`;
   const maps = ["P", "P_r", "P − P_r"].map((title, i) => heatMap(stage, { title, rows: tokens, hover, read: i === 2 ? missed : undefined }));
-  const margin = { top: 20, right: 20, bottom: 44, left: 64 };
-  const spectrum = chart(stage, { title: "Singular values σ₁, σ₂, …", width: 75, height: 11.5, margin });
+  const spectrum = chart(stage, { title: "Singular values σ₁, σ₂, …", width: 75, height: 11.5, margin: { top: 20, right: 20, bottom: 44, left: 64 } });
   const text = sentence(null, { tokens, hover });
-  const numbersNow = {};
 
   /** Scores whose softmax is the map (n, n), as in rank_slider.py. */
   function scores(n) {
@@ -40,15 +37,12 @@ export default widget(({ model, stage }) => {
   /** Stable rank of all heads: of the widget's text it was sent. */
   const ranksOf = remember();
   const ranks = () => (isOwn() ? ranksOf(read.shown(), () => {
-    const [q, k] = ownHeads(model, read.shown()), n = size(), each = n * d;
-    return range(0, q.length / each - 1).map((head) => {
-      const P = softmax(scoresOf(...[q, k].map((all) => all.subarray(head * each, (head + 1) * each)), d, Math.sqrt(d)), n);
-      return (norm(P) / spectralNorm(P, new Float64Array(n).fill(1), n)) ** 2;
-    });
+    const [q, k] = ownHeads(model, read.shown()), n = size();
+    return mapsOf(q, k, n, d).map((P) => (norm(P) / spectralNorm(P, new Float64Array(n).fill(1), n)) ** 2);
   }) : stable);
 
-  const rank = slider(model, "rank", { label: "Rank r", values: () => range(1, size()), value: () => Math.min(model.get("rank"), size()) });
-  const rankHandle = spectrum.handle(rank, { ends: () => [0.5 / size(), 1 - 0.5 / size()] });
+  const rankNow = () => Math.min(model.get("rank"), size()), ends = () => [0.5 / size(), 1 - 0.5 / size()];
+  const handle = spectrum.handle(slider(model, "rank", { label: "Rank r", values: () => range(1, size()), value: rankNow }), { ends });
 
   function bars(sigma, rank) {
     const n = sigma.length;
@@ -59,7 +53,7 @@ export default widget(({ model, stage }) => {
       for (const [kept, from, to] of [[true, 0, rank], [false, rank, n]])
         group.append("path").attr("class", kept ? "kept" : "lost").attr("fill", `var(--${kept ? "query" : "key"})`)
           .attr("d", Array.from(sigma.subarray(from, to), (s, i) => `M${x(from + i + 0.6)},${height}V${Math.min(y(s), height - 1)}H${x(from + i + 1.4)}V${height}Z`).join(""));
-      const words = group.append("text").attr("x", width).attr("y", 6).attr("text-anchor", "end");
+      const words = write(group, "", width, 6, "end");
       words.append("tspan").style("fill", "var(--query)").text(`${rank} kept`);
       words.append("tspan").style("fill", "var(--key)").text(`, ${n - rank} lost`);
     };
@@ -76,12 +70,7 @@ export default widget(({ model, stage }) => {
   }
 
   return {
-    numbers: numbersNow,
-    controls: [
-      menu(model, "preset", { label: "Map", wide: true }),
-      read.controls.own,
-      rankHandle,
-    ],
+    controls: [menu(model, "preset", { label: "Map", wide: true }), read.controls.own, handle],
     hint: "drag the mark under the spectrum. How many singular values until you can't tell the two maps apart?",
     more: [
       read.controls.text,
@@ -95,7 +84,7 @@ export default widget(({ model, stage }) => {
     ],
     draw(theme) {
       if (missing && ["head", "untrained", "shuffled"].includes(model.get("preset"))) return { refusal: missing };
-      const n = size(), rank = Math.min(model.get("rank"), n), temperature = model.get("temperature");
+      const n = size(), rank = rankNow(), temperature = model.get("temperature");
       const state = [read.shown(), ...["preset", "temperature", "layer", "head"].map(model.get)];
       const { P, parts, strongest } = decomposed(state, () => {
         const P = softmax(scores(n), n, temperature);
@@ -119,11 +108,11 @@ export default widget(({ model, stage }) => {
         note: `the lost: root of Σσ² ${fixed(norm(lost), 4)}, largest ${fixed(lost[0] ?? 0, 4)} (heights: √σ)`,
       });
       const isUnique = rank === n || parts.sigma[rank - 1] - parts.sigma[rank] > 1e-4; // else there are several best maps
-      Object.assign(numbersNow, { P, sigma: parts.sigma, error: [frobenius, spectral], rebuilt: map });
-      if (!isUnique) delete numbersNow.rebuilt;
-      return read.refusal() ? { refusal: read.refusal() } : (
-        `Rank ${rank} of ${n} loses ${percent(frobenius / norm(P))} of the map (Frobenius error ${fixed(frobenius, 4)}), and no map of that rank loses less.`
-      );
+      return {
+        refusal: read.refusal(),
+        words: `Rank ${rank} of ${n} loses ${percent(frobenius / norm(P))} of the map (Frobenius error ${fixed(frobenius, 4)}), and no map of that rank loses less.`,
+        numbers: { P, sigma: parts.sigma, error: [frobenius, spectral], ...(isUnique && { rebuilt: map }) },
+      };
     },
   };
 });

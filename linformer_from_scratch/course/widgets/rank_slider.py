@@ -1,25 +1,18 @@
 """Widget 3: a map rebuilt from its first r singular values, beside what is lost. Drawn by rank_slider.js."""
 
 import math
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 import traitlets
-from matplotlib.figure import Figure
 from torch import Tensor
 
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, menu, packed
 from linformer_from_scratch.course.widgets.reading import TextWidget
 from linformer_from_scratch.data import documents
-from linformer_from_scratch.low_rank import (
-    decompose,
-    rebuild,
-    singular_values,
-    softmax_map,
-    stable_rank,
-)
+from linformer_from_scratch.low_rank import decompose, rebuild, singular_values, softmax_map, stable_rank
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
     NUM_LAYERS,
@@ -40,8 +33,6 @@ PRESETS = {
     "local": "local: attends to its neighbours",
     "induction": "induction: attends to what followed last time",
 }
-
-
 OF_A_TEXT = "head", "shuffled"  # maps that the reader's own text has, too
 
 
@@ -74,14 +65,14 @@ class RankSlider(TextWidget):
         return of_head(q, k, shuffled=self.preset == "shuffled")
 
     @property
-    def kept(self) -> int:
-        """How many singular values are kept: the chosen rank, or all of a smaller map."""
+    def terms(self) -> int:
+        """How many singular values make up the map: the chosen rank, or all of a smaller map."""
         return min(self.rank, len(self.P))
 
     @property
     def rebuilt(self) -> Tensor:
         """Its best approximation of the chosen rank, (n, n)."""
-        return rebuild(*decompose(self.P), self.kept)
+        return rebuild(*decompose(self.P), self.terms)
 
     @property
     def sigma(self) -> Tensor:
@@ -94,29 +85,23 @@ class RankSlider(TextWidget):
         difference = self.P - self.rebuilt
         return difference.norm().item(), torch.linalg.matrix_norm(difference, 2).item()
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
-        if self.refused:
-            return self.refused
+    def _words(self) -> str:
         frobenius, _ = self.error
         return (
-            f"Rank {self.kept} of {len(self.P)} loses {frobenius / self.P.norm():.0%} of the map (Frobenius "
+            f"Rank {self.terms} of {len(self.P)} loses {frobenius / self.P.norm():.0%} of the map (Frobenius "
             f"error {frobenius:.4f}), and no map of that rank loses less."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         limit = max(0.05, self.P.quantile(0.999).item())
-        draw = partial(plots.draw_map, limit=limit)
-        n, best, title = len(self.P), self.rebuilt, f"its best map of rank {self.kept}"
+        n, best, title = len(self.P), self.rebuilt, f"its best map of rank {self.terms}"
         shown = {
-            "P": partial(draw, values=self.P, title=f"P: {n} × {n} tokens"),
-            "rebuilt": partial(draw, values=best, title=title, signed=True),
-            "difference": partial(draw, values=self.P - best, title="the difference", signed=True),
-            "spectrum": partial(plots.draw_spectrum, sigma=self.sigma, kept=self.kept),
+            "P": stills.heat_map(self.P, f"P: {n} × {n} tokens", limit),
+            "rebuilt": stills.heat_map(best, title, limit, signed=True),
+            "difference": stills.heat_map(self.P - best, "the difference", limit, signed=True),
+            "spectrum": stills.spectrum(self.sigma, self.terms),
         }
-        return plots.board([["P", "rebuilt", "difference"], ["spectrum"] * 3], shown, (10, 5.6), (3, 1.3))
+        return stills.board([["P", "rebuilt", "difference"], ["spectrum"] * 3], shown, (10, 5.6), (3, 1.3))
 
 
 def scores(preset: str, layer: int, head: int) -> Tensor:
@@ -132,16 +117,13 @@ def scores(preset: str, layer: int, head: int) -> Tensor:
         return -distance.abs().double() / 2
     if preset == "induction":
         return 6.0 * (distance == PERIOD - 1).double()  # the token after the same token, one period ago
-    q, k = (
-        real_heads().untrained[:, layer - 1]
-        if preset == "untrained"
-        else real_heads().trained[:, layer - 1, head - 1]
-    )
+    heads = real_heads()
+    q, k = heads.untrained[:, layer - 1] if preset == "untrained" else heads.trained[:, layer - 1, head - 1]
     return of_head(q, k, shuffled=preset == "shuffled")
 
 
-def of_head(q: Tensor, k: Tensor, shuffled: bool) -> Tensor:
-    """Scores of a head, or those with each row's in the order drawn for it: (n, d) twice -> (n, n)."""
+def of_head(q: Tensor, k: Tensor, *, shuffled: bool = False) -> Tensor:
+    """Scores of a head, or those with each row's in the order drawn for it: (…, n, d) twice -> (…, n, n)."""
     real = q.double() @ k.double().mT / math.sqrt(q.size(-1))
     if not shuffled:
         return real
@@ -207,12 +189,7 @@ def data() -> dict[str, Any]:
     if "missing" in facts():
         return sent
     heads = real_heads()
-    maps = torch.stack(
-        [
-            torch.stack([scores("head", layer, head).softmax(dim=-1) for head in range(1, NUM_HEADS + 1)])
-            for layer in range(1, NUM_LAYERS + 1)
-        ]
-    )
+    maps = of_head(*heads.trained).softmax(dim=-1)
     return sent | {
         "queries": packed(heads.trained[0], "float16"),
         "keys": packed(heads.trained[1], "float16"),

@@ -1,12 +1,12 @@
-"""What widgets share that show the model's heads on a text, and take the reader's own. Drawn with text.js.
+"""What widgets share that show the pretrained model on a text, and take the reader's own. Drawn with text.js.
 
 In a page without a kernel host.js takes the reader's text, within the limits that `facts["reads"]` says.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
-import traitlets
 from torch import Tensor
 
 from linformer_from_scratch.course.widgets.live import CannotDraw, LiveWidget, packed
@@ -14,8 +14,16 @@ from linformer_from_scratch.pretrained import PretrainedMissing, encode, tokeniz
 from linformer_from_scratch.pretrained.tokens import vocabulary
 
 LEAST, MOST = 8, 128  # tokens of the reader's text: fewer have no map worth seeing, more are not read
-EMPTY = "The text is empty; type a few words, or choose another one."
-SHORT = f"The text has {{n}} tokens; at least {LEAST} are needed, so make it longer."
+LIMITS = {  # what a page needs to know to read a text as `read_text` does
+    "trait": "text",
+    "sends": "heads",
+    "least": LEAST,
+    "most": MOST,
+    "empty": "The text is empty; type a few words, or choose another one.",
+    "short": f"The text has {{n}} tokens; at least {LEAST} are needed, so make it longer.",
+    "long": "",  # would refuse what is longer
+}
+Read = TypeVar("Read", bound=tuple[list[str], Tensor])
 
 
 class OwnHeads(NamedTuple):
@@ -29,21 +37,27 @@ class OwnHeads(NamedTuple):
 
 
 class TextWidget(LiveWidget):
-    """A widget on heads of the pretrained model.
+    """A widget on a text: one of its menu's, or any other within its limits.
 
-    text: one of the menu's, or any other, of which at most MOST tokens are read.
+    Attributes:
+        reads: the trait that is the text, and its limits.
     """
 
     helpers: ClassVar[tuple[str, ...]] = ("text",)
-    text: traitlets.Unicode
+    reads: ClassVar[dict[str, Any]] = LIMITS
 
     def __init__(self, facts: dict[str, Any], data: dict[str, Any], **start):
         super().__init__(**start)
-        self._sent = facts | {"reads": limits()}, data
-        self._own: OwnHeads | None = None
-        self._shown = next(iter(self.choices["text"]))
+        trait = self.reads["trait"]
+        self._sent = facts | {"reads": self.reads}, data
+        self._own: dict[str, Any] = {}  # the reader's text -> what was read of it
+        self._shown = next(iter(self.choices[trait]))
         self._take()
-        self.observe(self._take, "text")
+        self.observe(self._take, trait)
+
+    def read(self, text: str) -> Any:
+        """Tokens of the reader's text, and an array to send. Raises: CannotDraw as `read_text`."""
+        return read_heads(text)
 
     @property
     def shown(self) -> str:
@@ -51,57 +65,60 @@ class TextWidget(LiveWidget):
         return self._shown
 
     @property
-    def own(self) -> OwnHeads | None:
-        """The heads on the reader's text; None while a text of the menu is shown."""
-        return self._own
+    def own(self) -> Any:
+        """What was read of the reader's text; None while a text of the menu is shown."""
+        return self._own.get(self.shown)
 
     @property
     def refused(self) -> str:
         """Why the text cannot be read, or empty."""
-        return self.facts["refused"].get(self.text, "")
+        return self.facts["refused"].get(getattr(self, self.reads["trait"]), "")
+
+    def caption(self) -> str:
+        """See `LiveWidget.caption`."""
+        return self.refused or super().caption()
 
     def _take(self, _change=None) -> None:
-        """Read the reader's text and send what the heads make of it, or why it cannot be read."""
-        (facts, data), refused = self._sent, {}
+        """Read the reader's text and send what the model makes of it, or why it cannot be read."""
+        trait, refused = self.reads["trait"], {}
+        text = getattr(self, trait)
         try:
-            self._own = None if self.text in self.choices["text"] else read_heads(self.text)
-            self._shown = self.text
+            if text not in self.choices[trait] and text not in self._own:
+                self._own = {text: self.read(text)}
+            self._shown = text
         except CannotDraw as reason:
-            refused = {self.text: str(reason)}
-        if self._own is not None:
-            facts = facts | {"tokens": facts["tokens"] | {self.shown: self._own.tokens}}
-            data = data | {self.shown: packed(self._own.heads, "float16")}
-        self.data, self.facts = data, facts | {"refused": refused}
+            refused = {text: str(reason)}
+        facts, data = self._sent
+        tokens = facts["tokens"] | {own: tokens for own, (tokens, _) in self._own.items()}
+        self.data = data | {own: packed(array, "float16") for own, (_, array) in self._own.items()}
+        self.facts = facts | {"tokens": tokens, "refused": refused}
 
 
-def limits() -> dict[str, Any]:
-    """What a page needs to know to read a text as read_heads does; `long` would refuse what is longer."""
-    return {
-        "trait": "text",
-        "sends": "heads",
-        "least": LEAST,
-        "most": MOST,
-        "empty": EMPTY,
-        "short": SHORT,
-        "long": "",
-    }
+def read_text(text: str, limits: dict[str, Any], model: Callable[[str], Read], others: str) -> Read:
+    """What a model makes of a reader's text; others: what can be shown without it.
+
+    Raises: CannotDraw if the text is empty, short or long, or if the pretrained model is missing or damaged.
+    """
+    if not text.strip():
+        raise CannotDraw(limits["empty"])
+    try:
+        n, read = len(tokenize(text, max_tokens=None)), model(text)
+    except PretrainedMissing as missing:
+        raise CannotDraw(f"Only the {others} can be shown: {missing}") from missing
+    except ValueError as damaged:
+        raise CannotDraw(f"The pretrained model cannot be read: {damaged}") from damaged
+    if refusal := limits["short"] if n < limits["least"] else limits["long"] if n > limits["most"] else "":
+        raise CannotDraw(refusal.format(n=n))
+    return read
 
 
 def read_heads(text: str) -> OwnHeads:
-    """Tokens, queries, keys and values of a text's first tokens.
+    """Tokens, queries, keys and values of a text's first tokens. Raises: CannotDraw as `read_text`."""
+    return read_text(text, LIMITS, _heads, "texts of the menu")
 
-    Raises: CannotDraw if there are too few, or if the pretrained model is missing or damaged.
-    """
-    if not text.strip():
-        raise CannotDraw(EMPTY)
-    try:
-        ids = tokenize(text, MOST)
-        encoding = encode(ids)
-        tokens = [vocabulary()[i] for i in ids.tolist()]
-    except PretrainedMissing as missing:
-        raise CannotDraw(f"Only the texts of the menu can be shown: {missing}") from missing
-    except ValueError as damaged:
-        raise CannotDraw(f"The pretrained model cannot be read: {damaged}") from damaged
-    if len(tokens) < LEAST:
-        raise CannotDraw(SHORT.format(n=len(tokens)))
-    return OwnHeads(tokens, torch.stack([encoding.q, encoding.k, encoding.v]).half())
+
+def _heads(text: str) -> OwnHeads:
+    ids = tokenize(text, MOST)
+    encoding = encode(ids)
+    heads = torch.stack([encoding.q, encoding.k, encoding.v]).half()
+    return OwnHeads([vocabulary()[i] for i in ids.tolist()], heads)

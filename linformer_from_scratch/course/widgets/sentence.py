@@ -1,41 +1,38 @@
 """What the widgets on a real sentence share: choosing it, its maps, its query. Drawn with sentence.js."""
 
 from functools import cache
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import traitlets
 from torch import Tensor
 
-from linformer_from_scratch.course.widgets.live import CannotDraw, LiveWidget, packed
+from linformer_from_scratch.course.widgets.live import packed
+from linformer_from_scratch.course.widgets.reading import TextWidget, read_text
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
     NUM_LAYERS,
     SENTENCES,
     AttentionMaps,
-    PretrainedMissing,
     attention_maps,
     stored_maps,
-    tokenize,
 )
 
 MOST_TOKENS = 40  # more would be too small to read
 OPENING_WORDS = ("it", "he", "is", "two")  # of the presets: words that attend to something worth seeing
 RESTS = ("[CLS]", "[SEP]")  # marks that stand for no word
-EMPTY = "The sentence is empty; type at least one word, or choose a preset."
-LONG = f"The sentence has {{n}} tokens; up to {MOST_TOKENS} can be shown, so make it shorter."
-LIMITS = {  # as reading.limits
+LIMITS = {  # as those of reading.py
     "trait": "sentence",
     "sends": "maps",
     "least": 0,
     "most": MOST_TOKENS,
-    "empty": EMPTY,
+    "empty": "The sentence is empty; type at least one word, or choose a preset.",
     "short": "",
-    "long": LONG,
+    "long": f"The sentence has {{n}} tokens; up to {MOST_TOKENS} can be shown, so make it shorter.",
 }
 SMALLEST = 2**-24  # of float16: no weight of a softmax is zero, so none becomes zero on its way
 
 
-class SentenceWidget(LiveWidget):
+class SentenceWidget(TextWidget):
     """Attention maps of a sentence: a preset or the learner's own, a query token, a layer and a head.
 
     Args:
@@ -45,6 +42,7 @@ class SentenceWidget(LiveWidget):
 
     controls: ClassVar[tuple[str, ...]] = ("sentence", "query", "layer", "head")
     helpers = ("text", "sentence")
+    reads = LIMITS
 
     sentence = traitlets.Unicode(SENTENCES[0]).tag(sync=True, choices={one: one for one in SENTENCES})
     query = traitlets.Int(None, min=0, max=MOST_TOKENS - 1, allow_none=True).tag(sync=True)
@@ -52,16 +50,19 @@ class SentenceWidget(LiveWidget):
     head = traitlets.Int(2, min=1, max=NUM_HEADS).tag(sync=True)  # … pronouns attend to their noun
 
     def __init__(self, sentence: str = SENTENCES[0], **start):
-        super().__init__(sentence=sentence, **start)
-        self._known = presets()  # and the learner's own
-        self._shown = self._known[SENTENCES[0]]
-        self._take()
-        self.observe(self._take, "sentence")
+        tokens = {preset: maps.tokens for preset, maps in presets().items()}
+        data = {preset: packed(maps.weights, "float16") for preset, maps in presets().items()}
+        facts = {"tokens": tokens, "openings": OPENING_WORDS, "rests": RESTS}
+        super().__init__(facts, data, sentence=sentence, **start)
+
+    def read(self, text: str) -> AttentionMaps:
+        """See `TextWidget.read`."""
+        return rounded(read_maps(text))
 
     @property
     def tokens(self) -> list[str]:
         """From [CLS] to [SEP]; an empty, long or unreadable sentence leaves those of the last one."""
-        return self._shown.tokens
+        return self.facts["tokens"][self.shown]
 
     @property
     def place(self) -> int:
@@ -73,7 +74,7 @@ class SentenceWidget(LiveWidget):
     @property
     def maps(self) -> Tensor:
         """Maps of all heads, rounded as the browser receives them, (layers, heads, n, n)."""
-        weights = self._shown.weights.double()
+        weights = (self.own or presets()[self.shown]).weights.double()
         return weights / weights.sum(dim=-1, keepdim=True)
 
     @property
@@ -91,34 +92,11 @@ class SentenceWidget(LiveWidget):
         """Which key the query token attends to most; the first of equals."""
         return self.weights.tolist().index(self.weights.max())
 
-    @property
-    def refused(self) -> str:
-        """Why the sentence cannot be read, or empty."""
-        return self.facts["refused"].get(self.sentence, "")
-
-    def _take(self, _change=None) -> None:
-        """Read the sentence and send its maps, or why it cannot be read."""
-        refused = {}
-        try:
-            if self.sentence not in self._known:
-                self._known = presets() | {self.sentence: rounded(read_maps(self.sentence))}
-            self._shown = self._known[self.sentence]
-        except CannotDraw as reason:
-            refused = {self.sentence: str(reason)}
-        self.data = {sentence: packed(maps.weights, "float16") for sentence, maps in self._known.items()}
-        self.facts = facts(self._known) | {"refused": refused}
-
 
 @cache
 def presets() -> dict[str, AttentionMaps]:
     """The stored maps of SENTENCES."""
     return {sentence: rounded(maps) for sentence, maps in stored_maps().items()}
-
-
-def facts(known: dict[str, AttentionMaps]) -> dict[str, Any]:
-    """Tokens of each sentence, the words to look at first, which tokens stand for no word, and the limits."""
-    tokens = {sentence: maps.tokens for sentence, maps in known.items()}
-    return {"tokens": tokens, "openings": OPENING_WORDS, "rests": RESTS, "reads": LIMITS}
 
 
 def rounded(maps: AttentionMaps) -> AttentionMaps:
@@ -127,22 +105,8 @@ def rounded(maps: AttentionMaps) -> AttentionMaps:
 
 
 def read_maps(sentence: str) -> AttentionMaps:
-    """Tokens and maps of a sentence short enough to be seen.
-
-    Raises: CannotDraw if it is empty or too long, or if the pretrained model is missing or damaged.
-    """
-    if not sentence.strip():
-        raise CannotDraw(EMPTY)
-    try:
-        maps = attention_maps(sentence)
-    except PretrainedMissing as missing:
-        raise CannotDraw(f"Only the presets can be shown: {missing}") from missing
-    except ValueError as damaged:
-        raise CannotDraw(f"The pretrained model cannot be read: {damaged}") from damaged
-    if len(maps.tokens) > MOST_TOKENS:
-        n = len(tokenize(sentence, max_tokens=None))
-        raise CannotDraw(LONG.format(n=n))
-    return maps
+    """Tokens and maps of a sentence short enough to be seen. Raises: CannotDraw as `read_text`."""
+    return read_text(sentence, LIMITS, attention_maps, "presets")
 
 
 def opening_query(tokens: list[str]) -> int:

@@ -7,7 +7,7 @@ const MEASURED = 1024; // tokens whose attention is worked out here, and rows of
 const ROWS = 32;
 
 export default widget(({ model, stage, redraw }) => {
-  const { lengths, dims, names, heads, d_head: d, memory_units, time_units } = model.get("facts"), numbersNow = {};
+  const { lengths, dims, names, heads, d_head: d, memory_units, time_units } = model.get("facts");
   const counters = html("div", { class: "lw-counters" });
   stage.append(counters);
   const picture = chart(stage, {
@@ -21,16 +21,12 @@ export default widget(({ model, stage, redraw }) => {
   measure({ d, isWanted: () => stage.isConnected }, (seconds) => { pace = seconds; redraw(); });
 
   // A hand on the corner of the square changes its size.
-  const place = (event) => {
-    const box = picture.svg.getBoundingClientRect(), unit = picture.svg.viewBox.baseVal.width / box.width;
-    return [(event.clientX - box.left) * unit, (event.clientY - box.top) * unit];
-  };
   picture.svg.addEventListener("pointerdown", (event) => {
-    const [x, y] = place(event);
+    const [x, y] = placeIn(picture.svg, event);
     if (corner && Math.hypot(x - corner.x, y - corner.y) < 28) picture.svg.setPointerCapture(event.pointerId);
   });
   picture.svg.addEventListener("pointermove", (event) => {
-    const [x, y] = place(event), isHeld = picture.svg.hasPointerCapture(event.pointerId);
+    const [x, y] = placeIn(picture.svg, event), isHeld = picture.svg.hasPointerCapture(event.pointerId);
     picture.svg.style.cursor = isHeld || (corner && Math.hypot(x - corner.x, y - corner.y) < 28) ? "nwse-resize" : "";
     if (isHeld && corner) choose(model, "n", lengths[nearest(lengths, Math.max(x - corner.left, y) / corner.scale)]);
   });
@@ -40,48 +36,41 @@ export default widget(({ model, stage, redraw }) => {
     return (group, across, axisAt) => {
       const { left, right } = picture.margin, width = left + across + right, high = axisAt - 36;
       const scale = high / FIRST, side = n * scale, at = group.append("g").attr("transform", `translate(${-left}, 0)`);
-      box(at, 0, 0, k * scale, Math.min(side, high), "key");
+      bar(at, 0, 0, k * scale, Math.min(side, high), "key");
       const start = k * scale + APART, room = width - start;
       const isWhole = side <= room && side <= high, seenX = Math.min(side, room), seenY = Math.min(side, high);
       square(at, start, seenX, seenY, LINE * scale);
-      if (seenX > 150 && seenY > 60) write(at, `${thousands(n)} × ${thousands(n)}`, start + seenX / 2, seenY / 2 + 7, "middle", "lw-inside");
+      if (seenX > 150 && seenY > 60) write(at, `${thousands(n)} × ${thousands(n)}`, start + seenX / 2, seenY / 2 + 7, "middle").attr("class", "lw-inside");
       corner = isWhole ? { x: start + side, y: side, left: start, scale } : null;
-      if (isWhole) again(at, start, side, room, high);
+      if (isWhole) twice(at, start, side, room, high);
       else inset(at, { x: width - 12, y: 12, size: 0.4 * high, seenX: seenX / side, seenY: seenY / side, thin: k / n });
       axis(group, across, axisAt, n);
     };
   }
 
-  const box = (at, x, y, width, height, colour, opacity = 1) =>
-    at.append("rect").attr("x", x).attr("y", y).attr("width", width).attr("height", height).attr("fill", `var(--${colour})`)
-      .attr("fill-opacity", opacity);
-  const write = (at, words, x, y, anchor, kind = null) =>
-    at.append("text").attr("x", x).attr("y", y).attr("text-anchor", anchor).attr("class", kind).text(words);
-
   /** What is seen of the square. */
   function square(at, start, width, height, pitch) {
-    box(at, start, 0, width, height, "query", 0.82);
+    bar(at, start, 0, width, height, "query").attr("fill-opacity", 0.82);
     for (let line = pitch; line < width; line += pitch) stroke(at, `M${start + line},0V${height}`, "paper", 0.5);
     for (let line = pitch; line < height; line += pitch) stroke(at, `M${start},${line}H${start + width}`, "paper", 0.5);
   }
 
   /** The corner that is held, and the square of twice the text, as far as there is room. */
-  function again(at, start, side, room, high) {
-    const twice = 2 * side, right = start + Math.min(twice, room), low = Math.min(twice, high);
-    stroke(at, `M${start + side},0H${right}${twice < room ? `V${low}` : ""}`, "query", 1.5, "4 5");
-    stroke(at, `M${start},${side}V${low}${twice < high ? `H${right}` : ""}`, "query", 1.5, "4 5");
-    if (twice + 280 < room) write(at, "twice the text, four times the square", start + twice + 12, 16, "start", "lw-quiet");
-    at.append("circle").attr("cx", start + side).attr("cy", side).attr("r", 8).attr("fill", "var(--query)").attr("stroke", "var(--paper)")
-      .attr("stroke-width", 2.5).style("touch-action", "none");
+  function twice(at, start, side, room, high) {
+    const double = 2 * side, right = start + Math.min(double, room), low = Math.min(double, high);
+    stroke(at, `M${start + side},0H${right}${double < room ? `V${low}` : ""}`, "query", 1.5, "4 5");
+    stroke(at, `M${start},${side}V${low}${double < high ? `H${right}` : ""}`, "query", 1.5, "4 5");
+    if (double + 280 < room) write(at, "twice the text, four times the square", start + double + 12, 16).attr("class", "lw-quiet");
+    dot(at, start + side, side, 8, "query").attr("stroke", "var(--paper)").attr("stroke-width", 2.5).style("touch-action", "none");
   }
 
   /** The whole square and the whole strip, small, with what is seen of the square. */
   function inset(at, { x, y, size, seenX, seenY, thin }) {
     const words = `you see ${shareSeen(seenX * seenY)} of it`, wide = Math.max(size, 7.4 * words.length) + 20, left = x - (wide + size) / 2;
-    box(at, x - wide, y, wide, size + 42, "paper").attr("rx", 5);
-    box(at, left, y + 10, size, size, "query", 0.3);
-    box(at, left - 4 - Math.max(1, thin * size), y + 10, Math.max(1, thin * size), size, "key");
-    box(at, left, y + 10, Math.max(2, seenX * size), Math.max(2, seenY * size), "query");
+    bar(at, x - wide, y, wide, size + 42, "paper").attr("rx", 5);
+    bar(at, left, y + 10, size, size, "query").attr("fill-opacity", 0.3);
+    bar(at, left - 4 - Math.max(1, thin * size), y + 10, Math.max(1, thin * size), size, "key");
+    bar(at, left, y + 10, Math.max(2, seenX * size), Math.max(2, seenY * size), "query");
     write(at, words, x - wide / 2, y + size + 30, "middle");
   }
 
@@ -92,32 +81,30 @@ export default widget(({ model, stage, redraw }) => {
     wanted.forEach(([length, name], i) => {
       const anchor = ["start", "middle", "end"][Math.sign(i) + (i === wanted.length - 1 ? 1 : 0)];
       write(group, thousands(+length), x(+length), y + 27, anchor);
-      write(group, name, x(+length), y + 45, anchor, "lw-quiet");
+      write(group, name, x(+length), y + 45, anchor).attr("class", "lw-quiet");
     });
     write(group, `n = ${thousands(n)}`, clamp(x(n), 40, across - 44), y - 15, "middle").style("font-weight", "bold");
   }
 
   return {
-    numbers: numbersNow,
     controls: [length, slider(model, "proj_dim", { label: "Slots k", values: dims })],
     hint: "drag the dot from a page to a novel. The strip stays; what happens to the square, its memory, its seconds?",
     draw() {
       const n = model.get("n"), k = model.get("proj_dim");
       const memory = { square: 4 * heads * n * n, strip: 4 * heads * n * k };
       const work = { square: 2 * heads * d * n * n, strip: 4 * heads * d * n * k }; // the strip's includes EK and FV
-      const counter = (name, colour, size) => html("div", { style: `border-color: var(--${colour})` },
-        html("span", {}, size), html("b", { style: `color: var(--${colour})` }, quantity(memory[name], memory_units)),
-        html("b", { style: `color: var(--${colour})` }, pace ? lasting(work[name] * pace, time_units) : "…"));
+      const counter = (name, colour, size) => html("div", { style: `border-color: var(--${colour})` }, html("span", {}, size),
+        ...[quantity(memory[name], memory_units), pace ? lasting(work[name] * pace, time_units) : "…"]
+          .map((amount) => html("b", { style: `color: var(--${colour})` }, amount)));
       counters.replaceChildren(
         counter("strip", "key", `Linformer's strip: ${thousands(n)} × ${k}`),
         counter("square", "query", `attention's square: ${thousands(n)} × ${thousands(n)}`));
       picture.show(scene(n, k), { title: `A text of ${thousands(n)} tokens, to one scale: a line every ${thousands(LINE)}` });
-      Object.assign(numbersNow, { memory, work });
-      return (
+      const words =
         `For a text of ${thousands(n)} tokens a layer's squares hold ${heads} × ${thousands(n)} × ${thousands(n)} numbers, ` +
         `${quantity(memory.square, memory_units)}; its strips hold ${heads} × ${thousands(n)} × ${k}, ${quantity(memory.strip, memory_units)}: ` +
-        `${n === k ? "no" : `${+(n / k).toPrecision(3)} times`} less.`
-      );
+        `${n === k ? "no" : `${+(n / k).toPrecision(3)} times`} less.`;
+      return { words, numbers: { memory, work } };
     },
   };
 });

@@ -1,9 +1,8 @@
 """Linformer at first sight: the square and the strip while a text grows. Drawn by strip_explorer.js."""
 
 import traitlets
-from matplotlib.figure import Figure
 
-from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.growth import quantity
 from linformer_from_scratch.course.widgets.live import LiveWidget
 
@@ -29,15 +28,9 @@ class StripExplorer(LiveWidget):
     proj_dim = traitlets.Enum(DIMS, default_value=256).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
         units = {"memory_units": MEMORY, "time_units": TIME}
-        self.facts = units | {
-            "lengths": LENGTHS,
-            "dims": [*DIMS],
-            "names": NAMES,
-            "heads": HEADS,
-            "d_head": D_HEAD,
-        }
+        sizes = {"lengths": LENGTHS, "dims": [*DIMS], "names": NAMES, "heads": HEADS, "d_head": D_HEAD}
+        super().__init__(units | sizes, **start)
 
     @property
     def memory(self) -> dict[str, int]:
@@ -50,9 +43,7 @@ class StripExplorer(LiveWidget):
         once = {name: HEADS * D_HEAD * numbers for name, numbers in self._numbers.items()}
         return {"square": 2 * once["square"], "strip": 4 * once["strip"]}
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         n, k, memory = self.n, self.proj_dim, self.memory
         return (
             f"For a text of {n:,} tokens a layer's squares hold {HEADS} × {n:,} × {n:,} numbers, "
@@ -60,10 +51,10 @@ class StripExplorer(LiveWidget):
             f"{quantity(memory['strip'], MEMORY)}: {'no' if n == k else f'{n / k:.3g} times'} less."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
+    def _figure(self) -> stills.Figure:
         lengths = [length for length in (self.n // 4, self.n // 2, self.n) if length >= self.proj_dim]
-        return plots.wall(lengths or [self.n], self.proj_dim, "Attention's square and Linformer's strip")
+        wall = stills.wall(lengths or [self.n], self.proj_dim)
+        return stills.board([["wall"]], {"wall": wall}, (7.4, 4.0))
 
     @property
     def _numbers(self) -> dict[str, int]:

@@ -21,11 +21,9 @@ function textOf(model, trait, { label, also = {} }) {
     isOwn: () => isOwn(shown()),
     controls: { text: menu(model, trait, { label, also, choices }), own: field(model, trait, { label: "Your own", also }) },
     /** Why the chosen text cannot be shown, or null. */
-    refusal: () => (isKnown() ? null : Object.hasOwn(facts().refused, model.get(trait)) ? facts().refused[model.get(trait)] : READING),
+    refusal: () => (isKnown() ? null : Object.hasOwn(facts().refused, model.get(trait)) ? facts().refused[model.get(trait)] : "The model reads your text …"),
   };
 }
-
-const READING = "The model reads your text …";
 
 /** Queries, keys and values of all heads on the reader's text, (layers, heads, n, d) each. */
 function ownHeads(model, text) {

@@ -4,10 +4,9 @@ export default widget(({ model, stage }) => {
   const { formulas, lengths, ticks, units, bytes, lines } = model.get("facts");
   const methods = Object.keys(lines), [ring, ulysses, linformer] = methods, others = [ring, ulysses];
   const curves = growth(stage, model, { lengths, values: lengths }), bars = shares(stage, { count: 5 });
-  const numbersNow = {}, inBytes = (value) => quantity(value, units);
+  const inBytes = (value) => quantity(value, units);
 
   return {
-    numbers: numbersNow,
     controls: [
       slider(model, "ranks", { label: "Ranks P", values: powersOfTwo(1, 8) }),
       slider(model, "n", { label: "Tokens n", values: lengths }),
@@ -28,30 +27,29 @@ export default widget(({ model, stage }) => {
       const kinds = { [ring]: ranks === 2 ? "pass" : "passes", [ulysses]: "all-to-alls", [linformer]: "all-reduce" };
       const tokens = n / ranks, tokenBytes = tokens * d * bytes, matrixBytes = (shared ? 1 : 2) * k * tokens * bytes;
       const matrices = shared ? "columns of E = F" : "columns of E and F";
-      Object.assign(numbersNow, { sent, above, exchanges, tokens, token_bytes: tokenBytes, matrix_bytes: matrixBytes, curves: drawn });
       const colour = (name) => PALETTE[theme].lines[lines[name][0]];
-      const bar = (name, shade, value, words) => ({ name, colour: shade, words, parts: [{ name: "", value, strong: true, words: `${name}: ${words}` }] });
+      const whole = (name, shade, value, words) => ({ name, colour: shade, words, parts: [{ name: "", value, strong: true, words: `${name}: ${words}` }] });
       curves.show({
         title: "What a rank sends in one layer, forward",
         note: "dashed: above this n it sends more than Linformer",
-        curves: methods.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], dot: sent[name], points: [] })),
+        curves: methods.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], now: sent[name], points: [] })),
         ticks, say: inBytes, marks: others.map((name) => [`${name} ${thousands(above[name])}`, above[name]]),
       });
       bars.show({
         title: `Bytes of a rank at n = ${thousands(n)}`,
         note: `Linformer is not exact, the others are; Ulysses needs ${ranks} heads or more`,
         rows: [
-          ...methods.map((name) => bar(`sends: ${name}`, colour(name), sent[name], `${inBytes(sent[name])} in ${exchanges[name]} ${kinds[name]}`)),
-          bar(`holds: ${thousands(tokens)} tokens`, "var(--grey)", tokenBytes, inBytes(tokenBytes)),
-          bar(`holds: ${matrices}`, "var(--grey)", matrixBytes, inBytes(matrixBytes)),
+          ...methods.map((name) => whole(`sends: ${name}`, colour(name), sent[name], `${inBytes(sent[name])} in ${exchanges[name]} ${kinds[name]}`)),
+          whole(`holds: ${thousands(tokens)} tokens`, "var(--grey)", tokenBytes, inBytes(tokenBytes)),
+          whole(`holds: ${matrices}`, "var(--grey)", matrixBytes, inBytes(matrixBytes)),
         ],
       });
       const compared = others.map((name) => `${name} ${inBytes(sent[name])}, ${times(sent[name] / sent[linformer])}`), least = Math.max(...Object.values(above));
-      return (
+      const words =
         `${thousands(n)} tokens on ${ranks} ranks, a layer's forward pass: Linformer sends ${inBytes(sent[linformer])} whatever n; ${compared.join("; ")}. ` +
         `Linformer sends less than both above n = ${thousands(least)}, ${n > least ? "as here" : "but not here"}. ` +
-        `A rank's ${matrices}, ${inBytes(matrixBytes)}, do grow with n.`
-      );
+        `A rank's ${matrices}, ${inBytes(matrixBytes)}, do grow with n.`;
+      return { words, numbers: { sent, above, exchanges, tokens, token_bytes: tokenBytes, matrix_bytes: matrixBytes, curves: drawn } };
     },
   };
 });

@@ -4,10 +4,10 @@ from functools import cache, partial
 from typing import Any
 
 import traitlets
-from matplotlib.figure import Figure
 
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course import plots
+from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.growth import GrowthWidget, Letters, letters, quantity, table
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes, ulysses_bytes
 
@@ -42,8 +42,7 @@ class WireExplorer(GrowthWidget):
     shared = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, **start):
-        super().__init__(**start)
-        self.facts = facts()
+        super().__init__(facts(), **start)
 
     @property
     def curves(self) -> dict[str, list[float]]:
@@ -81,9 +80,7 @@ class WireExplorer(GrowthWidget):
         """Bytes of a rank's columns of E and F; with E = F they are held once."""
         return (1 if self.shared else 2) * self.proj_dim * self.tokens * BYTES
 
-    @property
-    def words(self) -> str:
-        """See `LiveWidget.words`."""
+    def _words(self) -> str:
         sent, least = self.sent, max(self.above.values())
         here = "as here" if self.n > least else "but not here"
         others = [
@@ -96,38 +93,23 @@ class WireExplorer(GrowthWidget):
             f"A rank's {self._matrices}, {in_bytes(self.matrix_bytes)}, do grow with n."
         )
 
-    def figure(self) -> Figure:
-        """See `LiveWidget.figure`."""
-        sent = self.sent
-        marks = {f"{name} {n:,}": n for name, n in self.above.items()}
-        curves = self.drawn("What a rank sends in one layer, forward", TICKS, UNITS, dots=sent, marks=marks)
-        kinds = {
-            RING: "pass" if self.ranks == 2 else "passes",
-            ULYSSES: "all-to-alls",
-            LINFORMER: "all-reduce",
-        }
-        rows = {
-            f"sends: {name}": (
-                self.colours[name],
-                f"{in_bytes(sent[name])} in {self.exchanges[name]} {kinds[name]}",
-                [(sent[name], True)],
-            )
+    def _figure(self) -> stills.Figure:
+        sent, passes = self.sent, "pass" if self.ranks == 2 else "passes"
+        kinds = {RING: passes, ULYSSES: "all-to-alls", LINFORMER: "all-reduce"}
+        bars = {
+            f"sends: {name}": (self.colours[name], sent[name], f" in {self.exchanges[name]} {kinds[name]}")
             for name in self.lines
         }
-        rows[f"holds: {self.tokens:,} tokens"] = (
-            plots.GREY,
-            in_bytes(self.token_bytes),
-            [(self.token_bytes, True)],
-        )
-        rows[f"holds: {self._matrices}"] = (
-            plots.GREY,
-            in_bytes(self.matrix_bytes),
-            [(self.matrix_bytes, True)],
-        )
-        bars = partial(plots.draw_shares, rows=rows, title=f"Bytes of a rank at n = {self.n:,}")
-        return plots.board(
-            [["curves", "shares"]], {"curves": curves, "shares": bars}, (11, 4.4), widths=(3, 2)
-        )
+        bars[f"holds: {self.tokens:,} tokens"] = plots.GREY, self.token_bytes, ""
+        bars[f"holds: {self._matrices}"] = plots.GREY, self.matrix_bytes, ""
+        rows = {
+            name: (colour, in_bytes(size) + words, [(size, True)])
+            for name, (colour, size, words) in bars.items()
+        }
+        shares = stills.shares(rows, f"Bytes of a rank at n = {self.n:,}")
+        marks = {f"{name} {n:,}": n for name, n in self.above.items()}
+        title = "What a rank sends in one layer, forward"
+        return self.beside(title, TICKS, UNITS, shares, 4.4, dots=sent, marks=marks)
 
     @property
     def _matrices(self) -> str:
@@ -155,15 +137,8 @@ def facts() -> dict[str, Any]:
         name: {method: table(formula) for method, formula in sends(Letters(*sizes), ranks, shared).items()}
         for name, shared in (("apart", False), ("shared", True))
     }
-    lines = WireExplorer.lines
-    return {
-        "formulas": formulas,
-        "lengths": LENGTHS,
-        "ticks": TICKS,
-        "units": UNITS,
-        "bytes": BYTES,
-        "lines": lines,
-    }
+    axes = {"lengths": LENGTHS, "ticks": TICKS, "units": UNITS, "lines": WireExplorer.lines}
+    return {"formulas": formulas, "bytes": BYTES} | axes
 
 
 def times(ratio: float) -> str:

@@ -62,12 +62,9 @@ function walking({ key, target, ctrlKey, altKey, metaKey }) {
   next?.scrollIntoView({ behavior: "instant" });
 }
 
-/** Let the arrow keys move a picture that is wider than the page. */
-function scrolling(picture) {
-  if (picture.scrollWidth > picture.clientWidth) picture.tabIndex = 0;
+for (const picture of document.querySelectorAll("article :is(figure, p):has(> img)")) {
+  if (picture.scrollWidth > picture.clientWidth) picture.tabIndex = 0; // then the arrow keys move it
 }
-
-document.querySelectorAll("article :is(figure, p):has(> img)").forEach(scrolling);
 document.querySelectorAll(".quiz > details").forEach(asking);
 document.querySelectorAll("form.filter").forEach(filtering);
 addEventListener("keydown", walking);

@@ -6,24 +6,14 @@
   const slider = place.querySelector("[name=k]"), handle = place.querySelector(".handle"), strip = place.querySelector(".slots canvas");
   const sides = ["exact", "slots"].map((name) => place.querySelector(`.${name}`)), ks = Object.keys(recorded.scores).filter(Number).map(Number);
   const [shortest, BEST, questions] = [recorded.opening[1], 3, Object.keys(recorded.questions)], text = own.value;
-  const programs = new Promise((done) => addEventListener("DOMContentLoaded", done)); // waking.js, too, has run by then
-  let encoder = null; // the model
   const MOST = 512; // tokens that the model has positions for
   const COLOURS = [0xce7c3a, 0x2876d6]; // of map and strip: blue, green, red; they do on white and on black
   const thousands = (x) => x.toLocaleString("en-US");
 
-  /** The bytes that Python compressed. */
-  async function unpacked(base64) {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  }
-
-  /** What was recorded of a question, in the form of every result. */
-  function ofRecord(question, maps) {
-    const i = questions.indexOf(question), { exact, ...slots } = Object.fromEntries(Object.entries(recorded.scores).map(([way, all]) => [way, all[i]]));
-    const { sentences, spans, shades } = recorded, { exact: map, ...strip } = maps;
-    return { sentences, spans, question, exact, slots, map, strip, shades, seconds: null, answer: recorded.questions[question] };
+  /** What was recorded of a question at k, in the form of every result. */
+  function ofRecord(question, k, maps) {
+    const i = questions.indexOf(question), half = (way) => ({ scores: recorded.scores[way][i], weights: maps[way] });
+    return { ...recorded, answer: recorded.questions[question], halves: [half("exact"), half(k)] };
   }
 
   /** Cosines of a question and of all sentences: unit vectors, as they come from the model. */
@@ -38,10 +28,8 @@
     const exact = await encoder.read(words, MOST, "sentences");
     if (!exact.sentences.length) throw new Error("The text is empty: paste one, of up to some 400 words.");
     const slots = await encoder.read(words, MOST, "sentences", k), { packed } = await encoder.read(question, MOST, "vector");
-    const { sentences, spans, map, shades, count } = exact, answer = words === text ? recorded.questions[question] : undefined;
-    const scores = { exact: cosines(packed, exact.packed), slots: { [k]: cosines(packed, slots.packed) } };
-    const seconds = { exact: exact.seconds, slots: { [k]: slots.seconds } };
-    return { sentences, spans, question, ...scores, map, strip: { [k]: slots.map }, shades, seconds, answer, count };
+    const halves = [exact, slots].map((read) => ({ scores: cosines(packed, read.packed), weights: read.map, seconds: read.seconds }));
+    return { ...exact, answer: words === text ? recorded.questions[question] : undefined, halves };
   }
 
   const order = (scores) => scores.map((_, i) => i).sort((a, b) => scores[b] - scores[a]);
@@ -81,36 +69,33 @@
   /**
    * Show a result at k.
    *
-   * result: sentences; spans: first and last token of each; question; exact: a score for each sentence; slots: k -> the
-   * same; map: (n, n) and strip: k -> (n, k), for a shorter text (n, n), whole numbers below shades; seconds: { exact, slots: { k } } or null;
-   * answer: the sentence that answers, where that is known; count: tokens of the whole text, where more than n were given.
+   * result: sentences; spans: first and last token of each; answer: the sentence that answers, where that is known; count: tokens of the
+   * whole text, where more than n were given; halves, read exactly and through slots: scores of the sentences, weights (n, n) and (n, k),
+   * for a shorter text (n, n), whole numbers below shades, and seconds, where it was read just now.
    */
   function draw(result, k) {
-    const n = result.spans.at(-1)[1] + 1;
-    const wanted = result.answer ?? order(result.exact)[0];
-    [result.exact, result.slots[k]].forEach((scores, i) => list(sides[i], result, scores, wanted));
-    [result.map, result.strip[k]].forEach((values, i) => paint(sides[i], COLOURS[i], values, n, result.shades));
+    const { spans, halves, count, shades } = result, n = spans.at(-1)[1] + 1;
+    const wanted = result.answer ?? order(halves[0].scores)[0];
     const m = Math.min(k, n), less = m < n ? `${Math.round(n / m)} times fewer` : "a slot for each token";
     const said = [`${n} × ${n} = ${thousands(n * n)} numbers in each head`, `${n} × ${m}: ${less}. Drag the edge.`];
     sides.forEach((side, i) => {
+      list(side, result, halves[i].scores, wanted);
+      paint(side, COLOURS[i], halves[i].weights, n, shades);
       side.querySelector("figcaption").textContent = said[i];
       side.querySelector("canvas").setAttribute("aria-label", `How one head attends to the text: ${said[i]}`);
     });
     place.querySelector("output").textContent = k;
     slider.value = ks.indexOf(k);
     slider.setAttribute("aria-valuetext", k);
-    const { found } = recorded;
-    place.querySelector(".tally").textContent = 
-      `Of ${recorded.asked} questions about three texts, exact attention has the answer among its first three ${found.exact} times, ${k} slots ${found[k]} times.`;
+    const { found } = recorded, [exactly, through] = halves.map(({ seconds }) => seconds?.toFixed(2));
+    place.querySelector(".tally").textContent = `Of ${recorded.asked} questions about three texts, exact attention has the answer among its first three ${found.exact} times, ${k} slots ${found[k]} times.`;
     place.classList.remove("unanswered");
-    const { seconds, count } = result;
     const cut = count > n ? ` Your text is cut at ${n} of its ${thousands(count)} tokens.` : "";
-    const [exactly, through] = [seconds?.exact, seconds?.slots[k]].map((one) => one?.toFixed(2));
-    say(seconds ? `On this machine, one run: ${exactly} s exactly, ${through} s through slots.${cut}` : hint());
+    say(exactly ? `On this machine, one run: ${exactly} s exactly, ${through} s through slots.${cut}` : hint());
   }
 
   const say = (words) => { place.querySelector(".seconds").textContent = words; };
-  const hint = () => (encoder?.state === "asleep" ? "to ask your own question about your own text, of up to some 400 words; nothing leaves this machine." : "");
+  const hint = () => (encoder.state === "asleep" ? "to ask your own question about your own text, of up to some 400 words; nothing leaves this machine." : "");
 
   /** Say why there is no answer; what still stands there belongs to another question. */
   function refuse(words) {
@@ -129,14 +114,14 @@
       const result = await live(words, question, k).finally(() => clearTimeout(slow));
       return draw(result, k);
     }
-    if (isOurs && questions.includes(question)) return draw(ofRecord(question, maps), k);
-    const press = `${encoder?.state === "asleep" ? "Press Enter to wake the model, or" : "Press"} “${next.textContent}”.`;
-    refuse(`Nobody has recorded an answer to that. ${encoder?.state === "waking" ? "The model will give one, once it’s awake." : press}`);
+    if (isOurs && questions.includes(question)) return draw(ofRecord(question, k, maps), k);
+    const press = `${encoder.state === "asleep" ? "Press Enter to wake the model, or" : "Press"} “${next.textContent}”.`;
+    refuse(`Nobody has recorded an answer to that. ${encoder.state === "waking" ? "The model will give one, once it’s awake." : press}`);
   }
 
   window.frontPage = { draw, ask: null };
-  const loaded = Promise.all(Object.entries(recorded.maps).map(async ([way, packed]) => [way, await unpacked(packed)])).then(Object.fromEntries);
-  loaded.then((maps) => {
+  addEventListener("DOMContentLoaded", async () => { // host.js has run by now: encoder and revived are its
+    const views = Object.entries(await revived(recorded.maps)), maps = Object.fromEntries(views.map(([way, { buffer }]) => [way, new Uint8Array(buffer)]));
     let moving = 0, isBusy = false, isOld = false;
     const stop = () => clearInterval(moving);
 
@@ -176,19 +161,16 @@
     sleep.addEventListener("click", () => encoder.sleep());
     place.querySelector("form").addEventListener("submit", (event) => {
       event.preventDefault();
-      if (encoder?.state === "asleep" && place.classList.contains("unanswered")) encoder.wake();
+      if (encoder.state === "asleep" && place.classList.contains("unanswered")) encoder.wake();
     });
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     set(still ? shortest : ks.at(-1));
     if (!still) moving = setInterval(() => (ks[slider.value] > shortest ? set(ks[slider.value - 1]) : stop()), 600); // the strip grows thin
-    programs.then(() => {
-      encoder = window.encoder;
-      place.querySelector(".wake").prepend(...encoder.waker(asked, (awake) => {
-        if (awake) stop();
-        sleep.hidden = !awake;
-        window.frontPage.ask = awake ? ask : null;
-        again();
-      }));
-    });
+    place.querySelector(".wake").prepend(...encoder.waker(asked, (awake) => {
+      if (awake) stop();
+      sleep.hidden = !awake;
+      window.frontPage.ask = awake ? ask : null;
+      again();
+    }));
   });
 }

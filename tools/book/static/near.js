@@ -14,7 +14,7 @@ const held = (name) => once(files, name, () => new Promise((done, failed) => {
 }));
 
 /** What a widget is made of. */
-async function carried(name) {
+async function loaded(name) {
   const [parts, found] = await Promise.all([held("parts"), held(name)]);
   Object.assign(PARTS, parts);
   return structuredClone(found);
@@ -25,11 +25,11 @@ const near = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
     if (!isIntersecting || target.dataset.woken) continue;
     target.dataset.woken = "true";
-    enliven(target, () => carried(target.dataset.held)).then((lives) => lives || delete target.dataset.woken);
+    enliven(target, () => loaded(target.dataset.held)).then((lives) => lives || delete target.dataset.woken);
   }
 }, { rootMargin: "300px" });
 
-window.encoder = encoder; // for the front page
+Object.assign(window, { encoder, revived }); // for the front page
 
 document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
 addEventListener("load", () => document.querySelectorAll(".live-widget").forEach((one) => near.observe(one)));

@@ -6,13 +6,12 @@ const KINDS = ["Chapters", "To look up", "Solutions", "Reference"]; // in the or
 const FEW = 4, MANY = 25; // results of a kind, beside a page and on the page of the search
 const LONG = 180; // characters; of a longer sentence a part is shown
 
+const element = (name, properties) => Object.assign(document.createElement(name), properties);
 let loading;
 
 /** The sections of all pages; they are loaded when somebody first wants to search. */
 const sections = () => (loading ??= new Promise((done, failed) => {
-  const script = Object.assign(document.createElement("script"), { src: SECTIONS, onerror: failed });
-  script.onload = () => done(window.sections);
-  document.head.append(script);
+  document.head.append(element("script", { src: SECTIONS, onerror: failed, onload: () => done(window.sections) }));
 }));
 
 /** What finds a word, or the beginning of one of at least three letters, in either case. */
@@ -38,27 +37,18 @@ function find(all, text) {
 
 /** A text, short around the first of the words, in which these are marked. */
 function marked(text, words) {
-  const at = words.map((word) => text.search(word)).filter((place) => place >= 0);
-  const from = text.length > LONG && at.length ? Math.max(0, text.lastIndexOf(" ", Math.min(...at) - 60)) : 0;
-  const to = from + LONG;
+  const any = new RegExp(`(${words.map(({ source }) => source).join("|")})`, "giu"), at = text.search(any);
+  const from = text.length > LONG ? Math.max(0, text.lastIndexOf(" ", at - 60)) : 0, to = from + LONG;
   const short = (from ? "… " : "") + text.slice(from, to) + (text.length > to ? " …" : "");
-  const hits = words.flatMap((word) => [...short.matchAll(word)]).sort((one, two) => one.index - two.index);
   const parts = document.createDocumentFragment();
-  let end = 0;
-  for (const { index, 0: hit } of hits) {
-    if (index < end) continue; // two words have found the same
-    const mark = Object.assign(document.createElement("mark"), { textContent: hit });
-    parts.append(short.slice(end, index), mark);
-    end = index + hit.length;
-  }
-  parts.append(short.slice(end));
+  parts.append(...short.split(any).map((part, i) => (i % 2 ? element("mark", { textContent: part }) : part)));
   return parts;
 }
 
 /** A result: a link to the section, with the heading and the sentence. */
 function item({ address, page, heading, sentence, words }) {
-  const link = Object.assign(document.createElement("a"), { href: ROOT + address });
-  const [where, what, said] = ["small", "b", "span"].map((name) => document.createElement(name));
+  const [link, where, what, said] = ["a", "small", "b", "span"].map((name) => element(name));
+  link.href = ROOT + address;
   where.textContent = page === heading ? "" : page;
   what.append(marked(heading, words));
   said.append(marked(sentence, words));
@@ -68,36 +58,30 @@ function item({ address, page, heading, sentence, words }) {
 
 /** Have a form answer below itself while one types. */
 function answering(form) {
-  const input = form.querySelector("input[name=q]");
+  const input = form.querySelector("input[name=q]"), place = form.parentElement;
   const here = document.querySelector("article form.search") === form;
-  const list = document.createElement("div");
-  Object.assign(list, { className: "found", hidden: true, tabIndex: -1 }); // a click in it keeps it open
-  const said = Object.assign(document.createElement("p"), { role: "status" });
+  const list = element("div", { className: "found", hidden: true, tabIndex: -1 }); // a click in it keeps it open
+  const said = element("p", { role: "status" });
   form.after(list);
-  const links = () => [...list.querySelectorAll("a")];
   async function answer() {
     const found = find(await sections(), input.value);
     list.hidden = !input.value.trim();
     said.textContent = `Sections found: ${found.length}`;
     list.replaceChildren(said, ...KINDS.flatMap((kind) => {
       const some = found.filter((one) => one.kind === kind).slice(0, here ? MANY : FEW);
-      const title = Object.assign(document.createElement("p"), { className: "kind", textContent: kind });
-      return some.length ? [title, ...some.map(item)] : [];
+      return some.length ? [element("p", { className: "kind", textContent: kind }), ...some.map(item)] : [];
     }));
   }
   input.autocomplete = "off";
   input.addEventListener("focus", sections);
   input.addEventListener("input", answer);
-  form.addEventListener("keydown", (event) => {
+  place.addEventListener("keydown", (event) => {
+    const stops = [input, ...list.querySelectorAll("a")], at = stops.indexOf(event.target);
+    if (at < 0) return;
+    const next = stops[at + { ArrowDown: 1, ArrowUp: -1 }[event.key]];
     if (event.key === "Escape") list.hidden = true;
-    if (event.key === "/" && !input.value) event.preventDefault(); // the key that leads here
-  });
-  for (const part of [form, list]) part.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (!step || list.hidden) return;
-    const stops = [input, ...links()];
-    stops[Math.min(stops.length - 1, Math.max(0, stops.indexOf(document.activeElement) + step))].focus();
-    event.preventDefault();
+    if (next && !list.hidden) next.focus();
+    if (next || (event.key === "/" && !input.value)) event.preventDefault(); // "/" is the key that leads here
   });
   if (here) {
     input.value = new URLSearchParams(location.search).get("q") ?? "";
@@ -106,7 +90,7 @@ function answering(form) {
     return;
   }
   list.addEventListener("click", ({ target }) => target.closest("a") && (list.hidden = true));
-  for (const part of [form, list]) part.addEventListener("focusout", ({ relatedTarget }) => {
+  place.addEventListener("focusout", ({ relatedTarget }) => {
     list.hidden ||= !form.contains(relatedTarget) && !list.contains(relatedTarget);
   });
 }
