@@ -229,9 +229,9 @@ def test_the_command_in_a_file_names_its_experiment_or_is_that_of_the_benchmark(
 LEARNED_SOON = {"09_needle": 64, "09_copy": 64, "12_recall": 64, "13_recall": 256}  # and n
 UNFITTED = ("exact", "one slot", "E and F at fixed places")  # encoders as they come
 TOLERANCES = {
-    # Another processor, or another kernel, adds up in another order, and every update carries that on: a model
-    # finds the answer some hundred updates sooner or later, and in the end gives a few more of a hundred, or
-    # fewer. So the end is compared. A bug leaves a model at chance, which is a third at most.
+    # Another processor or kernel adds up in another order, and every update carries that on: a model finds
+    # the answer some hundred updates sooner or later, and in the end gives a few more of a hundred, or fewer.
+    # So the end is compared. A bug leaves a model at chance, which is a third at most.
     "accuracy": 0.05,
     # Nothing is trained. Another order of adding moves a cosine in its sixth decimal; four are recorded.
     "cosine": 1e-3,
