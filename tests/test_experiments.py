@@ -229,8 +229,9 @@ def test_the_command_in_a_file_names_its_experiment_or_is_that_of_the_benchmark(
 LEARNED_SOON = {"09_needle": 64, "09_copy": 64, "12_recall": 64, "13_recall": 256}  # and n
 UNFITTED = ("exact", "one slot", "E and F at fixed places")  # encoders as they come
 TOLERANCES = {
-    # Another processor adds up in another order, and every update carries that on, to a few answers of a
-    # hundred. A bug leaves a model at chance, which is a third at most, or lets it learn too soon.
+    # Another processor or kernel adds up in another order, and every update carries that on: a model finds
+    # the answer some hundred updates sooner or later, and in the end gives a few more of a hundred, or fewer.
+    # So the end is compared. A bug leaves a model at chance, which is a third at most.
     "accuracy": 0.05,
     # Nothing is trained. Another order of adding moves a cosine in its sixth decimal; four are recorded.
     "cosine": 1e-3,
@@ -258,8 +259,9 @@ def due(week):
 
 def numbers(row):
     """What is compared of a row: accuracies, or cosines and mean reciprocal ranks of two corpora."""
-    found = {("accuracy", updates): accuracy for updates, accuracy in row.get("curve", ())}
-    found |= {("accuracy", where): row[where] for where in {"accuracy", "training_accuracy"} & row.keys()}
+    found = {("accuracy", where): row[where] for where in {"accuracy", "training_accuracy"} & row.keys()}
+    if "curve" in row:
+        found["accuracy", "curve"] = row["curve"][-1][1]
     for corpus in {"docstrings", "reference"} & row.keys():
         found["cosine", corpus] = row[corpus]["cosine"]
         found["reciprocal rank", corpus] = fmean(1 / rank for rank in row[corpus]["ranks"])
@@ -272,6 +274,5 @@ def test_a_row_that_is_measured_again_is_the_recorded_one(name, row):
     torch.set_num_threads(1)
     (settings,) = [some for some in EXPERIMENTS[name].settings() if some.items() <= row.items()]
     recorded, again = numbers(row), numbers(EXPERIMENTS[name].measure(**settings))
-    both = recorded.keys() & again.keys()  # a run that learns a little later is judged once more
-    off = {what for what in both if abs(recorded[what] - again[what]) > TOLERANCES[what[0]]}
-    assert both and not off, {what: (recorded[what], again[what]) for what in off}
+    off = {what for what in recorded if abs(recorded[what] - again[what]) > TOLERANCES[what[0]]}
+    assert recorded and not off, {what: (recorded[what], again[what]) for what in off}
