@@ -49,10 +49,10 @@ def test_a_slow_call_takes_longer_and_every_call_has_its_turns():
     assert sorted(turns) == ["a"] * 4 + ["b"] * 4  # a warm-up, and three rounds
 
 
-@pytest.mark.parametrize("pauses", [[0.2, 0], [0, 0, 0, 0.3]], ids=["the warm-up", "one slow round of three"])
+@pytest.mark.parametrize("pauses", [[0.5, 0], [0, 0, 0, 0.5]], ids=["the warm-up", "one slow round of three"])
 def test_what_is_slow_once_does_not_count(pauses):
     rounds, pauses = len(pauses) - 1, iter(pauses)
-    assert benchmark.median_seconds({"a": lambda: time.sleep(next(pauses))}, rounds)["a"] < 0.05
+    assert benchmark.median_seconds({"a": lambda: time.sleep(next(pauses))}, rounds)["a"] < 0.25
 
 
 def test_the_order_of_turns_is_shuffled():
