@@ -15,6 +15,8 @@ import nbformat
 from live import LIMIT_S, Live, wait_until
 from playwright.sync_api import sync_playwright
 
+from linformer_from_scratch.course.widgets.page import page as page_of
+
 ROOT = Path(__file__).parents[1]
 AXE = ROOT / "tests" / "vendor" / "axe.min.js"
 CHROMIUM_OPTIONS = [
@@ -66,6 +68,16 @@ def open_page(browser, width=1280, height=800, at=None):
         page.goto(at.as_uri() if isinstance(at, Path) else at)
     yield page
     page.close()
+
+
+@contextmanager
+def alive(browser, folder, *shown):
+    """A Live of each of these widgets, in a page opened from disk that complains of nothing."""
+    file = folder / "page.html"
+    file.write_text(page_of(shown), encoding="utf-8")
+    with open_page(browser, 1280, 900, at=file) as page:
+        yield [Live(page, page.locator(".lw").nth(i)) for i in range(len(shown))]
+        assert page.complaints == [] and page.outside == []
 
 
 def barriers(page, scheme):

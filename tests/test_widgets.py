@@ -27,10 +27,6 @@ MOST_BYTES = 1_500_000  # that a widget sends
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 
-def pixels(png):
-    return plt.imread(BytesIO(png))
-
-
 # State
 
 
@@ -46,6 +42,35 @@ def test_a_value_out_of_bounds_is_refused_with_both_numbers():
         RankSlider(preset="none")
     with pytest.raises(traitlets.TraitError, match=r"'temperature'.*nan"):
         RankSlider(temperature=float("nan"))
+
+
+BLOCKS = (
+    "“modify” attends to 3 slots (11% of its attention) and 4 tokens (89%); 0% goes to the future. The "
+    "head is off by 28% from exact causal attention. Its layer keeps 7,680 numbers where exact attention "
+    "keeps 18,432."
+)
+DECISION = (
+    "512 tokens, one text at a time, CPU of the course, one machine: take fused exact attention, as it is. "
+    "With 512 tokens slots save little time or none, and they may change the vectors."
+)
+WIRE = (
+    "131,072 tokens on 8 ranks, a layer's forward pass: Linformer sends 1.84 MB whatever n; ring attention "
+    "470 MB, 256 times as much; Ulysses 117 MB, 64 times as much. Linformer sends less than both above "
+    "n = 2,048, as here. A rank's columns of E and F, 16.8 MB, do grow with n."
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "opening", "words"),
+    [
+        (widgets.BlockExplorer, {"edit": "2"}, ("0", "5.6", 14), BLOCKS),
+        (widgets.DecisionExplorer, {}, (512, 1, 1, "CPU of the course", False, False), DECISION),
+        (widgets.WireExplorer, {}, (8, 131072, 256, 1024, False), WIRE),
+    ],
+)
+def test_it_opens_with_these_values_and_says_these_words(kind, start, opening, words):
+    widget = kind(**start)
+    assert (tuple(widget.defaults.values()), widget.words) == (opening, words)
 
 
 def test_reset_returns_to_how_it_was_made():
@@ -96,7 +121,7 @@ def test_the_output_of_a_cell_is_a_widget_a_still_with_its_words_and_what_makes_
     data, metadata = widget._repr_mimebundle_()
     assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == widget.model_id
     assert metadata["image/png"]["alt"] == f"{widget.title}. {widget.words}"
-    picture = pixels(data["image/png"])
+    picture = plt.imread(BytesIO(data["image/png"]))
     assert picture.shape[0] > 200 and picture.shape[1] > 500 and picture.std() > 0.05
     assert eval(data["text/plain"], vars(widgets)).state() == widget.state()
     assert widget_in({"data": data, "metadata": metadata}).state() == widget.state()

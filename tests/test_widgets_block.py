@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.widgets import BlockExplorer
 from linformer_from_scratch.course.widgets.block_explorer import EDITS, HEADS, errors, memory, reading, tokens
 
 N = len(tokens())
@@ -51,14 +50,3 @@ def test_what_a_layer_keeps_by_hand():
 def test_the_window_lowers_the_error(head):
     by_edit = dict(zip(EDITS, errors(head).tolist(), strict=True))
     assert by_edit["2"] < by_edit["1"] and by_edit["5"] == by_edit["4"] < by_edit["0"]
-
-
-def test_it_opens_on_linformer_and_says_what_the_query_reads():
-    explorer = BlockExplorer()
-    assert explorer.state() == {"edit": "0", "head": "5.6", "query": 14}
-    explorer.edit = "2"
-    assert explorer.words == (
-        "“modify” attends to 3 slots (11% of its attention) and 4 tokens (89%); 0% goes to the future. The "
-        "head is off by 28% from exact causal attention. Its layer keeps 7,680 numbers where exact attention "
-        "keeps 18,432."
-    )

@@ -5,8 +5,7 @@ import math
 
 import pytest
 import traitlets
-from jupyter_lab import open_page
-from live import Live
+from jupyter_lab import alive
 
 from linformer_from_scratch import cost
 from linformer_from_scratch.cost import DEVICES, Device, Sizes, floor_seconds, flops, stored_bytes
@@ -14,7 +13,6 @@ from linformer_from_scratch.course.widgets import CostModel, cost_model
 from linformer_from_scratch.course.widgets.cost_model import HERE, LENGTHS, LINES, ORDERS, UNITS, layers
 from linformer_from_scratch.course.widgets.growth import quantity
 from linformer_from_scratch.course.widgets.live import LIVE, CannotDraw
-from linformer_from_scratch.course.widgets.page import page as page_of
 from linformer_from_scratch.course.widgets.page import widget_in
 
 MACHINE = Device("a machine", {4: 5e11, 2: 7e11}, 3e10)
@@ -105,8 +103,7 @@ def test_this_machine_is_measured_once_and_only_when_it_is_chosen(measurements):
     assert measurements == [] and HERE in model.choices["device"]
     assert HERE not in model.facts["devices"]
     model.device = HERE
-    measured = {"name": HERE, "flops_per_s": {4: 1e12, 2: 1e12}, "bytes_per_s": 1e11}
-    assert model.facts["devices"][HERE] == measured
+    assert model.facts["devices"][HERE] == Device(HERE, {4: 1e12, 2: 1e12}, 1e11)._asdict()
     model.n, model.number = 256, "16 bit"
     CostModel(device=HERE)
     assert len(measurements) == 3
@@ -143,11 +140,8 @@ def test_quantities_have_three_digits_and_a_unit():
 @pytest.fixture
 def live(browser, tmp_path):
     """A page with the model of a machine and its measured points."""
-    file = tmp_path / "page.html"
-    file.write_text(page_of([CostModel(POINTS, [MACHINE], show="seconds")]), encoding="utf-8")
-    with open_page(browser, 1280, 900, at=file) as page:
-        yield Live(page, page.locator(".lw"))
-        assert page.complaints == []
+    with alive(browser, tmp_path, CostModel(POINTS, [MACHINE], show="seconds")) as (model,):
+        yield model
 
 
 @pytest.mark.slow

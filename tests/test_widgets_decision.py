@@ -1,13 +1,12 @@
 """Widget 12: it says what decide says, in Python and in the page; a map to drag on; links to the evidence."""
 
 import pytest
-from jupyter_lab import open_page
+from jupyter_lab import alive, open_page
 from live import Live
 
 from linformer_from_scratch.course import decision
-from linformer_from_scratch.course.decision import A100, CPU, H200, KINDS, V100, Case, decide
+from linformer_from_scratch.course.decision import A100, H200, KINDS, V100, Case, decide
 from linformer_from_scratch.course.widgets import DecisionExplorer
-from linformer_from_scratch.course.widgets.page import page as page_of
 
 STATES = [
     {},
@@ -30,23 +29,6 @@ DETAILS = """() => {
     const details = (widget) => Object.fromEntries(parts(widget).map(part));
     return [...document.querySelectorAll(".lw")].map(details);
 }"""
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    """A page with a widget for each state."""
-    path = tmp_path_factory.mktemp("decisions") / "page.html"
-    path.write_text(page_of([DecisionExplorer(**state) for state in STATES]), encoding="utf-8")
-    return path
-
-
-def test_it_opens_on_512_tokens_on_the_cpu():
-    explorer = DecisionExplorer()
-    assert explorer.state() == dict(zip(explorer.controls, (512, 1, 1, CPU, False, False), strict=True))
-    assert explorer.words == (
-        "512 tokens, one text at a time, CPU of the course, one machine: take fused exact attention, "
-        "as it is. With 512 tokens slots save little time or none, and they may change the vectors."
-    )
 
 
 @pytest.mark.parametrize("state", STATES, ids=str)
@@ -74,23 +56,23 @@ def test_the_map_shows_for_each_task_and_n_what_is_advised_and_where_it_was_trie
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_the_page_says_what_python_says(browser, file):
-    with open_page(browser, 1280, 900, at=file) as page:
-        for i, state in enumerate(STATES):
-            assert Live(page, page.locator(".lw").nth(i)).differences(DecisionExplorer(**state)) == []
-        seen = page.evaluate(DETAILS)
-        assert seen == [DecisionExplorer(**state).details for state in STATES]
-        takes = [f"Take {decide(Case(**state)).take}." for state in STATES]
+def test_the_page_says_what_python_says(browser, tmp_path):
+    explorers = [DecisionExplorer(**state) for state in STATES]
+    with alive(browser, tmp_path, *explorers) as seen:
+        for live, explorer in zip(seen, explorers, strict=True):
+            assert live.differences(explorer) == []
+        page = seen[0].page
+        assert page.evaluate(DETAILS) == [explorer.details for explorer in explorers]
+        takes = [f"Take {explorer.advice.take}." for explorer in explorers]
         assert page.locator(".lw-advised figcaption b").all_text_contents() == takes
         assert page.locator(".lw a").count() == 0
-        assert page.complaints == []
 
 
 @pytest.fixture
-def live(browser, file):
-    """The first widget of the page."""
-    with open_page(browser, 1280, 900, at=file) as page:
-        yield Live(page, page.locator(".lw").first)
+def live(browser, tmp_path):
+    """The widget as it opens."""
+    with alive(browser, tmp_path, DecisionExplorer()) as (explorer,):
+        yield explorer
 
 
 @pytest.mark.slow
@@ -129,10 +111,10 @@ def test_pointing_at_a_place_shows_its_evidence_and_leaves_the_dot(live):
 
 @pytest.mark.slow
 @pytest.mark.browser
-def test_in_a_notebook_a_place_is_a_link_to_the_heading_of_its_cell(browser, file):
+def test_in_a_notebook_a_place_is_a_link_to_the_heading_of_its_cell(browser, tmp_path, live):
     address = "http://course.invalid/12_limits.ipynb"
     with open_page(browser, 1280, 900) as page:
-        page.route(address, lambda route: route.fulfill(path=file, content_type="text/html"))
+        page.route(address, lambda route: route.fulfill(path=tmp_path / "page.html"))
         page.goto(address)
         links = Live(page, page.locator(".lw").first).root.locator("a")
         assert links.last.text_content() == "chapter 10, “How large must n be before it's worth it?”"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.widgets import HeadPicker, head_picker
+from linformer_from_scratch.course.widgets import HeadPicker
 from linformer_from_scratch.course.widgets.head_picker import BLOCK, N
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.low_rank import cumulative_spectrum, rank_at, singular_values
@@ -42,12 +42,3 @@ def test_the_baselines_are_what_they_are_called():
     assert_close(spectra["untrained"], cumulative_spectrum(sigma), atol=1e-3, rtol=0)
     assert spectra["untrained"][32] > 0.9  # small scores: rank 1 + d_head, nearly
     assert all(spectrum[-1] == pytest.approx(1) for spectrum in spectra.values())
-
-
-def test_without_the_pretrained_model_one_sentence_says_so(without_the_package, monkeypatch):
-    for name in ("analysed", "facts", "data"):
-        monkeypatch.setattr(head_picker, name, getattr(head_picker, name).__wrapped__)
-    picker = HeadPicker()
-    assert picker.caption() == picker.facts["missing"]
-    assert "needs the pretrained model" in picker.caption()
-    assert picker.still() and not picker.data

@@ -4,15 +4,7 @@ import pytest
 import torch
 
 from linformer_from_scratch.course.widgets import JLExplorer, jl_explorer
-from linformer_from_scratch.course.widgets.jl_explorer import (
-    BINS,
-    CURVE,
-    DIMS,
-    NUMBERS,
-    REACH,
-    SAMPLES,
-    SEEDS,
-)
+from linformer_from_scratch.course.widgets.jl_explorer import BINS, CURVE, DIMS, NUMBERS, REACH, SAMPLES
 from linformer_from_scratch.random_projections import failure_bound, needed_dim
 
 
@@ -50,7 +42,7 @@ def test_the_bounds_and_the_needed_k_are_those_of_the_lemma():
 
 
 def test_the_bound_holds_for_every_projection():
-    for seed in range(SEEDS):
+    for seed in range(jl_explorer.SEEDS):
         explorer = JLExplorer(seed=seed)
         assert all(share <= bound for share, bound in zip(explorer.shares, explorer.bounds, strict=True))
 

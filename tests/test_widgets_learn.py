@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from jupyter_lab import open_page
-from live import Live, wait_until
+from jupyter_lab import alive, open_page
+from live import wait_until
 from torch.testing import assert_close
 
 from linformer_from_scratch.course.widgets import ProjectionExplorer
 from linformer_from_scratch.course.widgets.live import source
-from linformer_from_scratch.course.widgets.page import page as page_of
 from linformer_from_scratch.course.widgets.projection_explorer import (
     GAUSSIAN,
     HEADS,
@@ -61,9 +60,7 @@ def test_fifty_updates_are_those_of_pytorch(browser, name, kind, k):
 
 def test_a_press_of_learn_lowers_the_error_until_the_next_press(browser, tmp_path):
     explorer = ProjectionExplorer(kind=MEAN)
-    (tmp_path / "page.html").write_text(page_of([explorer]), encoding="utf-8")
-    with open_page(browser, at=tmp_path / "page.html") as page:
-        live = Live(page, page.locator(".lw"))
+    with alive(browser, tmp_path, explorer) as (live,):
         button = live.root.get_by_role("button", name="Learn")
 
         def error():
@@ -71,14 +68,12 @@ def test_a_press_of_learn_lowers_the_error_until_the_next_press(browser, tmp_pat
 
         button.click()
         wait_until(lambda: error() < 0.5 * explorer.error, "a lower error")
-        slider = live.controls()["Slots k"]
-        slider.focus()
-        page.keyboard.press("ArrowRight")
+        live.controls()["Slots k"].press("ArrowRight")
         wait_until(lambda: "k = 32" in live.words() and "updates" in live.words(), "another k")
         live.root.get_by_role("button", name="Stop", exact=True).click()
         live.after(lambda: None)
         resting = error()
-        live.after(lambda: page.wait_for_timeout(200))
+        live.after(lambda: live.page.wait_for_timeout(200))
         assert error() == resting < explorer.error
         live.root.get_by_role("button", name="Reset").click()
         live.after(lambda: None)

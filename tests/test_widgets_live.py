@@ -7,7 +7,7 @@ import time
 import pytest
 from book.shelf import Shelf
 from deck_fixture import live
-from jupyter_lab import barriers, open_page
+from jupyter_lab import alive, barriers, open_page
 from live import STOPWATCH, Live
 from nbconvert import get_exporter
 from nbformat.v4 import new_code_cell, new_notebook
@@ -193,18 +193,14 @@ def test_play_pin_reset_and_copy(opened):
 
 def test_what_copy_state_copies_is_python_that_makes_this_state(browser, tmp_path):
     shown = [widgets.HeadGallery(text, layer=2) for text in TEXTS]
-    path = tmp_path / "texts.html"
-    path.write_text(page_of(shown), encoding="utf-8")
-    with open_page(browser) as page:
-        page.add_init_script("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
-        page.goto(path.as_uri())
-        for i, widget in enumerate(shown):
-            read = Live(page, page.locator(".lw").nth(i)).as_python()
-            assert read.state() == widget.state()
+    with alive(browser, tmp_path, *shown) as seen:
+        page = seen[0].page
+        page.evaluate("() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; }")
+        for live, widget in zip(seen, shown, strict=True):
+            assert live.as_python().state() == widget.state()
             copied = page.evaluate("copied")
             assert eval(copied, vars(widgets)).state() == widget.state()
             assert copied.isprintable()
-        assert page.complaints == []
 
 
 @pytest.mark.parametrize("kind", [widgets.LengthExplorer])

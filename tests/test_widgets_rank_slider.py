@@ -4,28 +4,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch import pretrained
-from linformer_from_scratch.course.widgets import RankSlider, rank_slider
-from linformer_from_scratch.course.widgets.live import CannotDraw
+from linformer_from_scratch.course.widgets import RankSlider
 from linformer_from_scratch.course.widgets.rank_slider import PERIOD, PRESETS, N, scores
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.pretrained import attention_maps
-
-
-def test_without_the_pretrained_model_one_sentence_says_so_and_other_maps_show(monkeypatch):
-    def missing(*_):
-        raise pretrained.PretrainedMissing("not installed")
-
-    monkeypatch.setattr(rank_slider, "encode", missing)
-    for name in ("real_heads", "facts", "data"):
-        monkeypatch.setattr(rank_slider, name, getattr(rank_slider, name).__wrapped__)
-    slider = RankSlider()
-    assert "needs the pretrained model" in slider.facts["missing"] and "queries" not in slider.data
-    with pytest.raises(CannotDraw, match="needs the pretrained model: not installed"):
-        _ = slider.words
-    assert slider.still().startswith(b"\x89PNG")
-    slider.preset = "local"
-    assert "Rank 8 of 128" in slider.words
 
 
 @pytest.mark.parametrize("preset", PRESETS)

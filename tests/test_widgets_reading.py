@@ -1,28 +1,34 @@
-"""The reader's own text in Python: three widgets show the heads of the model on it, or say why not."""
+"""The reader's own text in Python: five widgets show what the model makes of it, or say why not."""
 
 import pytest
 from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
-from linformer_from_scratch.course.widgets import HeadPicker, ProjectionExplorer, RankSlider
+from linformer_from_scratch.course import widgets
+from linformer_from_scratch.course.widgets.live import CannotDraw
 from linformer_from_scratch.course.widgets.reading import LEAST, MOST
 from linformer_from_scratch.pretrained import attention_maps
 
 OWN = "My dog sleeps because it is old and tired of running after the cat."
 LONG = "word " * 300
-EACH = pytest.mark.parametrize("kind", [RankSlider, HeadPicker, ProjectionExplorer])
+TEXTS = widgets.RankSlider, widgets.HeadPicker, widgets.ProjectionExplorer
+SENTENCES = widgets.AttentionExplorer, widgets.HeadGallery
+REFUSED = {  # kinds -> text -> why it cannot be read
+    TEXTS: {" ": "text is empty", "hi": f"3 tokens; at least {LEAST}"},
+    SENTENCES: {"": "sentence is empty", "  ": "sentence is empty", "word " * 57: "59 tokens; up to 40 can"},
+}
 
 
 def shown_map(widget):
     return widget.P if hasattr(widget, "P") else widget.map
 
 
-@EACH
+@pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("text", [OWN, LONG])
 def test_a_readers_text_is_read_by_the_model_up_to_the_most_tokens(kind, text):
     widget = kind(text=text)
     tokens, maps = attention_maps(text, MOST)
-    at = widget.head.split(".") if kind is ProjectionExplorer else (widget.layer, widget.head)
+    at = widget.head.split(".") if kind is widgets.ProjectionExplorer else (widget.layer, widget.head)
     layer, head = map(int, at)
     assert_close(shown_map(widget).float(), maps[layer - 1, head - 1], atol=2e-2, rtol=0)
     assert widget.facts["tokens"][text] == tokens
@@ -30,20 +36,42 @@ def test_a_readers_text_is_read_by_the_model_up_to_the_most_tokens(kind, text):
     assert f" {len(tokens)}" in widget.words and widget.still()
 
 
-@EACH
-@pytest.mark.parametrize(("text", "said"), [(" ", "text is empty"), ("hi", f"3 tokens; at least {LEAST}")])
-def test_an_empty_or_short_text_is_refused_in_a_sentence_and_the_last_stays(kind, text, said):
-    widget = kind(text=OWN)
+@pytest.mark.parametrize(
+    ("kind", "text", "said"),
+    [(kind, *one) for kinds, texts in REFUSED.items() for kind in kinds for one in texts.items()],
+)
+def test_a_text_that_cannot_be_read_is_refused_in_a_sentence_and_the_last_stays(kind, text, said):
+    trait = kind.reads["trait"]
+    widget = kind(**{trait: OWN})
     before = shown_map(widget)
-    widget.text = text
+    setattr(widget, trait, text)
     assert said in widget.refused and widget.facts["refused"] == {text: widget.caption()}
     assert_close(shown_map(widget), before)
     assert OWN in widget.data  # the browser shows it still
-    widget.text = next(iter(widget.choices["text"]))
+    setattr(widget, trait, next(iter(widget.choices[trait])))
     assert widget.words == kind().words and widget.facts["refused"] == {}
 
 
-def test_without_the_package_one_sentence_says_what_to_install(without_the_package):
-    explorer = ProjectionExplorer(text=OWN)
-    assert "Only the texts of the menu can be shown" in explorer.refused
-    assert pretrained.INSTALL in explorer.refused
+@pytest.mark.parametrize("kind", [widgets.ProjectionExplorer, *SENTENCES])
+def test_without_the_package_its_own_texts_show_and_others_say_what_to_install(kind, without_the_package):
+    widget, known = kind(), "presets" if kind in SENTENCES else "texts of the menu"
+    words = widget.words
+    setattr(widget, kind.reads["trait"], OWN)
+    assert f"Only the {known} can be shown" in widget.refused and pretrained.INSTALL in widget.refused
+    assert widget.words == words
+
+
+@pytest.mark.parametrize(("module", "heads"), [("rank_slider", "real_heads"), ("head_picker", "analysed")])
+def test_without_the_pretrained_model_one_sentence_says_so(module, heads, without_the_package, monkeypatch):
+    module = getattr(widgets, module)
+    for name in (heads, "facts", "data"):
+        monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
+    widget = widgets.RankSlider() if module is widgets.rank_slider else widgets.HeadPicker()
+    assert widget.caption() == widget.facts["missing"]
+    assert "needs the pretrained model: " in widget.caption() and pretrained.INSTALL in widget.caption()
+    with pytest.raises(CannotDraw):
+        widget.figure()
+    assert widget.still().startswith(b"\x89PNG") and not {"queries", "sigma"} & widget.data.keys()
+    if module is widgets.rank_slider:
+        widget.preset = "local"
+        assert "Rank 8 of 128" in widget.words

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch import pretrained
 from linformer_from_scratch.course.widgets import AttentionExplorer, HeadGallery, stills
 from linformer_from_scratch.course.widgets import sentence as sentence_module
 from linformer_from_scratch.course.widgets.attention_explorer import reheat
@@ -17,7 +16,6 @@ from linformer_from_scratch.course.widgets.sentence import opening_query, rounde
 from linformer_from_scratch.pretrained import SENTENCES, AttentionMaps, attention_maps, stored_maps
 
 OWN = "My dog sleeps because it is old."
-LONG = "word " * 57  # 59 tokens with [CLS] and [SEP]
 BOTH = pytest.mark.parametrize("widget_class", [AttentionExplorer, HeadGallery])
 ROUNDED = {"atol": 1e-3, "rtol": 1e-3}  # what float16 may change, and how the presets were stored
 
@@ -86,7 +84,7 @@ def test_layer_head_and_query_choose_the_models_numbers(widget_class):
     widget = widget_class(layer=6, head=11, query=3)
     assert_close(widget.map.float(), attention_maps(SENTENCES[0]).weights[5, 10], **ROUNDED)
     assert_close(widget.weights, widget.map[3])
-    assert "“raised” attends to" in widget.words or "“raised” reads" in widget.words
+    assert "“raised” attends to" in widget.words
 
 
 @BOTH
@@ -111,38 +109,10 @@ def test_the_presets_open_at_a_word_worth_seeing(widget_class):
 def test_a_learners_own_sentence_is_read_by_the_model(widget_class):
     widget = widget_class(OWN)
     tokens, maps = attention_maps(OWN)
-    assert widget.tokens == tokens
-    assert tokens[widget.place] == "it"
+    assert widget.tokens == tokens and tokens[widget.place] == "it"
     assert_close(widget.maps.float(), maps, **ROUNDED)
     assert_close(received(widget)[OWN], widget.maps)
     assert list(received(widget)) == [*SENTENCES, OWN]
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [("", "sentence is empty"), ("  ", "sentence is empty"), (LONG, "59 tokens; up to 40 can")],
-)
-def test_an_empty_or_long_sentence_is_refused_in_a_sentence_and_the_picture_stays(widget_class, words, said):
-    widget = widget_class(OWN)
-    maps = widget.maps
-    widget.sentence = words
-    assert said in widget.refused and widget.facts["refused"] == {words: widget.caption()}
-    assert_close(widget.maps, maps)
-    assert OWN in widget.data  # the browser shows it still
-    widget.sentence = SENTENCES[0]
-    assert widget.words == widget_class().words
-    assert widget.facts["refused"] == {}
-
-
-@BOTH
-def test_without_the_package_presets_show_and_other_sentences_say_what_to_install(
-    widget_class, without_the_package
-):
-    widget = widget_class()
-    assert "“it” attends to “bank”" in widget.words or "“it” reads “bank”" in widget.words
-    widget.sentence = OWN
-    assert "Only the presets can be shown" in widget.refused and pretrained.INSTALL in widget.refused
 
 
 def test_damaged_weights_are_said(monkeypatch):
@@ -151,9 +121,6 @@ def test_damaged_weights_are_said(monkeypatch):
 
     monkeypatch.setattr(sentence_module, "attention_maps", damaged)
     assert "SHA-256 12, expected 53" in AttentionExplorer(OWN).refused
-
-
-# Heads side by side
 
 
 def test_shares_and_entropies_of_maps_made_by_hand(monkeypatch):
@@ -170,9 +137,6 @@ def test_shares_and_entropies_of_maps_made_by_hand(monkeypatch):
     assert shares[2] == pytest.approx([0.2, 0.2, 0.2, 0.4])
     assert gallery.entropies[0, :3].tolist() == pytest.approx([0, 0, math.log2(5)], abs=1e-4)
     assert "20% to the previous token, 20% to itself, 20% to the next token, 40% to [CLS]" in gallery.words
-
-
-# The still
 
 
 def test_bands_are_as_thick_as_their_weights_and_fill_the_querys_row():

@@ -1,16 +1,14 @@
 """Widget 10: its numbers are worked out by hand, and its words stay true on short texts."""
 
-import math
 from itertools import product
 
 import pytest
 import traitlets
-from jupyter_lab import open_browser, open_page
-from live import Live
+from jupyter_lab import alive
+from test_widgets_cost import put
 
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course.widgets import WireExplorer
-from linformer_from_scratch.course.widgets.page import page as page_of
 from linformer_from_scratch.course.widgets.wire_explorer import LENGTHS, TICKS, facts, in_bytes, sends, times
 
 ENDS = [
@@ -40,19 +38,7 @@ def test_the_tables_that_the_browser_gets_are_the_formulas():
     values = 13 * 17, 33, 11, 7, 5, 2, ranks
     for shared, tables in zip((False, True), facts()["formulas"].values(), strict=True):
         for name, sent in sends(sizes, ranks, shared).items():
-            terms = [c * math.prod(map(pow, values, powers)) for c, *powers in tables[name]]
-            assert sum(terms) == pytest.approx(sent, rel=1e-12)
-
-
-def test_it_opens_on_131072_tokens_on_eight_ranks():
-    explorer = WireExplorer()
-    assert explorer.state() == dict(zip(explorer.controls, (8, 131072, 256, 1024, False), strict=True))
-    assert explorer.words == (
-        "131,072 tokens on 8 ranks, a layer's forward pass: Linformer sends 1.84 MB whatever n; "
-        "ring attention 470 MB, 256 times as much; Ulysses 117 MB, 64 times as much. "
-        "Linformer sends less than both above n = 2,048, as here. "
-        "A rank's columns of E and F, 16.8 MB, do grow with n."
-    )
+            assert put(tables[name], values) == pytest.approx(sent, rel=1e-12)
 
 
 def test_only_powers_of_two_are_taken():
@@ -93,12 +79,8 @@ def test_bytes_have_three_digits_and_a_unit_and_ratios_are_in_words():
 
 
 @pytest.mark.browser
-def test_the_page_says_what_python_says_at_the_ends_of_every_control(chromium, tmp_path):
-    file = tmp_path / "page.html"
-    some = ENDS[::7]  # each control at both of its ends
-    file.write_text(page_of([WireExplorer(**values) for values in some]), encoding="utf-8")
-    with open_browser(chromium) as browser, open_page(browser, 1280, 900, at=file) as page:
-        for i, values in enumerate(some):
-            live = Live(page, page.locator(".lw").nth(i))
-            assert live.differences(WireExplorer(**values)) == []
-        assert page.complaints == []
+def test_the_page_says_what_python_says_at_the_ends_of_every_control(browser, tmp_path):
+    explorers = [WireExplorer(**values) for values in ENDS[::7]]  # each control at both of its ends
+    with alive(browser, tmp_path, *explorers) as seen:
+        for live, explorer in zip(seen, explorers, strict=True):
+            assert live.differences(explorer) == []

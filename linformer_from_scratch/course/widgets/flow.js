@@ -47,9 +47,8 @@ function band(path, [a, b], top, [c, d], bottom) {
  */
 function flow(stage, { tokens, hover, pick, say }) {
   const { element, heading, small, tell } = figure(stage, "", "");
-  const canvas = html("canvas", { role: "img" }), overlay = document.createElementNS(SVG, "svg");
-  const frame = html("div", { class: "lw-flow", tabindex: 0, role: "group" }, canvas, overlay);
-  overlay.setAttribute("aria-hidden", "true");
+  const canvas = html("canvas", { role: "img" }), words = d3.create("svg").attr("aria-hidden", "true");
+  const frame = html("div", { class: "lw-flow", tabindex: 0, role: "group" }, canvas, words.node());
   element.append(frame);
   let n = 0, colours = []; // of the text
   let now = null, places = null; // what is shown, and where it lies
@@ -155,9 +154,8 @@ function flow(stage, { tokens, hover, pick, say }) {
     fill(painted(mixed(paints, read)), box(left, query - PILL / 2, pill, 5));
     fill(painted(mixed(colours, exact)), box(left, query + PILL / 2 - 5, pill, 5));
 
-    overlay.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    const words = d3.select(overlay), isRight = (asked + 0.5) * cell > width / 2;
-    words.selectAll("*").remove();
+    const isRight = (asked + 0.5) * cell > width / 2;
+    words.attr("viewBox", `0 0 ${width} ${height}`).selectAll("*").remove();
     write(words, shorten(tokens()[asked], 18), left + pill / 2, query + 5, "middle").style("font-weight", "bold");
     const [edge, anchor] = isRight ? [0, "start"] : [width, "end"];
     now.words.forEach((way, i) => write(words, way, edge, query - 5 + 20 * i, anchor));

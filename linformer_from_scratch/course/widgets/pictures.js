@@ -1,7 +1,5 @@
 // The pictures of widgets: maps, charts, texts, what the hand points at, and their colours.
 
-const SVG = "http://www.w3.org/2000/svg";
-
 /** 256 colours as pixels, from the lowest value to the highest. */
 function shadesOf(interpolate) {
   return Uint32Array.from({ length: 256 }, (_, i) => {
@@ -72,10 +70,8 @@ const READABLE = 13; // px of a cell from which on every token is named beside i
 function heatMap(stage, { title, note = "queries down, keys across", abreast = 3, rows, columns = rows, hover,
   pick, picks = "takes the row as query", read, signed: isSigned = false }) {
   const { element, heading, small, tell } = figure(stage, title, note);
-  const canvas = html("canvas", { role: "img", "aria-label": title });
-  const overlay = document.createElementNS(SVG, "svg");
-  overlay.setAttribute("aria-hidden", "true");
-  const frame = html("div", { class: "lw-frame", tabindex: 0, role: "group" }, canvas, overlay);
+  const canvas = html("canvas", { role: "img", "aria-label": title }), picture = d3.create("svg").attr("aria-hidden", "true");
+  const frame = html("div", { class: "lw-frame", tabindex: 0, role: "group" }, canvas, picture.node());
   frame.style.cursor = pick ? "pointer" : "crosshair";
   const scale = html("canvas", { "aria-hidden": "true" }), least = html("span"), most = html("span");
   element.append(frame, html("div", { class: "lw-scale" }, least, scale, most));
@@ -107,22 +103,21 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
     const { i, j } = hover.cell ?? {}, isRow = i < map.n, isColumn = j < map.m;
     const em = emOf(frame) / 16;
     const width = frame.offsetWidth / em, height = frame.offsetHeight / em; // in units that grow with the type
-    overlay.setAttribute("viewBox", `0 0 ${width || 1} ${height || 1}`);
-    const colours = PALETTE[map.theme], across = width / map.m, down = height / map.n, picture = d3.select(overlay);
-    picture.selectAll("*").remove();
+    const colours = PALETTE[map.theme], across = width / map.m, down = height / map.n;
+    picture.attr("viewBox", `0 0 ${width || 1} ${height || 1}`).selectAll("*").remove();
     const outline = (x, y, w, h, colour, dashes = null) => // what is chosen is whole, what is pointed at dashed
       bar(picture, x, y, w, h, "none").attr("stroke", colour).attr("stroke-width", 2).attr("stroke-dasharray", dashes);
     if (map.query >= 0) outline(-1, map.query * down - 1, width + 2, down + 2, colours.query);
     if (isRow) outline(0, i * down, width, down, colours.query, "3 3");
     if (isColumn) outline(j * across, 0, across, height, colours.key, "3 3");
-    if (!map.besides) label(picture, rows(), down, isRow ? i : map.query, (text, middle) =>
+    if (!map.besides) label(rows(), down, isRow ? i : map.query, (text, middle) =>
       text.attr("x", -7).attr("y", middle).attr("text-anchor", "end").attr("dominant-baseline", "central"), colours.query);
-    label(picture, columns(), across, isColumn ? j : -1, (text, middle) =>
+    label(columns(), across, isColumn ? j : -1, (text, middle) =>
       text.attr("transform", `translate(${middle + 3}, -6) rotate(-50)`), colours.key);
     point(isRow && isColumn ? { i, j } : null);
   }
 
-  function label(picture, names, pitch, marked, place, colour) {
+  function label(names, pitch, marked, place, colour) {
     if (map.named)
       names.forEach((name, i) => {
         const text = place(picture.append("text").text(shorten(name)), (i + 0.5) * pitch).style("font-size", `${clamp(0.75 * pitch, 12, 15)}px`);

@@ -114,9 +114,8 @@ function widget(make) {
     const words = html("p", { class: "lw-words", id: `lw-${Math.random().toString(36).slice(2)}`, role: "status" });
     const note = html("span", { role: "status" }), pins = html("div"), tried = html("span"), rest = html("div", { class: "lw-controls" });
     const hint = html("p", { class: "lw-hint" }, html("b", {}, "Try this: "), tried);
-    const bar = html("div", { class: "lw-bar" },
-      html("button", { type: "button", click: pin }, "Pin"), html("button", { type: "button", click: reset }, "Reset"),
-      html("button", { type: "button", click: copy }, "Copy state"), note);
+    const buttons = Object.entries({ Pin: pin, Reset: reset, "Copy state": copy }).map(([name, click]) => html("button", { type: "button", click }, name));
+    const bar = html("div", { class: "lw-bar" }, ...buttons, note);
     const more = html("details", { class: "lw-more" }, html("summary", {}, "More"), html("div", {}, rest, bar));
     const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, stage, controls, words, hint, more, pins);
     el.append(root);
@@ -161,7 +160,7 @@ function widget(make) {
       root.numbers = numbers;
       words.classList.toggle("lw-refused", isRefused);
       stage.classList.toggle("lw-stale", isRefused); // the picture is that of the last state
-      bar.querySelector("button").disabled = isRefused;
+      buttons[0].disabled = isRefused;
       if (note.textContent !== stateText(model)) note.textContent = "";
       words.textContent = refusal || line;
       fit();

@@ -18,15 +18,14 @@ from linformer_from_scratch.course.plots import EDGE, GREY, INK, KEY, LINES, QUE
 
 board = plots.board  # so that a widget's still needs this module alone
 Arguments = ParamSpec("Arguments")
+Drawing = Callable[[Axes], None]
 
 
-def drawing(
-    draw: Callable[Concatenate[Axes, Arguments], None],
-) -> Callable[Arguments, Callable[[Axes], None]]:
+def drawing(draw: Callable[Concatenate[Axes, Arguments], None]) -> Callable[Arguments, Drawing]:
     """A function that draws, without its axis: it returns what waits for one."""
 
     @wraps(draw)
-    def waiting(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Callable[[Axes], None]:
+    def waiting(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Drawing:
         return lambda axis: draw(axis, *args, **kwargs)
 
     return waiting
