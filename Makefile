@@ -28,7 +28,7 @@ course: python ## set up once, then open JupyterLab on chapter 00
 	@$(PYTHON) tools/course.py install
 	@$(PYTHON) tools/course.py open
 
-test: python ## set up, lint, unit tests and every notebook without its slow cells: about eight minutes
+test: python ## set up, lint, unit tests and every notebook without its slow cells: about five minutes
 	@$(PYTHON) tools/course.py install --with test
 	$(call TESTS,-m "not slow and not browser")
 
