@@ -107,15 +107,11 @@ DENSE = """([lines, rows]) => {
   ];
 }"""
 
-# Formulas that stand in prose as dollars, outside code.
+# Formulas that stand in prose as dollars.
 UNTYPESET = """() => {
-  const texts = document.createTreeWalker(document.querySelector(".slides"), NodeFilter.SHOW_TEXT);
-  const found = [];
-  while (texts.nextNode()) {
-    const inCode = texts.currentNode.parentElement.closest("code, pre, mjx-container");
-    if (!inCode && /\\$[^$]+\\$/.test(texts.currentNode.data)) found.push(texts.currentNode.data.trim());
-  }
-  return found;
+  const prose = document.querySelector(".slides").cloneNode(true);
+  prose.querySelectorAll("code, pre, mjx-container, script").forEach((other) => other.remove());
+  return prose.textContent.match(/\\$[^$\\n]+\\$/g) ?? [];
 }"""
 
 DRESSED = """(theme) =>

@@ -16,7 +16,7 @@ KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "languag
 
 def prose(source, kind=None):
     """A markdown cell; kind is its slideshow mark."""
-    return _marked(new_markdown_cell(source.strip()), kind)
+    return _marked(new_markdown_cell(source), kind)
 
 
 def notes(minute, source):
@@ -92,29 +92,14 @@ def _question(text):
     return f'<details name="quiz"><summary>{text}</summary><ol type="a">{options}</ol>{answer}</details>'
 
 
-TITLE = """
-# 09 · Everything
+TITLE = "# 09 · Everything\n\n**Does it show?** · 50 minutes\n\n- one thing;\n- another."
+ROLES = """## Queries meet keys: $QK^\\top$
 
-**Does it show?** · 50 minutes
+A <span class="query">query</span>, a <span class="key">key</span> and a <span class="value">value</span>."""
+FORMULA = """$$\\mathrm{softmax}\\Big(\\frac{QK^\\top}{\\sqrt d}\\Big) V$$
 
-- one thing;
-- another.
-"""
-ROLES = """
-## Queries meet keys: $QK^\\top$
-
-A <span class="query">query</span>, a <span class="key">key</span> and a <span class="value">value</span>.
-"""
-FORMULA = """
-$$\\mathrm{softmax}\\Big(\\frac{QK^\\top}{\\sqrt d}\\Big) V$$
-
-It costs `$5` in [chapter 02](02_multihead.ipynb#why), see [arXiv](https://arxiv.org/abs/2006.04768).
-"""
-NUMBERS = """
-| $n$ | map |
-| --- | --- |
-| 8 | 64 |
-"""
+It costs `$5` in [chapter 02](02_multihead.ipynb#why), see [arXiv](https://arxiv.org/abs/2006.04768)."""
+NUMBERS = "| $n$ | map |\n| --- | --- |\n| 8 | 64 |"
 FUNCTION = """def double(x):
     return 2 * x  # twice
 
@@ -122,18 +107,12 @@ FUNCTION = """def double(x):
 print("a line as long as the house allows it to be, one hundred and ten columns", double(double(21)))"""
 TABLE = """<table class="dataframe"><thead><tr><th></th><th>n</th></tr></thead>
 <tbody><tr><th>0</th><td>8</td></tr></tbody></table>"""
-PREDICT = """
-## A question waits for its answer
-
-**Predict.** How much is 6 · 7?
-"""
-CLIP_CELL = """
-## A clip plays
+PREDICT = "## A question waits for its answer\n\n**Predict.** How much is 6 · 7?"
+CLIP_CELL = """## A clip plays
 
 <video controls muted loop width="480" src="scenes/media/clip.mp4"></video>
 
-![The last moment of the clip](scenes/media/clip.png)
-"""
+![The last moment of the clip](scenes/media/clip.png)"""
 QUIZ = f'<div class="quiz">{"".join(_question(f"{i}. How much of it?") for i in range(1, 6))}</div>'
 
 EVERYTHING = [

@@ -277,6 +277,7 @@ def test_the_search_answers_while_one_types_and_leads_to_a_section_of_a_chapter(
         wait_until(found.count, "a result")
         said = found.first.inner_text()
         assert "One row of E makes one slot" in said and "mixes the keys" in said
+        assert found.first.locator("b mark").all_inner_texts() == ["One", "row", "of", "E", "one"]
         folders = [link.get_attribute("href").split("/")[-2] for link in found.all()]
         assert "solutions" in folders and "teacher" not in folders
         assert "chapters" not in folders[folders.index("solutions") :]

@@ -27,15 +27,10 @@ every_lecture = pytest.mark.parametrize("chapter", LECTURES, ids=lambda path: pa
 
 
 @pytest.fixture(scope="module")
-def everything(tmp_path_factory):
-    """The notebook that shows everything."""
-    return write(tmp_path_factory.mktemp("everything"), EVERYTHING)
-
-
-@pytest.fixture(scope="module")
-def deck(everything):
-    """Its deck."""
-    return slides.build(everything, everything.parent / "out")
+def deck(tmp_path_factory):
+    """The deck of the notebook that shows everything."""
+    folder = tmp_path_factory.mktemp("everything")
+    return slides.build(write(folder, EVERYTHING), folder / "out")
 
 
 @pytest.fixture(scope="module")
@@ -258,8 +253,8 @@ def assert_presentable(browser, chapter, deck):
 
 
 @pytest.mark.browser
-def test_the_deck_that_shows_everything_is_presentable(browser, everything, deck):
-    walked = assert_presentable(browser, everything, deck)
+def test_the_deck_that_shows_everything_is_presentable(browser, deck):
+    walked = assert_presentable(browser, deck.parents[1] / "09_everything.ipynb", deck)
     assert {"1", "3", "3.1", "3.2", "8.1", "9", "9, question 5", "9, answer 5"} <= set(walked)
 
 
