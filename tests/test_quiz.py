@@ -28,6 +28,11 @@ def test_a_question_has_exactly_one_right_option():
             Question("?", options)
 
 
+def test_a_number_without_quotes_is_no_option():
+    with pytest.raises(ValueError, match="got 128, expected a text: put it in quotes"):
+        Question("How many?", (Option("512", "No.", True), Option(128, "Yes.")))
+
+
 def test_every_option_shows_its_own_explanation():
     widget = module.quiz_widget("07", QUESTIONS)
     for question, choices, box in zip(QUESTIONS, parts(widget, RadioButtons), widget.children, strict=True):

@@ -30,7 +30,7 @@ class Option:
 class Question:
     """A question and its options, exactly one of them right.
 
-    Raises: ValueError if not exactly one option is right.
+    Raises: ValueError if not exactly one option is right, or one of them is no text, as 128 in YAML is none.
     """
 
     text: str
@@ -40,6 +40,12 @@ class Question:
         right = sum(option.right for option in self.options)
         if right != 1:
             raise ValueError(f"{right} options are right, expected 1: {self.text}")
+        for text in (
+            self.text,
+            *(part for option in self.options for part in (option.text, option.explanation)),
+        ):
+            if not isinstance(text, str):
+                raise ValueError(f"got {text!r}, expected a text: put it in quotes")
 
     def shuffled(self) -> list[Option]:
         """The options in an order that depends on their words only, so that authors may write the right one first."""
