@@ -61,5 +61,4 @@ def lecture(chapter: Path) -> NotebookNode:
 
 def minutes(notebook: NotebookNode) -> list[int]:
     """The minutes of a lecture's notes, in order."""
-    found = [MINUTE.match(cell.source) for cell in notebook.cells if slide_type(cell) == "notes"]
-    return [int(mark[1]) for mark in found if mark]
+    return [int(minute) for cell in notebook.cells for minute in MINUTE.findall(cell.source)]

@@ -84,6 +84,4 @@ def problems() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    wrong = list(problems())
-    print(*wrong, sep="\n", end="\n" * bool(wrong))
-    sys.exit(bool(wrong))
+    sys.exit("\n".join(problems()) or 0)

@@ -28,11 +28,8 @@ def card() -> str:
     text = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
     machine = read(RESULTS / "12_seconds.json")["machine"]["processor"]
     facts = {"sha": SHA256["model.safetensors"], "machine": machine, "rank": RANK, "tokens": TOKENS}
-    return (
-        jinja2.Environment(**settings)
-        .from_string(text)
-        .render(lengths=lengths, timed=timed, fit=fit, quality=quality, **facts)
-    )
+    template = jinja2.Environment(**settings).from_string(text)
+    return template.render(lengths=lengths, timed=timed, fit=fit, quality=quality, **facts)
 
 
 def quality(way: str, n: int) -> list[str]:

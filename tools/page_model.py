@@ -16,7 +16,6 @@ import torch
 from eight_bits import ByteEmbedding, in_bytes
 from torch import Tensor, nn
 from torch.export import Dim
-from torch.onnx import ONNXProgram
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.heads import AttentionLayer, merge_heads, split_heads
@@ -76,19 +75,17 @@ def page_encoder() -> SentenceEncoder:
 
 def export(graph: Graph, inputs: dict[str, Tensor], sizes: dict) -> onnx_ir.Model:
     """A graph for every number of tokens and slots, without notes on where its nodes come from."""
-    program: ONNXProgram | None = torch.onnx.export(
+    model = torch.onnx.export(
         graph.eval(),
         kwargs=inputs,
         input_names=list(inputs),
         output_names=OUTPUTS,
         dynamic_shapes=sizes,
-        dynamo=True,
         verbose=False,
-    )
-    assert program is not None
-    for node in program.model.graph.all_nodes():
+    ).model
+    for node in model.graph.all_nodes():
         node.metadata_props.clear()
-    return program.model
+    return model
 
 
 def graphs(encoder: SentenceEncoder) -> dict[str, onnx_ir.Model]:

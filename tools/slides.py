@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import nbformat
 import torch
 from chromium import find_chromium
 from kept import kept
@@ -24,7 +23,7 @@ from lectures import chapters, lecture, minutes, numbered, slide_type
 from nbconvert import SlidesExporter
 from nbconvert.filters import ansi2html
 from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell
+from nbformat.v4 import new_markdown_cell, new_notebook
 from page_scripts import lend
 
 from linformer_from_scratch.course.widgets.page import embedded, scripts, widget_in
@@ -103,14 +102,12 @@ def media(notebook: NotebookNode) -> set[str]:
 
 def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = None) -> NotebookNode:
     """The notebook as its deck shows it: slides only, notes unfolded, widgets that live without a kernel."""
-    deck = nbformat.from_dict(notebook)
-    kinds = {}  # a set would have no order
-    deck.cells = []
+    kinds, cells = {}, []  # a set of kinds would have no order
     for first, *rest in arranged(notebook):
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
         # Notes stand before the fragments: inside one, the speaker's view would show them only with it.
-        deck.cells += [first, *notes, *(cell for cell in rest if cell not in notes)]
-    for cell in deck.cells:
+        cells += [first, *notes, *(cell for cell in rest if cell not in notes)]
+    for cell in cells:
         if cell.cell_type == "markdown":
             source = LOCAL_LINK.sub(r"\1", FOLDED.sub(r"**\1**\n\2", cell.source))
             cell.source = source.replace("<video ", "<video data-autoplay ")
@@ -127,8 +124,7 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
                     kinds[type(widget)] = None
     program = scripts(kinds, model) if kinds else ""
     facts = {"title": heading(notebook.cells), "live": LIVE.format(stem), "scripts": program}
-    deck.metadata = nbformat.from_dict(facts)
-    return deck
+    return new_notebook(cells=cells, metadata=facts)
 
 
 def rows(text: str, wanted: list[str]) -> str:

@@ -37,7 +37,6 @@ html_show_sphinx = False
 html_use_index = False
 html_domain_indices = False
 html_copy_source = False
-html_show_sourcelink = False
 highlight_language = "none"  # commands are no Python
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"

@@ -99,9 +99,8 @@ def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
         body = linked(body, addresses(app, Path(source), "../" * pagename.count("/")))
     context["body"] = body
     context["prev"], context["next"] = neighbour(app, pagename, 1), neighbour(app, pagename, 2)
-    context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
-        CAPTION, f'{CAPTION} aria-level="2"'
-    )
+    tree = context["furo_navigation_tree"]
+    context["furo_navigation_tree"] = tree.replace(CAPTION, f'{CAPTION} aria-level="2"')
 
 
 def neighbour(app: Sphinx, pagename: str, where: int) -> dict[str, str] | None:

@@ -48,8 +48,7 @@ def recorded() -> str:
 def record(folder: Path) -> None:
     """Read the texts, and write what was found."""
     shown = front_page.recorded()
-    maps = {way: front_page.shaded(weights) for way, weights in front_page.maps().items()}
-    shown["maps"] = {way: weights.numpy().tobytes() for way, weights in maps.items()}
+    shown["maps"] = {way: front_page.shaded(one).numpy().tobytes() for way, one in front_page.maps().items()}
     text = json.dumps(shown, separators=(",", ":"), default=in_text)
     (folder / "recorded.json").write_text(text, encoding="utf-8")
 

@@ -27,8 +27,6 @@ def dead_links(files: list[Path]) -> list[str]:
 
 def links(file: Path) -> frozenset[str]:
     """What a file links to or loads."""
-    if file.suffix == ".html":
-        return frozenset(unescape(match[1]) for match in LINK.findall(file.read_text(encoding="utf-8")))
     prose, shown = _told(file)
     bare = CODE.sub("", prose)
     return frozenset(MARKDOWN_LINK.findall(bare)) | {unescape(link[1]) for link in LINK.findall(bare + shown)}
@@ -37,9 +35,10 @@ def links(file: Path) -> frozenset[str]:
 @cache
 def anchors(file: Path) -> frozenset[str]:
     """What a link into a file may name: a page's ids; headings as JupyterLab or GitHub names them."""
+    prose, shown = _told(file)
     if file.suffix == ".html":
-        return frozenset(unescape(match[1]) for match in NAMED.findall(file.read_text(encoding="utf-8")))
-    titles = HEADING.findall(_told(file)[0])
+        return frozenset(unescape(match[1]) for match in NAMED.findall(shown))
+    titles = HEADING.findall(prose)
     if file.suffix == ".ipynb":
         return frozenset(title.replace(" ", "-") for title in titles)
     return frozenset(re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles)
@@ -48,16 +47,15 @@ def anchors(file: Path) -> frozenset[str]:
 def _leads_somewhere(file: Path, link: str) -> bool:
     path, _, name = link.partition("#")
     target = (file.parent / unquote(path.partition("?")[0])).resolve() if path else file
-    if not target.exists():
-        return False
-    return not name or target.suffix not in (".html", ".ipynb", ".md") or unquote(name) in anchors(target)
+    is_whole = not name or target.suffix not in (".html", ".ipynb", ".md")
+    return target.exists() and (is_whole or unquote(name) in anchors(target))
 
 
 def _told(file: Path) -> tuple[str, str]:
-    """The markdown of a file, and the HTML that its cells show."""
+    """The markdown of a file, and its HTML: a page is all HTML, and a notebook's cells show some."""
     text = file.read_text(encoding="utf-8")
     if file.suffix != ".ipynb":
-        return text, ""
+        return ("", text) if file.suffix == ".html" else (text, "")
     cells = json.loads(text)["cells"]
     prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
     shown = ["".join(o.get("data", {}).get("text/html", "")) for c in cells for o in c.get("outputs", [])]

@@ -25,13 +25,12 @@ from linformer_from_scratch.course.widgets.page import widget_in
 
 CHECK = re.compile(r'^check\("(\d+\.\d+)"', re.MULTILINE)
 HEADING = re.compile(r"^## (\d+\.\d+) ", re.MULTILINE)
-STILL = '<img [^>]*src="(scenes/media/{}\\.png)" alt="([^"]+)"'  # of the chapter's own clip
+STILL = re.compile(r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"')  # of a clip
 IN_BRACKETS = re.compile(r"(?:(?<=[.?!])\n\n|(?<![\w\]]))\(([A-Z][^()\n]*(?:\([^()]*\)[^()\n]*)*[.?!])\)")
 AS_IT_IS = re.compile(r"(```.*?```|^[|<].*?$)", re.DOTALL | re.MULTILINE)  # code, tables, HTML
 SHARED = re.compile(r"(\]\(|href=')(glossary\.md|evidence/)")  # links of a chapter in all its editions
 MEDIA = re.compile(r'"((?:\.\./)*)scenes/media/')
 UNSPOKEN = "no-code"  # the tag of a cell whose code no deck shows
-OURS = "<details><summary>Our version</summary>"
 CLOUD = {  # where a chapter of a public repository can be run
     "Binder": "https://mybinder.org/v2/gh/{repository}/HEAD?labpath=chapters/{stem}.ipynb",
     "Colab": "https://colab.research.google.com/github/{repository}/blob/HEAD/chapters/{stem}.ipynb",
@@ -106,7 +105,7 @@ def help_below(cells: list[NotebookNode], solution: Path) -> dict[str, str]:
     for id, until_the_next in zip(parts[::2], parts[1::2], strict=True):
         hints = EXERCISES[id].hints
         folds = [_folded(f"Hint {i} of {len(hints)}", hint) for i, hint in enumerate(hints, start=1)]
-        if OURS not in until_the_next:
+        if "<summary>Our version</summary>" not in until_the_next:
             folds.append(_folded("Our version", f"```python\n{worked[id]}\n```\n\n{why}"))
         below[id] = "\n\n".join(folds)
     return below
@@ -141,8 +140,8 @@ def ways(stem: str, teacher: bool) -> str:
 def opening(source: str, stem: str, rest: list[NotebookNode], teacher: bool) -> list[str]:
     """The first screen, of a chapter's first cell: its question, the last moment of its clip, ways, aims."""
     title, question, aims = source.split("\n\n", 2)
-    still = re.search(STILL.format(stem), "\n".join(cell.source for cell in rest))
-    picture = [f'<p class="opening"><img src="{still[1]}" alt="{still[2]}"></p>'] if still else []
+    alts = [alt for cell in rest for name, alt in STILL.findall(cell.source) if name == stem][:1]
+    picture = [f'<p class="opening"><img src="scenes/media/{stem}.png" alt="{alt}"></p>' for alt in alts]
     title += ", with the teacher's notes" * teacher
     return [title, question, *picture, ways(stem, teacher), _folded("What you will be able to do", aims)]
 

@@ -15,7 +15,7 @@ from lectures import CHAPTERS, chapters
 from nbconvert.preprocessors import ClearOutputPreprocessor
 
 from book import api, front, teaching
-from book.notebooks import chapter_page, shown, solution_page
+from book.notebooks import STILL, chapter_page, shown, solution_page
 from book.shelf import Shelf
 from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import KINDS, by_kind, kind_of, ledger
@@ -26,7 +26,6 @@ MEDIA = Path("scenes", "media")  # beside the chapters; in the book beside the d
 WHEELS = "wheel"
 MODEL = "model"
 SLIDES = "slides"
-CLIP = re.compile(r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"')
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
 COPIED = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "chapters/glossary.md", "chapters/map.png", CARD)
 
@@ -70,9 +69,12 @@ def filled(path: Path, told: dict[str, object]) -> str:
 def written() -> dict[str, object]:
     """What the pages are filled with: two sections of the README, plans, decks, clips."""
     lessons = [teaching.lesson(path) for path in chapters()]
-    readme = sections(as_in_the_book((ROOT / "README.md").read_text(encoding="utf-8")))
+    cells = [(path.stem, cell) for path in chapters() for cell in nbformat.read(path, as_version=4).cells]
+    text = as_in_the_book((ROOT / "README.md").read_text(encoding="utf-8"))
+    title, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    readme = dict(zip(parts[::2], parts[1::2], strict=True))  # heading -> what stands below it
     return {
-        "title": readme[""].split("\n", 1)[0],
+        "title": title.split("\n", 1)[0],
         "worth": readme["So, should you use it?"],
         **front.told(readme["Chapters"]),
         "stems": [one.stem for one in lessons],
@@ -80,7 +82,7 @@ def written() -> dict[str, object]:
         "one_day": teaching.one_day(lessons),
         "four_weeks": [[one for one in lessons if one.stem[:2] in week] for week in teaching.FOUR_WEEKS],
         "titles": {one.stem: one.title for one in lessons},
-        "clips": clips(),
+        "clips": [(name, stem, alt) for stem, cell in cells for name, alt in STILL.findall(cell.source)],
         "claims": ledger(),
         "kinds": {kind: KINDS[kind] for kind in by_kind(ledger())},
         "kind_of": kind_of,
@@ -93,22 +95,6 @@ def as_in_the_book(text: str) -> str:
     here = f' (<a href="{WHEELS}/{wheel.name()}" download>{wheel.name()}</a>)'
     text = text.replace("<!-- here -->", here).replace("(../../../", "(")
     return text.replace("(linformer_from_scratch/course/claims.yml)", "(ledger.md)")
-
-
-def sections(text: str) -> dict[str, str]:
-    """Heading -> what stands below it in a page of markdown; the empty heading is the beginning."""
-    parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
-    return dict(zip(["", *parts[1::2]], parts[::2], strict=True))
-
-
-def clips() -> list[tuple[str, str, str]]:
-    """Of every clip its name, its chapter and its alt text, as the chapters show them."""
-    return [
-        (name, path.stem, alt)
-        for path in chapters()
-        for cell in nbformat.read(path, as_version=4).cells
-        for name, alt in CLIP.findall(cell.source)
-    ]
 
 
 @contextmanager

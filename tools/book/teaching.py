@@ -25,7 +25,7 @@ class Lesson(NamedTuple):
     stem: of its files.
     lecture: minutes, by the marks in the notes.
     slides: how many.
-    exercises: id -> minutes.
+    exercises: the minutes of each.
     homework: what the notes set, in words; empty where they set nothing.
     """
 
@@ -33,13 +33,8 @@ class Lesson(NamedTuple):
     stem: str
     lecture: int
     slides: int
-    exercises: dict[str, int]
+    exercises: list[int]
     homework: str
-
-    @property
-    def practice(self) -> int:
-        """Minutes of all exercises."""
-        return sum(self.exercises.values())
 
 
 def lesson(path: Path) -> Lesson:
@@ -51,9 +46,7 @@ def lesson(path: Path) -> Lesson:
         stem=path.stem,
         lecture=minutes(notebook)[-1],
         slides=len(slides(notebook)),
-        exercises={
-            id: one.minutes for id, one in EXERCISES.items() if id.startswith(f"{int(path.stem[:2])}.")
-        },
+        exercises=[one.minutes for id, one in EXERCISES.items() if id.startswith(f"{int(path.stem[:2])}.")],
         homework=" ".join(homework[1].split()) if homework else "",
     )
 

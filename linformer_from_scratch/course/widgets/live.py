@@ -1,8 +1,8 @@
 """What every widget of the course is: numbers held in Python, a picture drawn in the browser.
 
 A widget is two files of one stem. The Python file holds the state and the numbers, made once by the course's
-own functions; the JavaScript file draws them and does the light arithmetic that a slider asks for. Here is the
-smallest, which draws nothing yet:
+own functions; the JavaScript file draws them and does the light arithmetic that a slider asks for. Here is
+the smallest, which draws nothing yet:
 
     class Squares(LiveWidget):
         title = "Squares"

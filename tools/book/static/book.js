@@ -31,14 +31,12 @@ function filtering(form) {
     said.textContent = `${shown.length} of ${rows.length} claims`;
   }
   const chosen = new URLSearchParams(location.search);
-  for (const menu of menus) {
-    menu.value = chosen.get(menu.name) ?? "";
-    menu.addEventListener("change", () => {
-      const choices = new URLSearchParams(menus.filter(({ value }) => value).map(({ name, value }) => [name, value]));
-      history.replaceState(null, "", `?${choices}`);
-      show();
-    });
-  }
+  for (const menu of menus) menu.value = chosen.get(menu.name) ?? "";
+  form.addEventListener("change", () => {
+    const choices = new URLSearchParams(menus.filter(({ value }) => value).map(({ name, value }) => [name, value]));
+    history.replaceState(null, "", `?${choices}`);
+    show();
+  });
   show();
 }
 

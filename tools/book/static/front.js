@@ -122,18 +122,13 @@
   window.frontPage = { draw, ask: null };
   addEventListener("DOMContentLoaded", async () => { // host.js has run by now: encoder and revived are its
     const views = Object.entries(await revived(recorded.maps)), maps = Object.fromEntries(views.map(([way, { buffer }]) => [way, new Uint8Array(buffer)]));
-    let moving = 0, isBusy = false, isOld = false;
+    let moving = 0, wanted = 0, reading = Promise.resolve();
     const stop = () => clearInterval(moving);
 
     /** One reading at a time: what changes meanwhile is shown after it. */
-    async function again() {
-      isOld = true;
-      if (isBusy) return;
-      for (isBusy = true; isOld;) {
-        isOld = false;
-        await show(maps).catch(({ message }) => refuse(message));
-      }
-      isBusy = false;
+    function again() {
+      const mine = ++wanted;
+      reading = reading.then(() => mine === wanted && show(maps)).catch(({ message }) => refuse(message));
     }
 
     const set = (k) => { slider.value = ks.indexOf(k); again(); };

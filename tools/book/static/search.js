@@ -6,7 +6,11 @@ const KINDS = ["Chapters", "To look up", "Solutions", "Reference"]; // in the or
 const FEW = 4, MANY = 25; // results of a kind, beside a page and on the page of the search
 const LONG = 180; // characters; of a longer sentence a part is shown
 
-const element = (name, properties) => Object.assign(document.createElement(name), properties);
+const element = (name, properties, inside = []) => {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...inside);
+  return made;
+};
 let loading;
 
 /** The sections of all pages; they are loaded when somebody first wants to search. */
@@ -35,25 +39,19 @@ function find(all, text) {
   }).sort((one, other) => other.score - one.score);
 }
 
-/** A text, short around the first of the words, in which these are marked. */
+/** The parts of a text, short around the first of the words, in which these are marked. */
 function marked(text, words) {
   const any = new RegExp(`(${words.map(({ source }) => source).join("|")})`, "giu"), at = text.search(any);
   const from = text.length > LONG ? Math.max(0, text.lastIndexOf(" ", at - 60)) : 0, to = from + LONG;
   const short = (from ? "… " : "") + text.slice(from, to) + (text.length > to ? " …" : "");
-  const parts = document.createDocumentFragment();
-  parts.append(...short.split(any).map((part, i) => (i % 2 ? element("mark", { textContent: part }) : part)));
-  return parts;
+  return short.split(any).map((part, i) => (i % 2 ? element("mark", {}, [part]) : part));
 }
 
 /** A result: a link to the section, with the heading and the sentence. */
 function item({ address, page, heading, sentence, words }) {
-  const [link, where, what, said] = ["a", "small", "b", "span"].map((name) => element(name));
-  link.href = ROOT + address;
-  where.textContent = page === heading ? "" : page;
-  what.append(marked(heading, words));
-  said.append(marked(sentence, words));
-  link.append(where, what, said);
-  return link;
+  const where = element("small", {}, page === heading ? [] : [page]);
+  const told = [where, element("b", {}, marked(heading, words)), element("span", {}, marked(sentence, words))];
+  return element("a", { href: ROOT + address }, told);
 }
 
 /** Have a form answer below itself while one types. */
