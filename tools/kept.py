@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 
-from linformer_from_scratch.common.files import locked
+from linformer_from_scratch.common.files import PACKAGE, locked
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "kept"
 LIMIT_S = 600  # for another process that makes the same
-PACKAGE = ROOT / "linformer_from_scratch"
 ENCODER = [  # what the pretrained encoder's output depends on
     *(PACKAGE / f"{name}.py" for name in ("attention", "encoder", "heads")),
     *PACKAGE.glob("pretrained/*.py"),  # the hash of its weights, too

@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the package `book` lies
 
-project = "Linformer from Scratch"
+html_title = project = "Linformer from Scratch"
 copyright = "the authors of Linformer from Scratch; MIT licence"
 smartquotes = False  # headings keep the anchors that links name
 
@@ -27,7 +27,6 @@ myst_update_mathjax = False
 suppress_warnings = ["myst.header", "mystnb.unknown_mime_type"]
 
 html_theme = "furo"
-html_title = "Linformer from Scratch"
 html_static_path = ["static"]
 html_css_files = ["book.css"]
 html_js_files = [(name, {"defer": "defer"}) for name in ("book.js", "search.js", "live/host.js")]

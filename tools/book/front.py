@@ -4,8 +4,9 @@ import json
 import re
 from pathlib import Path
 
-from kept import ENCODER, PACKAGE, kept
+from kept import ENCODER, kept
 
+from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.ledger import by_kind, ledger
 from linformer_from_scratch.course.start_here import ACTS, PATH

@@ -9,6 +9,7 @@ from lectures import lecture, minutes, notes
 from slides import heading, slides
 
 from linformer_from_scratch.course.exercises import EXERCISES
+from linformer_from_scratch.course.exercises.engine.checking import Exercise
 
 HOMEWORK = re.compile(r"Homework:\s*(.*?)[.;](?:\s|$)", re.DOTALL)
 # One day for those who know Transformers a little: lectures by chapter, exercises by id, breaks in minutes.
@@ -25,7 +26,7 @@ class Lesson(NamedTuple):
     stem: of its files.
     lecture: minutes, by the marks in the notes.
     slides: how many.
-    exercises: the minutes of each.
+    exercises: all of them, with their minutes.
     homework: what the notes set, in words; empty where they set nothing.
     """
 
@@ -33,7 +34,7 @@ class Lesson(NamedTuple):
     stem: str
     lecture: int
     slides: int
-    exercises: list[int]
+    exercises: list[Exercise]
     homework: str
 
 
@@ -46,7 +47,7 @@ def lesson(path: Path) -> Lesson:
         stem=path.stem,
         lecture=minutes(notebook)[-1],
         slides=len(slides(notebook)),
-        exercises=[one.minutes for id, one in EXERCISES.items() if id.startswith(f"{int(path.stem[:2])}.")],
+        exercises=[one for id, one in EXERCISES.items() if id.startswith(f"{int(path.stem[:2])}.")],
         homework=" ".join(homework[1].split()) if homework else "",
     )
 
