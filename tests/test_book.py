@@ -108,6 +108,9 @@ def test_exercises_have_their_hints_and_our_version_folded(book, stem):
     assert "not yet attempted" not in page
     folded = "<details class='solution'><summary>Show</summary>"
     assert text_of(book, f"solutions/{stem}.html").count(folded) == len(ours)
+    assert f": {', '.join(one.id for one in ours)}</p>" in text_of(book, "solutions.html")
+    minutes = sum(one.minutes for one in ours)
+    assert f"<td><p>{len(ours)}</p></td>\n<td><p>{minutes}</p></td>" in text_of(book, "teachers.html")
 
 
 @every_chapter
