@@ -234,6 +234,7 @@ def test_training_memory_by_hand():
     assert plan.training_bytes(MILLION, layers=1) == 2 * matrix + vectors
     assert plan.training_bytes(MILLION, layers=12, ranks=8) == 12 * (2 * matrix + vectors) / 8
     assert plan.training_bytes(MILLION, layers=12, matrices=1) == matrix + 12 * vectors
+    assert plan.training_bytes(MILLION, layers=12, kept=0) == 12 * 2 * matrix
     assert plan.training_bytes(MILLION, layers=12, kept=17) == 12 * (2 * matrix + 17 * vectors)
     assert plan.longest_text(MILLION, 24, 141e9, matrices=1) == 141e9 // (256 * 16 + 24 * 2048)
     on_eight = plan.longest_text(MILLION, 24, 141e9, ranks=8, kept=17)

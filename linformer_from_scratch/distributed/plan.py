@@ -150,7 +150,8 @@ def training_bytes(
         matrices: different ones among the E and F of all layers; two a layer unless told.
         kept: vectors of a token that a layer keeps for backward; one, its input, if it recomputes the rest.
     """
-    layers, ranks, kept = check_size("layers", layers), check_size("ranks", ranks), check_size("kept", kept)
+    layers, ranks = check_size("layers", layers), check_size("ranks", ranks)
+    kept = check_size("kept", kept, least=0)
     matrices = 2 * layers if matrices is None else check_size("matrices", matrices, least=0)
     trained = matrices * s.proj_dim * s.n * ADAMW
     return (trained + layers * kept * s.numel * s.bytes_per_number) / ranks
