@@ -2,7 +2,7 @@
 
 import sys
 
-from linformer_from_scratch.course.exercises.__main__ import main
+from linformer_from_scratch.course.exercises.grader.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -52,7 +52,3 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     print(f"{learners} learner{'s' * (learners != 1)} in {options.out}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
