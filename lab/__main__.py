@@ -1,8 +1,9 @@
 """Recorded experiments: list them, or measure their missing rows.
 
 Without a name nothing is measured, for all of them take many hours: they are listed, with how many rows are
-recorded, and how many commits have changed since the file that declares them. With names, their missing rows
-are measured, one after another; if it is killed, the same command goes on.
+recorded, and how many commits have changed the file of `lab` that declares them since; what it imports is not
+looked at. With names, their missing rows are measured, one after another; if it is killed, the same command
+goes on.
 """
 
 import argparse
@@ -57,7 +58,7 @@ def measure_all(names: Sequence[str], seeds: Sequence[int] | None) -> None:
 def line(name: str) -> str:
     """Rows and subject of an experiment, or of another file; below, what has changed since."""
     path = RESULTS / f"{name}.json"
-    content = read(path) if path.exists() else {"rows": []}
+    content = read(path) if path.exists() else {}
     if name not in EXPERIMENTS:
         return f"{name:16} {len(content['rows']):>9} rows  {content['command']}"
     wanted, missing = (len(some) for some in (EXPERIMENTS[name].settings(), EXPERIMENTS[name].missing()))
@@ -66,13 +67,13 @@ def line(name: str) -> str:
 
 
 def commits_since(commit: str | None, file: Path) -> str:
-    """A line that says how many commits have changed a file; empty for none, and where git cannot say."""
+    """A line that says how many commits have changed a file; empty for none, and without a commit."""
     since = f"{(commit or '').removesuffix('-dirty')}.."
-    count = commit and first_line(
-        "git", "-C", str(file.parent), "rev-list", "--count", since, "--", file.name
-    )
-    if not count or count == "0":
+    count = first_line("git", "-C", str(file.parent), "rev-list", "--count", since, "--", file.name)
+    if not commit or count == "0":
         return ""
+    if count is None:
+        return f"\n  git does not know its commit, {commit}"
     return f"\n  {count} commit{'s' * (count != '1')} to {file.parent.name}/{file.name} since"
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lab.efficient import train, with_sinusoids
+from lab.efficient import train
 from lab.experiment import BUILD, Experiment, every
 from lab.pages import Page, split_pages
 from linformer_from_scratch.attention import scaled_dot_product_attention
@@ -21,7 +21,7 @@ from linformer_from_scratch.data import SubwordVocabulary, generator_of, tasks
 from linformer_from_scratch.descendants.layer import CompressedAttention
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
 from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
-from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, with_sinusoids
 from linformer_from_scratch.heads import merge_heads
 from linformer_from_scratch.limits.writing import next_token_loss
 from linformer_from_scratch.multihead import MultiHeadAttention

@@ -15,7 +15,7 @@ from lab.experiment import Experiment
 from linformer_from_scratch.data import tasks
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.family import FAMILY, largest_size
-from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, sinusoids
+from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, with_sinusoids
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection, start_at, start_at_windows
@@ -85,13 +85,6 @@ def model_of(name: str, n: int, size: int, vocab_size: int, neighbours: int) -> 
     """As above, for any vocabulary."""
     layers = [attention_layer(name, n, size) for _ in range(NUM_LAYERS)]
     return MaskedLanguageModel(with_sinusoids(Encoder(vocab_size, n, D_MODEL, layers, neighbours)))
-
-
-def with_sinusoids(encoder: Encoder) -> Encoder:
-    """The encoder, whose positions begin as sines and cosines."""
-    with torch.no_grad():
-        encoder.positions.weight.copy_(sinusoids(*encoder.positions.weight.shape))
-    return encoder
 
 
 def solve(

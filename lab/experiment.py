@@ -15,8 +15,8 @@ from pathlib import Path
 import torch
 
 from linformer_from_scratch.common.files import PACKAGE, locked
-from linformer_from_scratch.common.rows import Results, read
-from linformer_from_scratch.course.recorded import RESULTS, select
+from linformer_from_scratch.common.rows import Results, read, select
+from linformer_from_scratch.course.recorded import RESULTS
 
 BUILD = PACKAGE.parent / "build"  # checkpoints, and what else can be made again
 COMMAND = "python -m lab"

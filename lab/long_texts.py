@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -149,7 +150,7 @@ def fit(way: str, seed: int) -> None:
     atomic_write(path, save(learned(model)))
 
 
-def fitted_path(way: str, seed: int) -> Any:
+def fitted_path(way: str, seed: int) -> Path:
     """The file of what was learned."""
     return FITTED / f"{way} {seed}.safetensors"
 

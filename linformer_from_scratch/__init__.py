@@ -28,11 +28,21 @@ MODULES = {
     "linformer_attention": "linformer",
 }
 __all__ = [*MODULES, "__version__"]
+LAB = "lab, beside the package; recorded rows are in linformer_from_scratch.course.recorded"
 MOVED = {  # until the next version
     "plots": "linformer_from_scratch.course.plots",
     "diagrams": "linformer_from_scratch.course.diagrams",
-    "experiments": "lab, beside the package; recorded rows are in linformer_from_scratch.course.recorded",
+    "experiments": LAB,
+    "course.experiments": LAB,
+    "course.results": "linformer_from_scratch.course.recorded",
+    "course.checks": "linformer_from_scratch.common.checks",
+    "course.files": "linformer_from_scratch.common.files",
+    "course.tables": "linformer_from_scratch.common.tables",
+    "training.ranks": "linformer_from_scratch.common.ranks",
     "distributed.ranks": "linformer_from_scratch.common.ranks",
+    "training.randomness": "linformer_from_scratch.common.random_state",
+    "training.records": "linformer_from_scratch.course.recorded.curves",
+    "limits.decision": "linformer_from_scratch.course.decision",
     "limits.adapting": "linformer_from_scratch.pretrained.adapting",
     "limits.bootstrap": "linformer_from_scratch.pretrained.bootstrap",
     "limits.capstone": "linformer_from_scratch.pretrained.capstone",
@@ -50,7 +60,10 @@ def __getattr__(name: str) -> Any:
 
 
 class _Moved(MetaPathFinder):
-    """Asked last, for a module that is nowhere: says where it is now."""
+    """Asked last, for a module that is nowhere: says where it is now.
+
+    Its errors have no `name`: of one that has, `from … import` says nothing.
+    """
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> None:
         package, _, name = fullname.partition(".")

@@ -107,6 +107,13 @@ def sinusoids(n: int, d_model: int) -> Tensor:
     return waves.to(torch.get_default_dtype())
 
 
+def with_sinusoids(encoder: "Encoder") -> "Encoder":
+    """The encoder, whose positions begin as `sinusoids`."""
+    with torch.no_grad():
+        encoder.positions.weight.copy_(sinusoids(*encoder.positions.weight.shape))
+    return encoder
+
+
 class Encoder(nn.Module):
     """Token ids to vectors that know their context.
 

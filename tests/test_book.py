@@ -284,7 +284,10 @@ def test_the_search_answers_while_one_types_and_leads_to_a_section_of_a_chapter(
         folders = [link.get_attribute("href").split("/")[-2] for link in found.all()]
         assert "solutions" in folders and "teacher" not in folders
         assert "chapters" not in folders[folders.index("solutions") :]
+        ground = "one => getComputedStyle(one).backgroundColor"
+        before = found.first.evaluate(ground)
         page.keyboard.press("ArrowDown")
+        assert found.first.evaluate(ground) != before, "one sees which result Enter opens"
         page.keyboard.press("Enter")
         page.wait_for_url("**/chapters/06_linformer.html#*")
         assert page.locator(":target h2").inner_text().startswith("One row of E")

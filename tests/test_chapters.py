@@ -7,14 +7,14 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from lectures import slide_type
+from lectures import chapters, slide_type
 
 from linformer_from_scratch.course.exercises import EXERCISES
 from linformer_from_scratch.course.listing import LONGEST, listing
 from linformer_from_scratch.course.start_here import PATH
 
 ROOT = Path(__file__).parents[1]
-CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = chapters()
 EVIDENCE = sorted((ROOT / "chapters/evidence").glob("*.ipynb"))
 NOTEBOOKS = [*CHAPTERS, *EVIDENCE, *sorted((ROOT / "solutions").glob("*.ipynb"))]
 EVERY_CHAPTER = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""experiments/curves.py: the runs that are asked for, and what is read off them."""
+"""recorded/curves.py: the runs that are asked for, and what is read off them."""
 
 import pytest
 import torch

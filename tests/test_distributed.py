@@ -163,6 +163,12 @@ def encoder(attention=None, **options):
     return Encoder(30, 11, 8, [some_linformer(), attention or NoAttention()], **options)
 
 
+def with_bias():
+    layer = some_linformer()
+    layer.value = torch.nn.Linear(8, 8)
+    return layer
+
+
 READS_ALL = "blocks.1.attention is a {}, whose tokens may read all others"
 
 
@@ -174,6 +180,11 @@ READS_ALL = "blocks.1.attention is a {}, whose tokens may read all others"
         (lambda: encoder(shard(some_linformer())), READS_ALL.format("SequenceParallelAttention")),
         (lambda: encoder(torch.nn.Linear(8, 8)), READS_ALL.format("Linear")),  # of an unknown kind
         (lambda: MultiHeadAttention(8, 2), "the model is a MultiHeadAttention, whose tokens may read"),
+        (with_bias, "a layer's value has a bias, which every rank would add to the slots"),
+        (
+            lambda: torch.nn.Sequential(torch.nn.Linear(8, 8), LearnedProjection(11, 4)),
+            "no layer sums over ranks what 1 gives",
+        ),
         (lambda: some_linformer(E=MeanPooling), "got a MeanPooling, expected a LearnedProjection"),
         (lambda: some_linformer(SequenceParallelAttention, MeanPooling), "got a MeanPooling, expected"),
         (lambda: encoder(neighbours=1), "a convolution over 3 tokens crosses the edges of shards"),

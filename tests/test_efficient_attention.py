@@ -20,7 +20,7 @@ from linformer_from_scratch.efficient.hierarchical import hierarchical_attention
 from linformer_from_scratch.efficient.linear import CHUNK, elu_plus_one, linear_attention
 from linformer_from_scratch.efficient.nystrom import nystrom_attention, nystrom_flops, pseudoinverse
 from linformer_from_scratch.efficient.performer import log_features, orthogonal_gaussian, performer_attention
-from linformer_from_scratch.efficient.sliding_window import window_and_global_attention
+from linformer_from_scratch.efficient.sliding_window import sliding_window_flops, window_and_global_attention
 from linformer_from_scratch.efficient.tiled import tiled_attention
 from linformer_from_scratch.multihead import MultiHeadAttention
 
@@ -407,6 +407,7 @@ def test_sizes_beyond_the_text_cost_no_more_than_the_text(qkv, causal):
     for attend in (hierarchical_attention, sparse_attention, sliding_window_attention):
         assert_close(attend(q, k, v, 8192, causal=causal), attend(q, k, v, N, causal=causal))
         assert peak_bytes(lambda: attend(q, k, v, 8192, causal=causal)) < 2**20  # noqa: B023
+    assert sliding_window_flops(N, 4, 8192) == sliding_window_flops(N, 4, N)
 
 
 # Windows

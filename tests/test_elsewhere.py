@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from IPython.core.formatters import DisplayFormatter
+from lectures import chapters
 
 from linformer_from_scratch.course import elsewhere
 from linformer_from_scratch.course.elsewhere import STILL, WIDGET_VIEW
@@ -16,7 +17,7 @@ from linformer_from_scratch.course.exercises import quiz
 from linformer_from_scratch.course.widgets import RankSlider
 
 ROOT = Path(__file__).parents[1]
-CHAPTERS = sorted((ROOT / "chapters").glob("[0-9][0-9]_*.ipynb"))
+CHAPTERS = chapters()
 
 
 def first_cell(path):

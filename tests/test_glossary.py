@@ -4,9 +4,9 @@ import re
 
 import nbformat
 import pytest
+from lectures import chapters
 
 from linformer_from_scratch.course.glossary import PAGE, Entry, definition, entries, page
-from linformer_from_scratch.course.ledger import CHAPTERS
 
 ENTRIES = entries()
 BESIDE = re.compile(  # formulas, links, code, titles in italics, tables of chapters
@@ -23,7 +23,7 @@ def prose(path):
     return [(i, BESIDE.sub(" ", text)) for i, text in told if not text.startswith(NO_USE)]
 
 
-PROSE = {path.stem: prose(path) for path in sorted(CHAPTERS.glob("[0-9][0-9]_*.ipynb"))}
+PROSE = {path.stem: prose(path) for path in chapters()}
 
 
 def used_before(entry, chapters):

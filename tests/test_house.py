@@ -3,10 +3,12 @@
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import grimp
 import pytest
+from lectures import chapters
 
 import linformer_from_scratch
 
@@ -16,7 +18,7 @@ ROOMS = {"efficient_attention": "efficient", "start_here": "course/start_here"} 
 
 
 def test_there_are_no_circles():
-    graph = grimp.build_graph(NAME)
+    graph = grimp.build_graph(NAME, "lab")
     assert len(graph.modules) > 100
     for module in graph.modules:
         for imported in graph.find_modules_directly_imported_by(module):
@@ -32,10 +34,13 @@ def test_there_are_no_circles():
         (f"from {NAME}.exercises.engine import checking", f"{NAME}.course.exercises.engine"),
         (f"from {NAME}.widgets.rank_slider import RankSlider", f"{NAME}.course.widgets.rank_slider"),
         (f"from {NAME}.limits import capstone", f"{NAME}.pretrained.capstone"),
+        (f"from {NAME}.training import ranks", f"{NAME}.common.ranks"),
+        (f"import {NAME}.course.checks", f"{NAME}.common.checks"),
         (f"from {NAME}.experiments.results import read_rows", "lab, beside the package; recorded rows"),
     ],
 )
 def test_what_has_moved_says_where_it_is(statement, place):
+    assert place.startswith("lab") or find_spec(place)
     with pytest.raises(ModuleNotFoundError, match=f"has moved to {re.escape(place)}"):
         exec(statement)
     with pytest.raises(ModuleNotFoundError, match=f"No module named '{NAME}.nothing'"):
@@ -78,7 +83,7 @@ def test_the_package_gives_its_layers_when_asked():
 def test_every_room_of_a_chapter_has_its_stem():
     """Chapter, module, test, solution and scene of a chapter share one stem."""
     root = PACKAGE.parent
-    for chapter in sorted((root / "chapters").glob("[0-9][0-9]_*.ipynb")):
+    for chapter in chapters():
         stem = chapter.stem[3:]
         room = ROOMS.get(stem, stem)
         assert (PACKAGE / f"{room}.py").exists() or (PACKAGE / room).is_dir()
@@ -89,6 +94,6 @@ def test_every_room_of_a_chapter_has_its_stem():
 
 
 def test_beside_the_chapters_stands_only_what_they_share():
-    stems = {chapter.stem[3:] for chapter in (PACKAGE.parent / "chapters").glob("[0-9][0-9]_*.ipynb")}
+    stems = {chapter.stem[3:] for chapter in chapters()}
     shared = {"__init__", "heads", "encoder", "fitting"}
     assert {path.stem for path in PACKAGE.glob("*.py")} - stems == shared

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+import lab
 import linformer_from_scratch
 from lab.descendants import WithTheTokenBefore
 from lab.long_texts import FirstTokens
@@ -83,13 +84,14 @@ MADE = {
 
 
 def defined():
-    """All modules of the package, without those of exercises, whose mistakes are meant."""
-    name = linformer_from_scratch.__name__
-    for module in pkgutil.walk_packages(linformer_from_scratch.__path__, f"{name}."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    ours = {kind for kind in below(nn.Module) if kind.__module__.startswith(f"{name}.")} - NOT_WHOLE
-    ours = {kind for kind in ours if not kind.__module__.startswith(f"{name}.course.exercises")}
+    """All modules of the package and of the lab, without those of exercises, whose mistakes are meant."""
+    for package in (linformer_from_scratch, lab):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    places = ("linformer_from_scratch.", "lab.")
+    ours = {kind for kind in below(nn.Module) if kind.__module__.startswith(places)} - NOT_WHOLE
+    ours = {kind for kind in ours if ".course.exercises" not in kind.__module__}
     return sorted(ours, key=lambda kind: kind.__name__)
 
 

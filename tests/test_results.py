@@ -53,6 +53,17 @@ def test_a_file_has_its_provenance_and_one_row_a_line(tmp_path):
     assert len([line for line in path.read_text(encoding="utf-8").splitlines() if line[:4] == '{"n"']) == 2
 
 
+def test_a_row_that_is_added_later_says_what_is_no_longer_as_the_file_says(tmp_path, monkeypatch):
+    path = tmp_path / "some.json"
+    Results(path, COMMAND).measure({"n": 3}, dict)
+    first = provenance(COMMAND)
+    later = first | {"commit": "another", "machine": first["machine"] | {"processor": "another"}}
+    monkeypatch.setattr(results, "provenance", lambda command: later | {"command": command})
+    Results(path, COMMAND).measure({"n": 5}, dict)
+    differing = {field: later[field] for field in ("commit", "machine")}
+    assert read(path) == first | {"rows": [{"n": 3}, {"n": 5, "provenance": differing}]}
+
+
 def test_what_was_measured_is_not_measured_again(tmp_path):
     for command in (COMMAND, "another"):  # in one run, and in the next
         file = Results(tmp_path / "some.json", command)

@@ -105,6 +105,23 @@ def test_a_venv_that_is_not_whole_is_no_set_up_and_is_made_again(whole, damage, 
     assert run(whole) == (0, "", "")
 
 
+STOPPED_AT_THE_MARK = """
+import shutil
+def rmtree(folder, ignore_errors=False):
+    if not ignore_errors:
+        __import__("pathlib").Path(folder, "course.json").unlink()
+        raise KeyboardInterrupt
+shutil.rmtree = rmtree
+"""
+
+
+def test_a_removal_that_is_interrupted_leaves_nothing_that_stops_the_next_set_up(whole):
+    (whole / ".venv/course.json").write_text("{", encoding="utf-8")
+    assert run(whole, before=STOPPED_AT_THE_MARK)[0] == 1
+    assert run(whole)[0] == 0 and run(whole) == (0, "", "")
+    assert not [*(whole / "build").glob("removed*")]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["-m venv", "-e .", "--no-deps", "import torch"])
 def test_what_fails_says_why_itself_and_is_no_set_up_and_the_next_one_mends_it(project, step):

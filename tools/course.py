@@ -110,8 +110,11 @@ def clear(folder):
     target = os.path.realpath(str(folder))
     if target != str(folder):
         sys.exit("{} leads to {}, which stays: remove the link, and run this again.".format(folder, target))
+    doomed = BUILD / "removed {}".format(folder.name)
+    shutil.rmtree(str(doomed), ignore_errors=True)
     if folder.exists():
-        shutil.rmtree(folder)
+        folder.rename(doomed)  # at once: what an interrupt leaves is no half of it
+        shutil.rmtree(str(doomed))
 
 
 def install_packages(venv, course, names, *options):

@@ -11,10 +11,8 @@ from linformer_from_scratch.common.files import PACKAGE, locked
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "build" / "kept"
 LIMIT_S = 600  # for another process that makes the same
-ENCODER = [  # what the pretrained encoder's output depends on
-    *(PACKAGE / f"{name}.py" for name in ("attention", "encoder", "heads")),
-    *PACKAGE.glob("pretrained/*.py"),  # the hash of its weights, too
-]
+# What the pretrained encoder's output depends on; the hash of its weights is there, too.
+ENCODER = [path for room in (".", "common", "pretrained") for path in (PACKAGE / room).glob("*.py")]
 
 
 def kept(

@@ -1,4 +1,4 @@
-"""Write the model card of the fitted encoder from what was recorded: python tools/model_card.py
+"""Write the model card of the fitted encoder from what was recorded: python -m tools.model_card
 
 Its text is model_card.md, in the form that the Hugging Face Hub reads; the numbers are recorded rows.
 """

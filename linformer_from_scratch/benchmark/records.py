@@ -12,7 +12,7 @@ from linformer_from_scratch.common.rows import select, shortened
 CEILING = {"part": str, "kind": str, "per_second": float}
 RACE = {"part": str, "n": int, "texts": int, "pass": str, "dtype": str}
 RACE |= {"seconds": dict, "busy": dict, "bytes": dict, "out_of_memory": list}
-MEASURED = ("per_second", "seconds", "busy", "bytes", "out_of_memory")
+MEASURED = ("per_second", "seconds", "busy", "bytes", "out_of_memory", "provenance")
 COMPARED = "table 3", "layer", "attention"  # parts in which exact attention is measured beside Linformer
 PER_SECOND = 1e6, 1e17  # operations or bytes; what is outside was not measured
 SLACK = 0.1  # of the best product, which may have been disturbed; work that is only queued is far faster

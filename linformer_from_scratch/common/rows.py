@@ -65,18 +65,19 @@ def _processor() -> str:
 class Results:
     """A file of rows that grows while they are measured: an interrupted run keeps what it had.
 
-    Several processes may write into one file: each keeps the rows of the others.
+    Several processes may write into one file: each keeps the rows of the others. A row that is added later
+    has, as its own provenance, what is no longer as the file says: date, commit, machine or the like.
 
     Args:
         path: the JSON file.
-        command: what measures it, for the provenance of a new file.
+        command: what measures it, for the provenance.
 
     Raises: ValueError, with the file's name, if it is not a result file; OSError if it cannot be read.
     """
 
     def __init__(self, path: Path, command: str):
-        self.path = path
-        self.content = read(path) if path.exists() else provenance(command) | {"rows": []}
+        self.path, self.now = path, provenance(command)
+        self.content = read(path) if path.exists() else self.now | {"rows": []}
 
     def measure(self, what: dict, call: Callable[[], dict]) -> None:
         """Add the row {**what, **call()}, unless the file has a row with all of `what` already."""
@@ -97,6 +98,8 @@ class Results:
         Raises: ValueError for a number that is not finite; OSError if the file cannot be written.
         """
         json.dumps(rows, allow_nan=False)  # what could not be read again is not written
+        other = {field: value for field, value in self.now.items() if self.content.get(field) != value}
+        rows = tuple(row | ({"provenance": other} if other else {}) for row in rows)
         with self._locked():
             self.content["rows"] = [*self.rows(), *rows]
             atomic_write(self.path, _layout(self.content))

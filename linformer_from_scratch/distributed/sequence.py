@@ -30,9 +30,6 @@ class SequenceParallelAttention(LinformerAttention):
         E, F: this rank's columns, learned projections with seq_len = the tokens it holds. Where F is E
             and the heads share it, the ranks exchange half as much.
         group: the ranks that share a text; all ranks by default.
-        check: see that the ranks' batches and layers are alike: one number more beside the slots, and two
-            small exchanges at first and after a change. Sums of tensors that are not alike end in a crash or
-            in wrong numbers, so only layers behind a checked one should do without, and all ranks the same.
 
     Shape: x (batch, seq_len of this rank, d_model), padding_mask (batch, seq_len of this rank) -> as x
     Raises: ValueError as LinformerAttention, if E or F is not learned, if x has not one token for each
@@ -44,17 +41,9 @@ class SequenceParallelAttention(LinformerAttention):
     E: LearnedProjection
     F: LearnedProjection
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        E: Projection,
-        F: Projection,
-        group: Group = None,
-        check: bool = True,
-    ):
+    def __init__(self, d_model: int, num_heads: int, E: Projection, F: Projection, group: Group = None):
         super().__init__(d_model, num_heads, _learned(E), _learned(F))
-        self.add_up = AgreedSum(group, check)
+        self.add_up = AgreedSum(group)
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """As in one process, for texts that fill the shard."""
@@ -101,9 +90,10 @@ def shard(model: nn.Module, group: Group = None) -> Any:
             each token alone elsewhere.
         group: the ranks that share a text; all ranks by default. Their shards are those of own_part.
 
-    Raises: ValueError, with its name, for what cannot be cut: other attention; an E that is not learned; an
-        Encoder that looks at neighbours, across the edges of shards; a Classifier or a TextEncoder, which
-        take a mean over all tokens. Also if the ranks' models differ.
+    Raises: ValueError, with its name, for what cannot be cut: other attention; an E that is not learned, or
+        that no layer sums over ranks; keys or values with a bias; an Encoder that looks at neighbours, across
+        the edges of shards; a Classifier or a TextEncoder, which take a mean over all tokens. Also if the
+        ranks' models differ.
     """
     if world_size(group) > 1:
         assert_same_across_ranks(group, **_description(model))
@@ -111,11 +101,17 @@ def shard(model: nn.Module, group: Group = None) -> Any:
         _check_can_be_cut(name, module)
     own = copy.deepcopy(model)
     layers: list[Any] = [module for module in own.modules() if isinstance(module, LinformerAttention)]
-    for matrix in {matrix: None for layer in layers for matrix in (layer.E, layer.F)}:  # each once
+    summed = {matrix for layer in layers for matrix in (layer.E, layer.F)}
+    for name, module in own.named_modules():
+        if isinstance(module, LearnedProjection) and module not in summed:
+            raise ValueError(
+                f"no layer sums over ranks what {name or 'the model'} gives, expected its E or F"
+            )
+    for matrix in summed:
         shard_projection(matrix, group)
     for layer in layers:
         layer.__class__ = SequenceParallelAttention  # in place: what is used twice stays one
-        layer.add_up = AgreedSum(group, check=layer is layers[0])  # the first sees that ranks are alike
+        layer.add_up = AgreedSum(group, check=layer is layers[0])  # the first sees for all
     for module in own.modules():
         if isinstance(module, Encoder):
             rows = own_part(module.positions.weight.detach(), group, dim=0).clone()
@@ -134,6 +130,10 @@ def _check_can_be_cut(name: str, module: nn.Module) -> None:
         raise ValueError(
             f"a convolution over {width} tokens crosses the edges of shards, expected neighbours=0"
         )
+    if type(module) is LinformerAttention:
+        for part in ("key", "value"):
+            if getattr(getattr(module, part), "bias", None) is not None:
+                raise ValueError(f"a layer's {part} has a bias, which every rank would add to the slots")
     if isinstance(module, Block) and not isinstance(module.attention, AttentionLayer | NoAttention):
         name, module = f"{name}.attention", module.attention  # of any kind
     elif not isinstance(module, AttentionLayer) or type(module) is LinformerAttention:

@@ -1,8 +1,7 @@
 """What Linformer cannot do, each as an experiment (chapter 12).
 
-recall: copying at a fixed k. sharpness: sharp attention. writing: generating text. capstone: Linformer fitted
-into a pretrained encoder, at one length. adapting: the same at every length. bootstrap: whether one search is
-better than another.
+recall: copying at a fixed k. sharpness: sharp attention. writing: generating text. Linformer in a pretrained
+encoder is in `pretrained`.
 """
 
 from linformer_from_scratch.limits.recall import copy_error as copy_error

@@ -3,7 +3,8 @@
 weights.py finds the model, tokens.py is its tokenizer, network.py runs it around any attention.
 encoding.py and maps.py show what its heads do; sentence_encoder.py puts Linformer into them (chapter 12):
 windows.py is an E for every length, low_rank_updates.py what was fitted, lengthwise.py the encoder to use,
-texts.py its `encode`.
+texts.py its `encode`. capstone.py fits E and F at one length, adapting.py at every length, contrastive.py to
+pages and their queries; bootstrap.py says whether one search is better than another.
 """
 
 from linformer_from_scratch.pretrained.encoding import encode as encode

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from linformer_from_scratch.encoder import Encoder, NoAttention, TokenMLP, sinusoids
+from linformer_from_scratch.encoder import Encoder, NoAttention, TokenMLP, with_sinusoids
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import (
@@ -92,10 +92,7 @@ def encoder(recipe: Recipe, vocab_size: int) -> Encoder:
     pairs = projections(recipe) if "linformer" in recipe.layers else [()] * recipe.num_layers
     layers = [make[word](pair) for word, pair in zip(recipe.layers, pairs, strict=True)]
     made = Encoder(vocab_size, recipe.seq_len, recipe.d_model, layers, recipe.neighbours)
-    if recipe.positions == "sinusoids":
-        with torch.no_grad():
-            made.positions.weight.copy_(sinusoids(recipe.seq_len, recipe.d_model))
-    return made
+    return with_sinusoids(made) if recipe.positions == "sinusoids" else made
 
 
 def projections(recipe: Recipe) -> list[tuple[Projection, Projection]]:

@@ -132,7 +132,7 @@ def never_all(sigma, share):
 
 LAST = "sigma is (heads, p), so its last axis is axis 1"
 SAME = {
-    "4.2": {"-1 -> +1": LAST, "-1 -> +1 (2)": LAST},
+    "4.2": {"-1 -> +1": LAST},
     "4.3": {"-1 -> +1": LAST, "-1 -> +1 (2)": LAST},
     "4.4": {"-1 -> +1": LAST},
     "4.5": {"-1 -> +1 (2)": LAST},

@@ -144,6 +144,3 @@ def by_share_of_the_largest(sigma, budget):
     """Layers are compared by singular values as shares of their own largest."""
     chosen = (sigma / sigma[:, :1]).flatten().topk(budget).indices
     return torch.bincount(chosen // sigma.size(1), minlength=len(sigma))
-
-
-SAME = {"7.3": {"0 -> -1": "autograd.grad gives a tuple of one, whose last is its first"}}

@@ -77,7 +77,6 @@ def written() -> dict[str, object]:
         "title": title.split("\n", 1)[0],
         "worth": readme["So, should you use it?"],
         **front.told(readme["Chapters"]),
-        "stems": [one.stem for one in lessons],
         "lessons": lessons,
         "one_day": teaching.one_day(lessons),
         "four_weeks": [[one for one in lessons if one.stem[:2] in week] for week in teaching.FOUR_WEEKS],

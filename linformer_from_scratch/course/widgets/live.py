@@ -67,8 +67,8 @@ class LiveWidget(anywidget.AnyWidget):
     Where no script runs (a saved notebook on a page that only shows pictures) a still picture stands instead.
 
     Args:
+        facts: name -> what the browser needs to know besides data, as JSON can hold it.
         data: name -> array, sent once; see `packed`.
-        facts: name -> what else the browser needs to know, as JSON can hold it.
         start: control -> value it opens with; the others open as the class says.
 
     Attributes:

@@ -74,9 +74,10 @@ class TextWidget(LiveWidget):
         """Why the text cannot be read, or empty."""
         return self.facts["refused"].get(getattr(self, self.reads["trait"]), "")
 
-    def caption(self) -> str:
-        """See `LiveWidget.caption`."""
-        return self.refused or super().caption()
+    @property
+    def words(self) -> str:
+        """See `LiveWidget.words`; of a text that cannot be read, why."""
+        return self.refused or super().words
 
     def _take(self, _change=None) -> None:
         """Read the reader's text and send what the model makes of it, or why it cannot be read."""
@@ -102,14 +103,20 @@ def read_text(text: str, limits: dict[str, Any], model: Callable[[str], Read], o
     if not text.strip():
         raise CannotDraw(limits["empty"])
     try:
-        n, read = len(tokenize(text, max_tokens=None)), model(text)
+        n = len(tokenize(text, max_tokens=None))
+        if (
+            refusal := limits["short"]
+            if n < limits["least"]
+            else limits["long"]
+            if n > limits["most"]
+            else ""
+        ):
+            raise CannotDraw(refusal.format(n=n))
+        return model(text)
     except PretrainedMissing as missing:
         raise CannotDraw(f"Only the {others} can be shown: {missing}") from missing
     except ValueError as damaged:
         raise CannotDraw(f"The pretrained model cannot be read: {damaged}") from damaged
-    if refusal := limits["short"] if n < limits["least"] else limits["long"] if n > limits["most"] else "":
-        raise CannotDraw(refusal.format(n=n))
-    return read
 
 
 def read_heads(text: str) -> OwnHeads:
