@@ -5,19 +5,12 @@ wire: bytes by formula and as sent · plan: a million tokens on paper · launch:
 experiments: what ranks are asked to show. Training on shares of the batch is training.Trainer's.
 """
 
-from linformer_from_scratch.distributed.launch import launch
-from linformer_from_scratch.distributed.sequence import SequenceParallelAttention, shard, sum_gradients
-from linformer_from_scratch.distributed.sums import sum_over_ranks
-from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes, sent_bytes, ulysses_bytes
-
-__all__ = [
-    "SequenceParallelAttention",
-    "launch",
-    "linformer_bytes",
-    "ring_bytes",
-    "sent_bytes",
-    "shard",
-    "sum_gradients",
-    "sum_over_ranks",
-    "ulysses_bytes",
-]
+from linformer_from_scratch.distributed.launch import launch as launch
+from linformer_from_scratch.distributed.sequence import SequenceParallelAttention as SequenceParallelAttention
+from linformer_from_scratch.distributed.sequence import shard as shard
+from linformer_from_scratch.distributed.sequence import sum_gradients as sum_gradients
+from linformer_from_scratch.distributed.sums import sum_over_ranks as sum_over_ranks
+from linformer_from_scratch.distributed.wire import linformer_bytes as linformer_bytes
+from linformer_from_scratch.distributed.wire import ring_bytes as ring_bytes
+from linformer_from_scratch.distributed.wire import sent_bytes as sent_bytes
+from linformer_from_scratch.distributed.wire import ulysses_bytes as ulysses_bytes

@@ -5,9 +5,10 @@ that write.
 """
 
 from linformer_from_scratch.common.files import PACKAGE
-from linformer_from_scratch.common.rows import mean_and_spread, read, select
+from linformer_from_scratch.common.rows import mean_and_spread as mean_and_spread
+from linformer_from_scratch.common.rows import read
+from linformer_from_scratch.common.rows import select as select
 
-__all__ = ["RESULTS", "mean_and_spread", "read_rows", "select"]
 RESULTS = PACKAGE / "course" / "recorded"
 
 

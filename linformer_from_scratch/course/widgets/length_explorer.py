@@ -81,11 +81,8 @@ class LengthExplorer(LiveWidget):
             note, title = "outputs across, edited tokens down", f"token {self.edited} is edited: {name}"
             shown[f"{name}, map"] = stills.heat_map(far, "", limit, note=note, query=row)
             shown[f"{name}, bars"] = stills.moved(far[row], row, highest, title)
-        title, note = (
-            f"E: {SLOTS} slots × {SEQ_LEN} positions, {self.n} of them used",
-            "slots down, positions across",
-        )
-        limit = self.E.abs().max().item()
+        title = f"E: {SLOTS} slots × {SEQ_LEN} positions, {self.n} of them used"
+        note, limit = "slots down, positions across", self.E.abs().max().item()
         shown["E"] = stills.heat_map(self.E, title, limit, signed=True, note=note, used=self.n)
         shown["spread"] = stills.spread(self.spreads, self.n)
         layout = [[f"{name}, {part}" for name in NAMES] for part in ("bars", "map")] + [["spread", "E"]]

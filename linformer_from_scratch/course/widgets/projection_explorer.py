@@ -136,10 +136,8 @@ class ProjectionExplorer(TextWidget):
         limit = max(0.05, self.P.quantile(0.98).item())
         shown = {"P": stills.heat_map(self.P, f"P: {n} × {n}", limit)}
         for name, matrix in (("E", self.E), ("F", self.F)):
-            title, strongest = (
-                f"{f'Vᵀ in place of {name}' if best else name}: {k} × {n}",
-                matrix.abs().max().item(),
-            )
+            title = f"{f'Vᵀ in place of {name}' if best else name}: {k} × {n}"
+            strongest = matrix.abs().max().item()
             shown[name] = stills.heat_map(matrix, title, strongest, True, note="slots down, tokens across")
         title, strongest = f"{'UΣ' if best else 'P̄'}: {n} × {k}", self.P_bar.abs().quantile(0.98).item()
         shown["P̄"] = stills.heat_map(self.P_bar, title, strongest, best, note="slots across", tall=n / k)
