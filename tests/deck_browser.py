@@ -146,9 +146,10 @@ def steps(page: Page) -> Iterator[str]:
 
 
 def dress(page: Page, theme: str) -> None:
-    """Make the deck "dark" or "light", and wait until the widgets of the current slide are."""
+    """Make the deck "dark" or "light", and wait until the slide's widgets are drawn so."""
     page.evaluate("(theme) => dress(theme === 'dark')", theme)
     page.wait_for_function(DRESSED, arg=theme)
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
 
 
 def look(page: Page, script: str, argument: object) -> list[str]:
