@@ -75,4 +75,12 @@ def test_a_fit_brings_pages_to_their_queries_and_leaves_the_callers_random_state
 def test_ranks_count_who_scores_higher():
     scores = torch.tensor([[0.1, 0.5, 0.3], [0.9, 0.2, 0.2]])
     assert ranks_of(scores, [2, 0]).tolist() == [2, 1]
-    assert ranks_of(scores, torch.tensor([0, 1])).tolist() == [3, 2]
+    assert ranks_of(scores, torch.tensor([0, 1])).tolist() == [3, 2.5]
+
+
+def test_pages_that_score_alike_share_the_mean_of_their_places():
+    scores = torch.tensor([[0.0, 0.0, 0.0, 0.0], [2.0, 1.0, 1.0, 0.0]])
+    assert ranks_of(scores, [3, 1]).tolist() == [2.5, 2.5]  # whoever finds nothing is not first
+    scores[1, 3] = torch.nan
+    with pytest.raises(ValueError, match="1 of 8 scores are NaN, expected numbers"):
+        ranks_of(scores, [3, 1])

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from linformer_from_scratch.common.random_state import integers
 from linformer_from_scratch.pretrained import MAX_TOKENS, tokenize
+from linformer_from_scratch.pretrained.contrastive import ranks_of
 from linformer_from_scratch.pretrained.sentence_encoder import SentenceEncoder
 from linformer_from_scratch.pretrained.texts import chunks
 from linformer_from_scratch.projections import LearnedProjection
@@ -58,11 +59,10 @@ def mean_cosine(vectors: Tensor, expected: Tensor) -> float:
 def following_ranks(vectors: Tensor, pairs: Tensor) -> Tensor:
     """A search among all passages with the first of each pair: the rank of the second, 1 for the best.
 
-    Shape: unit vectors (passages, d), pairs (count, 2) -> (count,) of integers
+    Shape: unit vectors (passages, d), pairs (count, 2) -> (count,), as ranks_of
     """
     cosines = (vectors @ vectors.mT).fill_diagonal_(-2.0)[pairs[:, 0]]  # no passage finds itself
-    wanted = cosines.gather(1, pairs[:, 1:])
-    return (cosines > wanted).sum(dim=1) + 1
+    return ranks_of(cosines, pairs[:, 1])
 
 
 class ChunkEncoder(nn.Module):

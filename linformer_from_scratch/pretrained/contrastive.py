@@ -70,9 +70,13 @@ class ContrastiveLoss:
 
 
 def ranks_of(scores: Tensor, wanted: Sequence[int] | Tensor) -> Tensor:
-    """At which place each search finds what it wants, 1 for the best.
+    """At which place each search finds what it wants, 1 for the best; pages that score alike share their mean place.
 
-    Shape: scores (searches, pages), wanted (searches,) -> (searches,) of integers
+    Shape: scores (searches, pages), wanted (searches,) -> (searches,)
+    Raises: ValueError if a score is no number, which has no place.
     """
-    wanted = torch.as_tensor(wanted)[:, None]
-    return (scores > scores.gather(1, wanted)).sum(dim=1) + 1
+    if scores.isnan().any():
+        raise ValueError(f"{scores.isnan().sum()} of {scores.numel()} scores are NaN, expected numbers")
+    own = scores.gather(1, torch.as_tensor(wanted)[:, None])
+    better, as_good = (scores > own).sum(dim=1), (scores >= own).sum(dim=1)
+    return (better + 1 + as_good) / 2
