@@ -66,6 +66,7 @@ class AttentionLayer(nn.Module):
 
     Shape: x (batch, n, d_model), padding_mask (batch, n) with True = a real token -> (batch, n, d_model)
     Raises: ValueError if heads do not divide evenly, or if x or padding_mask have another shape.
+    NaN or infinity in padding reaches no real token, and no gradient.
 
     >>> [x.size(1) for x in AttentionLayer(12, 6, 2).project(torch.zeros(1, 5, 12))]
     [6, 2, 2]
@@ -87,6 +88,7 @@ class AttentionLayer(nn.Module):
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Let all heads attend, and mix their outputs."""
         check_inputs(x, padding_mask, self.query.in_features)
+        x = finite_padding(x, padding_mask)
         heads = self.attend(*self.project(x, padding_mask), padding_mask)
         return self.output(merge_heads(heads))
 
@@ -117,6 +119,23 @@ def check_inputs(x: Tensor, padding_mask: Tensor | None, d_model: int) -> None:
     if x.dim() != 3 or x.size(-1) != d_model:
         raise ValueError(f"x has shape {tuple(x.shape)}, expected (batch, n, {d_model})")
     check_mask("padding_mask", padding_mask, x)
+
+
+def finite_padding(x: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """x with zeros in place of NaN and infinity in padding, which no weight of 0 takes out. Shape: as x."""
+    return x if padding_mask is None else x.where(padding_mask[..., None] | x.isfinite(), 0.0)
+
+
+def real_tokens(x: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """x with zeros in place of padding, which then adds nothing to a slot. Shape: as x.
+
+    Raises: ValueError as check_mask.
+
+    >>> real_tokens(torch.ones(1, 3, 1), torch.tensor([[True, True, False]])).flatten()
+    tensor([1., 1., 0.])
+    """
+    check_mask("padding_mask", padding_mask, x)
+    return x if padding_mask is None else x.masked_fill(~padding_mask[..., None], 0.0)
 
 
 def _check_axes(x: Tensor, expected: int, names: str) -> None:

@@ -10,8 +10,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.common.checks import check_mask
-from linformer_from_scratch.heads import AttentionLayer, check_inputs, head_by_head, merge_heads, split_heads
+from linformer_from_scratch.heads import (
+    AttentionLayer,
+    check_inputs,
+    head_by_head,
+    merge_heads,
+    real_tokens,
+    split_heads,
+)
 from linformer_from_scratch.projections import Projection, project
 
 
@@ -107,15 +113,3 @@ class LinformerAttention(AttentionLayer):
     def split(self, x: Tensor) -> Tensor:
         """Shape: (batch, n, d_model) -> (batch, num_heads, n, d_head)."""
         return split_heads(x, self.num_heads)
-
-
-def real_tokens(x: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """x with zeros in place of padding, which then adds nothing to a slot. Shape: as x.
-
-    Raises: ValueError as check_mask.
-
-    >>> real_tokens(torch.ones(1, 3, 1), torch.tensor([[True, True, False]])).flatten()
-    tensor([1., 1., 0.])
-    """
-    check_mask("padding_mask", padding_mask, x)
-    return x if padding_mask is None else x.masked_fill(~padding_mask[..., None], 0.0)

@@ -19,7 +19,7 @@ import math
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.common.checks import check_size, full_precision
+from linformer_from_scratch.common.checks import check_size, full_precision, in_float32, seen
 from linformer_from_scratch.common.random_state import normal, uniform
 
 
@@ -242,7 +242,7 @@ def _checked(maps: Tensor) -> Tensor:
         raise ValueError(f"maps are {kind}, expected a floating-point tensor (..., n, m)")
     if 0 in maps.shape[-2:]:
         raise ValueError(f"maps are {tuple(maps.shape)}, expected at least 1 row and 1 column")
-    if not maps.isfinite().all():
+    if seen(maps.isfinite().all()) is False:
         bad = math.prod(maps.shape) - int(maps.isfinite().sum())
         raise ValueError(f"maps hold {bad} numbers that are NaN or infinite, expected 0")
-    return maps.to(torch.promote_types(maps.dtype, torch.float32))
+    return in_float32(maps)

@@ -12,6 +12,7 @@ from linformer_from_scratch.descendants.blocks import block_attention, compress_
 from linformer_from_scratch.descendants.choice import best_slots, index_scores
 from linformer_from_scratch.descendants.layer import CompressedAttention
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention, bounded_memory_attention
+from linformer_from_scratch.heads import split_heads
 
 BATCH, HEADS, D, D_V = 2, 3, 5, 7
 DOUBLE = torch.float64
@@ -184,6 +185,59 @@ def test_written_token_by_token_it_is_what_it_is_at_once(state, block):
     assert_close(torch.cat(outputs, dim=1), layer(x), atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("state", [*STATES, "bounded memory"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_written_in_pieces_of_any_length_it_is_what_it_is_at_once(state, dtype):
+    torch.manual_seed(0)
+    layer = BoundedMemoryAttention(12, 3, 5) if state == "bounded memory" else layer_of(state)
+    layer, (x,) = layer.to(dtype), draw((BATCH, 150, 12), dtype=dtype)
+    for sizes in ([150], [1, 149], [3, 5, 4, 90, 1, 47], [64, 64, 22], 150 * [1]):
+        outputs, memory = [], None
+        for tokens in x.split(sizes, dim=1):
+            output, memory = layer.write(tokens, memory)
+            outputs.append(output)
+        far = (torch.cat(outputs, dim=1) - layer(x)).norm() / layer(x).norm()
+        assert far < (1e-6 if dtype == torch.float32 else 0.02)
+
+
+def test_a_bounded_memory_in_16_bits_stays_near_itself_through_a_long_text():
+    torch.manual_seed(0)
+    layer, (x,) = BoundedMemoryAttention(16, 2, 8), draw((1, 3000, 16), dtype=torch.float32)
+    with torch.no_grad():
+        expected, memory, written = layer(x), None, []
+        for token in x.bfloat16().split(1, dim=1):
+            output, memory = layer.bfloat16().write(token, memory)
+            written.append(output)
+    assert (torch.cat(written, dim=1) - expected).norm() / expected.norm() < 0.02
+    assert {some.dtype for some in memory} == {torch.float32}
+    outputs, _ = layer.half().write(300 * x[:, :70].half())
+    assert outputs.isfinite().all()
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning", "ignore:`torch.jit:DeprecationWarning")
+def test_a_graph_of_a_bounded_memory_is_for_one_n():
+    layer, (x,) = BoundedMemoryAttention(12, 3, 5), draw((2, 130, 12), dtype=torch.float32)
+    exported = torch.export.export(layer, (x,)).module()
+    assert_close(exported(500 * x), layer(500 * x), atol=1e-4, rtol=1e-4)  # of steep logits as well
+    with pytest.raises(ValueError, match="got a graph for every n, expected one for one n"):
+        torch.jit.trace(layer, x)
+
+
+@pytest.mark.parametrize("top", [1, 4, 7])
+def test_slots_that_score_alike_are_chosen_by_their_place_whatever_follows(top):
+    torch.manual_seed(0)
+    layer, (x,) = CompressedAttention(16, 1, 2, 2, top=top).double(), draw((1, 80, 16))
+    scores = index_scores(split_heads(layer.query(x), 1), layer.slots(x)[0], torch.ones(1, 80, 1))
+    assert ((scores == 0).sum(dim=-1) > 8).all()  # the ReLU's
+    outputs, cache = layer(x), None
+    for place, token in enumerate(x.split(1, dim=1)):
+        output, cache = layer.write(token, cache)
+        assert_close(output, outputs[:, place : place + 1])
+        assert_close(layer(x[:, : place + 1]), outputs[:, : place + 1])
+    tied = best_slots(torch.zeros(9, 4), 2, ended(9, 2))
+    assert tied[-1].tolist() == [True, True, False, False]
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_padding_enters_no_block_wherever_it_stands(state):
     layer, (x,) = layer_of(state), draw((2, 13, 12), dtype=torch.float32)
@@ -245,6 +299,17 @@ def test_a_layer_of_bounded_memory_is_causal_skips_padding_and_writes_what_it_re
     assert_close(layer(x.masked_fill(~real[..., None], 9.0), real)[real], layer(x[:, real[0]]).flatten(0, 1))
 
 
+MEMORY = BoundedMemoryAttention(12, 3, 5)
+
+
+def written(layer, *pieces):
+    """What is left of texts of ones that are written in pieces."""
+    memory = None
+    for tokens in pieces:
+        _, memory = layer.write(torch.ones(BATCH, tokens, 12), memory)
+    return memory
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -256,6 +321,20 @@ def test_a_layer_of_bounded_memory_is_causal_skips_padding_and_writes_what_it_re
         (lambda: block_attention(*drawn(8, 4), 0, 2), "block is 0, expected an integer of at least 1"),
         (lambda: best_slots(torch.ones(8, 2), 0, ended(8, 4)), "top is 0, expected an integer of at least 1"),
         (lambda: bounded_memory_attention(*drawn(8, 4)[:3], torch.ones(7, 2)), "for 7 tokens, expected 8"),
+        (lambda: written(layer_of("content"), 3, 0), "x has 0 tokens, expected at least 1"),
+        (
+            lambda: layer_of("content").write(torch.ones(1, 1, 12), written(layer_of("content"), 9)),
+            "the cache has keys (2, 3, 3, 4), slots (2, 3, 2, 4); expected (1, 3, 3, 4), (1, 3, 2, 4)",
+        ),
+        (
+            lambda: layer_of("content", 3).write(torch.ones(2, 1, 12), written(layer_of("content"), 9)),
+            "slots (2, 3, 2, 4); expected (2, 3, 3, 4), (2, 3, 3, 4)",
+        ),
+        (
+            lambda: BoundedMemoryAttention(12, 3, 4).write(torch.ones(2, 1, 12), written(MEMORY, 9)),
+            "the memory has slots (2, 3, 5, 4), expected (2, 3, 4, 4)",
+        ),
+        (lambda: written(MEMORY, 0), "q, k, v have 0 tokens; expected at least 1"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_sentence(call, sentence):

@@ -1,13 +1,16 @@
-"""Every module of the package gives the same outputs after each way of moving it to another place."""
+"""Every module of the package computes the same: wherever it was moved, in graphs, whatever padding holds."""
 
 import copy
 import importlib
+import inspect
 import pickle
 import pkgutil
 
 import pytest
 import torch
 from torch import nn
+from torch.func import functional_call, grad, vmap
+from torch.testing import assert_close
 
 import lab
 import linformer_from_scratch
@@ -138,12 +141,78 @@ WAYS = {
 def test_a_module_computes_the_same_however_it_came_to_its_place(make, given):
     torch.manual_seed(1)
     module = make().eval()
-
-    def run(one):
-        if isinstance(one, ChunkEncoder | FirstTokens):
-            return one.embed(given)
-        return one(given, given, given) if isinstance(one, WithMatrix) else one(given)
-
-    expected = run(module)
+    expected = run(module, given)
     for name, way in WAYS.items():
-        assert torch.equal(run(way(module, make).eval()), expected), name
+        assert torch.equal(run(way(module, make).eval(), given), expected), name
+
+
+def run(module, given):
+    if isinstance(module, ChunkEncoder | FirstTokens):
+        return module.embed(given)
+    return module(given, given, given) if isinstance(module, WithMatrix) else module(given)
+
+
+def exported(module, given):
+    return torch.export.export(module, (given,), strict=False).module()(given)
+
+
+def compiled(module, given):
+    torch.compiler.reset()
+    return torch.compile(module, backend="eager", fullgraph=True)(given)
+
+
+def by_sample(module, given):
+    weights = {name: weight.detach() for name, weight in module.named_parameters()}
+
+    def one(weights, text):
+        return functional_call(module, weights, (text[None],))[0]
+
+    vmap(grad(lambda *some: one(*some).square().mean()), in_dims=(None, 0))(weights, given)
+    return vmap(one, in_dims=(None, 0))(weights, given)
+
+
+GRAPHS = {"exported": exported, "compiled": compiled, "sample by sample": by_sample}
+OTHERS = (
+    "FirstTokens",
+    "ChunkEncoder",
+    "WithMatrix",
+    "LengthwiseEncoder",
+)  # called otherwise; the last refuses
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # that something is slow, or kept by the recording layer
+@pytest.mark.parametrize(("make", "given"), [some for some in makers() if some.id not in OTHERS])
+def test_no_module_branches_on_what_a_graph_cannot_see(make, given):
+    torch.manual_seed(1)
+    module = make().eval()
+    expected = module(given)
+    assert module(given[:0]).shape == (0, *expected.shape[1:])
+    for name, graph in GRAPHS.items():
+        assert_close(graph(module, given), expected, atol=1e-5, rtol=1e-4, msg=name)
+    assert module.to("meta")(given.to("meta")).shape == expected.shape
+
+
+def reading_padding():
+    for some in makers():
+        make, given = some.values
+        if given.is_floating_point() and "padding_mask" in inspect.signature(make().forward).parameters:
+            yield some
+
+
+@pytest.mark.parametrize(("make", "given"), [*reading_padding()])
+def test_nan_in_padding_reaches_no_real_token_and_no_gradient_of_an_attention_layer(make, given):
+    torch.manual_seed(1)
+    module, real = make().eval(), torch.arange(N) < torch.tensor([[N - 2], [N]])
+    x = given.masked_fill(~real[..., None], torch.nan).index_fill(1, torch.tensor([N - 1]), torch.inf)
+    x = torch.where(real[..., None], given, x).requires_grad_()
+    try:
+        expected, output = module(given, real)[real], module(x, real)[real]
+    except ValueError as refused:
+        assert "tokens are padding, expected 0" in str(refused)
+        return
+    assert_close(output, expected)
+    if isinstance(module, AttentionLayer) and not isinstance(
+        module, BestRankAttention
+    ):  # ranks alike: no gradient
+        output.sum().backward()
+        assert all(some.grad.isfinite().all() for some in (x, *module.parameters()))

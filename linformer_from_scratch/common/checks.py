@@ -86,6 +86,11 @@ def at_most(n: int, size: int) -> int:
     return size if graph_is_written() else min(n, size)
 
 
+def in_float32(x: Tensor) -> Tensor:
+    """x itself, of 16 bits in float32."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def full_precision(x: Tensor) -> AbstractContextManager:
     """A context without autocast on the device of x."""
     kind = x.device.type

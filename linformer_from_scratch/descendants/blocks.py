@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.attention import check_features
-from linformer_from_scratch.common.checks import at_most, check_size
+from linformer_from_scratch.common.checks import at_most, check_size, in_float32
 from linformer_from_scratch.efficient.blocks import (
     check_same_length,
     from_blocks,
@@ -41,7 +41,7 @@ def compress_blocks(x: Tensor, bias: Tensor, gate: Tensor | None = None, overlap
     _check_logits(x, bias, gate, overlap)
     m, features = bias.size(0), x.size(-1)
     blocks = x.size(-2) // m
-    logits = bias.view(m, -1).to(torch.promote_types(x.dtype, torch.float32))
+    logits = in_float32(bias.view(m, -1))
     if gate is not None:
         logits = logits + _whole(gate, blocks, m)
     logits, x = logits.expand(*x.shape[:-2], blocks, m, features), _whole(x, blocks, m)

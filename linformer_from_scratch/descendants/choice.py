@@ -6,7 +6,7 @@ score(t, s) = Σ_h w_{t,h} · ReLU(q_{t,h} · k_s)          DeepSeek-AI 2026 (De
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.common.checks import check_size, full_precision, in_float32
 
 
 def index_scores(q: Tensor, k: Tensor, weights: Tensor) -> Tensor:
@@ -15,16 +15,24 @@ def index_scores(q: Tensor, k: Tensor, weights: Tensor) -> Tensor:
     Shape: q (batch, heads, n, d), k (batch, heads or 1, slots, d), weights (batch, n, heads)
         -> (batch, n, slots)
     """
-    wanted = (q @ k.mT).relu() / q.size(-1) ** 0.5  # (batch, heads, n, slots)
-    return torch.einsum("bhns,bnh->bns", wanted, weights) / q.size(1) ** 0.5
+    q, k, weights = map(in_float32, (q, k, weights))
+    with full_precision(q):
+        wanted = (q @ k.mT).relu() / q.size(-1) ** 0.5  # (batch, heads, n, slots)
+        return torch.einsum("bhns,bnh->bns", wanted, weights) / q.size(1) ** 0.5
 
 
 def best_slots(scores: Tensor, top: int, seen: Tensor) -> Tensor:
     """The `top` best of the slots that a query may see, all if they are fewer. True = chosen.
 
+    Of slots that score alike, as all do where the ReLU gives 0, the earliest are taken. topk alone would take
+    others in a longer text.
+
     Shape: scores (..., n, slots), seen (n, slots), True = may see -> as scores
     Raises: ValueError if top < 1.
     """
     scores = scores.masked_fill(~seen, -torch.inf)
-    best = scores.topk(min(check_size("top", top), scores.size(-1)), dim=-1).indices
-    return torch.zeros_like(scores, dtype=torch.bool).scatter(-1, best, True) & seen
+    top = min(check_size("top", top), scores.size(-1))
+    worst = scores.topk(top, dim=-1).values[..., -1:]  # of those that are taken
+    better, as_good = scores > worst, scores == worst
+    room = top - better.sum(dim=-1, keepdim=True)
+    return (better | as_good & (as_good.cumsum(dim=-1) <= room)) & seen

@@ -10,10 +10,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.common.checks import check_size, full_precision, in_float32
 from linformer_from_scratch.descendants.blocks import NO_WINDOW, block_attention, compress_blocks, ended
 from linformer_from_scratch.descendants.choice import best_slots, index_scores
-from linformer_from_scratch.heads import AttentionLayer, check_inputs, merge_heads, split_heads
+from linformer_from_scratch.heads import (
+    AttentionLayer,
+    check_inputs,
+    finite_padding,
+    merge_heads,
+    split_heads,
+)
 
 
 class Cache(NamedTuple):
@@ -89,7 +95,8 @@ class CompressedAttention(AttentionLayer):
             return self._read(x)
         order = (~padding_mask).long().argsort(dim=1, stable=True)  # real tokens first
         order = order[..., None].expand_as(x)
-        return torch.empty_like(x).scatter(1, order, self._read(x.gather(1, order)))
+        read = self._read(finite_padding(x, padding_mask).gather(1, order))
+        return torch.empty_like(x).scatter(1, order, read)
 
     def _read(self, x: Tensor) -> Tensor:
         q, k, v = self.project(x)
@@ -98,19 +105,35 @@ class CompressedAttention(AttentionLayer):
         return self.output(merge_heads(block_attention(q, k, v, *slots, self.block, self.window, chosen)))
 
     def write(self, x: Tensor, cache: Cache | None = None) -> tuple[Tensor, Cache]:
-        """Read one more token of every text: its output, and the cache with it.
+        """Read some more tokens of every text: their outputs, and the cache with them.
 
-        Shape: x (batch, 1, d_model) -> (batch, 1, d_model)
+        The first ones, such as a prompt, are read at once; what is added to a cache, token by token.
+
+        Shape: x (batch, tokens, d_model) -> as x
+        Raises: ValueError as forward, or if the cache is of another batch or layer.
         """
         check_inputs(x, None, self.query.in_features)
+        if cache is None:
+            return self._read(x), self._cache(x)
+        self._check(cache, x)
+        outputs = []
+        for token in x.split(1, dim=1):
+            output, cache = self._write_one(token, cache)
+            outputs.append(output)
+        return torch.cat(outputs, dim=1), cache
+
+    def _write_one(self, x: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         q, k, v = self.project(x)
-        cache = self._with(cache or self._empty(x), x, k, v)
+        cache = self._with(cache, x, k, v)
         keys = torch.cat([cache.slots_k, cache.keys], dim=-2)
         values = torch.cat([cache.slots_v, cache.values], dim=-2)
         chosen = self.choose(q, cache.slots_k, q.new_ones(1, cache.slots_k.size(-2), dtype=torch.bool))
         if chosen is not None:
             chosen = functional.pad(chosen, (0, cache.keys.size(-2)), value=True)
-        return self.output(merge_heads(scaled_dot_product_attention(q, keys, values, chosen))), cache
+        q, keys, values = map(in_float32, (q, keys, values))
+        with full_precision(q):
+            mixed = scaled_dot_product_attention(q, keys, values, chosen).to(v.dtype)
+        return self.output(merge_heads(mixed)), cache
 
     def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of all whole blocks, (batch, kv heads, n // block, d_head) each."""
@@ -128,10 +151,25 @@ class CompressedAttention(AttentionLayer):
         scores = index_scores(q, slots_k, q.new_ones(q.size(0), q.size(2), q.size(1)))
         return best_slots(scores, self.top, seen)[:, None]
 
-    def _empty(self, x: Tensor) -> Cache:
-        nothing = x[:, :0]
-        _, k, v = self.project(nothing)
-        return Cache(k, v, *self.slots(nothing), nothing, 0)
+    def _cache(self, x: Tensor) -> Cache:
+        """After the first tokens of a text."""
+        n, blocks = x.size(1), x.size(1) // self.block
+        _, keys, values = self.project(x[:, max(0, n - self.window) :])
+        first = max(0, blocks - 1) if self.overlap else blocks  # of the blocks that are still needed
+        return Cache(keys, values, *self.slots(x), x[:, self.block * first :].clone(), n)
+
+    def _check(self, cache: Cache, x: Tensor) -> None:
+        """Raise ValueError unless the cache has the sizes that this layer leaves after so many tokens."""
+        if not x.size(1):
+            raise ValueError("x has 0 tokens, expected at least 1")
+        batch, heads, d_head = len(x), self.num_kv_heads, self.key.out_features // self.num_kv_heads
+        got = tuple(cache.keys.shape), tuple(cache.slots_k.shape)
+        kept, blocks = min(self.window, cache.tokens), cache.tokens // self.block
+        expected = (batch, heads, kept, d_head), (batch, heads, blocks, d_head)
+        if got != expected:
+            raise ValueError(
+                f"the cache has keys {got[0]}, slots {got[1]}; expected {expected[0]}, {expected[1]}"
+            )
 
     def _with(self, cache: Cache, x: Tensor, k: Tensor, v: Tensor) -> Cache:
         """The cache with one more token; if that ends its block, with one more slot."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.common.checks import full_precision
+from linformer_from_scratch.common.checks import full_precision, in_float32
 
 
 def whole_blocks(n: int, size: int) -> int:
@@ -50,9 +50,8 @@ def self_attention_in_float32(attend: Callable[..., Tensor]) -> Callable[..., Te
         if not all(x.is_floating_point() for x in (q, k, v)):
             raise ValueError(f"q, k, v are {q.dtype}, {k.dtype}, {v.dtype}; expected floating point")
         check_same_length(q, k, v)
-        qkv = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k, v))
         with full_precision(q):
-            return attend(*qkv, *arguments, **options).to(v.dtype)
+            return attend(*map(in_float32, (q, k, v)), *arguments, **options).to(v.dtype)
 
     return computed
 

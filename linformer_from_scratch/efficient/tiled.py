@@ -34,12 +34,14 @@ def tiled_attention(q: Tensor, k: Tensor, v: Tensor, tile: int = 128, causal: bo
         raise ValueError(f"q, k, v have the batch axes {shapes}; expected the same")
     if graph_is_written():
         return functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-    return _Tiled.apply(q / math.sqrt(q.size(-1)), k, v, tile, causal)
+    return _Tiled.apply(q / math.sqrt(q.size(-1)), k, v, tile, causal)[0]
 
 
 class _Tiled(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(context: Any, q: Tensor, k: Tensor, v: Tensor, tile: int, causal: bool) -> Tensor:
+    def forward(q: Tensor, k: Tensor, v: Tensor, tile: int, causal: bool) -> tuple[Tensor, Tensor]:
         outputs, logarithms = [], []
         for rows, read in _sweep(q.size(-2), tile, causal):
             queries = q[..., rows, :]
@@ -55,14 +57,17 @@ class _Tiled(torch.autograd.Function):
                 largest = new
             outputs.append(mixed / total)
             logarithms.append(largest + total.log())
-        output, logarithm = torch.cat(outputs, dim=-2), torch.cat(logarithms, dim=-2)
-        context.save_for_backward(q, k, v, output, logarithm)  # n·d numbers each: no map
-        context.tile, context.causal = tile, causal
-        return output
+        return torch.cat(outputs, dim=-2), torch.cat(logarithms, dim=-2)
+
+    @staticmethod
+    def setup_context(context: Any, inputs: tuple, outputs: tuple[Tensor, Tensor]) -> None:
+        q, k, v, context.tile, context.causal = inputs
+        context.mark_non_differentiable(outputs[1])
+        context.save_for_backward(q, k, v, *outputs)  # n·d numbers each: no map
 
     @staticmethod
     @once_differentiable
-    def backward(context: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(context: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         with full_precision(upstream):  # as forward: the same scores
             return _Tiled._gradients(context, upstream)
 

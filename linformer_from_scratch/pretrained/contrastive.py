@@ -70,7 +70,9 @@ class ContrastiveLoss:
 
 
 def ranks_of(scores: Tensor, wanted: Sequence[int] | Tensor) -> Tensor:
-    """At which place each search finds what it wants, 1 for the best; pages that score alike share their mean place.
+    """At which place each search finds what it wants, 1 for the best.
+
+    Pages that score alike share the mean of their places.
 
     Shape: scores (searches, pages), wanted (searches,) -> (searches,)
     Raises: ValueError if a score is no number, which has no place.

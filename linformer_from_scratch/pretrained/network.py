@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from linformer_from_scratch.common.checks import check_ids, check_mask, check_size, seen
 from linformer_from_scratch.encoder import Block
-from linformer_from_scratch.heads import AttentionLayer
+from linformer_from_scratch.heads import AttentionLayer, real_tokens
 from linformer_from_scratch.pretrained.texts import TextEncoder
 from linformer_from_scratch.pretrained.weights import (
     D_MODEL,
@@ -132,7 +132,7 @@ def pool(hidden: Tensor, padding_mask: Tensor | None = None) -> Tensor:
     if padding_mask is not None:
         if seen((~padding_mask.any(dim=1)).any()):
             raise ValueError("a text has 0 real tokens, expected at least 1: an empty mean has no direction")
-        hidden = hidden * padding_mask[..., None]
+        hidden = real_tokens(hidden, padding_mask)
     return functional.normalize(hidden.sum(dim=1), dim=-1)  # a mean and a sum point the same way
 
 

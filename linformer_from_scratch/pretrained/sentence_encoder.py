@@ -41,6 +41,10 @@ class BestRankAttention(MultiHeadAttention):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
         """With maps that keep only their first singular values."""
         maps = attention_weights(q, k, self.mask(q, padding_mask))
+        if padding_mask is not None:
+            maps = maps.masked_fill(
+                ~padding_mask[:, None, :, None], 0.0
+            )  # a rank is one of all rows together
         return best_rank(maps, min(self.rank, q.size(-2))) @ v
 
 

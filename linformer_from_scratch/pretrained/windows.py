@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.common.checks import check_mask, check_size, seen
-from linformer_from_scratch.heads import AttentionLayer, split_heads
-from linformer_from_scratch.linformer import real_tokens
+from linformer_from_scratch.heads import AttentionLayer, real_tokens, split_heads
 
 
 def windows(lengths: Tensor, proj_dim: int, n: int) -> Tensor:

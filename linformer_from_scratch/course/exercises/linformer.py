@@ -12,8 +12,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.course.exercises.engine.checking import Refused, exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
-from linformer_from_scratch.heads import merge_heads, split_heads
-from linformer_from_scratch.linformer import LinformerAttention, linformer_attention, real_tokens
+from linformer_from_scratch.heads import merge_heads, real_tokens, split_heads
+from linformer_from_scratch.linformer import LinformerAttention, linformer_attention
 from linformer_from_scratch.projections import LearnedProjection
 
 BATCH, HEADS = 2, 3
