@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.common.checks import check_size, full_precision, in_float32, seen
-from linformer_from_scratch.common.random_state import normal, uniform
+from linformer_from_scratch.common.random_state import normal, permutations, uniform
 
 
 def singular_values(maps: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ def shuffled_rows(maps: Tensor, generator: torch.Generator) -> Tensor:
     tensor([1., 1., 1.])
     """
     _checked(maps)
-    return maps.gather(-1, uniform(generator, *maps.shape).argsort(dim=-1).to(maps.device))
+    return maps.gather(-1, permutations(generator, *maps.shape).to(maps.device))
 
 
 def score_spread(scores: Tensor) -> Tensor:

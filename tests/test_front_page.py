@@ -89,6 +89,12 @@ def test_of_56_questions_slots_find_nearly_as_many_as_exact_attention_and_senten
     assert all(42 <= found[str(k)] <= 44 for k in front_page.SLOTS)
 
 
+def test_sentences_that_score_alike_are_found_at_the_mean_of_their_places():
+    one = front_page.texts()[0]
+    equal = torch.ones(len(one.questions), len(front_page.sentences(one.text)))
+    assert front_page.hits(equal, one) == 0  # of more than twice BEST, none is among the first
+
+
 def test_the_first_layers_strip_is_what_the_encoder_with_slots_computes():
     maps, n = front_page.maps(), len(tokenize(MANUAL.text))
     assert maps["exact"].shape == (n, n)

@@ -24,6 +24,11 @@ def uniform(generator: Generator, *sizes: int) -> Tensor:
     return torch.rand(sizes, generator=generator, dtype=torch.float32, device=_device_of(generator))
 
 
+def permutations(generator: Generator, *sizes: int) -> Tensor:
+    """0 … size - 1 along the last axis, in random order; the same with every sort. Shape: as normal."""
+    return uniform(generator, *sizes).argsort(dim=-1, stable=True)
+
+
 def integers(generator: Generator, low: int, high: int, *sizes: int) -> Tensor:
     """Integers from low to high - 1. Shape: as normal."""
     return torch.randint(low, high, sizes, generator=generator, device=_device_of(generator))

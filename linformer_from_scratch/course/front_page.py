@@ -17,6 +17,7 @@ from torch.nn import functional
 from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.course.content import read_yaml
+from linformer_from_scratch.pretrained.contrastive import ranks_of
 from linformer_from_scratch.pretrained.encoding import encode
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder
@@ -78,7 +79,8 @@ def vectors(encoder: SentenceEncoder, text: str) -> Tensor:
 
 def search(question: str, text: str, encoder: SentenceEncoder) -> list[str]:
     """The sentences of a text that an encoder has read as a whole, the best answer first."""
-    (order,) = (full_encoder().encode([question]) @ vectors(encoder, text).mT).argsort(descending=True)
+    cosines = full_encoder().encode([question]) @ vectors(encoder, text).mT
+    (order,) = cosines.argsort(dim=-1, descending=True, stable=True)  # of equal ones the earlier first
     lines = sentences(text)
     return [lines[place] for place in order.tolist()]
 
@@ -97,7 +99,7 @@ def scores(place: int) -> dict[str, Tensor]:
 def hits(cosines: Tensor, one: Text) -> int:
     """For how many of a text's questions the sentence that answers is among the first BEST."""
     places = [answer(one, question) for question in one.questions]
-    return sum(int((row > row[place]).sum()) < BEST for row, place in zip(cosines, places, strict=True))
+    return int((ranks_of(cosines, places) <= BEST).sum())
 
 
 @cache

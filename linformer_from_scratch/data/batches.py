@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.common.checks import check_size
-from linformer_from_scratch.common.random_state import integers, uniform
+from linformer_from_scratch.common.random_state import integers, permutations, uniform
 from linformer_from_scratch.data.vocabulary import END, MASK, PAD, SPECIAL, Vocabulary
 
 IGNORE = -100  # a target that the loss leaves out, as PyTorch's cross entropy does
@@ -85,7 +85,7 @@ def mask_tokens(ids: Tensor, vocab_size: int, generator: torch.Generator) -> tup
     Raises: ValueError if the vocabulary has only the special tokens.
     """
     vocab_size = check_size("vocab_size", vocab_size, least=len(SPECIAL) + 1)
-    order = uniform(generator, *ids.shape).argsort(dim=-1)  # a permutation of 0 … n-1 a row
+    order = permutations(generator, *ids.shape)
     fate, random = uniform(generator, *ids.shape), integers(generator, len(SPECIAL), vocab_size, *ids.shape)
     order, fate, random = (drawn.to(ids.device) for drawn in (order, fate, random))
     chosen = order < max(1, round(MASKED * ids.size(-1)))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from linformer_from_scratch.common.checks import check_size
-from linformer_from_scratch.common.random_state import integers, uniform
+from linformer_from_scratch.common.random_state import integers, permutations
 from linformer_from_scratch.data import IGNORE, generator_of
 
 VALUES = 16  # different values: a guess is right once in 16
@@ -97,12 +97,12 @@ def scattered_recall(n: int, facts: int, batch: int, seed: int = 0) -> Batches:
 
     def batches(step: int) -> tuple[Tensor, Tensor]:
         draw = generator_of(seed, step)
-        told, asked = (uniform(draw, batch, facts).argsort(dim=-1) for _ in range(2))
+        told, asked = (permutations(draw, batch, facts) for _ in range(2))
         value_of = integers(draw, 0, VALUES, batch, facts)  # of key 0, 1, …
         inputs = value_of.new_full((batch, n), BLANK)
         if told_in > facts:
             inputs[:, : 2 * told_in] = integers(draw, VALUES, 2 * VALUES, batch, 2 * told_in)
-            places = 2 * uniform(draw, batch, told_in).argsort(dim=-1)[:, :facts]
+            places = 2 * permutations(draw, batch, told_in)[:, :facts]
         else:
             places = 2 * torch.arange(facts, device=told.device).expand(batch, -1)
         inputs.scatter_(1, places, VOCAB_SIZE + told)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.common.random_state import integers, uniform
+from linformer_from_scratch.common.random_state import integers, permutations
 from linformer_from_scratch.data import generator_of
 
 TEMPERATURE = 0.05  # of the cosines
@@ -45,7 +45,7 @@ class PageBatches:
         """The batch of one update, the same for the same step."""
         draw = generator_of(self.seed, step)
         ids = self.pages[int(integers(draw, 0, len(self.pages)))].ids
-        places = uniform(draw, len(ids)).argsort()[: max(1, TOKENS // ids.size(1))]
+        places = permutations(draw, len(ids))[: max(1, TOKENS // ids.size(1))]
         return ids[places], places
 
 

@@ -8,6 +8,7 @@ import torch
 import traitlets
 from torch import Tensor
 
+from linformer_from_scratch.common.random_state import permutations
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, menu, packed
 from linformer_from_scratch.course.widgets.reading import TextWidget
@@ -167,7 +168,7 @@ def fixed_numbers() -> dict[str, Tensor]:
     """What is drawn at random: scores (N, N), and an order of the keys for each row (N, N)."""
     generator = torch.Generator().manual_seed(0)
     random = softmax_map(N, generator).log().half()
-    return {"random": random, "order": torch.rand(N, N, generator=generator).argsort(dim=-1).to(torch.uint8)}
+    return {"random": random, "order": permutations(generator, N, N).to(torch.uint8)}
 
 
 @cache
