@@ -121,6 +121,20 @@ ASKS = {  # what asks for a check of 0.1; the cells above import check, and defi
     ],
     "what is not needed": ["while True:\n    pass", "undefined_name", CHECK, "while True:\n    f = id = 1"],
     "SystemExit": ["import sys", f"{CHECK}\nsys.exit()"],
+    "await above": [
+        f"import asyncio\none = await asyncio.sleep(0, 1)\n{ENTRIES.replace('n * n', 'n * n * one')}",
+        CHECK,
+    ],
+    "await": [f"async def own():\n    return {CHECK}\n\nawait own()"],
+    "await in a loop": [
+        "async def ids():\n    yield '0.1'",
+        "async for id in ids():\n    check(id, entries)",
+    ],
+    "decorator": ["def checked(f):\n    check('0.1', f)\n    return f", f"@checked\n{AGAIN}"],
+    "decorator with an id": [f"from functools import partial\n\n@partial(check, '0.1')\n{AGAIN}"],
+    "body of a class": [f"class Own:\n    {CHECK}"],
+    "default": [f"def own(result={CHECK}):\n    pass"],
+    "result of time": [f"result = %time {CHECK}"],
 }  # fmt: skip
 
 
@@ -175,6 +189,8 @@ def test_an_endless_attempt_leaves_those_before_it_their_marks():
     graded = grading.last_report(lines, "stopped after 3 seconds")
     assert graded.marks == {"1.1": "passed", "0.1": "failed", "1.2": "not looked at"}
     assert graded.note() == "stopped after 3 seconds at 0.1"
+    known.at = "1.1"
+    assert grading.last_report([json.dumps(asdict(known))], "").marks["1.1"] == "passed", "the best counts"
 
 
 HOG = "def entries(n, num_heads):\n    return len(bytearray(2**34)) or 1\n\n\ncheck('0.1', entries)"
@@ -267,7 +283,8 @@ def test_every_learner_has_a_row_whatever_was_handed_in(tmp_path, monkeypatch):
     notebook(folder / unicodedata.normalize("NFD", "Zoë Öz") / "00.ipynb", RIGHT, yours)
     notebook(folder / "Bob" / ".hidden" / "00.ipynb", RIGHT)
     (folder / "ina.docx").write_bytes(b"words")
-    (folder / ".DS_Store").write_bytes(b"")
+    for system in (".DS_Store", "Thumbs.db", "__MACOSX/._00.ipynb", "__MACOSX/Bob/00.ipynb"):
+        notebook(folder / system, RIGHT)
     rows = graded(folder)
     nothing = "0", "no notebook and no Python file"
     found = {name: (row["passed"], row["note"]) for name, row in rows.items()}

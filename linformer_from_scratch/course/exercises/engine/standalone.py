@@ -5,6 +5,7 @@ import builtins
 import inspect
 import linecache
 import math
+import re
 import symtable
 import sys
 import types
@@ -92,7 +93,8 @@ def bound(statement: Statement) -> set[str]:
 
 def used(statements: list[Statement]) -> set[str]:
     """The names from outside that statements use, at any depth."""
-    table = symtable.symtable("\n".join(map(ast.unparse, statements)), "part", "exec")
+    text = re.sub(r"\basync ", "", "\n".join(map(ast.unparse, statements)))
+    table = symtable.symtable(re.sub(r"\bawait\b", "-", text), "part", "exec")  # 3.14 refuses one at the top
     return {name for scope in tables(table) for name in globals_of(scope)}
 
 

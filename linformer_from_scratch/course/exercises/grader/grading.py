@@ -40,6 +40,7 @@ UNSEEN = "not looked at"
 UNREAD = "a check(…) that could not be read"
 ORDER = ("open", UNSEEN, "failed", "passed")  # a mistake's name counts as failed
 SHOWN = 120  # characters of a reason
+SYSTEMS = {"__MACOSX", "__pycache__", "desktop.ini", "Thumbs.db"}  # made by no learner
 
 
 @dataclass
@@ -98,11 +99,11 @@ def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: i
             f"{folder} is not a folder; expected one with a file or a folder for each learner"
         )
     files: dict[str, list[Path]] = {
-        name_of(path): [] for path in sorted(folder.iterdir()) if path.name[0] != "."
+        name_of(path): [] for path in sorted(folder.iterdir()) if not is_hidden(path.name)
     }
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder).parts
-        if path.suffix in SUFFIXES and path.is_file() and not any(part[0] == "." for part in inside):
+        if path.suffix in SUFFIXES and path.is_file() and not any(map(is_hidden, inside)):
             files[name_of(folder / inside[0])].append(path)
     if not any(files.values()):
         raise FileNotFoundError(f"{folder} has no notebook and no Python file")
@@ -118,6 +119,11 @@ def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: i
             learners[name].notes.append(f"{path.relative_to(folder)}: {note}")
         write(out, learners)
     return len(learners)
+
+
+def is_hidden(name: str) -> bool:
+    """Is it the name of what a system or a program makes, and no learner hands in?"""
+    return name[0] == "." or name in SYSTEMS
 
 
 def name_of(path: Path) -> str:
@@ -183,7 +189,7 @@ def last_report(lines: Iterable[str], ended: str) -> Graded:
             graded = Graded(**json.loads(line))
     if not graded.ended:
         if graded.at:
-            graded.marks[graded.at] = "failed"
+            graded.improve(graded.at, "failed")
             ended += f" at {graded.at}"
         graded.notes.append(ended)
     return graded

@@ -5,10 +5,12 @@ numbers. Trainings, pictures and widgets between them are not.
 """
 
 import ast
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -24,8 +26,9 @@ Run = (
 )  # asks exercises.check, raises what its cells raise; None if it cannot be read
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 PYTHON_BELOW = re.compile(r"\s*%%(time|timeit|prun|capture)\b.*\n")  # what these magics run
-PYTHON_BEHIND = re.compile(r"^(\s*)%time(?:it)? +(?:-\w+ ?\d* +)*", re.MULTILINE)
-MAGIC = re.compile(r"\A\s*%%[\s\S]*|^\s*%.*", re.MULTILINE)  # all others
+PYTHON_BEHIND = re.compile(r"^(\s*(?:\w+ *= *)?)%time(?:it)? +(?:-\w+ ?\d* +)*", re.MULTILINE)
+MAGIC = re.compile(r"\A\s*%%[\s\S]*|^\s*(?:\w+ *= *)?%.*", re.MULTILINE)  # all others
+AWAITING = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as kernels do
 
 
 def attempts(path: Path) -> Iterator[tuple[list[str], Run]]:
@@ -72,7 +75,7 @@ def of_cells(sources: list[str]) -> Iterator[tuple[list[str], Run]]:
             continue
         for statement in statements:
             if asks(statement, asking):
-                if not isinstance(statement, DEFINITIONS):
+                if any(asks(part, asking) for part in at_once(statement)):
                     needed = [*needed_by([statement], before), statement]
                     yield ids_of(reversed(needed)), partial(run, needed)
                 asking |= bound(statement)
@@ -92,11 +95,22 @@ def read(source: str) -> tuple[list[ast.stmt], list[str]]:
         source = source[magic.end() :]
     source = PYTHON_BEHIND.sub(r"\1", source)
     text = TransformerManager().transform_cell(source)
-    compile(text, "<notebook>", "exec")
+    compile(text, "<notebook>", "exec", AWAITING)
     return ast.parse(text).body, MAGIC.findall(source)
 
 
-def asks(statement: ast.stmt, asking: set[str]) -> bool:
+def at_once(statement: ast.stmt) -> list[ast.AST]:
+    """What of a statement runs where it stands: not the body of a function."""
+    match statement:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            return [*statement.decorator_list, statement.args]
+        case ast.ClassDef():
+            body = chain.from_iterable(map(at_once, statement.body))
+            return [*statement.decorator_list, *statement.bases, *statement.keywords, *body]
+    return [statement]
+
+
+def asks(statement: ast.AST, asking: set[str]) -> bool:
     """May it ask for a check, or may what it defines?"""
     return any(
         (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in asking)
@@ -181,4 +195,6 @@ class NoIPython:
 def run(statements: list[ast.stmt]) -> None:
     """Run statements as a new kernel does."""
     names = {"__name__": "__main__", "check": exercises.check, "display": display, "get_ipython": NoIPython}
-    exec(compile(ast.Module(body=statements, type_ignores=[]), "<notebook>", "exec"), names)
+    code = compile(ast.Module(body=statements, type_ignores=[]), "<notebook>", "exec", AWAITING)
+    if awaited := eval(code, names):
+        asyncio.run(awaited)
