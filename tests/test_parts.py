@@ -2,6 +2,7 @@
 
 import linecache
 import math
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from linformer_from_scratch.course.exercises import EXERCISES, PARTS, check, yours
 from linformer_from_scratch.course.exercises.engine import parts
 from linformer_from_scratch.course.exercises.engine.standalone import standalone
+from linformer_from_scratch.course.exercises.grader.submissions import attempts
 
 ATTENTION = """
 def attend(q, k, v, mask=None):
@@ -218,6 +220,36 @@ def test_a_file_that_cannot_be_run_is_named_and_the_package_stands_in(file, cell
     before = file.read_text(encoding="utf-8")
     check("1.6", cell(ATTENTION.replace("attend", "again"))["again"])
     assert all(line in file.read_text(encoding="utf-8") for line in before.splitlines()), "no line is lost"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "head"),
+    [
+        ("utf-8-sig", "# André\n"),
+        ("latin-1", "# coding: latin-1\n# André\n"),
+        ("cp1251", "# coding: cp1251\n# Аня\n"),
+    ],
+)
+def test_a_file_is_read_and_written_as_python_reads_it(file, cell, capsys, encoding, head):
+    check("1.6", cell(ATTENTION)["attend"])
+    file.write_bytes((head + file.read_text(encoding="utf-8")).replace("…", "...").encode(encoding))
+    assert yours("attention").__name__ == "attend" and parts.kept() == {"attention"}
+    assert check("6.1", cell(LINFORMER)["compressed"]).message.endswith(
+        "kept as linformer_attention in my_linformer.py"
+    )
+    assert capsys.readouterr().out.startswith("attention: yours")
+    assert file.read_bytes().decode(encoding).startswith(head)
+    assert [ids for ids, run in attempts(file)] == [["1.6"], ["6.1"]]
+
+
+def test_the_line_that_is_quoted_is_one_that_was_run(file, cell):
+    check("1.6", cell(ATTENTION)["attend"])
+    mine = yours("attention", quiet=True)
+    not_here = ATTENTION.replace("    return", "    if __name__ != '__main__':\n        1 / 0\n    return")
+    assert "of my_linformer.py: `1 / 0`" in check("1.6", cell(not_here)["attend"]).message
+    with pytest.raises(TypeError) as raised:
+        mine(*torch.ones(3, 2, 2), mask=0.5)
+    assert traceback.extract_tb(raised.tb)[-1].line == "scores = scores.masked_fill(~mask, -math.inf)"
 
 
 def test_a_file_that_is_no_text_is_set_aside(file, cell, capsys):

@@ -411,6 +411,7 @@ def quoted(own: list[tuple[FrameType, int]]) -> str:
     frame, line = own[-1]
     path = frame.f_code.co_filename
     where = "your cell" if frame.f_globals.get("__name__") == "__main__" else os.path.basename(path)
+    linecache.checkcache(path)  # it may have been edited
     source = linecache.getline(path, line).strip()
     return f" at line {line} of {where}{f': `{source}`' * bool(source)}"
 

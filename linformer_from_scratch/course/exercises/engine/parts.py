@@ -5,7 +5,9 @@ and its owner may edit it: lines between the parts stay. A part that is solved a
 stays below it as a comment.
 """
 
+import linecache
 import re
+import tokenize
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,12 +87,14 @@ def keep(exercise: Exercise, attempt: Callable, order: list[str]) -> str:
     file = path()
     try:
         with locked(file, progress.PATIENCE):
-            head, parts = parsed(text_of(file))
+            before, encoding = text_of(file)
+            head, parts = parsed(before)
             text = with_part(head, parts, exercise, attempt, order)
             if text != written(head, parts):
-                atomic_write(file, text)
+                atomic_write(file, text.encode(encoding))
         return f"kept as {exercise.part} in {NAME}"
     except ValueError as error:
+        linecache.cache.pop(str(file), None)  # the file is as before
         stays = "; the answer of before stays there" if exercise.part in kept() else ""
         return f"not kept in {NAME}: {error}{stays}"
     except OSError as error:
@@ -139,16 +143,25 @@ def gives_tensors(exercise: Exercise, attempt: Callable) -> bool:
     return len(got) == len(expected)
 
 
-def text_of(file: Path) -> str:
-    """The text of the file, or of a new one; a file that is not text is set aside with a word.
+def text_of(file: Path) -> tuple[str, str]:
+    """Text and encoding of the file, or of a new one; a file that is not text is set aside with a word.
 
     Raises: OSError if it can be neither read nor set aside.
     """
     try:
-        return file.read_text(encoding="utf-8") if file.exists() else HEAD
-    except UnicodeDecodeError:
+        return read(file) if file.exists() else (HEAD, "utf-8")
+    except (UnicodeDecodeError, SyntaxError):
         progress.set_aside(file, f"{file.name} is not text")
-        return HEAD
+        return HEAD, "utf-8"
+
+
+def read(file: Path) -> tuple[str, str]:
+    """Text and encoding of a file as Python finds them: by its byte order mark or its line `# coding: …`.
+
+    Raises: OSError, or UnicodeDecodeError or SyntaxError if Python cannot read it either.
+    """
+    with tokenize.open(file) as opened:
+        return opened.read(), opened.encoding
 
 
 def loaded(text: str, part: str) -> Callable | None:
@@ -159,8 +172,15 @@ def loaded(text: str, part: str) -> Callable | None:
     for mark in MARK.finditer(text):
         if mark[1] == part:
             end = MARK.search(text, mark.end())
-            names: dict = {"__name__": Path(NAME).stem, "__file__": str(path())}
-            exec(compile(text[: end.start() if end else None], str(path()), "exec"), names)
+            file = str(path())
+            names: dict = {"__name__": Path(NAME).stem, "__file__": file}
+            linecache.cache[file] = (
+                len(text),
+                None,
+                text.splitlines(keepends=True),
+                file,
+            )  # what is run is quoted
+            exec(compile(text[: end.start() if end else None], file, "exec"), names)
             return names[mark[2]]
     return None
 
@@ -169,7 +189,7 @@ def load(exercise: Exercise) -> tuple[Callable, str]:
     """The learner's part, or the package's while it is open; and the line that says which."""
     theirs = f"the package's {exercise.reference.__name__} stands in"
     try:
-        own = loaded(path().read_text(encoding="utf-8"), exercise.part) if path().exists() else None
+        own = loaded(read(path())[0], exercise.part) if path().exists() else None
     except RAISED as error:
         return (
             exercise.reference,
@@ -183,6 +203,6 @@ def load(exercise: Exercise) -> tuple[Callable, str]:
 def kept() -> set[str]:
     """The parts that the learner's file has."""
     try:
-        return {part.part for part in parsed(path().read_text(encoding="utf-8"))[1]}
-    except (OSError, UnicodeDecodeError):
+        return {part.part for part in parsed(read(path())[0])[1]}
+    except (OSError, UnicodeDecodeError, SyntaxError):
         return set()

@@ -27,6 +27,7 @@ def standalone(attempt: Callable, known: set[str]) -> str:
     Raises: ValueError, in one sentence, if its source cannot be found, or if it uses a name of another cell.
     """
     code, names = compiled(attempt)
+    linecache.checkcache(code.co_filename)  # it may have been edited
     text = "".join(linecache.getlines(code.co_filename))
     statements = ast.parse(text).body
     target = next((s for s in statements if is_definition(s, attempt, code)), None)

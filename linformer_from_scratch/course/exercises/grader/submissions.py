@@ -37,8 +37,8 @@ def attempts(path: Path) -> Iterator[tuple[list[str], Run]]:
     Raises: ValueError, in one sentence, if the file is neither a notebook nor Python text.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
+        text = parts.read(path)[0] if path.suffix == ".py" else path.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, SyntaxError):
         raise ValueError("it is damaged: not text") from None
     if path.suffix == ".py":
         return of_parts(text)
