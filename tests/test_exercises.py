@@ -2,6 +2,8 @@
 
 import inspect
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -316,3 +318,12 @@ def test_what_is_folded_as_our_version_can_be_pasted_over_the_stub(number, monke
             *_, (_, run) = of_cells([*before, f"{block}\ncheck('{id}', {name})"])
             run()
             assert judge(EXERCISES[id], attempts[id]).status == "passed", id
+
+
+@pytest.mark.slow
+def test_a_python_that_leaves_out_the_sentences_is_refused():
+    command = [sys.executable, "-OO", "-c", "import linformer_from_scratch.exercises"]
+    said = subprocess.run(command, capture_output=True, encoding="utf-8").stderr
+    assert said.splitlines()[-1].startswith(
+        "ImportError: python -OO, or PYTHONOPTIMIZE=2, leaves out the sen"
+    )

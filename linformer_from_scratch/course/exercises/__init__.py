@@ -6,6 +6,7 @@ package's where you have not. In a notebook the answer is shown wherever in its 
 script, print it.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
@@ -25,6 +26,12 @@ from linformer_from_scratch.course.exercises.engine.compare import described
 from linformer_from_scratch.course.exercises.engine.overview import Overview
 from linformer_from_scratch.course.exercises.engine.progress import forget, load, open_hint, record_pass
 from linformer_from_scratch.course.exercises.engine.quiz import questions, quiz_widget
+
+if sys.flags.optimize > 1:
+    raise ImportError(
+        "python -OO, or PYTHONOPTIMIZE=2, leaves out the sentences that say what is wrong with an answer; "
+        "expected neither"
+    )
 
 STEMS = (
     "start_here",
