@@ -146,6 +146,38 @@ def test_what_was_learned_makes_the_same_of_another_copy():
         low_rank_updates.load_updates(small(), 3, found)
 
 
+def test_a_shared_weight_is_updated_where_it_was_learned_and_nowhere_else():
+    def tied():
+        model = nn.Sequential(nn.Embedding(5, 4), *(nn.Linear(4, 5, bias=False) for _ in range(2)))
+        model[0].weight = model[2].weight = model[1].weight
+        return model
+
+    torch.manual_seed(3)
+    model = tied()
+    copy = tied()
+    copy.load_state_dict(model.state_dict())
+    low_rank_updates.add_updates(model, rank=2)
+    with torch.no_grad():
+        for parameter in low_rank_updates.learned(model).values():
+            parameter.add_(torch.randn_like(parameter))
+    low_rank_updates.load_updates(copy, 2, low_rank_updates.learned(model))
+    for module, expected in zip(copy, model, strict=True):
+        assert_close(module.weight, expected.weight)
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [nn.utils.parametrizations.weight_norm, lambda layer: low_rank_updates.add_updates(layer, rank=2)],
+)
+def test_a_weight_that_is_computed_gets_no_update_and_the_model_stays(computed):
+    model = small()
+    computed(model[2])
+    before = [(name, p.requires_grad) for name, p in model.named_parameters()]
+    with pytest.raises(ValueError, match=r"^2\.weight is a Tensor, expected a Parameter$"):
+        low_rank_updates.load_updates(model, 2, {})
+    assert [(name, p.requires_grad) for name, p in model.named_parameters()] == before
+
+
 LENGTHS = (1, 7, 8, 9, 31)  # below and above the slots of LAYOUT
 
 

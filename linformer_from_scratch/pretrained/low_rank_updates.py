@@ -33,8 +33,12 @@ class LowRankUpdate(nn.Module):
 def add_updates(model: nn.Module, rank: int) -> list[nn.Parameter]:
     """Give every linear layer a LowRankUpdate; return what is learned: those, all biases, all LayerNorms.
 
-    Everything else is frozen. The model's output stays the same.
+    Everything else is frozen. The model's output stays the same. Layers that share a weight: one for each.
+    Raises: ValueError, with the model as before, if a weight is computed, as by weight_norm or an update.
     """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear) and not isinstance(module.weight, nn.Parameter):
+            raise ValueError(f"{name}.weight is a {type(module.weight).__name__}, expected a Parameter")
     model.requires_grad_(False)
     for module in list(model.modules()):
         if isinstance(module, nn.Linear):
@@ -56,7 +60,8 @@ def learned(model: nn.Module) -> dict[str, Tensor]:
 def load_updates(model: nn.Module, rank: int, updates: dict[str, Tensor]) -> None:
     """Apply the updates that an equal model has learned: W becomes W + B A, and stays a plain matrix.
 
-    Raises: ValueError if `updates` is not what `learned` returns for such a model.
+    A matrix of its own: what shared W, such as the embedding of a decoder's output, keeps W.
+    Raises: ValueError if `updates` is not what `learned` returns for such a model; as add_updates.
     """
     add_updates(model, rank)
     expected = {name: tensor.shape for name, tensor in learned(model).items()}
@@ -66,6 +71,8 @@ def load_updates(model: nn.Module, rank: int, updates: dict[str, Tensor]) -> Non
         )
     model.load_state_dict({name: tensor.float() for name, tensor in updates.items()}, strict=False)
     for module in list(model.modules()):
-        if parametrize.is_parametrized(module):
-            parametrize.remove_parametrizations(module, "weight")
+        if isinstance(module, nn.Linear):
+            updated = nn.Parameter(module.weight.detach())
+            parametrize.remove_parametrizations(module, "weight", leave_parametrized=False)
+            module.weight = updated
     model.requires_grad_(True)
