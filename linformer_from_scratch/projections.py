@@ -210,6 +210,15 @@ def _load_stored(E: LearnedProjection, state: dict[str, Tensor], prefix: str, *_
         state[f"{prefix}weight"] = state.pop(f"{prefix}stored") * E.unit
 
 
+def parameter_of(E: LearnedProjection) -> nn.Parameter:
+    """E's matrix. Raises ValueError if it is computed from others, as by weight_norm or pruning."""
+    if not isinstance(E.weight, nn.Parameter):
+        raise ValueError(
+            f"E's weight is a {type(E.weight).__name__}, expected a Parameter: it is computed from others"
+        )
+    return E.weight
+
+
 @torch.no_grad()
 def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
     """Set a learned E to this matrix, for example that of a trained layer; return E.
@@ -220,13 +229,10 @@ def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
     >>> start_at(LearnedProjection(2, 1), torch.ones(1, 2)).weight.tolist()
     [[1.0, 1.0]]
     """
-    if not isinstance(E.weight, nn.Parameter):
-        raise ValueError(
-            f"E's weight is a {type(E.weight).__name__}, expected a Parameter: set what it comes from"
-        )
-    if weight.shape not in (E.weight.shape, E.weight.shape[-2:]):
-        raise ValueError(f"the matrix is {tuple(weight.shape)}, expected {tuple(E.weight.shape)}")
-    E.weight.copy_(weight)
+    own = parameter_of(E)
+    if weight.shape not in (own.shape, own.shape[-2:]):
+        raise ValueError(f"the matrix is {tuple(weight.shape)}, expected {tuple(own.shape)}")
+    own.copy_(weight)
     return E
 
 

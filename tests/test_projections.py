@@ -5,11 +5,13 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils import prune
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from linformer_from_scratch import projections as module
 from linformer_from_scratch.benchmark import peak_bytes
+from linformer_from_scratch.distributed.sequence import shard_projection
 from linformer_from_scratch.projections import GaussianProjection, LearnedProjection, project, start_at
 from linformer_from_scratch.training import Config, Trainer, parameter_groups
 
@@ -245,10 +247,17 @@ def test_whatever_is_written_to_a_matrix_is_what_the_module_computes_with(make, 
     assert_close(E(x), x.sum(dim=-2, keepdim=True).expand(2, 3, D))
 
 
-def test_a_matrix_that_is_computed_from_others_is_not_set():
-    E = nn.utils.parametrizations.weight_norm(LearnedProjection(7, 3))
-    with pytest.raises(ValueError, match="E's weight is a Tensor, expected a Parameter"):
-        start_at(E, torch.zeros(3, 7))
+@pytest.mark.parametrize(
+    "computed", [nn.utils.parametrizations.weight_norm, lambda E: prune.random_unstructured(E, "weight", 0.5)]
+)
+@pytest.mark.parametrize(
+    "use", [lambda E: start_at(E, torch.zeros(3, 7)), lambda E: parameter_groups(E, 0.1), shard_projection]
+)
+def test_a_matrix_that_is_computed_from_others_is_not_set_nor_given_a_rate_nor_cut(computed, use):
+    with pytest.raises(
+        ValueError, match=r"^E's weight is a Tensor, expected a Parameter: it is computed from"
+    ):
+        use(computed(LearnedProjection(7, 3)))
 
 
 @pytest.mark.parametrize("num_heads", [None, 3])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from linformer_from_scratch.projections import LearnedProjection
+from linformer_from_scratch.projections import LearnedProjection, parameter_of
 
 EPS = 1e-8  # of AdamW, as PyTorch has it
 
@@ -28,6 +28,8 @@ def parameter_groups(
         model: any module; all parameters but those of a LearnedProjection move at learning_rate.
         weight_decay: of matrices and embeddings; vectors, such as biases and those of norms, do not decay.
         lr_scale: parameters whose rate, but not their decay, is also multiplied by a number.
+
+    Raises: ValueError if an E is computed, as by weight_norm: what it is computed from has other units.
     """
     units, scales = unit_of(model), lr_scale or {}
     kinds: dict[tuple[float, float, float], list[nn.Parameter]] = {}
@@ -47,7 +49,7 @@ def parameter_groups(
 
 def unit_of(model: nn.Module) -> dict[nn.Parameter, float]:
     """The unit of a parameter's numbers, where it is not 1: 1 / √seq_len for a learned E."""
-    return {E.weight: E.unit for E in model.modules() if isinstance(E, LearnedProjection)}
+    return {parameter_of(E): E.unit for E in model.modules() if isinstance(E, LearnedProjection)}
 
 
 def total_norm(model: nn.Module) -> Tensor:
