@@ -49,6 +49,8 @@ class LinformerAttention(AttentionLayer):
         num_heads: heads of d_model // num_heads features each.
         E, F: projections of the sequence axis to proj_dim slots, from `projections`. Pass one object as both
             E and F for key-value sharing, and the same object to every layer for layerwise sharing.
+            Give torch.func.functional_call `tie_weights=False` then: without it, the weights that it was
+            given stay in what is shared (PyTorch's issue 164759).
 
     Shape: x (batch, n, d_model) with n <= seq_len, padding_mask (batch, n) with True = a real token
         -> (batch, n, d_model)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from test_attention import gradients
 from torch import nn
+from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
@@ -98,6 +99,19 @@ def test_E_and_F_of_two_kinds_equal_the_formula():
     for E, F in ((linear, largest), (largest, linear)):
         layer, x = LinformerAttention(D_MODEL, HEADS, E, F).double(), make_x().double()
         assert_close(layer(x), written_out(layer, x))
+
+
+def test_weights_that_functional_call_is_given_do_not_stay_in_a_shared_E():
+    layer, x = make_layer(shared=True), make_x()
+    model = nn.Sequential(layer, LinformerAttention(D_MODEL, HEADS, layer.E, layer.E))
+    own = dict(model.named_parameters())
+    doubled = {name: 2 * parameter.detach() for name, parameter in own.items()}
+    found = functional_call(model, doubled, x, tie_weights=False)
+    assert all(parameter is own[name] for name, parameter in model.named_parameters())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    assert_close(found, model(x))
 
 
 @shared_or_not
