@@ -15,8 +15,7 @@ define TESTS
 endef
 
 # Nothing leads a Python out of .venv: as in tools/course.py.
-unexport PYTHONHOME PYTHONPATH PYTHONPLATLIBDIR PYTHONEXECUTABLE PYTHONUSERBASE PYTHONSTARTUP PYTHONINSPECT
-unexport PYTHONWARNINGS __PYVENV_LAUNCHER__ VIRTUAL_ENV
+unexport $(filter PYTHON%,$(.VARIABLES)) __PYVENV_LAUNCHER__ VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 .PHONY: help course test test-all test-newest test-floor lint slides book scenes experiments benchmark benchmark-gpu refresh wheel test-wheel python

@@ -20,6 +20,18 @@ def test_a_picture_is_one_png_with_alternative_text_and_is_closed():
     assert plt.get_fignums() == []
 
 
+def test_ones_own_settings_of_matplotlib_change_no_picture():
+    def drawn():
+        figure = plots.curves([1, 2], {"a line": [0.001, 4]}, "x", "y", "A title", log=True)
+        return figure._repr_mimebundle_()[0]["image/png"]
+
+    expected = drawn()
+    own = {"font.sans-serif": "DejaVu Sans Mono", "savefig.dpi": 50, "text.usetex": True}
+    with plt.style.context(["dark_background", own]):
+        assert drawn() == expected
+        assert plt.rcParams["text.usetex"], "they stay"
+
+
 def test_heat_maps_share_one_scale_that_begins_at_zero():
     figure = plots.heatmaps({"small": np.full((2, 3), 0.25), "large": np.full((2, 3), 4.0)})
     assert [axis.images[0].get_clim() for axis in figure.axes] == [(0, 4.0)] * 2

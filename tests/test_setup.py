@@ -194,15 +194,19 @@ def test_newest_and_floor_come_anew_without_constraints_and_leave_the_venv_alone
 
 
 def test_variables_of_python_and_pip_lead_nothing_astray(project):
-    foreign = dict.fromkeys(("PYTHONPATH", "PYTHONWARNINGS", "VIRTUAL_ENV", "PIP_TARGET"), "ignore")
-    for command in ("install", "open"):
+    led = ("PYTHONPATH", "PYTHONWARNINGS", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PYTHON", "PIP_NO_DEPS")
+    foreign = dict.fromkeys(led, "1")
+    for command, own in (("install", ["PIP_NO_DEPS=0"]), ("open", [])):
+        (project / "variables").unlink(missing_ok=True)
         assert run(project, command, PIP_FIND_LINKS="kept", **foreign)[0] == 0
-        passed = (project / "variables").read_text(encoding="utf-8")
-        assert "PIP_FIND_LINKS=kept\n" in passed and not [name for name in foreign if f"{name}=" in passed]
+        passed = (project / "variables").read_text(encoding="utf-8").splitlines()
+        assert "PIP_FIND_LINKS=kept" in passed
+        assert [line for line in passed if line.startswith(led)] == own
 
 
-def test_pips_own_settings_that_say_user_stop_nothing(tmp_path):
-    (tmp_path / "pip.conf").write_text("[install]\nuser = true\n", encoding="utf-8")
+@pytest.mark.parametrize("setting", ["user = true", "target = elsewhere", "require-virtualenv = true"])
+def test_pips_own_settings_that_say_where_stop_nothing(tmp_path, setting):
+    (tmp_path / "pip.conf").write_text(f"[install]\n{setting}\n", encoding="utf-8")
     command = [sys.executable, *course.PIP, "--no-index", "pip"]  # which is there
     done = subprocess.run(command, env=VARIABLES | {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf")})
     assert done.returncode == 0

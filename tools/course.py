@@ -36,8 +36,10 @@ MARK = "course.json"  # in every environment made here: what it was made from, o
 EXTRAS = ("book", "corpora", "scenes", "test")  # extras and groups of pyproject.toml
 
 # Nothing leads Python or pip out of the environment; where pip finds packages is its user's choice.
-PIP = ["-m", "pip", "install", "--no-user", "--disable-pip-version-check"]
-ASTRAY = re.compile(r"PYTHON[A-Z]|__PYVENV_LAUNCHER__$|VIRTUAL_ENV$|PIP_(TARGET|PREFIX|ROOT|USER)$")
+PIP = ["-m", "pip", "install", "--no-user", "--target=", "--disable-pip-version-check"]
+ASTRAY = re.compile(
+    r"PYTHON[A-Z]|__PYVENV_LAUNCHER__$|VIRTUAL_ENV$|PIP_(TARGET|PREFIX|ROOT|USER|PYTHON|NO_DEPS)$"
+)
 
 
 def install(venv, extras, *options):
@@ -120,6 +122,7 @@ def clear(folder):
 def install_packages(venv, course, names, *options):
     """Install the course, as pip names it, and these extras and groups; see that it can be imported."""
     pip = [python_of(venv)] + PIP + list(options)
+    os.environ["PIP_NO_DEPS"] = "0"  # whatever pip's settings say
     run(*pip + course + [need for name in names for need in needs(name)])
     run(*pip + ["--no-deps"] + needs("pretrained"))  # only its weights are used
     run(python_of(venv), "-I", "-c", "import torch, jupyterlab")

@@ -53,6 +53,7 @@ def main() -> None:
     paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.ipynb"))]
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LINFORMER_PROGRESS"] = f"{folder}/progress.json"  # not the reader's own
+        os.environ["IPYTHONDIR"] = folder  # nor what theirs runs at its start
         for path in numbered(paths, sys.argv[1:]):
             start = time.perf_counter()
             refresh(path)

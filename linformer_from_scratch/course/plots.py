@@ -4,6 +4,7 @@ Every Figure shows itself as one PNG with alternative text, made of its title an
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from io import BytesIO
 from itertools import combinations, cycle
 from typing import Any
@@ -39,10 +40,20 @@ STYLE: dict[Any, Any] = {
 }
 
 
+def house_style() -> AbstractContextManager[None]:
+    """Inside, pictures look the same for everybody, whatever their own settings of matplotlib."""
+    return plt.style.context(["default", STYLE])
+
+
 class Picture(Figure):
     """A Figure that a notebook shows as one PNG with alternative text."""
 
     alt = ""
+
+    def savefig(self, *args: Any, **kwargs: Any) -> None:
+        """As any Figure's: some settings count only now."""
+        with house_style():
+            super().savefig(*args, **kwargs)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         png = BytesIO()
@@ -70,7 +81,7 @@ def heatmaps(
         stretch: cells fill the picture instead of being square.
         ranges: title -> (n, m, 2), lowest and highest, printed below the number of each cell.
     """
-    with plt.rc_context(STYLE):
+    with house_style():
         arrays = {title: np.asarray(array, dtype=float) for title, array in maps.items()}
         largest = max(np.nanmax(array) for array in arrays.values())
         widest = max(array.shape[1] for array in arrays.values()) if numbers else 0
@@ -118,7 +129,7 @@ def small_maps(maps: Mapping[str, ArrayLike], columns: int = 4, limit: float | N
 
     limit: clips all of them there instead.
     """
-    with plt.rc_context(STYLE):
+    with house_style():
         rows = -(-len(maps) // columns)
         size = (2.4 * columns, 2.75 * rows)
         figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, FigureClass=Picture)
@@ -149,7 +160,7 @@ def paths(
         bars: of some of the lines, from (lowest, highest) at each point.
         lowest: where the y axis begins.
     """
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, (axis,) = _figure(1, width=7.6, height=4.2)
         for name, (x, y) in lines.items():
             (line,) = axis.plot(x, y, marker="o", label=name)
@@ -184,7 +195,7 @@ def curves(
         bands: around some of the lines, from (lowest, highest), in the same colour.
         joined: False draws points without lines, of another shape for each name.
     """
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, (axis,) = _figure(1, width=6.5, height=3.8)
         for (name, y), mark in zip(lines.items(), cycle("os^DvP"), strict=False):
             style: dict[str, Any] = {"marker": "o"} if joined else {"marker": mark, "linestyle": "none"}
@@ -226,7 +237,7 @@ def races(
         dashed: lines that could not be had in practice.
     """
     low, high = between
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, axes = _figure(len(panels), width=6.1, height=4.6)
         for axis, (head, lines) in zip(axes, panels.items(), strict=True):
             axis.axhline(1, color=EDGE, lw=7, zorder=0)
@@ -262,7 +273,7 @@ def roofline(
     across = [corner, *(x for x, _ in points.values())]
     low, high = min(across) / 3, max(across) * 3
     marks = (("s", 8), ("o", 13), ("v", 9), ("x", 9), ("D", 8), ("^", 9), ("P", 9), ("*", 11))
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, (axis,) = _figure(1, width=8.4, height=3.2)
         axis.plot([low, corner, high], [low * bytes_per_s, flops_per_s, flops_per_s], "-", color=INK, lw=2.5)
         axis.axvspan(low, corner, color="#F4E6DC", lw=0)
@@ -300,7 +311,7 @@ def learning_curves(
         levels: name -> a loss drawn as a line across, as of a baseline.
         between: lowest and highest loss to show; all by default.
     """
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, (axis,) = _figure(1, width=6.8, height=4.0)
         for name, (x, losses) in runs.items():
             losses = np.atleast_2d(np.asarray(losses, dtype=float))
@@ -341,7 +352,7 @@ def bars(
 
     Args: colours: one for each label, where there is a single group.
     """
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, (axis,) = _figure(1, width=max(6.5, 1.05 * len(labels)), height=3.4)
         width = 0.8 / len(groups)
         for i, (name, heights) in enumerate(groups.items()):
@@ -373,7 +384,7 @@ def covers(
         middles, shares: of the bars, (bins,), whose heights have a scale of their own.
         lines: name -> height at each of the middles, shown up to 2.
     """
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, (axis,) = _figure(1, width=6.8, height=3.8)
         x, often = np.asarray(middles, dtype=float), np.asarray(shares, dtype=float)
         axis.bar(x, 0.6 * often / often.max(), x[1] - x[0], color=EDGE, label="how often (own scale)")
@@ -405,7 +416,7 @@ def intervals(
         samples: row -> what its interval was made of, drawn as ticks below it; for rows of one dot.
     """
     names = [*dict.fromkeys(name for row in rows.values() for name in row)]
-    with plt.rc_context(STYLE):
+    with house_style():
         high = sum(len(row) + 0.9 for row in rows.values())
         figure, (axis,) = _figure(1, width=7.6, height=1.1 + 0.24 * high)
         y, middles = 0.0, []
@@ -437,7 +448,7 @@ def intervals(
 
 def arrows(vectors: Mapping[str, tuple[ArrayLike, str]], title: str) -> Figure:
     """Arrows from the origin of a plane: name -> (vector of two numbers, colour)."""
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, (axis,) = _figure(1, width=4.8, height=4.2)
         _draw_arrows(axis, vectors)
         _plane(axis, [vector for vector, _ in vectors.values()], title)
@@ -448,7 +459,7 @@ def outlines(
     shapes: Mapping[str, tuple[ArrayLike, Mapping[str, tuple[ArrayLike, str]]]], title: str
 ) -> Figure:
     """Closed curves in planes of one scale: name -> (points (m, 2), its arrows, as in `arrows`)."""
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, axes = _figure(len(shapes), width=4.4, height=4.4)
         everything = np.concatenate([np.asarray(points, dtype=float) for points, _ in shapes.values()])
         for axis, (name, (points, vectors)) in zip(axes, shapes.items(), strict=True):
@@ -478,7 +489,7 @@ def mixture(
 
     Shape: values (n, 2), weights (n,), mixed (2,).
     """
-    with plt.rc_context(STYLE):
+    with house_style():
         figure, (axis,) = _figure(1, width=4.8, height=4.2)
         mixed = np.asarray(mixed, dtype=float)
         for one, other in combinations(np.asarray(values), 2):
@@ -543,7 +554,7 @@ def board(
     widths: Sequence[float] | None = None,
 ) -> Figure:
     """Drawings placed by name, as plt.subplot_mosaic does; size in inches, heights and widths relative."""
-    with plt.rc_context(STYLE):
+    with house_style():
         figure = plt.figure(figsize=size, FigureClass=Picture)
         ratios: dict[str, Any] = {"height_ratios": heights, "width_ratios": widths}
         axes = figure.subplot_mosaic([list(row) for row in layout], **ratios)

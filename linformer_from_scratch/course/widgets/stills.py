@@ -33,7 +33,7 @@ def drawing(draw: Callable[Concatenate[Axes, Arguments], None]) -> Callable[Argu
 
 def captioned(figure: Figure, words: str) -> Figure:
     """The same figure with a line of words below; it becomes as much higher."""
-    with plt.rc_context(plots.STYLE):
+    with plots.house_style():
         width, height = figure.get_size_inches()
         lines = textwrap.wrap(words, int(11.5 * width))
         more = 0.24 * len(lines) + 0.1
