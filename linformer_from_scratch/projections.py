@@ -210,7 +210,7 @@ def _load_stored(E: LearnedProjection, state: dict[str, Tensor], prefix: str, *_
         state[f"{prefix}weight"] = state.pop(f"{prefix}stored") * E.unit
 
 
-def parameter_of(E: LearnedProjection) -> nn.Parameter:
+def check_parameter(E: LearnedProjection) -> nn.Parameter:
     """E's matrix. Raises ValueError if it is computed from others, as by weight_norm or pruning."""
     if not isinstance(E.weight, nn.Parameter):
         raise ValueError(
@@ -229,7 +229,7 @@ def start_at(E: LearnedProjection, weight: Tensor) -> LearnedProjection:
     >>> start_at(LearnedProjection(2, 1), torch.ones(1, 2)).weight.tolist()
     [[1.0, 1.0]]
     """
-    own = parameter_of(E)
+    own = check_parameter(E)
     if weight.shape not in (own.shape, own.shape[-2:]):
         raise ValueError(f"the matrix is {tuple(weight.shape)}, expected {tuple(own.shape)}")
     own.copy_(weight)

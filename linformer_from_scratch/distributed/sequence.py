@@ -17,7 +17,7 @@ from linformer_from_scratch.encoder import Block, Classifier, Encoder, NoAttenti
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.pretrained.texts import TextEncoder
-from linformer_from_scratch.projections import LearnedProjection, Projection, parameter_of
+from linformer_from_scratch.projections import LearnedProjection, Projection, check_parameter
 
 
 class SequenceParallelAttention(LinformerAttention):
@@ -166,7 +166,7 @@ def shard_projection(E: Projection, group: Group = None) -> None:
 def _learned(E: Projection) -> LearnedProjection:
     if not isinstance(E, LearnedProjection):
         raise ValueError(f"got a {type(E).__name__}, expected a LearnedProjection, whose columns can be cut")
-    parameter_of(E)
+    check_parameter(E)
     return E
 
 

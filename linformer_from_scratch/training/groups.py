@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from linformer_from_scratch.projections import LearnedProjection, parameter_of
+from linformer_from_scratch.projections import LearnedProjection, check_parameter
 
 EPS = 1e-8  # of AdamW, as PyTorch has it
 
@@ -49,7 +49,7 @@ def parameter_groups(
 
 def unit_of(model: nn.Module) -> dict[nn.Parameter, float]:
     """The unit of a parameter's numbers, where it is not 1: 1 / √seq_len for a learned E."""
-    return {parameter_of(E): E.unit for E in model.modules() if isinstance(E, LearnedProjection)}
+    return {check_parameter(E): E.unit for E in model.modules() if isinstance(E, LearnedProjection)}
 
 
 def total_norm(model: nn.Module) -> Tensor:
