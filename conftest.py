@@ -31,9 +31,7 @@ def pytest_configure(config):
     if workers := config.getoption("numprocesses", default=None):
         # Each its share of the cores: threads that outnumber the cores wait for each other.
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, os.cpu_count() // workers)))
-    os.environ["IPYTHONDIR"] = (
-        config.progress_folder
-    )  # what a kernel's owner lets it run at its start is not here
+    os.environ["IPYTHONDIR"] = config.progress_folder  # without what its owner has kernels run at their start
     os.environ["PYTHONUTF8"] = "1"  # what it prints is read as UTF-8, on Windows too
     os.environ["PYTHONPATH"] = os.pathsep.join([str(OFFLINE), *filter(None, [os.environ.get("PYTHONPATH")])])
 

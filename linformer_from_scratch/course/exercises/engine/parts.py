@@ -174,12 +174,8 @@ def loaded(text: str, part: str) -> Callable | None:
             end = MARK.search(text, mark.end())
             file = str(path())
             names: dict = {"__name__": Path(NAME).stem, "__file__": file}
-            linecache.cache[file] = (
-                len(text),
-                None,
-                text.splitlines(keepends=True),
-                file,
-            )  # what is run is quoted
+            lines = text.splitlines(keepends=True)
+            linecache.cache[file] = len(text), None, lines, file  # what is run is quoted
             exec(compile(text[: end.start() if end else None], file, "exec"), names)
             return names[mark[2]]
     return None
