@@ -44,8 +44,8 @@ def bounded_memory_attention(q: Tensor, k: Tensor, v: Tensor, logits: Tensor, ch
 
     Shape: q and k (..., n, d), v (..., n, d_v), logits (n, slots) or (..., n, slots) -> (..., n, d_v)
     Raises: ValueError if sizes do not agree, if chunk < 1, or in a graph that is for every n.
-    Cost: O(n · (slots + chunk) · (d + d_v) + n · chunk · slots) operations; the last are exponentials where logits
-        rise steeply, and in a graph, which cannot see whether they do.
+    Cost: O(n · (slots + chunk) · (d + d_v) + n · chunk · slots) operations. Where logits
+        rise steeply, and in a graph, which cannot see it, the last are exponentials.
     """
     check_features(q, k)
     if logits.size(-2) != q.size(-2):
