@@ -122,7 +122,11 @@ def check_inputs(x: Tensor, padding_mask: Tensor | None, d_model: int) -> None:
 
 
 def finite_padding(x: Tensor, padding_mask: Tensor | None) -> Tensor:
-    """x with zeros in place of NaN and infinity in padding, which no weight of 0 takes out. Shape: as x."""
+    """x with zeros in place of NaN and infinity in padding, which no weight of 0 takes out. Shape: as x.
+
+    >>> finite_padding(torch.tensor([[[1.0], [torch.nan]]]), torch.tensor([[True, False]])).flatten()
+    tensor([1., 0.])
+    """
     return x if padding_mask is None else x.where(padding_mask[..., None] | x.isfinite(), 0.0)
 
 
