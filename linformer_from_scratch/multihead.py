@@ -54,11 +54,8 @@ class MultiHeadAttention(AttentionLayer):
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """The same output, one head after another as in the paper: slow, and easy to check by eye."""
         check_inputs(x, padding_mask, self.query.in_features)
-        return self.output(
-            merge_heads(
-                head_by_head(*self.project(finite_padding(x, padding_mask)), self.mask(x, padding_mask))
-            )
-        )
+        x = finite_padding(x, padding_mask)
+        return self.output(merge_heads(head_by_head(*self.project(x), self.mask(x, padding_mask))))
 
     def mask(self, x: Tensor, padding_mask: Tensor | None) -> Tensor | None:
         """Which keys each query of x (…, n, features) may read: (batch or 1, 1, n or 1, n); None: all."""

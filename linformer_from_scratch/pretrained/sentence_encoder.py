@@ -42,9 +42,7 @@ class BestRankAttention(MultiHeadAttention):
         """With maps that keep only their first singular values."""
         maps = attention_weights(q, k, self.mask(q, padding_mask))
         if padding_mask is not None:
-            maps = maps.masked_fill(
-                ~padding_mask[:, None, :, None], 0.0
-            )  # a rank is one of all rows together
+            maps = maps.masked_fill(~padding_mask[:, None, :, None], 0.0)  # a rank is that of all rows
         return best_rank(maps, min(self.rank, q.size(-2))) @ v
 
 
