@@ -123,9 +123,23 @@ def test_a_list_may_stand_for_a_tuple_and_rows_for_values():
 def test_how_far_float32_may_be_off_follows_from_float64():
     expected = torch.tensor([1.0, 1e-3])
     got = expected + torch.tensor([0.0, 3e-5])
-    assert value_difference(got, expected)
+    assert value_difference(got, expected, expected.double())
+    assert value_difference(got, expected) == "", "nothing is known of float32"
     assert value_difference(got, expected, expected.double() + torch.tensor([6e-6, 0.0])) == ""
     assert value_difference(got + 1e-3, expected, expected.double() + 1.0)  # however bad it is, not further
+
+
+def test_what_agrees_with_float64_is_right_however_float32_rounds():
+    rounded, exact = torch.tensor([1.0, 2.0]), torch.tensor([1.5, 2.0]).double()
+    assert value_difference(exact.float(), rounded, exact) == "" == value_difference(rounded, rounded, exact)
+    assert value_difference(torch.tensor([1.25, 2.0]), rounded, exact)
+    for got, expected, truth in [
+        (3, 2, 3),
+        (1.5, 1.0, 1.5),
+        (True, False, True),
+        ([3, 1], torch.tensor([2, 1]), torch.tensor([3, 1])),
+    ]:
+        assert value_difference(got, expected, truth) == "" and value_difference(got, expected)
 
 
 def test_how_far_a_number_may_be_off_follows_from_float64_too():

@@ -24,8 +24,6 @@ from torch import Tensor
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.course.exercises.engine.answers import Answer
 from linformer_from_scratch.course.exercises.engine.compare import (
-    ATOL,
-    LEAST,
     LONG,
     described,
     kind,
@@ -204,14 +202,12 @@ def verdict(exercise: Exercise, attempt: object, seeds: Iterable[int]) -> tuple[
         wrong = wrong_value or complaint_about_inputs(did) or wrong_gradients
         if wrong and not complaint:
             complaint = f"{wrong}; inputs: {', '.join(map(in_words, draw, draw.values()))}."
-        # Gradients tell two functions apart only where their values agree with the reference.
-        trials.append((draw, did, exact, not wrong_value))
+        trials.append((draw, did, right, exact))
     if not complaint:
         return "passed", f"{exercise.id} passed"
     for mistake in exercise.mistakes:
         if all(
-            alike(did, observe(exercise, mistake, draw), exact, gradients_too)
-            for draw, did, exact, gradients_too in trials
+            alike(did, observe(exercise, mistake, draw), right, exact) for draw, did, right, exact in trials
         ):
             return "failed", sentence_of(mistake)
     return "failed", complaint
@@ -346,40 +342,43 @@ def complaint_about_inputs(did: Observation) -> str:
 
 def complaint_about_gradients(did: Observation, right: Observation, exact: Observation) -> str:
     """Which gradients differ although the values are right; empty if none does, or if none are compared."""
-    if not did.leaves:
-        return ""
     try:
-        got, expected, exactly = did.gradients, right.gradients, exact.gradients
+        wrong = wrong_gradients(did, right, exact)
     except RAISED as error:
         return f"The values are right, but the backward pass raised {described_error(error)}"
-    wrong = {name: gradient_difference(got[name], expected[name], exactly[name]) for name in expected}
-    cut = [name for name in expected if wrong[name] and not got[name].any()]
-    if cut:
+    if cut := [name for name in wrong if not did.gradients[name].any()]:
         reason = ".detach(), .data, .item(), torch.tensor() and no_grad cut it off"
         return f"The values are right, but no gradient flows to {' and '.join(cut)}: {reason}"
-    differing = [f"the gradient of {name} is not: {wrong[name]}" for name in expected if wrong[name]]
+    differing = [f"the gradient of {name} is not: {difference}" for name, difference in wrong.items()]
     return f"The values are right, but {differing[0]}" if differing else ""
 
 
-def gradient_difference(got: Tensor, expected: Tensor, exact: Tensor) -> str:
-    """As value_difference. Where the true gradient is zero, both may be rounding, which no two kernels share."""
-    both_zero = all(is_zero(gradient, ATOL) for gradient in (got, expected))
-    return "" if is_zero(exact, LEAST) and both_zero else value_difference(got, expected, exact)
+def wrong_gradients(did: Observation, right: Observation, exact: Observation | None = None) -> dict[str, str]:
+    """name -> what is wrong with its gradient, of those that differ."""
+    if not did.leaves:
+        return {}
+    got, exactly = did.gradients, exact.gradients if exact else {}
+    differences = {
+        name: value_difference(got[name], expected, exactly.get(name))
+        for name, expected in right.gradients.items()
+    }
+    return {name: difference for name, difference in differences.items() if difference}
 
 
-def is_zero(values: Tensor, rounding: float) -> bool:
-    """Is every entry zero, but for rounding?"""
-    return bool((values.abs() <= rounding).all())
-
-
-def alike(did: Observation, other: Observation, exact: Observation, gradients_too: bool) -> bool:
-    """Did both calls do the same?"""
+def alike(did: Observation, other: Observation, right: Observation, exact: Observation) -> bool:
+    """Did both calls do the same? What is right in both is the same, whatever rounding each has."""
     if did.error or other.error:
         return described_error(did.error) == described_error(other.error)
-    changed_otherwise = other.changed and did.changed != other.changed  # what a mistake changes, it is about
-    if value_difference(did.value, other.value) or changed_otherwise:
+    if other.changed and did.changed != other.changed:  # what a mistake changes, it is about
         return False
-    return not (gradients_too and complaint_about_gradients(did, other, exact))
+    if any(value_difference(one.value, right.value, exact.value) for one in (did, other)):
+        return not value_difference(did.value, other.value)
+    # Gradients tell two functions apart only where their values agree with the reference.
+    try:
+        wrong = {**wrong_gradients(did, right, exact), **wrong_gradients(other, right, exact)}
+        return not wrong.keys() & wrong_gradients(did, other).keys()
+    except RAISED:
+        return False
 
 
 def in_words(name: str, value: object) -> str:

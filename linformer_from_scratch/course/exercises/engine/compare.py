@@ -2,8 +2,9 @@
 
 A number is a number as a Python int or float, a fraction, a NumPy scalar, or an array or tensor without axes. An
 array is one as a tensor or a NumPy array of any real type, or as lists of numbers. A list may stand for a tuple.
-True and False are no numbers. How far float32 may be off follows from how far the reference itself is from what
-it gives in float64.
+True and False are no numbers. What agrees with the reference in float64 is right, and so is what agrees with it in
+float32. How far float32 may be off follows from how far apart these two are; an array without float64 may be the
+furthest off.
 """
 
 import math
@@ -30,9 +31,8 @@ def value_difference(got: Any, expected: Any, exact: Any = None) -> str:
     Args: exact: the expected value computed in float64, where there is one.
     """
     if kind(expected) is bool:
-        same = got is expected or (
-            is_array(got) and is_bool(got) and not shape(got) and bool(got) is expected
-        )
+        truth = bool(got) if is_array(got) and is_bool(got) and not shape(got) else got
+        same = kind(truth) is bool and truth in (expected, exact)
         return "" if same else f"Got {described(got)}, expected {expected}"
     if is_number(expected):
         return number_difference(got, expected, exact)
@@ -58,10 +58,17 @@ def number_difference(got: Any, expected: Any, exact: Any) -> str:
             + slack(wanted, as_number(exact))
             + LEAST * (kind(expected) is Tensor or not wanted)
         )
-    one, other = float(given), float(wanted)
-    same = given == wanted or (math.isnan(one) and math.isnan(other))
-    close = math.isfinite(one) and math.isfinite(other) and abs(given - wanted) <= tolerance
-    return "" if same or close else f"Got {number(given)}, expected {number(wanted)}"
+    rights = [right for right in (as_number(exact), wanted) if right is not None]
+    same = any(is_close(given, right, tolerance) for right in rights)
+    return "" if same else f"Got {number(given)}, expected {number(wanted)}"
+
+
+def is_close(given: int | float, right: int | float, tolerance: float) -> bool:
+    """Are two numbers the same, or both finite and this close?"""
+    one, other = float(given), float(right)
+    finite = math.isfinite(one) and math.isfinite(other)
+    both_nan = math.isnan(one) and math.isnan(other)
+    return given == right or both_nan or (finite and abs(given - right) <= tolerance)
 
 
 def tensor_difference(got: Any, expected: Tensor, exact: Any) -> str:
@@ -93,17 +100,26 @@ def tensor_difference(got: Any, expected: Tensor, exact: Any) -> str:
 
 
 def near(got: Tensor, expected: Tensor, exact: Any) -> Tensor:
-    """Where two tensors agree. Shape: (...), (...) -> (...), boolean."""
+    """Where a tensor agrees with what is expected, in float64 or in float32. Shape: that of all three, boolean."""
+    exact = exact.detach() if kind(exact) is Tensor and exact.shape == expected.shape else None
+    rights = [expected] if exact is None else [exact, expected]
+    if not (expected.is_floating_point() or got.is_floating_point()):
+        return torch.stack([got == right for right in rights]).any(0)
+    rtol, atol = tolerance(expected, exact)
+    close = [torch.isclose(got.double(), right.double(), rtol, atol, equal_nan=True) for right in rights]
+    return torch.stack(close).any(0)
+
+
+def tolerance(expected: Tensor, exact: Tensor | None) -> tuple[float, float]:
+    """How far each entry may be off: the share of its size, and how much whatever its size."""
     if not expected.is_floating_point():
-        if not got.is_floating_point():
-            return got == expected
-        return torch.isclose(got.double(), expected.double(), rtol=WHOLE, atol=0.0)
-    size = largest(expected)
-    atol = max(ATOL * min(1.0, size), LEAST) if size else ATOL
-    if kind(exact) is Tensor and exact.shape == expected.shape:
-        rounding = largest(expected.double() - exact.detach().double())
-        atol += min(SLACK * rounding, RTOL * max(size, NOISE))
-    return torch.isclose(got.double(), expected.double(), rtol=RTOL, atol=atol, equal_nan=True)
+        return WHOLE, 0.0
+    size = largest(expected if exact is None else exact)
+    rounding = math.inf if exact is None else largest(expected.double() - exact.double())
+    atol = (
+        max(ATOL * min(1.0, size), LEAST) if size > LEAST else ATOL
+    )  # of a zero all that is left is rounding
+    return RTOL, atol + min(SLACK * rounding, RTOL * max(size, NOISE))
 
 
 def largest(values: Tensor) -> float:
