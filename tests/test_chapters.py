@@ -20,7 +20,7 @@ NOTEBOOKS = [*CHAPTERS, *EVIDENCE, *sorted((ROOT / "solutions").glob("*.ipynb"))
 EVERY_CHAPTER = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 EVERY_NOTEBOOK = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: "/".join(path.parts[-2:]))
 TIMES_AND_MACHINES = (
-    *("perf_counter", "median_seconds", "samples(", "_ceiling("),
+    *("perf_counter", "median_seconds", "samples(", "_ceiling(", "step_seconds["),
     *("get_num_threads", "doctor()", "memory_gb()"),
 )
 
