@@ -15,6 +15,7 @@ NUMBERS = itertools.count()
 LONG = (
     "chapters/08_training.ipynb",
     "chapters/12_limits.ipynb",
+    "tests/test_last_bits.py",
     "tests/test_my_linformer.py",
     "tests/test_book.py",
     "tests/test_slides.py",

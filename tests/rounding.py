@@ -1,7 +1,7 @@
 """What another machine might compute: the last bits of sums and of softmax, up or down, as a seed decides.
 
-The same operation on the same numbers rounds the same way twice, as a machine does. Imported where the
-environment has ROUNDING=seed, it does so from there on: in a notebook's kernel, in another process's tests.
+The same operation on the same numbers rounds the same way twice, as a machine does. Where the environment has
+ROUNDING=seed, every Python of a test run computes so (offline/sitecustomize.py).
 """
 
 import os

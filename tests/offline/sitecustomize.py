@@ -1,9 +1,11 @@
 """Refuses every address but loopback, in every Python that has this folder on its PYTHONPATH.
 
+Where the environment has ROUNDING, it rounds otherwise, too: see tests/rounding.py.
 Python imports a module of this name when it starts, before anything else.
 """
 
 import ipaddress
+import os
 import socket
 
 NAMES = {None, "", "localhost", "0.0.0.0", "::"}
@@ -48,3 +50,6 @@ def _guarded_getaddrinfo(host, *arguments, original=socket.getaddrinfo, **option
 for _name in ("connect", "connect_ex", "sendto"):
     _guard(_name)
 socket.getaddrinfo = _guarded_getaddrinfo
+
+if "ROUNDING" in os.environ:
+    import rounding  # noqa: F401
