@@ -406,4 +406,4 @@ def test_memory_does_not_grow_with_the_steps(tmp_path):
         return batches(i)
 
     trainer_of(tmp_path, batches=counting, config=Config(steps=300, evaluate_every=40)).train()
-    assert alive[0] == alive[1]
+    assert alive[1] <= alive[0]  # other tests may have left what goes in between
