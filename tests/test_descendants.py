@@ -246,6 +246,8 @@ def test_padding_enters_no_block_wherever_it_stands(state):
     outputs = layer(x.masked_fill(~real[..., None], 99.0), real)
     for text in range(2):
         assert_close(outputs[text, real[text]], layer(x[text : text + 1, real[text]])[0])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert_close(layer(x, real)[real].float(), outputs[real], atol=0.05, rtol=0.05)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -324,11 +326,19 @@ def written(layer, *pieces):
         (lambda: written(layer_of("content"), 3, 0), "x has 0 tokens, expected at least 1"),
         (
             lambda: layer_of("content").write(torch.ones(1, 1, 12), written(layer_of("content"), 9)),
-            "the cache has keys (2, 3, 3, 4), slots (2, 3, 2, 4); expected (1, 3, 3, 4), (1, 3, 2, 4)",
+            "the cache has keys, slots, open tokens ((2, 3, 3, 4), (2, 3, 2, 4), (2, 1, 12)); expected ((1, ",
         ),
         (
             lambda: layer_of("content", 3).write(torch.ones(2, 1, 12), written(layer_of("content"), 9)),
-            "slots (2, 3, 2, 4); expected (2, 3, 3, 4), (2, 3, 3, 4)",
+            "(2, 3, 2, 4), (2, 1, 12)); expected ((2, 3, 3, 4), (2, 3, 3, 4), (2, 0, 12))",
+        ),
+        (
+            lambda: layer_of("overlap").write(torch.ones(2, 1, 12), written(layer_of("content"), 9)),
+            "(2, 1, 12)); expected ((2, 3, 3, 4), (2, 3, 2, 4), (2, 5, 12))",
+        ),
+        (
+            lambda: layer_of("content").write(torch.ones(2, 1, 12), written(MEMORY, 9)),
+            "the cache is a tuple, expected a Cache",
         ),
         (
             lambda: BoundedMemoryAttention(12, 3, 4).write(torch.ones(2, 1, 12), written(MEMORY, 9)),

@@ -135,6 +135,7 @@ ASKS = {  # what asks for a check of 0.1; the cells above import check, and defi
     "body of a class": [f"class Own:\n    {CHECK}"],
     "default": [f"def own(result={CHECK}):\n    pass"],
     "result of time": [f"result = %time {CHECK}"],
+    "one of several results of time": [f"results = {{}}\nresults['mine'] = %time {CHECK}"],
 }  # fmt: skip
 
 

@@ -100,17 +100,9 @@ def test_a_cell_that_prints_rounding_is_found(tmp_path):
     assert "Cell 1" in found and "1 failed, 2 passed" in found
 
 
-def without_slow_cells(chapter):
-    """What pytest is told to run a chapter and compare its cells, but for those tagged slow."""
-    cells = [cell for cell in nbformat.read(chapter, as_version=4).cells if cell.cell_type == "code"]
-    slow = [i for i, cell in enumerate(cells) if "slow" in cell.metadata.get("tags", [])]
-    path = chapter.relative_to(ROOT).as_posix()
-    return *COMPARED, path, *(f"--deselect={path}::Cell {i}" for i in slow)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("machine", ["rounded", "the plainest kernels"])
 def test_compared_cells_print_the_same_on_every_machine(chapter, machine):
     environment = {"ROUNDING": "1"} if machine == "rounded" else on(machine)
-    assert not failures(environment, *without_slow_cells(chapter))
+    assert not failures(environment, "-m", "not slow", *COMPARED, str(chapter))

@@ -252,6 +252,25 @@ def test_the_line_that_is_quoted_is_one_that_was_run(file, cell):
     assert traceback.extract_tb(raised.tb)[-1].line == "scores = scores.masked_fill(~mask, -math.inf)"
 
 
+def test_what_was_edited_is_what_is_kept_and_quoted(file, cell):
+    check("1.6", cell(ATTENTION)["attend"])
+    yours("attention", quiet=True)
+    for edit in ("    scores = 1 * ", "    1 / 0\n    scores = "):
+        text = file.read_text(encoding="utf-8").replace("    scores = ", edit, 1)
+        file.write_text(text, encoding="utf-8")
+        names = {"__name__": "my_linformer"}
+        exec(compile(text, str(file), "exec"), names)
+        said = check("1.6", names["attend"]).message
+        assert ("1 / 0" in edit) == ("of my_linformer.py: `1 / 0`" in said)
+        assert edit in file.read_text(encoding="utf-8").partition("# ---- before")[0]
+
+
+def test_a_letter_that_a_file_cannot_hold_is_said(file, cell):
+    file.write_text("# coding: ascii\n", encoding="ascii")
+    said = check("1.6", cell(ATTENTION.replace("    return", "    # …\n    return"))["attend"]).message
+    assert said.endswith("not kept in my_linformer.py: it is in ascii, which has no '…'; save it in UTF-8")
+
+
 def test_a_file_that_is_no_text_is_set_aside(file, cell, capsys):
     file.write_bytes(b"\xff\xfe\x00")
     assert yours("attention") is PARTS["attention"].reference

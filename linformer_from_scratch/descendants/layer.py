@@ -96,7 +96,7 @@ class CompressedAttention(AttentionLayer):
         order = (~padding_mask).long().argsort(dim=1, stable=True)  # real tokens first
         order = order[..., None].expand_as(x)
         read = self._read(finite_padding(x, padding_mask).gather(1, order))
-        return torch.empty_like(x).scatter(1, order, read)
+        return torch.empty_like(read).scatter(1, order, read)
 
     def _read(self, x: Tensor) -> Tensor:
         q, k, v = self.project(x)
@@ -153,23 +153,30 @@ class CompressedAttention(AttentionLayer):
 
     def _cache(self, x: Tensor) -> Cache:
         """After the first tokens of a text."""
-        n, blocks = x.size(1), x.size(1) // self.block
+        n = x.size(1)
         _, keys, values = self.project(x[:, max(0, n - self.window) :])
-        first = max(0, blocks - 1) if self.overlap else blocks  # of the blocks that are still needed
-        return Cache(keys, values, *self.slots(x), x[:, self.block * first :].clone(), n)
+        return Cache(keys, values, *self.slots(x), x[:, self._first_needed(n) :].clone(), n)
+
+    def _first_needed(self, n: int) -> int:
+        """The first token of n that a slot to come will mix."""
+        blocks = n // self.block
+        return self.block * (max(0, blocks - 1) if self.overlap else blocks)
 
     def _check(self, cache: Cache, x: Tensor) -> None:
         """Raise ValueError unless the cache has the sizes that this layer leaves after so many tokens."""
         if not x.size(1):
             raise ValueError("x has 0 tokens, expected at least 1")
-        batch, heads, d_head = len(x), self.num_kv_heads, self.key.out_features // self.num_kv_heads
-        got = tuple(cache.keys.shape), tuple(cache.slots_k.shape)
-        kept, blocks = min(self.window, cache.tokens), cache.tokens // self.block
-        expected = (batch, heads, kept, d_head), (batch, heads, blocks, d_head)
-        if got != expected:
+        if not isinstance(cache, Cache):
             raise ValueError(
-                f"the cache has keys {got[0]}, slots {got[1]}; expected {expected[0]}, {expected[1]}"
+                f"the cache is a {type(cache).__name__}, expected a Cache, or None before a text"
             )
+        n, of_head = cache.tokens, (len(x), self.num_kv_heads, self.key.out_features // self.num_kv_heads)
+        sizes = min(self.window, n), n // self.block, n - self._first_needed(n)
+        parts = cache.keys, cache.slots_k, cache.opened
+        expected = *((*of_head[:2], size, of_head[2]) for size in sizes[:2]), (len(x), sizes[2], x.size(-1))
+        got = tuple(tuple(part.shape) for part in parts)
+        if got != expected:
+            raise ValueError(f"the cache has keys, slots, open tokens {got}; expected {expected}")
 
     def _with(self, cache: Cache, x: Tensor, k: Tensor, v: Tensor) -> Cache:
         """The cache with one more token; if that ends its block, with one more slot."""

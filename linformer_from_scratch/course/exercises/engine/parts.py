@@ -93,12 +93,15 @@ def keep(exercise: Exercise, attempt: Callable, order: list[str]) -> str:
             if text != written(head, parts):
                 atomic_write(file, text.encode(encoding))
         return f"kept as {exercise.part} in {NAME}"
+    except UnicodeEncodeError as error:
+        return f"not kept in {NAME}: it is in {encoding}, which has no {error.object[error.start]!r}; save it in UTF-8"
     except ValueError as error:
-        linecache.cache.pop(str(file), None)  # the file is as before
         stays = "; the answer of before stays there" if exercise.part in kept() else ""
         return f"not kept in {NAME}: {error}{stays}"
     except OSError as error:
         return f"not kept in {NAME}: {error.strerror or error}"
+    finally:
+        linecache.cache.pop(str(file), None)  # from now on lines are those of the file
 
 
 def with_part(head: str, parts: list[Part], exercise: Exercise, attempt: Callable, order: list[str]) -> str:
@@ -186,6 +189,7 @@ def load(exercise: Exercise) -> tuple[Callable, str]:
     theirs = f"the package's {exercise.reference.__name__} stands in"
     try:
         own = loaded(read(path())[0], exercise.part) if path().exists() else None
+        linecache.cache.pop(str(path()), None)  # it may be edited
     except RAISED as error:
         return (
             exercise.reference,

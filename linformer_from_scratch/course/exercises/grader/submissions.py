@@ -26,8 +26,8 @@ Run = (
 )  # asks exercises.check, raises what its cells raise; None if it cannot be read
 DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 PYTHON_BELOW = re.compile(r"\s*%%(time|timeit|prun|capture)\b.*\n")  # what these magics run
-PYTHON_BEHIND = re.compile(r"^(\s*(?:\w+ *= *)?)%time(?:it)? +(?:-\w+ ?\d* +)*", re.MULTILINE)
-MAGIC = re.compile(r"\A\s*%%[\s\S]*|^\s*(?:\w+ *= *)?%.*", re.MULTILINE)  # all others
+PYTHON_BEHIND = re.compile(r"^(\s*(?:[\w.,\[\]'\" ]+= *)?)%time(?:it)? +(?:-\w+ ?\d* +)*", re.MULTILINE)
+MAGIC = re.compile(r"\A\s*%%[\s\S]*|^\s*(?:[\w.,\[\]'\" ]+= *)?%.*", re.MULTILINE)  # all others
 AWAITING = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # as kernels do
 
 
