@@ -35,6 +35,7 @@ CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 def on(machine):
     """The environment that makes this machine compute as another, if it can."""
     environment = dict(zip(VARIABLES, map(str, MACHINES[machine]), strict=True))
+    environment["MKL_DYNAMIC"] = "FALSE"  # or it takes no more threads than there are cores
     show = "import torch; print(torch.backends.cpu.get_cpu_capability(), torch.get_num_threads())"
     capability, threads = run(environment, "-c", show).stdout.split()
     if capability.lower() != environment["ATEN_CPU_CAPABILITY"]:
