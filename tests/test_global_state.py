@@ -276,7 +276,7 @@ def test_the_state_of_an_apple_gpu_is_seeded_and_put_back_where_there_is_one(kin
 
 
 def test_a_permutation_deals_equal_draws_by_their_place(monkeypatch):
-    """The default sort does not keep their order, and another processor's gives another one."""
+    """The default sort promises no order of them."""
     monkeypatch.setattr(random_state, "uniform", lambda generator, *sizes: torch.zeros(sizes))
     order = random_state.permutations(torch.Generator(), 2, 2000)
     assert torch.equal(order, torch.arange(2000).expand(2, -1))
