@@ -116,9 +116,8 @@ def tolerance(expected: Tensor, exact: Tensor | None) -> tuple[float, float]:
         return WHOLE, 0.0
     size = largest(expected if exact is None else exact)
     rounding = math.inf if exact is None else largest(expected.double() - exact.double())
-    atol = (
-        max(ATOL * min(1.0, size), LEAST) if size > LEAST else ATOL
-    )  # of a zero all that is left is rounding
+    # Of what is zero in truth, all that is left is rounding.
+    atol = max(ATOL * min(1.0, size), LEAST) if size > LEAST else ATOL
     return RTOL, atol + min(SLACK * rounding, RTOL * max(size, NOISE))
 
 
