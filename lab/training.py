@@ -80,6 +80,12 @@ def other_sizes(n: int) -> list[Recipe]:
 
 LONGER_RUNS = [recipe for n in READ for recipe in read_at(n)]
 OTHER_RUNS = [*other_sizes(READ[0]), other_sizes(READ[1])[0], replace(read_at(READ[0])[1], sharing="none")]
+WIDE_RUNS = [  # a convolution over 7 tokens instead of 3, before all of these
+    replace(recipe, neighbours=3)
+    for n in READ
+    for recipe in (*read_at(n), other_sizes(n)[-1])
+    if recipe.attention != "mlp"
+]
 E_RATES = [  # and SLOW
     replace(LINFORMER, seq_len=512, proj_dim=k, projection_rate=rate)
     for k, rate in ((512, 1.0), (512, 0.01), (128, 1.0))
@@ -244,6 +250,7 @@ EXPERIMENTS = [
         steps=LONGER,
     ),
     runs("longer_sizes", "the same: other k, fixed windows, sharing", OTHER_RUNS, steps=LONGER, seeds=(0,)),
+    runs("wide", "the same, with a convolution over 7 tokens", WIDE_RUNS, steps=LONGER),
     runs("plain", "with and without the convolution, positions from random numbers or sinusoids", PLAIN),
     Experiment(
         "08_copying",
