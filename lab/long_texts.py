@@ -26,10 +26,16 @@ from linformer_from_scratch.efficient.sliding_window import window_and_global_at
 from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS, sentence_encoder, tokenize
 from linformer_from_scratch.pretrained.adapting import adapt
 from linformer_from_scratch.pretrained.capstone import ChunkEncoder, embed_all
-from linformer_from_scratch.pretrained.contrastive import ContrastiveLoss, PageBatches, Searched, ranks_of
+from linformer_from_scratch.pretrained.contrastive import (
+    ContrastiveLoss,
+    PageBatches,
+    Searched,
+    cosines_of,
+    ranks_of,
+)
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.low_rank_updates import learned, load_updates
-from linformer_from_scratch.pretrained.network import SentenceEncoder, extend_positions
+from linformer_from_scratch.pretrained.network import SentenceEncoder, extend_positions, pool
 from linformer_from_scratch.pretrained.texts import MARKS, chunks
 from linformer_from_scratch.pretrained.weights import D_MODEL
 from linformer_from_scratch.training import Config
@@ -43,13 +49,40 @@ QUERY_WORDS, QUERY_TOKENS = 12, 64  # at least, and at most
 PAGES = 150  # of a length, at most
 CHUNK = 256 - MARKS
 WINDOW = 64  # tokens on either side
+READOUT = 64  # tokens of which a vector is the mean, where a page has several
 RANK = sentence_encoder.RANK
 CONFIG = Config(steps=100, learning_rate=5e-4, warmup=10, weight_decay=0.0, evaluate_every=10)
 SEEDS = (0, 1, 2)
 POSITIONS = "repeated"  # see 12_positions
 MEAN_CHUNK, BEST_CHUNK, INT8, WORDS = "mean of chunks", "best of chunks", "exact, int8", "counting words"
+SILENT = "no attention"
 CHUNKED = (MEAN_CHUNK, BEST_CHUNK)
 BASES = {BEST_CHUNK: MEAN_CHUNK, INT8: "exact"}  # fitted as that one is
+
+
+class Parts(nn.Module):
+    """A vector for every READOUT tokens of a text, in place of a single one: the best of them is its answer.
+
+    Args: encoder: reads the text, whole or in chunks.
+    """
+
+    def __init__(self, encoder: SentenceEncoder | ChunkEncoder):
+        super().__init__()
+        self.encoder = encoder
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Unit vectors. Shape: ids (batch, n) -> (batch, parts, 384)"""
+        if isinstance(self.encoder, ChunkEncoder):
+            outputs = [self.encoder.encoder(chunk) for chunk in chunks(ids, self.encoder.chunk)]
+        else:
+            outputs = [self.encoder(ids)]
+        parts = [part for some in outputs for part in some.tensor_split(-(-some.size(1) // READOUT), dim=1)]
+        return torch.stack([pool(part) for part in parts], dim=1)
+
+
+def in_parts(way: str) -> Parts:
+    """An encoder of WAYS that gives several vectors."""
+    return Parts(WAYS[way]())
 
 
 class FirstTokens(nn.Module):
@@ -82,9 +115,12 @@ WAYS: dict[str, Callable[[], Any]] = {
     "128 slots, last exact": lambda: lengthened(window_encoder(128, (NUM_LAYERS - 1,))),
     "one window": lambda: lengthened(window_encoder(3)),  # its mean, and [CLS] and [SEP]
     "sliding window": lambda: lengthened(sliding_encoder()),
+    SILENT: lambda: lengthened(sentence_encoder.silent_encoder()),
     MEAN_CHUNK: lambda: ChunkEncoder(sentence_encoder.full_encoder(), CHUNK),
     "first 512 tokens": lambda: FirstTokens(sentence_encoder.full_encoder()),
 }
+IN_PARTS = [f"{way}, best part" for way in ("exact", "128 slots", MEAN_CHUNK, SILENT)]
+WAYS |= {way: partial(in_parts, way.removesuffix(", best part")) for way in IN_PARTS}
 
 
 @cache
@@ -178,20 +214,15 @@ def ranks_by_kind(way: str, model: Any, n: int) -> dict:
     """Ranks among the held-out pages of n tokens."""
     pages = searched(1, n)
     if way == BEST_CHUNK:
-        parts = torch.stack([embed_all(model.encoder, part, 1) for part in chunks(pages.ids, model.chunk)])
+        parts = [embed_all(model.encoder, part, 1) for part in chunks(pages.ids, model.chunk)]
+        found = torch.stack(parts, dim=1)
     else:
         model = int8(model) if way == INT8 else model
-        parts = embed_all(model, pages.ids, 1)[None]
-    vectors, own = functional.normalize(parts.mean(dim=0), dim=-1), torch.arange(len(pages.ids))
-
-    def score(queries: Tensor) -> Tensor:
-        return (queries @ parts.mT).amax(dim=0)
-
-    ranks = {
-        kind: ranks_of(score(queries), own).tolist()
-        for kind, queries in zip(KINDS, pages.queries, strict=True)
-    }
-    return ranks | {"next page": following_ranks(score(vectors), n)}
+        found = embed_all(model, pages.ids, 1)
+    own, scores = torch.arange(len(pages.ids)), cosines_of(found, pages.queries).mT  # (kinds, queries, pages)
+    ranks = {kind: ranks_of(some, own).tolist() for kind, some in zip(KINDS, scores, strict=True)}
+    means = functional.normalize(found.mean(dim=1), dim=-1) if found.dim() == 3 else found
+    return ranks | {"next page": following_ranks(cosines_of(found, means).mT, n)}
 
 
 def counted(n: int) -> dict:
@@ -275,6 +306,13 @@ EXPERIMENTS = [
         "12_long",
         "long pages looked up, encoders fitted to the queries",
         every(way=MAIN, n=FITTED_ON),
+        look_up,
+        SEEDS,
+    ),
+    Experiment(
+        "12_long_parts",
+        "the same, without attention, and by the best of a page's parts of 64 tokens",
+        every(way=[*IN_PARTS, SILENT], n=FITTED_ON),
         look_up,
         SEEDS,
     ),

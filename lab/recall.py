@@ -35,7 +35,11 @@ READ = [(n, KEYS) for n in LENGTHS]
 RISING = [*grid((FULL, LEARNED), READ), *pooled_alike(READ)]
 WIDTHS = [(256, 64), (256, 128), (LONGEST, 256)]  # n, and 2k
 GROWN = {64: (64, 1200), 128: (32, 400), 256: (32, 400), 512: (32, 400), 1024: (32, 400), 2048: (16, 400)}
-FACTS = {"16": (lambda n: 16, 2048), "n / 4": (lambda n: n // 4, LONGEST)}  # of a text, and the longest n
+FACTS = {  # what is asked for in a text, the longest n, and whether the noise is facts, too
+    "16": (lambda n: 16, 2048, False),
+    "n / 4": (lambda n: n // 4, LONGEST, False),
+    "16 of n / 2 - 16": (lambda n: 16, LONGEST, True),
+}
 SLOTS = 16
 WIDEST = [WIDTHS[-1]]  # one slot for every value
 SLOTTED = {"n": LONGEST, "size": LONGEST // 4}
@@ -48,15 +52,16 @@ def facts_among_noise(facts: str, seed: int) -> dict:
 
     Args: facts: of FACTS; so many keys with their values stand among noise.
     """
-    count, longest = FACTS[facts]
+    count, longest, unasked = FACTS[facts]
+    vocab_size = tasks.vocab_size("recall", 2 * LONGEST if unasked else LONGEST)
     weights: dict[str, torch.Tensor] = {}
     curves: dict[int, list[list[float]]] = {}
     for n in (n for n in GROWN if n <= longest):
         texts, steps = GROWN[n]
         torch.manual_seed(seed)
-        model = model_of(MEAN, n, SLOTS, tasks.vocab_size("recall", LONGEST), NEIGHBOURS["recall"])
+        model = model_of(MEAN, n, SLOTS, vocab_size, NEIGHBOURS["recall"])
         model.load_state_dict(weights, strict=False)
-        batches = tasks.scattered_recall(n, count(n), texts, seed)
+        batches = tasks.scattered_recall(n, count(n), texts, seed, unasked)
         curves[n] = train(model, batches, VALIDATION["recall"], RATE, steps)
         weights = {key: w for key, w in model.state_dict().items() if "positions" not in key}
     return {"curves": curves}
@@ -90,7 +95,7 @@ EXPERIMENTS = [
     Experiment("12_slots", "full attention that recalls, read through slots", [SLOTTED], transplanted, SEEDS),
     Experiment(
         "12_facts",
-        "recall through 16 slots, n rising: 16 facts among more and more noise, and n / 4 facts",
+        "recall through 16 slots, n rising: 16 facts among more and more noise, or other facts; n / 4 facts",
         every(facts=FACTS),
         facts_among_noise,
         SEEDS,

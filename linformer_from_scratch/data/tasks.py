@@ -80,11 +80,12 @@ def recall(n: int, batch: int, seed: int = 0) -> Batches:
     return scattered_recall(n, n // 4, batch, seed)
 
 
-def scattered_recall(n: int, facts: int, batch: int, seed: int = 0) -> Batches:
+def scattered_recall(n: int, facts: int, batch: int, seed: int = 0, unasked: bool = False) -> Batches:
     """As recall, with fewer keys than there is room for: they stand at random places among noise.
 
     Every key with its value is at an even place before the last 2 · facts tokens, which ask for all the keys;
-    the rest of these places hold marked values, which nobody asks for.
+    the rest of these places hold marked values, which nobody asks for. If unasked, they hold more facts
+    instead, of which nobody knows before the end that they are not asked for.
 
     Shape: step -> inputs and targets (batch, n)
     Raises: ValueError if n is odd or has no room for so many facts, or the batch is empty.
@@ -94,17 +95,19 @@ def scattered_recall(n: int, facts: int, batch: int, seed: int = 0) -> Batches:
     if n % 2:
         raise ValueError(f"n is {n}, expected an even number")
     told_in = n // 2 - facts  # pairs of places
+    keys = told_in if unasked else facts
 
     def batches(step: int) -> tuple[Tensor, Tensor]:
         draw = generator_of(seed, step)
-        told, asked = (permutations(draw, batch, facts) for _ in range(2))
-        value_of = integers(draw, 0, VALUES, batch, facts)  # of key 0, 1, …
+        told, asked = (permutations(draw, batch, keys) for _ in range(2))
+        asked = asked[:, :facts]
+        value_of = integers(draw, 0, VALUES, batch, keys)  # of key 0, 1, …
         inputs = value_of.new_full((batch, n), BLANK)
-        if told_in > facts:
+        if told_in > keys:
             inputs[:, : 2 * told_in] = integers(draw, VALUES, 2 * VALUES, batch, 2 * told_in)
             places = 2 * permutations(draw, batch, told_in)[:, :facts]
         else:
-            places = 2 * torch.arange(facts, device=told.device).expand(batch, -1)
+            places = 2 * torch.arange(keys, device=told.device).expand(batch, -1)
         inputs.scatter_(1, places, VOCAB_SIZE + told)
         inputs.scatter_(1, places + 1, value_of.gather(1, told))
         inputs[:, 2 * told_in :: 2] = VOCAB_SIZE + asked

@@ -55,7 +55,7 @@ class ContrastiveLoss:
     With every other page's query as a negative (van den Oord et al. 2018, arXiv 1807.03748, section 2.3).
 
     Args: by_length: as PageBatches.
-    Shape: ids (pages, n), places (pages,) -> ()
+    Shape: ids (pages, n), places (pages,) -> (); the model's `embed` gives what cosines_of takes.
     """
 
     def __init__(self, by_length: Mapping[int, Searched]):
@@ -64,9 +64,19 @@ class ContrastiveLoss:
     def __call__(self, model: Any, ids: Tensor, places: Tensor) -> Tensor:
         """The loss of one batch."""
         queries = self.by_length[ids.size(1)].queries.to(ids.device)
-        cosines = model.embed(ids).float() @ queries.mT  # (kinds, pages of the batch, all pages)
+        cosines = cosines_of(model.embed(ids).float(), queries)  # (kinds, pages of the batch, all pages)
         targets = places.expand(len(queries), -1)
         return functional.cross_entropy((cosines / TEMPERATURE).flatten(0, 1), targets.flatten())
+
+
+def cosines_of(pages: Tensor, queries: Tensor) -> Tensor:
+    """How near each page is to each query; of a page with several vectors, the nearest.
+
+    Shape: unit vectors, pages (pages, d) or (pages, parts, d), queries (..., queries, d)
+        -> (..., pages, queries)
+    """
+    parts = pages if pages.dim() == 3 else pages[:, None]
+    return torch.einsum("ptd,...qd->...ptq", parts, queries).amax(dim=-2)
 
 
 def ranks_of(scores: Tensor, wanted: Sequence[int] | Tensor) -> Tensor:

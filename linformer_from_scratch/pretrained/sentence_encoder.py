@@ -8,6 +8,7 @@ from torch import Tensor
 from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.files import DATA
+from linformer_from_scratch.encoder import NoAttention
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.low_rank import best_rank
 from linformer_from_scratch.multihead import MultiHeadAttention
@@ -49,6 +50,14 @@ class BestRankAttention(MultiHeadAttention):
 def full_encoder() -> SentenceEncoder:
     """The pretrained model, with exact attention."""
     return SentenceEncoder(MultiHeadAttention(D_MODEL, NUM_HEADS) for _ in range(NUM_LAYERS))
+
+
+def silent_encoder() -> SentenceEncoder:
+    """The pretrained model without attention: every layer's returns zeros, so a token sees no other."""
+    model = full_encoder()
+    for block in model.blocks:
+        block.attention = NoAttention()
+    return model
 
 
 def best_rank_encoder(rank: int) -> SentenceEncoder:
