@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from linformer_from_scratch.common import rows as results
-from linformer_from_scratch.common.rows import Results, provenance, read
+from linformer_from_scratch.common.rows import STUDENT, Results, provenance, read
 from linformer_from_scratch.course import recorded
-from linformer_from_scratch.course.recorded import mean_and_spread, select
+from linformer_from_scratch.course.recorded import mean_and_interval, select
 
 COMMAND = 'python tools/measure.py "all"'
 WHOLE = {"command": "", "date": "", "machine": {}, "versions": {}, "rows": []}
@@ -167,10 +167,19 @@ def test_rows_of_a_recorded_file_are_selected_by_every_field(tmp_path, monkeypat
     assert select(rows, n=3) == rows[:2] and select(rows, n=7) == []
 
 
-def test_mean_and_spread_by_hand():
-    assert mean_and_spread([2.0, 4.0, 9.0]) == (5.0, pytest.approx(math.sqrt((9 + 1 + 16) / 2)))
-    mean, spread = mean_and_spread([7.0])
-    assert mean == 7.0 and math.isnan(spread)
+def test_the_interval_of_a_mean_by_hand():
+    assert mean_and_interval([2.0, 4.0, 9.0]) == (5.0, pytest.approx(4.303 * math.sqrt(13 / 3)))
+    mean, about = mean_and_interval([7.0])
+    assert mean == 7.0 and math.isnan(about)
+    with pytest.raises(ValueError, match="got 22 values, expected at most 21"):
+        mean_and_interval([1.0] * 22)
+
+
+@pytest.mark.parametrize("freedom", range(1, 21))
+def test_95_of_100_values_of_students_t_lie_within_its_points(freedom):
+    within = torch.linspace(-STUDENT[freedom - 1], STUDENT[freedom - 1], 100_001, dtype=torch.float64)
+    density = torch.distributions.StudentT(float(freedom)).log_prob(within).exp()
+    assert torch.trapezoid(density, within).item() == pytest.approx(0.95, abs=1e-4)
 
 
 def test_every_recorded_file_is_whole():

@@ -17,6 +17,10 @@ import torch
 from linformer_from_scratch.common.files import atomic_write, locked
 
 FIELDS = {"command": str, "date": str, "machine": dict, "versions": dict, "rows": list}
+STUDENT = (  # 97.5 % points of Student's t distribution, for 1, 2, … degrees of freedom
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+)
 WAIT = 60.0  # seconds to wait for another process that writes into the same file
 
 
@@ -154,10 +158,19 @@ def select(rows: Sequence[dict], **wanted: object) -> list[dict]:
     return [row for row in rows if all(row.get(field) == value for field, value in wanted.items())]
 
 
-def mean_and_spread(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation (of a sample); the spread of one value is nan."""
-    spread = statistics.stdev(values) if len(values) > 1 else float("nan")
-    return statistics.fmean(values), spread
+def mean_and_interval(values: Sequence[float]) -> tuple[float, float]:
+    """A mean, and how far its 95 % interval reaches to either side (Student 1908); nan for one value.
+
+    Of three values that is 2.5 standard deviations.
+
+    Raises: ValueError for more than 21 values.
+    """
+    if len(values) > len(STUDENT) + 1:
+        raise ValueError(f"got {len(values)} values, expected at most {len(STUDENT) + 1}")
+    if len(values) == 1:
+        return values[0], float("nan")
+    error = statistics.stdev(values) / len(values) ** 0.5
+    return statistics.fmean(values), STUDENT[len(values) - 2] * error
 
 
 def _layout(content: dict) -> str:

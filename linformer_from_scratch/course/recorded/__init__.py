@@ -5,7 +5,7 @@ that write.
 """
 
 from linformer_from_scratch.common.files import PACKAGE
-from linformer_from_scratch.common.rows import mean_and_spread as mean_and_spread
+from linformer_from_scratch.common.rows import mean_and_interval as mean_and_interval
 from linformer_from_scratch.common.rows import read
 from linformer_from_scratch.common.rows import select as select
 

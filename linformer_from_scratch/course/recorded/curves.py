@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from linformer_from_scratch.course.recorded import mean_and_spread, read_rows
+from linformer_from_scratch.course.recorded import mean_and_interval, read_rows
 
 RECALLED = {"recall": "12_recall", "copy": "09_copy"}  # the file of a task's runs
 
@@ -24,20 +24,20 @@ def curves_of(rows: list[dict]) -> tuple[list[int], list[list[float]]]:
 
 
 def final_loss(rows: list[dict]) -> tuple[float, float]:
-    """Mean and standard deviation over runs of the last held-out loss."""
-    return mean_and_spread([row["curve"][-1][1] for row in rows])
+    """Mean over runs of the last held-out loss, and its 95 % interval, as mean_and_interval."""
+    return mean_and_interval([row["curve"][-1][1] for row in rows])
 
 
 def ahead(rows: list[dict], others: list[dict]) -> tuple[float, float]:
-    """By how much lower some runs end than others of the same seeds: mean and standard deviation, in nats."""
+    """By how much lower some runs end than others of the same seeds: mean and interval, in nats."""
     losses, of_others = _last_by_seed(rows), _last_by_seed(others)
-    return mean_and_spread([of_others[seed] - loss for seed, loss in losses.items()])
+    return mean_and_interval([of_others[seed] - loss for seed, loss in losses.items()])
 
 
 def kept(rows: list[dict], full: list[dict], none: list[dict]) -> tuple[float, float]:
-    """Which share of what full attention gains over none some runs gain: mean and deviation over seeds."""
+    """Which share of what full attention gains over none some runs gain: mean and interval over seeds."""
     losses, low, high = (_last_by_seed(some) for some in (rows, full, none))
-    return mean_and_spread([(high[s] - loss) / (high[s] - low[s]) for s, loss in losses.items()])
+    return mean_and_interval([(high[s] - loss) / (high[s] - low[s]) for s, loss in losses.items()])
 
 
 def _last_by_seed(rows: list[dict]) -> dict[int, float]:
