@@ -21,7 +21,7 @@ from linformer_from_scratch.pretrained.contrastive import ranks_of
 from linformer_from_scratch.pretrained.encoding import encode
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder
-from linformer_from_scratch.pretrained.sentence_encoder import full_encoder
+from linformer_from_scratch.pretrained.sentence_encoder import full_encoder, silent_encoder
 from linformer_from_scratch.pretrained.tokens import tokenize
 from linformer_from_scratch.pretrained.windows import windows
 
@@ -30,7 +30,7 @@ OPENING = "Where do I throw away the old machine?", 16  # question and k
 BEST = 3  # sentences that are shown
 HEAD = 0, 3  # layer and head of the map, from 0; in the first layer slots change neither queries nor tokens
 SHADES = 16  # of a map's weights
-ALONE = "each sentence alone"
+CONTROLS = SINGLE, SILENT, ALONE = "a single summary", "no attention", "each sentence alone"
 
 
 class Text(NamedTuple):
@@ -87,29 +87,36 @@ def search(question: str, text: str, encoder: SentenceEncoder) -> list[str]:
 
 @cache
 def scores(place: int) -> dict[str, Tensor]:
-    """Way to read text number `place` -> cosines (questions, sentences): "exact", each k, and ALONE."""
+    """Way to read text number `place` -> cosines (questions, sentences): "exact", each k, CONTROLS."""
     one, exact = texts()[place], full_encoder()
     questions = exact.encode(list(one.questions))
     ways = {"exact": vectors(exact, one.text)}
     ways |= {str(k): vectors(window_encoder(k), one.text) for k in SLOTS}
+    ways[SINGLE], ways[SILENT] = (vectors(some, one.text) for some in (window_encoder(3), silent_encoder()))
     ways[ALONE] = exact.encode(sentences(one.text))
     return {way: questions @ found.mT for way, found in ways.items()}
 
 
+def ranks(cosines: Tensor, one: Text) -> Tensor:
+    """At which place the sentence that answers is found. Shape: (questions, sentences) -> (questions,)"""
+    return ranks_of(cosines, [answer(one, question) for question in one.questions])
+
+
 def hits(cosines: Tensor, one: Text) -> int:
     """For how many of a text's questions the sentence that answers is among the first BEST."""
-    places = [answer(one, question) for question in one.questions]
-    return int((ranks_of(cosines, places) <= BEST).sum())
+    return int((ranks(cosines, one) <= BEST).sum())
 
 
 @cache
+def all_ranks() -> dict[str, Tensor]:
+    """Way to read -> at which place each question about each text finds what answers it."""
+    by_text = [{way: ranks(some, one) for way, some in scores(i).items()} for i, one in enumerate(texts())]
+    return {way: torch.cat([of_text[way] for of_text in by_text]) for way in by_text[0]}
+
+
 def found() -> dict[str, int]:
     """Way to read -> for how many questions the sentence that answers is among the first BEST."""
-    counts: dict[str, int] = {}
-    for place, one in enumerate(texts()):
-        for way, cosines in scores(place).items():
-            counts[way] = counts.get(way, 0) + hits(cosines, one)
-    return counts
+    return {way: int((places <= BEST).sum()) for way, places in all_ranks().items()}
 
 
 def asked() -> int:
@@ -143,7 +150,7 @@ def recorded() -> dict[str, Any]:
         "scores": {
             way: [[round(cosine, 3) for cosine in row] for row in cosines.tolist()]
             for way, cosines in scores(0).items()
-            if way != ALONE
+            if way not in CONTROLS
         },
         "shades": SHADES,
         "found": found(),

@@ -30,7 +30,7 @@ def told(chapters: str) -> dict[str, object]:
         "text": one.text,
         "question": front_page.OPENING[0],
         "slots": front_page.SLOTS,
-        "alone": json.loads(recorded())["found"][front_page.ALONE],
+        "found": json.loads(recorded())["found"],
     }
 
 
