@@ -37,6 +37,24 @@ def test_provenance_is_that_of_this_machine():
     assert (versions["python"], versions["torch"]) == (sys.version.split()[0], torch.__version__)
 
 
+def test_a_commit_is_clean_until_code_changes(tmp_path):
+    def git(*words):
+        subprocess.run(["git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=b", *words], check=True)
+
+    code, rows = tmp_path / "code.py", tmp_path / "inner" / "recorded" / "some.json"
+    rows.parent.mkdir(parents=True)
+    git("init", "-q")
+    for file in (code, rows):
+        file.write_text("before")
+    git("add", "-A")
+    git("commit", "-qm", "both")
+    clean = results._commit(rows.parent)
+    rows.write_text("a row more")
+    assert results._commit(tmp_path) == results._commit(rows.parent) == clean
+    code.write_text("after")
+    assert results._commit(rows.parent) == f"{clean}-dirty"
+
+
 def test_without_git_there_is_no_commit(monkeypatch):
     monkeypatch.setattr(results.subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(OSError))
     assert provenance(COMMAND)["commit"] is None
@@ -186,4 +204,6 @@ def test_every_recorded_file_is_whole():
     for path in sorted(recorded.RESULTS.glob("*.json")):
         content = read(path)
         assert content["rows"] and content["machine"]["processor"], path.name
-        date.fromisoformat(content["date"])
+        for origin in (content, *(content | row.get("provenance", {}) for row in content["rows"])):
+            clean = not (origin["commit"] or "").endswith("-dirty")
+            assert clean or date.fromisoformat(origin["date"]) < date(2026, 11, 28), path.name

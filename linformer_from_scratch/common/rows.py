@@ -31,7 +31,7 @@ def provenance(command: str) -> dict:
         "version": 2,  # of the layout
         "command": command,
         "date": date.today().isoformat(),
-        "commit": first_line("git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"),
+        "commit": _commit(Path(__file__).parent),
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
@@ -45,6 +45,14 @@ def provenance(command: str) -> dict:
             "driver": gpu and first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
         },
     }
+
+
+def _commit(folder: Path) -> str | None:
+    """Of the code, with "-dirty" if a file that git knows has changed since; rows are no code."""
+    commit = first_line("git", "-C", str(folder), "describe", "--always")
+    rows = ":(exclude,top)*/recorded/*.json"
+    changed = first_line("git", "-C", str(folder), "status", "--porcelain", "-uno", "--", ":/", rows)
+    return commit and commit + "-dirty" * (changed is not None)
 
 
 def first_line(*command: str) -> str | None:
