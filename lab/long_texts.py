@@ -292,7 +292,6 @@ def costs(n: int) -> dict:
 
 MAIN = ("exact", "128 slots", *CHUNKED)
 OTHERS = every(way=MAIN, n=LENGTHS[2:]) + every(way=["256 slots", "128 slots, last exact"], n=LENGTHS)
-OTHERS += every(way=["one window"], n=FITTED_ON)
 AS_THEY_COME = (*MAIN, INT8, "sliding window", "first 512 tokens")
 UNFITTED = every(way=AS_THEY_COME, n=FITTED_ON) + every(way=[WORDS], n=LENGTHS)
 EXPERIMENTS = [
@@ -305,7 +304,7 @@ EXPERIMENTS = [
     Experiment(
         "12_long",
         "long pages looked up, encoders fitted to the queries",
-        every(way=MAIN, n=FITTED_ON),
+        every(way=(*MAIN, "one window"), n=FITTED_ON),
         look_up,
         SEEDS,
     ),
