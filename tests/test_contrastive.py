@@ -9,7 +9,13 @@ from torch.nn import functional
 
 from linformer_from_scratch.pretrained import contrastive
 from linformer_from_scratch.pretrained.adapting import adapt
-from linformer_from_scratch.pretrained.contrastive import ContrastiveLoss, PageBatches, Searched, ranks_of
+from linformer_from_scratch.pretrained.contrastive import (
+    ContrastiveLoss,
+    PageBatches,
+    Searched,
+    cosines_of,
+    ranks_of,
+)
 from linformer_from_scratch.training import Config
 
 
@@ -61,6 +67,17 @@ def test_the_loss_is_the_cross_entropy_among_the_queries_of_all_pages(by_length)
     assert found == pytest.approx(sum(by_hand) / 2, rel=1e-4)
     other = ContrastiveLoss(by_length)(Table(vectors), ids, torch.tensor([3, 7])).item()
     assert other > sum(by_hand) / 2 + 1
+
+
+def test_of_a_page_with_several_vectors_the_nearest_counts():
+    queries = functional.normalize(torch.randn(2, 5, 4), dim=-1)
+    parts = functional.normalize(torch.randn(3, 6, 4), dim=-1)
+    found = cosines_of(parts, queries)
+    assert found.shape == (2, 3, 5)
+    for kind, page, query in ((0, 0, 0), (1, 2, 4)):
+        by_hand = max(float(part @ queries[kind, query]) for part in parts[page])
+        assert found[kind, page, query].item() == pytest.approx(by_hand, abs=1e-6)
+    torch.testing.assert_close(cosines_of(parts[:, 0], queries), parts[:, 0] @ queries.mT)
 
 
 def test_a_fit_brings_pages_to_their_queries_and_leaves_the_callers_random_state(by_length):

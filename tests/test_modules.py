@@ -15,7 +15,7 @@ from torch.testing import assert_close
 import lab
 import linformer_from_scratch
 from lab.descendants import WithTheTokenBefore
-from lab.long_texts import FirstTokens
+from lab.long_texts import FirstTokens, Parts
 from linformer_from_scratch.descendants.layer import CompressedAttention
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
 from linformer_from_scratch.distributed.small import ShardedLinformer
@@ -78,7 +78,7 @@ MADE = {
     SentenceEncoder: (lambda kind: window_encoder(SLOTS, (5,)), IDS),
     LengthwiseEncoder: (lambda kind: kind(LAYOUT), IDS),
     ChunkEncoder: (lambda kind: kind(window_encoder(SLOTS), 7), IDS),
-    FirstTokens: (lambda kind: kind(window_encoder(SLOTS)), IDS),
+    **dict.fromkeys([FirstTokens, Parts], (lambda kind: kind(window_encoder(SLOTS)), IDS)),
     TokenMLP: (lambda kind: kind(D_MODEL), X),
     CompressedAttention: (lambda kind: kind(*SIZES, 4, 3, overlap=True, top=2), X),
     BoundedMemoryAttention: (lambda kind: kind(*SIZES, SLOTS), X),
@@ -147,7 +147,7 @@ def test_a_module_computes_the_same_however_it_came_to_its_place(make, given):
 
 
 def run(module, given):
-    if isinstance(module, ChunkEncoder | FirstTokens):
+    if isinstance(module, ChunkEncoder | FirstTokens | Parts):
         return module.embed(given)
     return module(given, given, given) if isinstance(module, WithMatrix) else module(given)
 
@@ -172,12 +172,7 @@ def by_sample(module, given):
 
 
 GRAPHS = {"exported": exported, "compiled": compiled, "sample by sample": by_sample}
-OTHERS = (
-    "FirstTokens",
-    "ChunkEncoder",
-    "WithMatrix",
-    "LengthwiseEncoder",
-)  # called otherwise; the last refuses
+OTHERS = ("FirstTokens", "Parts", "ChunkEncoder", "WithMatrix", "LengthwiseEncoder")  # the last refuses
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # that something is slow, or kept by the recording layer

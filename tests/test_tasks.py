@@ -139,6 +139,15 @@ def test_few_facts_stand_at_random_places_among_noise_that_nobody_asks_for():
     assert torch.equal(targets[:, 35::2], value_of.gather(1, asked[:, ::2] - VOCAB_SIZE))
 
 
+def test_facts_that_nobody_asks_for_stand_in_place_of_the_noise():
+    inputs, targets = tasks.scattered_recall(40, 3, 50, unasked=True)(0)
+    keys, values, asked = inputs[:, :34:2] - VOCAB_SIZE, inputs[:, 1:34:2], inputs[:, 34::2] - VOCAB_SIZE
+    assert (keys.sort().values == torch.arange(17)).all() and (values < VALUES).all()
+    assert all(len(some.unique()) == 3 for some in asked) and len(asked.unique()) == 17
+    value_of = torch.zeros(50, 17, dtype=torch.long).scatter(1, keys, values)
+    assert torch.equal(targets[:, 35::2], value_of.gather(1, asked)) and (targets[:, :34] == IGNORE).all()
+
+
 def test_with_as_many_facts_as_there_is_room_for_it_is_recall():
     for own, other in zip(tasks.scattered_recall(64, 16, 4, 7)(3), tasks.recall(64, 4, 7)(3), strict=True):
         assert torch.equal(own, other)
@@ -210,7 +219,8 @@ def test_facts_are_recalled_by_a_model_that_knows_shorter_texts(monkeypatch):
     begun, train = [], recall.train
     monkeypatch.setattr(recall, "GROWN", {64: (2, 10), 128: (2, 10), 1024: (1, 10)})
     monkeypatch.setattr(recall, "LONGEST", 128)
-    monkeypatch.setattr(recall, "FACTS", {"16": (lambda n: 16, 128), "n / 4": (lambda n: n // 4, 64)})
+    facts = {"16": (lambda n: 16, 128, True), "n / 4": (lambda n: n // 4, 64, False)}
+    monkeypatch.setattr(recall, "FACTS", facts)
 
     def trained(model, batches, *settings):
         begun.append((model.encoder.tokens.weight.detach().clone(), model, (batches(0)[1] >= 0).sum()))
