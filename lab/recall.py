@@ -35,10 +35,11 @@ READ = [(n, KEYS) for n in LENGTHS]
 RISING = [*grid((FULL, LEARNED), READ), *pooled_alike(READ)]
 WIDTHS = [(256, 64), (256, 128), (LONGEST, 256)]  # n, and 2k
 GROWN = {64: (64, 1200), 128: (32, 400), 256: (32, 400), 512: (32, 400), 1024: (32, 400), 2048: (16, 400)}
-FACTS = {  # what is asked for in a text, the longest n, and whether the noise is facts, too
-    "16": (lambda n: 16, 2048, False),
-    "n / 4": (lambda n: n // 4, LONGEST, False),
-    "16 of n / 2 - 16": (lambda n: 16, LONGEST, True),
+FACTS = {  # what is asked for in a text, the longest n, whether the noise is facts, too, and who recalls
+    "16": (lambda n: 16, 2048, False, MEAN),
+    "n / 4": (lambda n: n // 4, LONGEST, False, MEAN),
+    "16 of n / 2 - 16": (lambda n: 16, LONGEST, True, MEAN),
+    "16 of n / 2 - 16, exact attention": (lambda n: 16, LONGEST, True, FULL),
 }
 SLOTS = 16
 WIDEST = [WIDTHS[-1]]  # one slot for every value
@@ -46,20 +47,20 @@ SLOTTED = {"n": LONGEST, "size": LONGEST // 4}
 
 
 def facts_among_noise(facts: str, seed: int) -> dict:
-    """Recall through SLOTS means of windows while texts double in length: accuracies on the way, at each n.
+    """Recall, through SLOTS means of windows or exactly, while texts double in length: accuracies by n.
 
     A model begins with the weights of the next shorter texts, so that it need not find again what it knows.
 
     Args: facts: of FACTS; so many keys with their values stand among noise.
     """
-    count, longest, unasked = FACTS[facts]
+    count, longest, unasked, name = FACTS[facts]
     vocab_size = tasks.vocab_size("recall", 2 * LONGEST if unasked else LONGEST)
     weights: dict[str, torch.Tensor] = {}
     curves: dict[int, list[list[float]]] = {}
     for n in (n for n in GROWN if n <= longest):
         texts, steps = GROWN[n]
         torch.manual_seed(seed)
-        model = model_of(MEAN, n, SLOTS, vocab_size, NEIGHBOURS["recall"])
+        model = model_of(name, n, SLOTS, vocab_size, NEIGHBOURS["recall"])
         model.load_state_dict(weights, strict=False)
         batches = tasks.scattered_recall(n, count(n), texts, seed, unasked)
         curves[n] = train(model, batches, VALIDATION["recall"], RATE, steps)

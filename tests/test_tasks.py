@@ -219,7 +219,10 @@ def test_facts_are_recalled_by_a_model_that_knows_shorter_texts(monkeypatch):
     begun, train = [], recall.train
     monkeypatch.setattr(recall, "GROWN", {64: (2, 10), 128: (2, 10), 1024: (1, 10)})
     monkeypatch.setattr(recall, "LONGEST", 128)
-    facts = {"16": (lambda n: 16, 128, True), "n / 4": (lambda n: n // 4, 64, False)}
+    facts = {
+        "16": (lambda n: 16, 128, True, recall.FULL),
+        "n / 4": (lambda n: n // 4, 64, False, recall.MEAN),
+    }
     monkeypatch.setattr(recall, "FACTS", facts)
 
     def trained(model, batches, *settings):
