@@ -221,13 +221,17 @@ def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], rates: Seq
     return [{"n": n, "facts": count} | some for n, count in facts for some in settings]
 
 
-AT_LENGTH = ("full", "window", "content")
 OFTEN = [kind for kind in KINDS if kind != SLOW]
 EXPERIMENTS = [
     Experiment(
         "13_rate",
         "language models of long pages at other rates",
-        every(seed=SEEDS[:1], kind=[*AT_LENGTH, "overlap and choice"], n=LENGTHS[:1], learning_rate=RATES),
+        every(
+            seed=SEEDS[:1],
+            kind=("full", "window", "content", "overlap and choice"),
+            n=LENGTHS[:1],
+            learning_rate=RATES,
+        ),
         losses_of_writer,
     ),
     Experiment(
@@ -235,12 +239,6 @@ EXPERIMENTS = [
         "language models of long pages by their attention; bounded memory, which is slow, with one seed",
         every(seed=SEEDS[:1], kind=KINDS, n=LENGTHS[:1], learning_rate=[RATE])
         + every(seed=SEEDS[1:], kind=OFTEN, n=LENGTHS[:1], learning_rate=[RATE]),
-        losses_of_writer,
-    ),
-    Experiment(
-        "13_longer",
-        "some of them, on longer texts",
-        every(seed=SEEDS[:1], kind=AT_LENGTH, n=LENGTHS[1:], learning_rate=[RATE]),
         losses_of_writer,
     ),
     Experiment(
