@@ -221,17 +221,13 @@ def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], rates: Seq
     return [{"n": n, "facts": count} | some for n, count in facts for some in settings]
 
 
+RATED = ("full", "window", "content", "overlap and choice")
 OFTEN = [kind for kind in KINDS if kind != SLOW]
 EXPERIMENTS = [
     Experiment(
         "13_rate",
         "language models of long pages at other rates",
-        every(
-            seed=SEEDS[:1],
-            kind=("full", "window", "content", "overlap and choice"),
-            n=LENGTHS[:1],
-            learning_rate=RATES,
-        ),
+        every(seed=SEEDS[:1], kind=RATED, n=LENGTHS[:1], learning_rate=RATES),
         losses_of_writer,
     ),
     Experiment(
