@@ -36,6 +36,7 @@ SMALL = 4  # tokens in a block of those that are chosen
 LENGTHS, SEEDS = (512, 2048), (0, 1, 2)
 COSTED, WRITTEN, ROUNDS = (512, 2048, 8192), 64, 9  # lengths; tokens that are timed; times
 STEPS, RATE, RATES, RECALL_STEPS = 1500, 8e-3, (4e-3, 16e-3), 2000
+RECALL_RATES = (3e-3, 1e-3, 1e-2)
 PLACES = 8  # parts of a text, in which its loss is told
 FACTS = [(256, 64), (256, 16), (128, 16)]  # tokens, and facts among them
 SLOW = "bounded memory"
@@ -152,12 +153,13 @@ def losses_by_place(model: nn.Module, texts: Tensor) -> list[float]:
     return [part.mean().item() for part in torch.cat(losses).tensor_split(PLACES, dim=1)]
 
 
-def recall(kind: str, n: int, facts: int, seed: int) -> dict:
+def recall(kind: str, n: int, facts: int, learning_rate: float, seed: int) -> dict:
     """Train one model to recall facts; its accuracy ten times on the way, until nothing is wrong."""
     torch.manual_seed(seed)
     encoder = Encoder(tasks.VOCAB_SIZE + facts, n, D_MODEL, attention_layers(kind, n, RECALLED), neighbours=1)
     batches = tasks.scattered_recall(n, facts, TOKENS // n, seed)
-    return {"curve": train(MaskedLanguageModel(with_sinusoids(encoder)), batches, 8, 3e-3, RECALL_STEPS)}
+    model = MaskedLanguageModel(with_sinusoids(encoder))
+    return {"curve": train(model, batches, 8, learning_rate, RECALL_STEPS)}
 
 
 def cost(n: int) -> dict:
@@ -212,9 +214,10 @@ def writing_step(kind: str, layer: Any) -> Callable:
     return step
 
 
-def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], seeds: Sequence[int]) -> list[dict]:
+def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], rates: Sequence[float]) -> list[dict]:
     """Settings of models that recall."""
-    return [{"n": n, "facts": count} | some for n, count in facts for some in every(seed=seeds, kind=kinds)]
+    settings = every(learning_rate=rates, kind=kinds)
+    return [{"n": n, "facts": count} | some for n, count in facts for some in settings]
 
 
 RATED = ("full", "window", "content", "overlap and choice")
@@ -241,10 +244,10 @@ EXPERIMENTS = [
     ),
     Experiment(
         "13_recall",
-        "facts recalled by their attention; facts and n vary apart; what fails or is slow has one seed",
-        recalling(RECALLING, FACTS, SEEDS[:1])
-        + recalling([SLOW], FACTS[:1], SEEDS[:1])
-        + recalling(["full", "content", "overlap and choice"], FACTS, SEEDS[1:2]),
+        "facts recalled by their attention, at other rates, too; facts and n vary apart",
+        recalling(RECALLING, FACTS[:1], RECALL_RATES)
+        + recalling(["full", *RECALLING[2:]], FACTS[1:], RECALL_RATES[:1]),
         recall,
+        SEEDS,
     ),
 ]

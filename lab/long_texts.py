@@ -304,8 +304,9 @@ EXPERIMENTS = [
     Experiment(
         "12_long",
         "long pages looked up, encoders fitted to the queries",
-        every(seed=SEEDS, way=MAIN, n=FITTED_ON) + every(seed=SEEDS[:1], way=["one window"], n=FITTED_ON),
+        every(way=(*MAIN, "one window"), n=FITTED_ON),
         look_up,
+        SEEDS,
     ),
     Experiment(
         "12_long_parts",

@@ -39,6 +39,7 @@ FACTS = {  # what is asked for in a text, the longest n, whether the noise is fa
     "16": (lambda n: 16, 2048, False, MEAN),
     "n / 4": (lambda n: n // 4, LONGEST, False, MEAN),
     "16 of n / 2 - 16": (lambda n: 16, LONGEST, True, MEAN),
+    "16 of n / 2 - 16, exact attention": (lambda n: 16, LONGEST, True, FULL),
 }
 SLOTS = 16
 WIDEST = [WIDTHS[-1]]  # one slot for every value
