@@ -28,6 +28,7 @@ from linformer_from_scratch.pretrained.windows import windows
 SLOTS = (4, 8, 16, 32, 64, 128)
 OPENING = "Where do I throw away the old machine?", 16  # question and k
 BEST = 3  # sentences that are shown
+ON_PAGE = 20  # questions that it asks
 HEAD = 0, 3  # layer and head of the map, from 0; in the first layer slots change neither queries nor tokens
 SHADES = 16  # of a map's weights
 CONTROLS = SINGLE, SILENT, ALONE = "a single summary", "no attention", "each sentence alone"
@@ -146,9 +147,9 @@ def recorded() -> dict[str, Any]:
     return {
         "sentences": sentences(one.text),
         "spans": spans(one.text),
-        "questions": {question: answer(one, question) for question in one.questions},
+        "questions": {question: answer(one, question) for question in list(one.questions)[:ON_PAGE]},
         "scores": {
-            way: [[round(cosine, 3) for cosine in row] for row in cosines.tolist()]
+            way: [[round(cosine, 3) for cosine in row] for row in cosines[:ON_PAGE].tolist()]
             for way, cosines in scores(0).items()
             if way not in CONTROLS
         },
