@@ -75,7 +75,7 @@ def test_every_way_reads_a_long_text_and_what_it_learned_can_be_kept(way):
     model = long_texts.WAYS[way]().eval()
     vector = model.embed(ids)
     parts = dict.fromkeys(long_texts.IN_PARTS, 11) | {"mean of chunks, best part": 12}  # of 64 tokens at most
-    assert vector.shape == (1, parts[way], 384) if way in parts else (1, 384)
+    assert vector.shape == ((1, parts[way], 384) if way in parts else (1, 384))
     torch.testing.assert_close(vector.norm(dim=-1), torch.ones(vector.shape[:-1]))
     moved = model.embed(torch.cat([ids[:, :600], ids[:, 600:-1].roll(7, dims=1), ids[:, -1:]], dim=1))
     assert torch.equal(vector, moved) == (way == "first 512 tokens")  # only it does not read the end
