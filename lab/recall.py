@@ -3,6 +3,9 @@
 The models and their training are those of chapter 09.
 """
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import torch
 
 from lab.efficient import (
@@ -35,15 +38,28 @@ READ = [(n, KEYS) for n in LENGTHS]
 RISING = [*grid((FULL, LEARNED), READ), *pooled_alike(READ)]
 WIDTHS = [(256, 64), (256, 128), (LONGEST, 256)]  # n, and 2k
 GROWN = {64: (64, 1200), 128: (32, 400), 256: (32, 400), 512: (32, 400), 1024: (32, 400), 2048: (16, 400)}
-FACTS = {  # what is asked for in a text, the longest n, whether the noise is facts, too, and who recalls
-    "16": (lambda n: 16, 2048, False, MEAN),
-    "n / 4": (lambda n: n // 4, LONGEST, False, MEAN),
-    "16 of n / 2 - 16": (lambda n: 16, LONGEST, True, MEAN),
-    "16 of n / 2 - 16, exact attention": (lambda n: 16, LONGEST, True, FULL),
-}
 SLOTS = 16
 WIDEST = [WIDTHS[-1]]  # one slot for every value
 SLOTTED = {"n": LONGEST, "size": LONGEST // 4}
+
+
+class Facts(NamedTuple):
+    """What a text of n tokens asks for."""
+
+    count: Callable[[int], int]
+    longest: int = LONGEST
+    unasked: bool = False  # whether the noise is facts, too
+    attention: str = MEAN
+    updates: int = 1  # times those of GROWN
+
+
+FACTS = {
+    "16": Facts(lambda n: 16, longest=2048),
+    "n / 4": Facts(lambda n: n // 4),
+    "16 of n / 2 - 16": Facts(lambda n: 16, unasked=True),
+    "16 of n / 2 - 16, exact attention": Facts(lambda n: 16, unasked=True, attention=FULL),
+    "16 of n / 2 - 16, ten times the updates": Facts(lambda n: 16, 256, unasked=True, updates=10),
+}
 
 
 def facts_among_noise(facts: str, seed: int) -> dict:
@@ -53,17 +69,17 @@ def facts_among_noise(facts: str, seed: int) -> dict:
 
     Args: facts: of FACTS; so many keys with their values stand among noise.
     """
-    count, longest, unasked, name = FACTS[facts]
+    count, longest, unasked, attention, updates = FACTS[facts]
     vocab_size = tasks.vocab_size("recall", 2 * LONGEST if unasked else LONGEST)
     weights: dict[str, torch.Tensor] = {}
     curves: dict[int, list[list[float]]] = {}
     for n in (n for n in GROWN if n <= longest):
         texts, steps = GROWN[n]
         torch.manual_seed(seed)
-        model = model_of(name, n, SLOTS, vocab_size, NEIGHBOURS["recall"])
+        model = model_of(attention, n, SLOTS, vocab_size, NEIGHBOURS["recall"])
         model.load_state_dict(weights, strict=False)
         batches = tasks.scattered_recall(n, count(n), texts, seed, unasked)
-        curves[n] = train(model, batches, VALIDATION["recall"], RATE, steps)
+        curves[n] = train(model, batches, VALIDATION["recall"], RATE, updates * steps)
         weights = {key: w for key, w in model.state_dict().items() if "positions" not in key}
     return {"curves": curves}
 

@@ -219,11 +219,8 @@ def test_facts_are_recalled_by_a_model_that_knows_shorter_texts(monkeypatch):
     begun, train = [], recall.train
     monkeypatch.setattr(recall, "GROWN", {64: (2, 10), 128: (2, 10), 1024: (1, 10)})
     monkeypatch.setattr(recall, "LONGEST", 128)
-    facts = {
-        "16": (lambda n: 16, 128, True, recall.FULL),
-        "n / 4": (lambda n: n // 4, 64, False, recall.MEAN),
-    }
-    monkeypatch.setattr(recall, "FACTS", facts)
+    quarter, among = recall.Facts(lambda n: n // 4, 64), recall.Facts(lambda n: 16, 128, True, recall.FULL, 2)
+    monkeypatch.setattr(recall, "FACTS", {"16": among, "n / 4": quarter})
 
     def trained(model, batches, *settings):
         begun.append((model.encoder.tokens.weight.detach().clone(), model, (batches(0)[1] >= 0).sum()))
@@ -231,7 +228,8 @@ def test_facts_are_recalled_by_a_model_that_knows_shorter_texts(monkeypatch):
 
     monkeypatch.setattr(recall, "train", trained)
     assert [*recall.facts_among_noise("n / 4", seed=0)["curves"]] == [64]
-    assert [*recall.facts_among_noise("16", seed=0)["curves"]] == [64, 128]
+    curves = recall.facts_among_noise("16", seed=0)["curves"]
+    assert [*curves] == [64, 128] and curves[128][-1][0] == 20  # updates
     _, (_, shorter, _), (tokens, _, asked) = begun
     assert torch.equal(tokens, shorter.encoder.tokens.weight) and asked == 2 * 16
 
