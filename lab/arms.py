@@ -1,0 +1,157 @@
+"""The layers that chapter 14 compares: by name, each built alike in every task."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from linformer_from_scratch.efficient import EfficientAttention
+from linformer_from_scratch.efficient.blocks import from_blocks, in_blocks
+from linformer_from_scratch.efficient.linear import linear_attention
+from linformer_from_scratch.encoder import TokenMLP
+from linformer_from_scratch.fields.mixing import FixedMixing, FourierMixing
+from linformer_from_scratch.fields.slots import GatedSlots, Slices
+from linformer_from_scratch.linformer import LinformerAttention
+from linformer_from_scratch.multihead import MultiHeadAttention
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling, Projection, start_at_windows
+
+D_MODEL, NUM_HEADS = 64, 4
+DILATIONS = 1, 9, 81  # of a convolution over 9 neighbours, layer by layer
+ON_A_GRID = 1, 3, 9  # over 3 × 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a layer stands.
+
+    Args:
+        n: tokens.
+        k: slots.
+        depth: layers before it.
+        side: of the grid, where the tokens are one; else 0.
+        groups: which group each token belongs to, where that is known.
+    """
+
+    n: int
+    k: int
+    depth: int = 0
+    side: int = 0
+    groups: Tensor | None = None
+
+
+class GivenProjection(Projection):
+    """Slots that are the means of given groups. Shape: groups (seq_len,), numbers from 0 on."""
+
+    commutes = True
+    weight: Tensor
+
+    def __init__(self, groups: Tensor):
+        member = functional.one_hot(groups).T.float()
+        super().__init__(member.size(1), member.size(0))
+        self.register_buffer("weight", member / member.sum(dim=1, keepdim=True))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape: (..., n, d) -> (..., proj_dim, d)."""
+        return self.weight @ x
+
+
+class Convolution(nn.Module):
+    """Of neighbours: in the order of the tokens, or on their grid. Shape: x (batch, n, d_model) -> as x"""
+
+    def __init__(self, place: Place):
+        super().__init__()
+        self.side = place.side
+        if self.side:
+            self.mix: nn.Module = nn.Conv2d(
+                D_MODEL, D_MODEL, 3, padding="same", dilation=ON_A_GRID[place.depth]
+            )
+        else:
+            self.mix = nn.Conv1d(D_MODEL, D_MODEL, 9, padding="same", dilation=DILATIONS[place.depth])
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Mix neighbours."""
+        x = x.mT.unflatten(2, (self.side, self.side)) if self.side else x.mT
+        return self.mix(x).flatten(2).mT
+
+
+def tiles(place: Place) -> Tensor:
+    """Which square tile a point of the grid lies in, of k of them. Shape: (n,)"""
+    per_side, at = round(place.k**0.5), torch.arange(place.side)
+    tile = at * per_side // place.side
+    return (per_side * tile[:, None] + tile).flatten()
+
+
+def relative(attend: Callable[..., Tensor]) -> nn.Module:
+    """A layer around a function of q, k, v."""
+    return EfficientAttention(D_MODEL, NUM_HEADS, attend)
+
+
+def in_chunks(size: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Exact attention within chunks of so many tokens."""
+    q_, k_, v_ = (in_blocks(x, size) for x in (q, k, v))
+    return from_blocks(functional.scaled_dot_product_attention(q_, k_, v_), q.size(-2))
+
+
+def every(step: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Exact attention to every so many-th token."""
+    return functional.scaled_dot_product_attention(q, k[..., ::step, :], v[..., ::step, :])
+
+
+def linformer(E: Projection, F: Projection | None = None) -> nn.Module:
+    """With one projection for keys and values, or two."""
+    return LinformerAttention(D_MODEL, NUM_HEADS, E, F or E)
+
+
+def learned(at: Place) -> LearnedProjection:
+    """E from random numbers."""
+    return LearnedProjection(at.n, at.k)
+
+
+def from_windows(at: Place) -> LearnedProjection:
+    """E from windows."""
+    return start_at_windows(learned(at))
+
+
+def given(groups: Tensor | None) -> nn.Module:
+    """A slot for each group."""
+    if groups is None:
+        raise ValueError("got no groups, expected those of the places")
+    return linformer(GivenProjection(groups))
+
+
+ARMS: dict[str, Callable[[Place], nn.Module]] = {
+    "exact attention": lambda at: MultiHeadAttention(D_MODEL, NUM_HEADS),
+    "E and F": lambda at: linformer(learned(at), learned(at)),
+    "fixed windows": lambda at: linformer(MeanPooling(at.n, at.k)),
+    "one slot": lambda at: linformer(MeanPooling(at.n, 1)),
+    "slots by content": lambda at: GatedSlots(D_MODEL, NUM_HEADS, at.k),
+    "slices": lambda at: Slices(D_MODEL, NUM_HEADS, at.k),
+    "fixed mixing": lambda at: FixedMixing(at.n, at.k),
+    "every 4th token": lambda at: relative(partial(every, 4)),
+    "chunks of n / 8": lambda at: relative(partial(in_chunks, at.n // 8)),
+    "linear attention": lambda at: relative(linear_attention),
+    "convolution": Convolution,
+    "no attention": lambda at: TokenMLP(D_MODEL),
+    # in some tasks only
+    "E and F, from windows": lambda at: linformer(from_windows(at), from_windows(at)),
+    "E = F": lambda at: linformer(learned(at)),
+    "fixed mixing, then exact": lambda at: (
+        MultiHeadAttention(D_MODEL, NUM_HEADS) if at.depth else FixedMixing(at.n, at.k)
+    ),
+    "chunks of n / 4": lambda at: relative(partial(in_chunks, at.n // 4)),
+    "places known": lambda at: given(at.groups),
+    "tiles": lambda at: given(tiles(at)),
+    "Fourier layers": lambda at: FourierMixing(at.side, D_MODEL),
+}
+EVERYWHERE = list(ARMS)[:12]
+EXTRA_OF_SENSORS = [
+    "E and F, from windows",
+    "E = F",
+    "fixed mixing, then exact",
+    "chunks of n / 4",
+    "places known",
+]
+EXTRA_OF_A_GRID = ["tiles", "Fourier layers"]  # and a U-Net

@@ -1,0 +1,260 @@
+"""The runs of chapter 14: the same layers on a task for each of four fields, at equal seconds.
+
+What is compared is a model of a few blocks that differ in what mixes their tokens (`arms`). Equal seconds:
+how many updates a layer gets in SECONDS of one core is measured once, all layers in turns (14_seconds), and
+then fixed. Its learning rate is the best of RATES on other data: other places, another stream (14_rates).
+
+What we expect, written before these runs. Seen before: one run each, some of other settings, of E and F,
+exact attention and slots by content on sensors and electrodes; exact attention and slots by content on
+recall; both and slices on regions; six layers on the flow. Names and values were first heard by the same
+sensors, right with .3 and .5: there slots by content learned as fast as E. Then they were put apart, right
+with .7 each, at the first try.
+
+                        flow, a dozen sources  sensors, electrodes    regions           recall
+    who belongs together  fixed by place       fixed by place         told by content   told by content
+    what a token wants    fixed by place       depends on content     its own group's   depends on content
+    best                  fixed mixing, grids  E and F                slots by content  exact attention
+    then                  E and F              exact attention        exact attention   none above half
+    as poor as one slot   slices, exact        windows, fixed mixing  E and F, windows  all but exact
+
+(1) Flow: fixed mixing and what knows the grid (U-Net, Fourier layers, convolution) have smaller errors than
+E and F, and these than exact attention and slots by content. (2) Sensors and electrodes: E and F lead all
+layers that are told no places. (3) With 4,096 sensors they lead by more. (4) Regions: slots by content or
+slices lead; E and F are no better than one slot. (5) Recall of twice as many facts as slots: exact attention
+leads, no other layer answers half. (6) Exact attention catches up with E on sensors within eight times the
+seconds. (7) The more sensors move, the blinder is E, and slots by content do not mind.
+
+A layer wins a task if its interval (mean_and_interval of three seeds, each with places of its own) lies
+wholly on the better side of that of every other layer that is told no more of the geometry.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from statistics import fmean, median
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from lab.arms import ARMS, D_MODEL, EVERYWHERE, EXTRA_OF_A_GRID, EXTRA_OF_SENSORS, Place
+from lab.electrodes import Electrodes
+from lab.experiment import Experiment
+from lab.points import Batches, Flow, PointModel, UNet, relative_error
+from lab.regions import Regions
+from linformer_from_scratch.benchmark.timing import both_clocks
+from linformer_from_scratch.common.rows import read, select
+from linformer_from_scratch.course.recorded import RESULTS
+from linformer_from_scratch.data.tasks import FIRST_HELD_OUT
+from linformer_from_scratch.fields.model import FieldModel, SumOf
+from linformer_from_scratch.fields.sensors import VALUES, Sensors, listener
+from linformer_from_scratch.training import Config, Trainer
+
+SECONDS, RATES, SEEDS, TUNING = 40, (3e-3, 6e-3, 12e-3), (0, 1, 2), 100
+ROUNDS, WARMUP, PARTS = 9, 50, 4  # of the clock; updates; how often a run is judged
+N, LONG = 1024, 4096
+U_NET = "U-Net"
+RECALL = Sensors(sources=64, names=64, right_name=1.0, right_value=1.0, moving=1.0, together=True)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned, and how it is judged.
+
+    Args:
+        n: tokens.
+        model: attention layers -> a model.
+        loss: model and batch -> a scalar.
+        batches: seed -> step -> batch.
+        unseen: batches that no run trains on.
+        score: model and batch -> what is told, a mean over the batch.
+        layers, k, side, groups: of the model and its places.
+    """
+
+    n: int
+    model: Callable[[Sequence[nn.Module]], nn.Module]
+    loss: Callable[..., Tensor]
+    batches: Callable[[int], Batches]
+    unseen: Sequence[tuple[Tensor, ...]]
+    score: Callable[..., Tensor]
+    layers: int = 2
+    k: int = 32
+    side: int = 0
+    groups: Tensor | None = None
+
+
+def wrong(model: nn.Module, *batch: Tensor) -> Tensor:
+    """Mean cross-entropy of the right values, the batch's last tensor."""
+    return functional.cross_entropy(model(*batch[:-1]).flatten(0, 1), batch[-1].flatten())
+
+
+def right(model: nn.Module, *batch: Tensor) -> Tensor:
+    """Share of right answers."""
+    return (model(*batch[:-1]).argmax(dim=-1) == batch[-1]).float().mean()
+
+
+def answering(
+    data: Sensors | Electrodes | Regions,
+    model: Callable[[Sequence[nn.Module]], nn.Module],
+    n: int,
+    size: int,
+    groups: Tensor | None = None,
+) -> Task:
+    """A task whose answers are values; 32 unseen inputs of 1,024 tokens, or more shorter ones."""
+    unseen = [data.batches(8)(FIRST_HELD_OUT + i) for i in range(4 * N // n or 1)]
+    return Task(n, model, wrong, partial(data.batches, size), unseen, right, groups=groups)
+
+
+def of_sensors(sensors: Sensors, size: int = 4) -> Task:
+    """Readings, as the chapter's own model takes them."""
+    model = partial(listener, sensors, d_model=D_MODEL)
+    return answering(sensors, model, sensors.n, size, sensors.source_of)
+
+
+def of_electrodes(n: int, seed: int) -> Task:
+    """Signals of a head."""
+    data = Electrodes(places=seed)
+
+    def model(layers: Sequence[nn.Module]) -> nn.Module:
+        known = SumOf(nn.Linear(data.samples, D_MODEL), nn.Embedding(data.names, D_MODEL))
+        return FieldModel(known, layers, n, D_MODEL, VALUES)
+
+    return answering(data, model, n, size=12)
+
+
+def of_regions(n: int, seed: int) -> Task:
+    """Points of a plane."""
+
+    def model(layers: Sequence[nn.Module]) -> nn.Module:
+        known = SumOf(nn.Linear(18, D_MODEL), nn.Embedding(VALUES, D_MODEL))
+        return FieldModel(known, layers, n, D_MODEL, VALUES)
+
+    return answering(Regions(n), model, n, size=4)
+
+
+def of_flow(n: int, seed: int, sources: int = 0) -> Task:
+    """Pressure on a grid; its error, relative."""
+    side = round(n**0.5)
+    data = Flow(side, sources, pool=int(seed == TUNING))
+    unseen = data.unseen(20)
+    model = lambda layers: PointModel(n, layers, D_MODEL)  # noqa: E731
+    return Task(
+        n, model, relative_error, partial(data.batches, 8 * N // n), unseen, relative_error, 3, 64, side
+    )
+
+
+TASKS: dict[str, Callable[[int, int], Task]] = {  # n and seed -> a task
+    "flow": of_flow,
+    "a dozen sources": partial(of_flow, sources=12),
+    "sensors": lambda n, seed: of_sensors(Sensors(n, places=seed), size=4 * N // n),
+    "electrodes": of_electrodes,
+    "regions": of_regions,
+    "recall": lambda n, seed: of_sensors(replace(RECALL, n=n), size=4 * N // n),
+}
+GRIDS = "flow", "a dozen sources"
+ELECTRODES = 345
+
+
+def arms_of(task: str) -> list[str]:
+    """Those everywhere, and those that only this task has."""
+    if task in GRIDS:
+        return [*EVERYWHERE, *EXTRA_OF_A_GRID, U_NET]
+    return [*EVERYWHERE, *EXTRA_OF_SENSORS] if task == "sensors" else EVERYWHERE
+
+
+def build(task: Task, arm: str, seed: int, k: int | None = None) -> nn.Module:
+    """The model of a task with one layer's blocks, its weights drawn by the seed."""
+    torch.manual_seed(seed)
+    if arm == U_NET:
+        return UNet(task.side)
+    places = [Place(task.n, k or task.k, depth, task.side, task.groups) for depth in range(task.layers)]
+    return task.model([ARMS[arm](place) for place in places])
+
+
+def trained(task: Task, model: nn.Module, updates: int, rate: float, seed: int) -> dict:
+    """Train a model; how it does on unseen data, on the way and in the end."""
+    config = Config(updates, rate, min(WARMUP, updates // 5))
+    trainer = Trainer(model, task.loss, task.batches(seed), config, device="cpu")
+    curve = []
+    for part in range(1, PARTS + 1):
+        trainer.train(part * updates // PARTS)
+        curve.append([trainer.step, round(judged(task, model), 4)])
+    return {"score": curve[-1][1], "curve": curve}
+
+
+@torch.no_grad()
+def judged(task: Task, model: nn.Module) -> float:
+    """The mean score of a model on unseen data."""
+    model.eval()
+    return fmean(task.score(model, *batch).item() for batch in task.unseen)
+
+
+def seconds(task: str, n: int) -> dict:
+    """Seconds of one core for an update, every layer's in every round, in shuffled turns."""
+    made = TASKS[task](n, TUNING)
+    steps = {}
+    for arm in arms_of(task):
+        trainer = Trainer(build(made, arm, 0), made.loss, made.batches(0), Config(10**6, 1e-6), device="cpu")
+        steps[arm] = lambda trainer=trainer: trainer.train(trainer.step + 1)
+    busy = {arm: [cpu for _, cpu in pairs] for arm, pairs in both_clocks(steps, ROUNDS).items()}
+    return {"seconds": {arm: [round(one, 4) for one in some] for arm, some in busy.items()}}
+
+
+@cache
+def recorded(name: str) -> list[dict]:
+    """Rows of an experiment that another one rests on."""
+    return read(RESULTS / f"{name}.json")["rows"]
+
+
+def updates_in(budget: float, task: str, arm: str, n: int) -> int:
+    """How many updates a layer gets in so many seconds of one core, by 14_seconds."""
+    (row,) = select(recorded("14_seconds"), task=task, n=n)
+    return round(budget / median(row["seconds"][arm]))
+
+
+def best_rate(task: str, arm: str) -> float:
+    """The rate at which it did best on other data, by 14_rates.
+
+    Raises: ValueError if some are not measured.
+    """
+    rows = select(recorded("14_rates"), task=task, arm=arm)
+    if len(rows) != len(RATES):
+        raise ValueError(f"14_rates has {len(rows)} rows of {arm!r} on {task!r}, expected {len(RATES)}")
+    best = min if task in GRIDS else max
+    return best(rows, key=lambda row: row["score"])["rate"]
+
+
+def tuned(task: str, arm: str, n: int, rate: float) -> dict:
+    """One run on other data."""
+    made, updates = TASKS[task](n, TUNING), updates_in(SECONDS, task, arm, n)
+    return {"updates": updates} | trained(made, build(made, arm, TUNING), updates, rate, TUNING)
+
+
+def compared(task: str, arm: str, n: int, seed: int, budget: int = SECONDS) -> dict:
+    """One run at its best rate."""
+    made, updates, rate = TASKS[task](n, seed), updates_in(budget, task, arm, n), best_rate(task, arm)
+    return {"rate": rate, "updates": updates} | trained(made, build(made, arm, seed), updates, rate, seed)
+
+
+def length(task: str) -> int:
+    """Tokens of a task where nothing else is said."""
+    return ELECTRODES if task == "electrodes" else N
+
+
+PAIRS = [{"task": task, "arm": arm, "n": length(task)} for task in TASKS for arm in arms_of(task)]
+
+EXPERIMENTS = [
+    Experiment(
+        "14_seconds",
+        "seconds of an update of every layer; let nothing else run",
+        [{"task": task, "n": length(task)} for task in TASKS],
+        seconds,
+    ),
+    Experiment(
+        "14_rates",
+        "every layer on every task at three rates, on other data",
+        [pair | {"rate": rate} for pair in PAIRS for rate in RATES],
+        tuned,
+    ),
+    Experiment("14_fields", "every layer on every task at equal seconds", PAIRS, compared, SEEDS),
+]

@@ -1,0 +1,97 @@
+"""Sensors that hear hidden sources: inputs in which a position is a place (chapter 14).
+
+Each source has a name and a value, other ones in every input; each sensor hears one source, with noise, and
+asks for a name: which value has the source of that name? Who hears whom is fixed, and in no order.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.common.random_state import integers, permutations, uniform
+from linformer_from_scratch.data import generator_of
+from linformer_from_scratch.fields.model import FieldModel, SumOf
+
+VALUES = 16  # a guess is right once in 16
+Readings = tuple[Tensor, Tensor, Tensor, Tensor]  # names and values as heard, names asked for, their values
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """The task.
+
+    Args:
+        n: sensors, the tokens of an input.
+        sources: each is heard by n / sources of them.
+        names: that a source may have; in every input all sources have different ones.
+        right_name: share of the names that are heard right; the others are drawn at random.
+        right_value: the same for values.
+        moving: share of the sensors that hear another source in every input, 0 to 1.
+        places: which draw of who hears whom.
+
+    Raises: ValueError if there are more sources than sensors or names, or a share is not within 0 … 1.
+    """
+
+    n: int = 1024
+    sources: int = 8
+    names: int = 16
+    right_name: float = 0.3
+    right_value: float = 0.5
+    moving: float = 0.0
+    together: bool = False
+    places: int = 123
+
+    def __post_init__(self) -> None:
+        check_size("sources", self.sources, most=min(self.n, self.names))
+        for name in ("right_name", "right_value", "moving"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected a share from 0 to 1")
+
+    @property
+    def source_of(self) -> Tensor:
+        """Whom each sensor hears while it does not move. Shape: (n,)."""
+        draw = torch.Generator().manual_seed(self.places)
+        return (torch.arange(self.n) % self.sources)[permutations(draw, self.n)]
+
+    @property
+    def movers(self) -> Tensor:
+        """Those that move. Shape: (moving · n,)."""
+        draw = torch.Generator().manual_seed(self.places + 1)
+        return permutations(draw, self.n)[: round(self.moving * self.n)]
+
+    def batches(self, size: int, seed: int = 0) -> Callable[[int], Readings]:
+        """step -> four tensors (size, n), always the same for the same step."""
+        fixed, movers = self.source_of, self.movers
+        hears = torch.rand(self.n, generator=torch.Generator().manual_seed(7)) < 0.5
+
+        def batch(step: int) -> Readings:
+            draw = generator_of(seed, step)
+            heard = fixed.expand(size, -1).clone()  # source of every sensor
+            heard[:, movers] = fixed[movers][permutations(draw, size, len(movers))]
+            name_of = permutations(draw, size, self.names)[:, : self.sources]
+            value_of = integers(draw, 0, VALUES, size, self.sources)
+            asked = integers(draw, 0, self.sources, size, self.n)
+            names = self._noisy(draw, name_of.gather(1, heard), self.right_name, self.names)
+            values = self._noisy(draw, value_of.gather(1, heard), self.right_value, VALUES)
+            if not self.together:
+                names, values = names.masked_fill(hears, self.names), values.masked_fill(~hears, VALUES)
+            return names, values, name_of.gather(1, asked), value_of.gather(1, asked)
+
+        return batch
+
+    def _noisy(self, draw: torch.Generator, right: Tensor, share: float, kinds: int) -> Tensor:
+        return right.where(uniform(draw, *right.shape) < share, integers(draw, 0, kinds, *right.shape))
+
+
+def listener(sensors: Sensors, attentions: Sequence[nn.Module], d_model: int = 64) -> FieldModel:
+    """A model of readings: what a sensor heard, what it asks for, and which sensor it is.
+
+    Args: attentions: a layer for each block.
+    Shape: names, values, asked (batch, n) -> scores of the values (batch, n, VALUES)
+    """
+    kinds = (sensors.names + 1, VALUES + 1, sensors.names)
+    known = SumOf(*(nn.Embedding(kind, d_model) for kind in kinds))
+    return FieldModel(known, attentions, sensors.n, d_model, VALUES)
