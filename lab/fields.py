@@ -144,12 +144,12 @@ def of_flow(n: int, seed: int, sources: int = 0) -> Task:
 
 
 TASKS: dict[str, Callable[[int, int], Task]] = {  # n and seed -> a task
-    "flow": of_flow,
-    "a dozen sources": partial(of_flow, sources=12),
     "sensors": lambda n, seed: of_sensors(Sensors(n, places=seed), size=4 * N // n),
     "electrodes": of_electrodes,
     "regions": of_regions,
     "recall": lambda n, seed: of_sensors(replace(RECALL, n=n), size=4 * N // n),
+    "a dozen sources": partial(of_flow, sources=12),
+    "flow": of_flow,
 }
 GRIDS = "flow", "a dozen sources"
 ELECTRODES = 345

@@ -1,7 +1,8 @@
 """Sensors that hear hidden sources: inputs in which a position is a place (chapter 14).
 
-Each source has a name and a value, other ones in every input; each sensor hears one source, with noise, and
-asks for a name: which value has the source of that name? Who hears whom is fixed, and in no order.
+Each source has a name and a value, other ones in every input. Each sensor hears the name or the value of one
+source, with noise, and asks for a name: which value has the source of that name? Who hears whom is fixed, and
+in no order.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ class Sensors:
         right_name: share of the names that are heard right; the others are drawn at random.
         right_value: the same for values.
         moving: share of the sensors that hear another source in every input, 0 to 1.
+        together: whether every sensor hears name and value; else either, the other one is blank.
         places: which draw of who hears whom.
 
     Raises: ValueError if there are more sources than sensors or names, or a share is not within 0 … 1.
@@ -38,8 +40,8 @@ class Sensors:
     n: int = 1024
     sources: int = 8
     names: int = 16
-    right_name: float = 0.3
-    right_value: float = 0.5
+    right_name: float = 0.7
+    right_value: float = 0.7
     moving: float = 0.0
     together: bool = False
     places: int = 123
@@ -62,10 +64,15 @@ class Sensors:
         draw = torch.Generator().manual_seed(self.places + 1)
         return permutations(draw, self.n)[: round(self.moving * self.n)]
 
+    @property
+    def hears_values(self) -> Tensor:
+        """Who hears values, where names and values are heard apart; the rest hear names. Shape: (n,)."""
+        return uniform(torch.Generator().manual_seed(self.places + 2), self.n) < 0.5
+
     def batches(self, size: int, seed: int = 0) -> Callable[[int], Readings]:
         """step -> four tensors (size, n), always the same for the same step."""
         fixed, movers = self.source_of, self.movers
-        hears = torch.rand(self.n, generator=torch.Generator().manual_seed(7)) < 0.5
+        hears = self.hears_values
 
         def batch(step: int) -> Readings:
             draw = generator_of(seed, step)
