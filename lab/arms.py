@@ -8,12 +8,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.blocks import from_blocks, in_blocks
 from linformer_from_scratch.efficient.linear import linear_attention
 from linformer_from_scratch.encoder import TokenMLP
-from linformer_from_scratch.fields.mixing import FixedMixing, FourierMixing
+from linformer_from_scratch.fields.mixing import FixedMixing
+from linformer_from_scratch.fields.sensors import group_means
 from linformer_from_scratch.fields.slots import GatedSlots, Slices
+from linformer_from_scratch.heads import finite_padding, real_tokens
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
 from linformer_from_scratch.projections import LearnedProjection, MeanPooling, Projection, start_at_windows
@@ -43,15 +46,14 @@ class Place:
 
 
 class GivenProjection(Projection):
-    """Slots that are the means of given groups. Shape: groups (seq_len,), numbers from 0 on."""
+    """A matrix that isn't trained. Shape: weight (proj_dim, seq_len)"""
 
     commutes = True
     weight: Tensor
 
-    def __init__(self, groups: Tensor):
-        member = functional.one_hot(groups).T.float()
-        super().__init__(member.size(1), member.size(0))
-        self.register_buffer("weight", member / member.sum(dim=1, keepdim=True))
+    def __init__(self, weight: Tensor):
+        super().__init__(weight.size(1), weight.size(0))
+        self.register_buffer("weight", weight)
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d) -> (..., proj_dim, d)."""
@@ -72,9 +74,40 @@ class Convolution(nn.Module):
             self.mix = nn.Conv1d(D_MODEL, D_MODEL, 9, padding="same", dilation=DILATIONS[place.depth])
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """Mix neighbours."""
+        """Mix neighbours; padding counts as zeros."""
+        x = real_tokens(finite_padding(x, padding_mask), padding_mask)
         x = x.mT.unflatten(2, (self.side, self.side)) if self.side else x.mT
         return self.mix(x).flatten(2).mT
+
+
+class FourierMixing(nn.Module):
+    """A convolution over a whole grid, by its lowest frequencies.
+
+    Li et al. 2021 (Fourier neural operator, arXiv 2010.08895), equation 4.
+
+    Args:
+        side: the grid has side · side places, row by row.
+        d_model: features per place.
+        modes: frequencies along each axis that are kept, at most side / 2; each has a matrix of features.
+
+    Shape: x (batch, side · side, d_model), padding_mask (batch, side · side) -> as x; padding counts as zeros
+    """
+
+    def __init__(self, side: int, d_model: int, modes: int = 8):
+        super().__init__()
+        self.side, self.modes = check_size("side", side), check_size("modes", modes, most=side // 2)
+        self.weight = nn.Parameter(torch.randn(2, modes, modes, d_model, d_model, 2) / d_model)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """To frequencies, matrix by matrix, and back."""
+        x = real_tokens(finite_padding(x, padding_mask), padding_mask)
+        size, k = (self.side, self.side), self.modes
+        waves = torch.fft.rfft2(x.mT.unflatten(2, size))[..., :k]
+        low, high = torch.view_as_complex(self.weight)
+        low = torch.einsum("bixy,xyio->boxy", waves[:, :, :k], low)
+        high = torch.einsum("bixy,xyio->boxy", waves[:, :, -k:], high)  # the negative frequencies
+        between = low.new_zeros(*low.shape[:2], self.side - 2 * k, k)
+        return torch.fft.irfft2(torch.cat([low, between, high], dim=2), s=size).flatten(2).mT
 
 
 def tiles(place: Place) -> Tensor:
@@ -119,7 +152,7 @@ def given(groups: Tensor | None) -> nn.Module:
     """A slot for each group."""
     if groups is None:
         raise ValueError("got no groups, expected those of the places")
-    return linformer(GivenProjection(groups))
+    return linformer(GivenProjection(group_means(groups)))
 
 
 ARMS: dict[str, Callable[[Place], nn.Module]] = {

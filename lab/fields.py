@@ -39,7 +39,7 @@ from torch.nn import functional
 
 from lab.arms import ARMS, D_MODEL, EVERYWHERE, EXTRA_OF_A_GRID, EXTRA_OF_SENSORS, Place
 from lab.electrodes import Electrodes
-from lab.experiment import Experiment
+from lab.experiment import Experiment, every
 from lab.points import Batches, Flow, PointModel, UNet, relative_error
 from lab.regions import Regions
 from linformer_from_scratch.benchmark.timing import both_clocks
@@ -138,18 +138,23 @@ def of_flow(n: int, seed: int, sources: int = 0) -> Task:
     data = Flow(side, sources, pool=int(seed == TUNING))
     unseen = data.unseen(20)
     model = lambda layers: PointModel(n, layers, D_MODEL)  # noqa: E731
-    return Task(
-        n, model, relative_error, partial(data.batches, 8 * N // n), unseen, relative_error, 3, 64, side
-    )
+    return Task(n, model, relative_error, partial(data.batches, 8), unseen, relative_error, 3, 64, side)
 
 
 TASKS: dict[str, Callable[[int, int], Task]] = {  # n and seed -> a task
-    "sensors": lambda n, seed: of_sensors(Sensors(n, places=seed), size=4 * N // n),
+    "sensors": lambda n, seed: of_sensors(Sensors(n, places=seed)),
     "electrodes": of_electrodes,
     "regions": of_regions,
-    "recall": lambda n, seed: of_sensors(replace(RECALL, n=n), size=4 * N // n),
+    "recall": lambda n, seed: of_sensors(replace(RECALL, n=n)),
     "a dozen sources": partial(of_flow, sources=12),
     "flow": of_flow,
+}
+MOVED, UPDATES, MOVING = 512, 600, (0.0, 0.25, 0.5, 0.75, 1.0)  # tokens; updates of all; shares
+LONGER = {
+    "sensors": EVERYWHERE,
+    **dict.fromkeys(
+        ("regions", "recall", "a dozen sources"), EVERYWHERE[:2] + EVERYWHERE[3:5] + EVERYWHERE[6:7]
+    ),
 }
 GRIDS = "flow", "a dozen sources"
 ELECTRODES = 345
@@ -236,6 +241,28 @@ def compared(task: str, arm: str, n: int, seed: int, budget: int = SECONDS) -> d
     return {"rate": rate, "updates": updates} | trained(made, build(made, arm, seed), updates, rate, seed)
 
 
+def caught_up(rate: float, budget: int, seed: int) -> dict:
+    """Exact attention on sensors, with more time."""
+    made, updates = TASKS["sensors"](N, seed), updates_in(budget, "sensors", "exact attention", N)
+    return {"updates": updates} | trained(made, build(made, "exact attention", seed), updates, rate, seed)
+
+
+def with_movers(arm: str, moving: float, seed: int) -> dict:
+    """Sensors that hear names and values, some of which move: a share of right answers."""
+    made = of_sensors(Sensors(MOVED, moving=moving, together=True, places=seed))
+    return trained(made, build(made, arm, seed), UPDATES, best_rate("sensors", arm), seed)
+
+
+def many_sources(sources: int, k: int, seed: int) -> dict:
+    """Sensors with more sources, or more slots; k = 0 is exact attention."""
+    made, arm = (
+        of_sensors(Sensors(sources=sources, names=2 * sources, places=seed)),
+        "E and F" if k else "exact attention",
+    )
+    updates, rate = updates_in(SECONDS, "sensors", arm, N), best_rate("sensors", arm)
+    return {"updates": updates} | trained(made, build(made, arm, seed, k or None), updates, rate, seed)
+
+
 def length(task: str) -> int:
     """Tokens of a task where nothing else is said."""
     return ELECTRODES if task == "electrodes" else N
@@ -247,7 +274,8 @@ EXPERIMENTS = [
     Experiment(
         "14_seconds",
         "seconds of an update of every layer; let nothing else run",
-        [{"task": task, "n": length(task)} for task in TASKS],
+        [{"task": task, "n": length(task)} for task in TASKS]
+        + [{"task": task, "n": LONG} for task in LONGER],
         seconds,
     ),
     Experiment(
@@ -257,4 +285,36 @@ EXPERIMENTS = [
         tuned,
     ),
     Experiment("14_fields", "every layer on every task at equal seconds", PAIRS, compared, SEEDS),
+    Experiment(
+        "14_longer",
+        "the same with 4,096 tokens, at four times the seconds",
+        [
+            {"task": task, "arm": arm, "n": LONG, "budget": 4 * SECONDS}
+            for task in LONGER
+            for arm in LONGER[task]
+        ],
+        compared,
+        SEEDS,
+    ),
+    Experiment(
+        "14_caught_up",
+        "exact attention on sensors, with more seconds, at three rates",
+        every(rate=RATES, budget=(8 * SECONDS,)),
+        caught_up,
+        SEEDS,
+    ),
+    Experiment(
+        "14_moving",
+        "sensors of which a share moves, each hearing name and value",
+        every(arm=("E and F", "slots by content", "exact attention", "one slot"), moving=MOVING),
+        with_movers,
+        SEEDS,
+    ),
+    Experiment(
+        "14_sources",
+        "sensors: how many sources through how many slots; 0 slots: exact attention",
+        every(sources=(1, 2, 4, 8, 16, 32, 64), k=(0, 1, 4, 8, 16, 32, 64, 128)),
+        many_sources,
+        (0,),
+    ),
 ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.random_state import integers, permutations, uniform
@@ -91,6 +92,18 @@ class Sensors:
 
     def _noisy(self, draw: torch.Generator, right: Tensor, share: float, kinds: int) -> Tensor:
         return right.where(uniform(draw, *right.shape) < share, integers(draw, 0, kinds, *right.shape))
+
+
+def group_means(groups: Tensor) -> Tensor:
+    """An E whose row g is the mean of the tokens of group g, for positions that are places.
+
+    Shape: groups (n,), numbers from 0 on, each of them there -> (groups, n)
+
+    >>> group_means(torch.tensor([0, 1, 0])).tolist()
+    [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
+    """
+    member = functional.one_hot(groups).T.to(torch.get_default_dtype())
+    return member / member.sum(dim=1, keepdim=True)
 
 
 def listener(sensors: Sensors, attentions: Sequence[nn.Module], d_model: int = 64) -> FieldModel:

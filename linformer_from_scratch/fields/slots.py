@@ -8,7 +8,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linformer_from_scratch.common.checks import check_size
-from linformer_from_scratch.heads import AttentionLayer, check_divides, merge_heads, split_heads
+from linformer_from_scratch.heads import (
+    AttentionLayer,
+    check_divides,
+    finite_padding,
+    merge_heads,
+    split_heads,
+)
 
 
 class GatedSlots(AttentionLayer):
@@ -21,7 +27,7 @@ class GatedSlots(AttentionLayer):
         num_heads: heads of d_model // num_heads features each.
         slots: of every head.
 
-    Shape: x (batch, n, d_model), padding_mask None -> as x
+    Shape: x (batch, n, d_model), padding_mask (batch, n) with True = a real token -> as x
     """
 
     def __init__(self, d_model: int, num_heads: int, slots: int):
@@ -31,7 +37,10 @@ class GatedSlots(AttentionLayer):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, padding_mask: Tensor | None) -> Tensor:
         """Slots that read the tokens, and queries that read the slots. Shape: as AttentionLayer."""
-        weights = (self.gates @ k.mT).softmax(dim=-1)  # (batch, num_heads, slots, n)
+        scores = self.gates @ k.mT  # (batch, num_heads, slots, n)
+        if padding_mask is not None:
+            scores = scores.masked_fill(~padding_mask[:, None, None], torch.finfo(scores.dtype).min)
+        weights = scores.softmax(dim=-1)
         return functional.scaled_dot_product_attention(q, weights @ k, weights @ v)
 
 
@@ -57,8 +66,11 @@ class Slices(nn.Module):
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Deal, attend, deal back."""
+        x = finite_padding(x, padding_mask)
         scores = self.deal(split_heads(self.place(x), self.num_heads)) / self.temperature
         dealt = scores.softmax(dim=-1)  # (batch, num_heads, n, slices)
+        if padding_mask is not None:
+            dealt = dealt.masked_fill(~padding_mask[:, None, :, None], 0.0)
         slices = dealt.mT @ split_heads(self.hold(x), self.num_heads) / (dealt.sum(dim=-2)[..., None] + 1e-5)
         read = functional.scaled_dot_product_attention(*(linear(slices) for linear in self.read))
         return self.output(merge_heads(dealt @ read))
