@@ -48,6 +48,7 @@ from linformer_from_scratch.course.recorded import RESULTS
 from linformer_from_scratch.data.tasks import FIRST_HELD_OUT
 from linformer_from_scratch.fields.model import FieldModel, SumOf
 from linformer_from_scratch.fields.sensors import VALUES, Sensors, listener
+from linformer_from_scratch.projections import LearnedProjection
 from linformer_from_scratch.training import Config, Trainer
 
 SECONDS, RATES, SEEDS, TUNING = 40, (3e-3, 6e-3, 12e-3), (0, 1, 2), 100
@@ -150,12 +151,21 @@ TASKS: dict[str, Callable[[int, int], Task]] = {  # n and seed -> a task
     "flow": of_flow,
 }
 MOVED, UPDATES, MOVING = 512, 600, (0.0, 0.25, 0.5, 0.75, 1.0)  # tokens; updates of all; shares
+SLOWER = (
+    "exact attention",
+    "slots by content",
+    "slices",
+    "every 4th token",
+    "chunks of n / 8",
+)  # than E and F
 LONGER = {
-    "sensors": EVERYWHERE,
+    "sensors": ("exact attention", "E and F", "one slot", "slots by content", "fixed mixing", *SLOWER[3:]),
     **dict.fromkeys(
-        ("regions", "recall", "a dozen sources"), EVERYWHERE[:2] + EVERYWHERE[3:5] + EVERYWHERE[6:7]
+        ("regions", "recall", "a dozen sources"),
+        ("exact attention", "E and F", "one slot", "slots by content"),
     ),
 }
+PICTURES, SMALL = 16, 16  # rows of E that are kept, and points of a side
 GRIDS = "flow", "a dozen sources"
 ELECTRODES = 345
 
@@ -241,6 +251,35 @@ def compared(task: str, arm: str, n: int, seed: int, budget: int = SECONDS) -> d
     return {"rate": rate, "updates": updates} | trained(made, build(made, arm, seed), updates, rate, seed)
 
 
+def at_equal_updates(task: str, arm: str, seed: int) -> dict:
+    """One run with as many updates as E and F get in SECONDS."""
+    n, updates = length(task), updates_in(SECONDS, task, "E and F", length(task))
+    made = TASKS[task](n, seed)
+    return {"updates": updates} | trained(made, build(made, arm, seed), updates, best_rate(task, arm), seed)
+
+
+def rows_of_flow(seed: int) -> dict:
+    """E's largest rows in the first layer of a model of the flow, and the data's first singular vectors.
+
+    Both as pictures of SMALL · SMALL points, in whole numbers from -100 to 100.
+    """
+    made, updates = TASKS["flow"](N, seed), updates_in(SECONDS, "flow", "E and F", N)
+    model = build(made, "E and F", seed)
+    trained(made, model, updates, best_rate("flow", "E and F"), seed)
+    E = next(module for module in model.modules() if isinstance(module, LearnedProjection)).weight.detach()
+    largest = E[E.norm(dim=1).argsort(descending=True)[:PICTURES]]
+    fields = torch.cat([u - mean for _, mean, u in map(made.batches(seed), range(100))])
+    vectors = torch.linalg.svd(fields, full_matrices=False).Vh[:PICTURES]
+    return {"rows": as_pictures(largest), "vectors": as_pictures(vectors)}
+
+
+def as_pictures(rows: Tensor) -> list[list[int]]:
+    """Shape: (count, n) -> count lists of SMALL² whole numbers."""
+    side = round(rows.size(1) ** 0.5)
+    small = functional.adaptive_avg_pool2d(rows.view(-1, 1, side, side), SMALL).flatten(1)
+    return (100 * small / small.abs().amax(dim=1, keepdim=True)).round().int().tolist()
+
+
 def caught_up(rate: float, budget: int, seed: int) -> dict:
     """Exact attention on sensors, with more time."""
     made, updates = TASKS["sensors"](N, seed), updates_in(budget, "sensors", "exact attention", N)
@@ -295,6 +334,16 @@ EXPERIMENTS = [
         ],
         compared,
         SEEDS,
+    ),
+    Experiment(
+        "14_updates",
+        "layers that are slower than E and F, with as many updates",
+        every(task=("sensors", "electrodes", "regions", "recall"), arm=SLOWER),
+        at_equal_updates,
+        SEEDS,
+    ),
+    Experiment(
+        "14_rows", "rows of E that have learned the flow, beside the data's vectors", [{}], rows_of_flow, (0,)
     ),
     Experiment(
         "14_caught_up",
