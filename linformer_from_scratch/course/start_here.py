@@ -42,6 +42,7 @@ ACTS = {  # of the course -> its chapters, number and name, and what each asks
         "11 Distributed": "what if one machine\nisn't enough?",
         "12 Limits": "when should you\nnot use it?",
         "13 Descendants": "what became\nof E?",
+        "14 Fields": "when should\nyou use it?",
     },
 }
 COLOURS = plots.GREY, plots.QUERY, plots.KEY, plots.VALUE, plots.LINES[3]  # of the acts
@@ -50,7 +51,8 @@ PATH = {  # of three hours: number of a chapter -> how far, and minutes
     "01": ("to the whole function", 45),
     "04": ("to figure 1 and its controls", 20),
     "06": ("to the whole layer", 60),
-    "12": ("what to use", 25),
+    "12": ("what to use, for texts", 10),
+    "14": ("the two questions, and what to use", 20),
 }
 FREE_GB = 1  # disk space below which saving notebooks becomes risky
 

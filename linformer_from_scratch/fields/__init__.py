@@ -1,1 +1,1 @@
-"""Chapter 14: when should you use it? Four fields, a layer for each."""
+"""Chapter 14: inputs in which a position is a place, and layers that mix by place or by content."""
