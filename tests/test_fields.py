@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.testing import assert_close
 
 from linformer_from_scratch.fields.mixing import FixedMixing
-from linformer_from_scratch.fields.model import FieldModel, SumOf
-from linformer_from_scratch.fields.sensors import VALUES, Sensors, group_means, listener
+from linformer_from_scratch.fields.model import SumOf
+from linformer_from_scratch.fields.sensors import VALUES, Readings, Sensors, group_means, listener
 from linformer_from_scratch.fields.slots import GatedSlots, Slices
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.multihead import MultiHeadAttention
@@ -87,10 +88,22 @@ def test_a_model_adds_the_place_to_what_a_token_knows():
     sensors = Sensors(16, sources=2, names=4)
     model = listener(sensors, [MultiHeadAttention(D, HEADS)], D)
     batch = heard(sensors, size=2)[:3]
-    known = sum(part(ids) for part, ids in zip(model.known.parts, batch, strict=True)) / 3**0.5
-    expected = model.out(model.norm(model.blocks[0](known + model.place)))
+    expected = model.out(model.norm(model.blocks[0](model.known(*batch) + model.place)))
     assert_close(model(*batch), expected)
-    assert isinstance(model, FieldModel) and isinstance(model.known, SumOf)
+
+
+def test_a_name_has_one_vector_whether_it_is_heard_or_asked_for():
+    known = Readings(Sensors(16, sources=2, names=4), D)
+    names, values, asked = (torch.tensor([[i]]) for i in (3, VALUES, 3))
+    vector = known(names, values, asked)[0, 0]
+    assert_close(vector[: D // 2], vector[D // 2 :])
+    nothing = known(torch.tensor([[4]]), values, asked)[0, 0]
+    assert nothing[: D // 2].any() and not nothing[D // 2 :].any()
+
+
+def test_a_sum_is_divided_by_the_root_of_its_parts():
+    x = drawn(2, 5, D)
+    assert_close(SumOf(nn.Identity(), nn.Identity())(x, 3 * x), 4 * x / 2**0.5)
 
 
 def test_fixed_mixing_is_the_same_sum_of_places_in_every_input():

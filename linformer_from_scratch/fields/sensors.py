@@ -15,10 +15,10 @@ from torch.nn import functional
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.random_state import integers, permutations, uniform
 from linformer_from_scratch.data import generator_of
-from linformer_from_scratch.fields.model import FieldModel, SumOf
+from linformer_from_scratch.fields.model import FieldModel
 
 VALUES = 16  # a guess is right once in 16
-Readings = tuple[Tensor, Tensor, Tensor, Tensor]  # names and values as heard, names asked for, their values
+Batch = tuple[Tensor, Tensor, Tensor, Tensor]  # names and values as heard, names asked for, their values
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Sensors:
         """Who hears values, where names and values are heard apart; the rest hear names. Shape: (n,)."""
         return uniform(torch.Generator().manual_seed(self.places + 2), self.n) < 0.5
 
-    def batches(self, size: int, seed: int = 0) -> Callable[[int], Readings]:
+    def batches(self, size: int, seed: int = 0) -> Callable[[int], Batch]:
         """step -> four tensors (size, n), always the same for the same step."""
         fixed, movers = self.source_of, self.movers
         hears = self.hears_values
 
-        def batch(step: int) -> Readings:
+        def batch(step: int) -> Batch:
             draw = generator_of(seed, step)
             heard = fixed.expand(size, -1).clone()  # source of every sensor
             heard[:, movers] = fixed[movers][permutations(draw, size, len(movers))]
@@ -106,12 +106,32 @@ def group_means(groups: Tensor) -> Tensor:
     return member / member.sum(dim=1, keepdim=True)
 
 
+class Readings(nn.Module):
+    """What a sensor knows: in half of the features what it asks for, in the others what it has heard.
+
+    A name has one vector, whether it's heard or asked for; what isn't heard is zeros.
+
+    Args:
+        sensors: the task.
+        d_model: features per sensor, an even number.
+
+    Shape: names, values, asked (batch, n) -> (batch, n, d_model)
+    """
+
+    def __init__(self, sensors: Sensors, d_model: int):
+        super().__init__()
+        self.names = nn.Embedding(sensors.names + 1, d_model // 2, padding_idx=sensors.names)
+        self.values = nn.Embedding(VALUES + 1, d_model // 2, padding_idx=VALUES)
+
+    def forward(self, names: Tensor, values: Tensor, asked: Tensor) -> Tensor:
+        """Side by side."""
+        return torch.cat([self.names(asked), self.names(names) + self.values(values)], dim=-1)
+
+
 def listener(sensors: Sensors, attentions: Sequence[nn.Module], d_model: int = 64) -> FieldModel:
-    """A model of readings: what a sensor heard, what it asks for, and which sensor it is.
+    """A model of readings: what a sensor asks for and has heard, and which sensor it is.
 
     Args: attentions: a layer for each block.
     Shape: names, values, asked (batch, n) -> scores of the values (batch, n, VALUES)
     """
-    kinds = (sensors.names + 1, VALUES + 1, sensors.names)
-    known = SumOf(*(nn.Embedding(kind, d_model) for kind in kinds))
-    return FieldModel(known, attentions, sensors.n, d_model, VALUES)
+    return FieldModel(Readings(sensors, d_model), attentions, sensors.n, d_model, VALUES)
