@@ -1,7 +1,7 @@
 """Right is right, whatever it is written with; and nothing else is."""
 
 import math
-from collections import namedtuple
+from collections import defaultdict, namedtuple
 from decimal import Decimal
 from fractions import Fraction
 
@@ -153,3 +153,13 @@ def test_what_is_neither_number_nor_array_is_compared_as_it_is():
     assert value_difference(None, None) == "" and value_difference("a", "a") == ""
     assert value_difference("a", "b") and value_difference(None, "a")
     assert value_difference([1.0, "a"], (1.0, "a"), (1.0, "a")) == ""
+
+
+def test_a_dict_is_compared_entry_by_entry_in_any_order():
+    right = {"a": 0.5, "b": True}
+    for other in ({"b": True, "a": 0.5}, {"a": np.float32(0.5), "b": np.True_}, defaultdict(int, right)):
+        assert not value_difference(other, right)
+    assert value_difference({"a": 0.25, "b": True}, right) == "a: Got 0.25, expected 0.5"
+    assert value_difference({"a": 0.5}, right) == "No entry for 'b'"
+    assert value_difference(right | {3: 0}, right) == "Got an entry for 3, expected none"
+    assert value_difference([0.5, True], right) == "Returned a list of length 2, expected a dict of length 2"

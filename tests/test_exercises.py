@@ -204,15 +204,17 @@ def test_every_mistake_is_refused_with_its_own_sentence(exercise, quick):
 
 
 def sizes(draw):
-    """The sizes of all axes of all tensors, and the numbers."""
-    return [size for value in draw for size in (value.shape if isinstance(value, Tensor) else [value])]
+    """The sizes of all axes of all tensors, the numbers, and what else is drawn as text."""
+    plain = [str(value) if isinstance(value, dict | list | tuple) else value for value in draw]
+    return [size for value in plain for size in (value.shape if isinstance(value, Tensor) else [value])]
 
 
 @BY_ID
 def test_draws_differ_and_some_sizes_are_odd(exercise):
     drawn = [sizes(exercise.draw(seed)) for seed in SEEDS]
     assert len({str(numbers) for numbers in drawn}) == len(SEEDS)
-    assert any(number % 2 for numbers in drawn for number in numbers)
+    numbers = [size for some in drawn for size in some if not isinstance(size, str)]
+    assert not numbers or any(number % 2 for number in numbers)
     first = [sizes(exercise.draw(seed)[:1]) for seed in SEEDS]
     assert sum(len({*shape}) == len(shape) for shape in first) >= 2, "no axis can be taken for another"
     first, second = tensors(exercise.draw(1)), tensors(exercise.draw(1))

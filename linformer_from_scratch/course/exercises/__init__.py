@@ -48,6 +48,7 @@ STEMS = (
     "distributed",
     "limits",
     "descendants",
+    "fields",
 )  # in the order of the chapters
 CHAPTERS = {f"{i:02}": exercises_of(import_module(f"{__name__}.{stem}")) for i, stem in enumerate(STEMS)}
 EXERCISES = {exercise.id: exercise for chapter in CHAPTERS.values() for exercise in chapter}

@@ -2,12 +2,14 @@
 
 A number is a number as a Python int or float, a fraction, a NumPy scalar, or an array or tensor without axes. An
 array is one as a tensor or a NumPy array of any real type, or as lists of numbers. A list may stand for a tuple.
+A dict is compared entry by entry, in any order.
 True and False are no numbers. What agrees with the reference in float64 is right, and so is what agrees with it in
 float32. How far float32 may be off follows from how far apart these two are; an array without float64 may be the
 furthest off.
 """
 
 import math
+from collections import defaultdict
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -40,6 +42,8 @@ def value_difference(got: Any, expected: Any, exact: Any = None) -> str:
         return tensor_difference(got, expected.detach(), exact)
     if kind(expected) in (tuple, list):
         return items_difference(got, expected, exact)
+    if kind(expected) is dict:
+        return entries_difference(got, expected, exact)
     return "" if kind(got) is kind(expected) and got == expected else unexpected(got, expected)
 
 
@@ -149,6 +153,21 @@ def items_difference(got: Any, expected: tuple | list, exact: Any) -> str:
     return ""
 
 
+def entries_difference(got: Any, expected: dict, exact: Any) -> str:
+    """As value_difference, where a dict is expected: an entry that is missing or too many, then the first that differs."""
+    if kind(got) not in (dict, defaultdict):
+        return unexpected(got, expected)
+    if missing := [key for key in expected if key not in got]:
+        return f"No entry for {missing[0]!r}"
+    if surplus := [key for key in got if key not in expected]:
+        return f"Got an entry for {repr(surplus[0])[:LONG]}, expected none"
+    exacts = exact if kind(exact) is dict else {}
+    for key, wanted in expected.items():
+        if difference := value_difference(got[key], wanted, exacts.get(key)):
+            return f"{key}: {difference}"
+    return ""
+
+
 # What counts as a number, and what as an array
 
 
@@ -253,7 +272,7 @@ def described(value: Any) -> str:
         return f"a tensor of shape {shape(value)}"
     if kind(value) is numpy.ndarray:
         return f"an array of shape {shape(value)}"
-    if kind(value) in (tuple, list):
+    if kind(value) in (tuple, list, dict):
         return f"a {kind(value).__name__} of length {len(value)}"
     if kind(value) in (bool, int, float):
         return f"{number(value)} ({kind(value).__name__})"
