@@ -12,6 +12,7 @@ from torch.nn import functional
 from linformer_from_scratch.common.rows import mean_and_interval
 from linformer_from_scratch.course.exercises.engine.checking import Refused, exercise
 from linformer_from_scratch.course.exercises.engine.draws import row
+from linformer_from_scratch.fields.sensors import group_means
 
 CASES = {  # name -> what is known, and what is asked
     "rock": "On a fixed grid of points you know how easily water gets through the rock; what is the pressure at every point?",
@@ -120,8 +121,7 @@ def hearing(source_of: Tensor) -> Tensor:
 
 def rows_of(source_of: Tensor) -> Tensor:
     """An E whose rows are means, each of the sensors that hear one source. Shape: (n,) -> (sources, n)"""
-    heard = hearing(source_of)
-    return heard / heard.sum(dim=1, keepdim=True)
+    return group_means(source_of)
 
 
 @exercise("14.2", minutes=6)
