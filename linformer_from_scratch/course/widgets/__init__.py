@@ -12,6 +12,7 @@ from linformer_from_scratch.course.widgets.length_explorer import LengthExplorer
 from linformer_from_scratch.course.widgets.projection_explorer import ProjectionExplorer
 from linformer_from_scratch.course.widgets.projection_race import ProjectionRace
 from linformer_from_scratch.course.widgets.rank_slider import RankSlider
+from linformer_from_scratch.course.widgets.sensor_explorer import SensorExplorer
 from linformer_from_scratch.course.widgets.strip_explorer import StripExplorer
 from linformer_from_scratch.course.widgets.wire_explorer import WireExplorer
 
@@ -28,6 +29,7 @@ __all__ = [
     "ProjectionExplorer",
     "ProjectionRace",
     "RankSlider",
+    "SensorExplorer",
     "StripExplorer",
     "WireExplorer",
 ]

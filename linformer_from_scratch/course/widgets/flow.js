@@ -4,20 +4,6 @@ const [RIBBON, SLOT, PILL, BARS, NAMES] = [10, 14, 26, 30, 20]; // units high; w
 const [FAINT, THIN] = [0.004, 0.15]; // a band that is a smaller share of its slot, or as many units wide, is not drawn
 const NAMED = 5; // tokens named above the bars
 
-/** Colours that are mixed by weights, as paint is: [red, green, blue]. */
-function mixed(colours, weights) {
-  let all = 0;
-  const sum = [0, 0, 0];
-  weights.forEach((weight, i) => {
-    const part = Math.abs(weight);
-    all += part;
-    for (const c of [0, 1, 2]) sum[c] += part * colours[i][c];
-  });
-  return sum.map((channel) => channel / (all || 1));
-}
-
-const painted = (colour, opacity = 1) => `rgba(${colour.map(Math.round).join()}, ${opacity})`;
-
 /** How strong a weight is among those of its slot: 0 … 1. */
 const shareOf = (row, i) => Math.abs(row[i]) / Math.max(...row.map(Math.abs), 1e-9);
 

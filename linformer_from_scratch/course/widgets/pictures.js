@@ -22,6 +22,20 @@ const SHADES = {
 const RAINBOW = d3.interpolateRgbBasis(["#3f6fd8", "#2aa6b8", "#4fae5a", "#e8b31c", "#f0703f", "#b557b8"]); // along a text
 const NEGATIVE = { light: "#b2182b", dark: "#f08a66" };
 
+/** Colours that are mixed by weights, as paint is: [red, green, blue]. */
+function mixed(colours, weights) {
+  let all = 0;
+  const sum = [0, 0, 0];
+  weights.forEach((weight, i) => {
+    const part = Math.abs(weight);
+    all += part;
+    for (const c of [0, 1, 2]) sum[c] += part * colours[i][c];
+  });
+  return sum.map((channel) => channel / (all || 1));
+}
+
+const painted = (colour, opacity = 1) => `rgba(${colour.map(Math.round).join()}, ${opacity})`;
+
 /** Draw numbers (rows, columns) as pixels; weights run from 0 to limit, signed numbers from −limit to limit. */
 function paint(canvas, values, rows, columns, limit, signed, theme) {
   Object.assign(canvas, { width: columns, height: rows });

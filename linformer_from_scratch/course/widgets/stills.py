@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
@@ -366,3 +367,26 @@ def wall(axis: Axes, lengths: Sequence[int], proj_dim: int) -> None:
     axis.set(xlim=(-40, left), ylim=(-largest * 0.08, largest * 1.03), aspect="equal")
     axis.set_title("Attention's square and Linformer's strip")
     axis.axis("off")
+
+
+@drawing
+def sensors(axis: Axes, places: ArrayLike, parts: ArrayLike, title: str) -> None:
+    """Sensors on a plane, (n, 2), in mixtures of four colours, (n, 4): even ones round, odd ones square."""
+    at, colours = np.asarray(places), np.asarray(parts) @ [to_rgb(colour) for colour in LINES[:4]]
+    for first, shape in enumerate("os"):
+        x, y = at[first::2].T
+        axis.scatter(x, y, c=colours[first::2], marker=shape, s=3600 / len(at) + 10, linewidths=0)
+    axis.set(title=title, aspect="equal", xticks=[], yticks=[])
+    axis.invert_yaxis()
+    axis.spines[:].set(visible=True, color=EDGE)
+
+
+@drawing
+def right_answers(axis: Axes, lines: Mapping[str, Sequence[float]], guess: float) -> None:
+    """Shares of right answers by update, each line named, and a dotted one at the share of a guess."""
+    for (name, shares), colour in zip(lines.items(), LINES, strict=False):
+        axis.plot(shares, color=colour, linestyle="-", label=name)
+    axis.axhline(guess, color=GREY, linewidth=1, linestyle=":", label="a guess")
+    axis.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axis.set(title="Right answers", xlabel="updates", ylim=(0, 1.03))
+    axis.legend(frameon=False, fontsize=10, loc=(0.45, 0.4))
