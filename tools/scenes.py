@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SCENES = ROOT / "chapters" / "scenes"
 MEDIA = SCENES / "media"
 ENCODING = {"crf": "28", "preset": "slow", "tune": "animation", "g": "600"}
-MOVES = ROOT / "chapters" / "linformer.webp"  # what the README shows, made of the clip of MOVING
-MOVING, EVERY, WIDTH = "06_linformer", 3, 800  # the scene; each third frame; pixels
+MOVES = {"06_linformer": "linformer.webp", "14_fields": "fields.webp"}  # clips, and what the README shows
+EVERY, WIDTH, QUALITY = 3, 640, 60  # each third frame; pixels; of 100
 MISSING = "manim is missing: run `make scenes`, or `python tools/course.py install --with scenes`, first"
 
 
@@ -77,8 +77,8 @@ def render(path: Path) -> None:
         "seconds": round(scene.renderer.time, 1),
         "scene": digest(path),
     }
-    if path.stem == MOVING:
-        move(clip, MOVES)
+    if path.stem in MOVES:
+        move(clip, SCENES.parent / MOVES[path.stem])
     facts.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -108,7 +108,7 @@ def move(clip: Path, picture: Path) -> None:
     others += [others[-1]] * round(2 * rate / EVERY)
     ms = round(1000 * EVERY / rate)
     first.save(
-        picture, save_all=True, append_images=others, duration=ms, loop=0, quality=70, minimize_size=True
+        picture, save_all=True, append_images=others, duration=ms, loop=0, quality=QUALITY, minimize_size=True
     )
 
 
