@@ -158,6 +158,7 @@ def given(groups: Tensor | None) -> nn.Module:
 ARMS: dict[str, Callable[[Place], nn.Module]] = {
     "exact attention": lambda at: MultiHeadAttention(D_MODEL, NUM_HEADS),
     "E and F": lambda at: linformer(learned(at), learned(at)),
+    "E and F, from windows": lambda at: linformer(from_windows(at), from_windows(at)),
     "fixed windows": lambda at: linformer(MeanPooling(at.n, at.k)),
     "one slot": lambda at: linformer(MeanPooling(at.n, 1)),
     "slots by content": lambda at: GatedSlots(D_MODEL, NUM_HEADS, at.k),
@@ -169,7 +170,6 @@ ARMS: dict[str, Callable[[Place], nn.Module]] = {
     "convolution": Convolution,
     "no attention": lambda at: TokenMLP(D_MODEL),
     # in some tasks only
-    "E and F, from windows": lambda at: linformer(from_windows(at), from_windows(at)),
     "E = F": lambda at: linformer(learned(at)),
     "fixed mixing, then exact": lambda at: (
         MultiHeadAttention(D_MODEL, NUM_HEADS) if at.depth else FixedMixing(at.n, at.k)
@@ -179,9 +179,8 @@ ARMS: dict[str, Callable[[Place], nn.Module]] = {
     "tiles": lambda at: given(tiles(at)),
     "Fourier layers": lambda at: FourierMixing(at.side, D_MODEL),
 }
-EVERYWHERE = list(ARMS)[:12]
+EVERYWHERE = list(ARMS)[:13]
 EXTRA_OF_SENSORS = [
-    "E and F, from windows",
     "E = F",
     "fixed mixing, then exact",
     "chunks of n / 4",
