@@ -36,6 +36,7 @@ class Place:
         depth: layers before it.
         side: of the grid, where the tokens are one; else 0.
         groups: which group each token belongs to, where that is known.
+        num_heads: of D_MODEL / num_heads features each, where E and F or exact attention stand.
     """
 
     n: int
@@ -43,6 +44,7 @@ class Place:
     depth: int = 0
     side: int = 0
     groups: Tensor | None = None
+    num_heads: int = NUM_HEADS
 
 
 class GivenProjection(Projection):
@@ -133,9 +135,9 @@ def every(step: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return functional.scaled_dot_product_attention(q, k[..., ::step, :], v[..., ::step, :])
 
 
-def linformer(E: Projection, F: Projection | None = None) -> nn.Module:
+def linformer(at: Place, E: Projection, F: Projection | None = None) -> nn.Module:
     """With one projection for keys and values, or two."""
-    return LinformerAttention(D_MODEL, NUM_HEADS, E, F or E)
+    return LinformerAttention(D_MODEL, at.num_heads, E, F or E)
 
 
 def learned(at: Place) -> LearnedProjection:
@@ -148,19 +150,19 @@ def from_windows(at: Place) -> LearnedProjection:
     return start_at_windows(learned(at))
 
 
-def given(groups: Tensor | None) -> nn.Module:
+def given(at: Place, groups: Tensor | None) -> nn.Module:
     """A slot for each group."""
     if groups is None:
         raise ValueError("got no groups, expected those of the places")
-    return linformer(GivenProjection(group_means(groups)))
+    return linformer(at, GivenProjection(group_means(groups)))
 
 
 ARMS: dict[str, Callable[[Place], nn.Module]] = {
-    "exact attention": lambda at: MultiHeadAttention(D_MODEL, NUM_HEADS),
-    "E and F": lambda at: linformer(learned(at), learned(at)),
-    "E and F, from windows": lambda at: linformer(from_windows(at), from_windows(at)),
-    "fixed windows": lambda at: linformer(MeanPooling(at.n, at.k)),
-    "one slot": lambda at: linformer(MeanPooling(at.n, 1)),
+    "exact attention": lambda at: MultiHeadAttention(D_MODEL, at.num_heads),
+    "E and F": lambda at: linformer(at, learned(at), learned(at)),
+    "E and F, from windows": lambda at: linformer(at, from_windows(at), from_windows(at)),
+    "fixed windows": lambda at: linformer(at, MeanPooling(at.n, at.k)),
+    "one slot": lambda at: linformer(at, MeanPooling(at.n, 1)),
     "slots by content": lambda at: GatedSlots(D_MODEL, NUM_HEADS, at.k),
     "slices": lambda at: Slices(D_MODEL, NUM_HEADS, at.k),
     "fixed mixing": lambda at: FixedMixing(at.n, at.k),
@@ -170,13 +172,13 @@ ARMS: dict[str, Callable[[Place], nn.Module]] = {
     "convolution": Convolution,
     "no attention": lambda at: TokenMLP(D_MODEL),
     # in some tasks only
-    "E = F": lambda at: linformer(learned(at)),
+    "E = F": lambda at: linformer(at, learned(at)),
     "fixed mixing, then exact": lambda at: (
         MultiHeadAttention(D_MODEL, NUM_HEADS) if at.depth else FixedMixing(at.n, at.k)
     ),
     "chunks of n / 4": lambda at: relative(partial(in_chunks, at.n // 4)),
-    "places known": lambda at: given(at.groups),
-    "tiles": lambda at: given(tiles(at)),
+    "places known": lambda at: given(at, at.groups),
+    "tiles": lambda at: given(at, tiles(at)),
     "Fourier layers": lambda at: FourierMixing(at.side, D_MODEL),
 }
 EVERYWHERE = list(ARMS)[:13]

@@ -42,7 +42,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lab.arms import ARMS, D_MODEL, EVERYWHERE, EXTRA_OF_A_GRID, EXTRA_OF_SENSORS, Place
+from lab.arms import ARMS, D_MODEL, EVERYWHERE, EXTRA_OF_A_GRID, EXTRA_OF_SENSORS, NUM_HEADS, Place
 from lab.electrodes import Electrodes
 from lab.experiment import Experiment, every
 from lab.points import Batches, Flow, PointModel, UNet, relative_error
@@ -74,7 +74,7 @@ class Task:
         batches: seed -> step -> batch.
         unseen: batches that no run trains on.
         score: model and batch -> what is told, a mean over the batch.
-        layers, k, side, groups: of the model and its places.
+        layers, k, side, groups, num_heads: of the model and its places.
     """
 
     n: int
@@ -87,6 +87,7 @@ class Task:
     k: int = 32
     side: int = 0
     groups: Tensor | None = None
+    num_heads: int = NUM_HEADS
 
 
 def wrong(model: nn.Module, *batch: Tensor) -> Tensor:
@@ -192,7 +193,10 @@ def build(task: Task, arm: str, seed: int, k: int | None = None) -> nn.Module:
     torch.manual_seed(seed)
     if arm == U_NET:
         return UNet(task.side)
-    places = [Place(task.n, k or task.k, depth, task.side, task.groups) for depth in range(task.layers)]
+    places = [
+        Place(task.n, k or task.k, depth, task.side, task.groups, task.num_heads)
+        for depth in range(task.layers)
+    ]
     return task.model([ARMS[arm](place) for place in places])
 
 
@@ -311,14 +315,13 @@ def harder(arm: str, n: int, right: float, seed: int) -> dict:
     )
 
 
-def many_sources(sources: int, k: int, seed: int) -> dict:
-    """Sensors with more sources, or more slots; k = 0 is exact attention."""
-    made, arm = (
-        of_sensors(Sensors(sources=sources, names=2 * sources, places=seed)),
-        "E and F" if k else "exact attention",
-    )
-    updates, rate = updates_in(SECONDS, "sensors", arm, N), best_rate("sensors", arm)
-    return {"updates": updates} | trained(made, build(made, arm, seed, k or None), updates, rate, seed)
+def many_sources(sources: int, k: int, d_head: int, seed: int) -> dict:
+    """Sensors with more sources, and E and F from windows with more slots; k = 0 is exact attention."""
+    arm = "E and F, from windows" if k else "exact attention"
+    made = of_sensors(Sensors(sources=sources, names=2 * sources, places=seed))
+    model = build(replace(made, num_heads=D_MODEL // d_head), arm, seed, k or None)
+    updates = updates_in(SECONDS, "sensors", arm, N)
+    return {"updates": updates} | trained(made, model, updates, best_rate("sensors", arm), seed)
 
 
 def length(task: str) -> int:
@@ -384,7 +387,8 @@ EXPERIMENTS = [
     Experiment(
         "14_sources",
         "sensors: how many sources through how many slots; 0 slots: exact attention",
-        every(sources=(1, 2, 4, 8, 16, 32, 64), k=(0, 1, 4, 8, 16, 32, 64, 128)),
+        every(d_head=(16,), sources=(1, 2, 4, 8, 16, 32, 64), k=(0, 1, 4, 8, 16, 32, 64, 128))
+        + every(d_head=(8, 32), sources=(4, 16, 64), k=(8, 32, 128)),
         many_sources,
         (0,),
     ),
