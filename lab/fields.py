@@ -31,6 +31,7 @@ wholly on the better side of that of every other layer that is told no more of t
 
 Added when the rates had been seen: recall of 256 facts, since slots by content recalled 64 as well; E and F
 from windows in every task, since on sensors they hang less on the rate; sensors in other numbers and noise.
+Added when one seed had been seen: electrodes at four times the seconds, since E and F hang on the seed.
 """
 
 from collections.abc import Callable, Sequence
@@ -165,7 +166,7 @@ SLOWER = (
     "every 4th token",
     "chunks of n / 8",
 )  # than E and F
-KEPT = ("exact attention", "E and F", "one slot", "slots by content", "fixed mixing")  # with more seconds
+KEPT = ("exact attention", "E and F", "E and F, from windows", "one slot", "slots by content", "fixed mixing")
 LONGER = ("sensors", "regions", "recall", "a dozen sources")  # and longer
 HARDER = [
     (256, 0.7),
@@ -349,7 +350,8 @@ EXPERIMENTS = [
     Experiment(
         "14_longer",
         "some layers at four times the seconds, with 1,024 tokens and with 4,096",
-        every(task=LONGER, n=(N, LONG), arm=KEPT, budget=(4 * SECONDS,)),
+        every(task=LONGER, n=(N, LONG), arm=KEPT, budget=(4 * SECONDS,))
+        + every(task=("electrodes",), n=(ELECTRODES,), arm=EVERYWHERE, budget=(4 * SECONDS,)),
         compared,
         SEEDS,
     ),
