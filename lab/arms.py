@@ -19,7 +19,13 @@ from linformer_from_scratch.fields.slots import GatedSlots, Slices
 from linformer_from_scratch.heads import finite_padding, real_tokens
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.projections import LearnedProjection, MeanPooling, Projection, start_at_windows
+from linformer_from_scratch.projections import (
+    LearnedProjection,
+    MeanPooling,
+    Projection,
+    start_at,
+    start_at_windows,
+)
 
 D_MODEL, NUM_HEADS = 64, 4
 DILATIONS = 1, 9, 81  # of a convolution over 9 neighbours, layer by layer
@@ -45,21 +51,6 @@ class Place:
     side: int = 0
     groups: Tensor | None = None
     num_heads: int = NUM_HEADS
-
-
-class GivenProjection(Projection):
-    """A matrix that isn't trained. Shape: weight (proj_dim, seq_len)"""
-
-    commutes = True
-    weight: Tensor
-
-    def __init__(self, weight: Tensor):
-        super().__init__(weight.size(1), weight.size(0))
-        self.register_buffer("weight", weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Shape: (..., n, d) -> (..., proj_dim, d)."""
-        return self.weight @ x
 
 
 class Convolution(nn.Module):
@@ -151,10 +142,13 @@ def from_windows(at: Place) -> LearnedProjection:
 
 
 def given(at: Place, groups: Tensor | None) -> nn.Module:
-    """A slot for each group."""
+    """A slot for each group: E is its mean, and stays so."""
     if groups is None:
         raise ValueError("got no groups, expected those of the places")
-    return linformer(at, GivenProjection(group_means(groups)))
+    means = group_means(groups)
+    with torch.random.fork_rng(devices=[]):  # all other numbers are drawn as without an E
+        E = LearnedProjection(at.n, len(means))
+    return linformer(at, start_at(E, means).requires_grad_(False))
 
 
 ARMS: dict[str, Callable[[Place], nn.Module]] = {

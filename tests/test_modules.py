@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 import lab
 import linformer_from_scratch
-from lab.arms import Convolution, FourierMixing, GivenProjection, Place
+from lab.arms import Convolution, FourierMixing, Place
 from lab.descendants import WithTheTokenBefore
 from lab.long_texts import FirstTokens, Parts
 from lab.points import PointModel, UNet
@@ -96,7 +96,6 @@ MADE = {
     SumOf: (lambda kind: kind(nn.Linear(D_MODEL, 2)), X),
     PointModel: (lambda kind: kind(N, [windows()], D_MODEL), X.repeat(1, 1, 3)),
     UNet: (lambda kind: kind(4, 8), X.repeat(1, 2, 3)[:, :16]),
-    GivenProjection: (lambda kind: kind(torch.ones(SLOTS, N)), X),
     Convolution: (lambda kind: kind(Place(N, SLOTS)), X.repeat(1, 1, 6)[..., :64]),
 }
 
