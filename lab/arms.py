@@ -73,6 +73,24 @@ class Convolution(nn.Module):
         return self.mix(x).flatten(2).mT
 
 
+class PairWeights(nn.Module):
+    """Linear attention with a learned weight for every pair of places: Q Kᵀ C V, C (n, n), in 32 features.
+
+    Shape: x (batch, n, d_model) -> as x
+    """
+
+    def __init__(self, n: int):
+        super().__init__()
+        self.query, self.key, self.value = (nn.Linear(D_MODEL, 32, bias=False) for _ in range(3))
+        self.C, self.output = LearnedProjection(n, n), nn.Linear(32, D_MODEL)
+        with torch.no_grad():
+            self.C.weight.mul_(0.1)
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """Sum up over keys, then over queries: nothing is n × n but C."""
+        return self.output(self.query(x) @ (self.key(x).mT @ self.C(self.value(x))))
+
+
 class FourierMixing(nn.Module):
     """A convolution over a whole grid, by its lowest frequencies.
 

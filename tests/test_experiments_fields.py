@@ -8,7 +8,7 @@ from scipy.sparse.linalg import spsolve
 from torch.testing import assert_close
 
 from lab import fields, flow
-from lab.arms import ARMS, Place, tiles
+from lab.arms import ARMS, D_MODEL, PairWeights, Place, tiles
 from lab.electrodes import Electrodes, positions, potential
 from lab.regions import Regions
 from linformer_from_scratch.common.rows import select
@@ -90,6 +90,13 @@ def test_a_layer_can_be_trained_on_the_flow(arm, monkeypatch):
     monkeypatch.setattr("lab.points.UNSEEN", 20)
     made = fields.of_flow(16**2, 0)
     assert fields.trained(made, fields.build(made, arm, 0), 5, 1e-3, 0)["score"] < 2
+
+
+def test_weights_for_pairs_are_sums_over_keys_and_values():
+    layer, x = PairWeights(5), torch.randn(2, 5, D_MODEL)
+    q, k, v = layer.query(x), layer.key(x), layer.value(x)
+    summed = torch.einsum("bif,bsf,st,btg->big", q, k, layer.C.weight, v)
+    assert_close(layer(x), layer.output(summed), atol=1e-4, rtol=1e-4)
 
 
 def test_updates_and_rates_are_those_that_were_measured():
