@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from linformer_from_scratch.common.checks import check_size
+from linformer_from_scratch.common.random_state import permutations
 from linformer_from_scratch.efficient import EfficientAttention
 from linformer_from_scratch.efficient.blocks import from_blocks, in_blocks
 from linformer_from_scratch.efficient.linear import linear_attention
@@ -159,6 +160,12 @@ def from_windows(at: Place) -> LearnedProjection:
     return start_at_windows(learned(at))
 
 
+def from_shuffled(at: Place) -> LearnedProjection:
+    """E from windows of the places in another order, the same for E and F."""
+    order = permutations(torch.Generator().manual_seed(at.depth), at.n)
+    return start_at(learned(at), from_windows(at).weight.detach()[:, order])
+
+
 def given(at: Place, groups: Tensor | None) -> nn.Module:
     """A slot for each group: E is its mean, and stays so."""
     if groups is None:
@@ -185,6 +192,7 @@ ARMS: dict[str, Callable[[Place], nn.Module]] = {
     "no attention": lambda at: TokenMLP(D_MODEL),
     # in some tasks only
     "E = F": lambda at: linformer(at, learned(at)),
+    "E and F, from shuffled windows": lambda at: linformer(at, from_shuffled(at), from_shuffled(at)),
     "fixed mixing, then exact": lambda at: (
         MultiHeadAttention(D_MODEL, NUM_HEADS) if at.depth else FixedMixing(at.n, at.k)
     ),
@@ -200,4 +208,5 @@ EXTRA_OF_SENSORS = [
     "chunks of n / 4",
     "places known",
 ]
+EXTRA_OF_ELECTRODES = ["E and F, from shuffled windows"]
 EXTRA_OF_A_GRID = ["tiles", "Fourier layers"]  # and a U-Net
