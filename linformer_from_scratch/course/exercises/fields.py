@@ -16,7 +16,7 @@ from linformer_from_scratch.fields.sensors import group_means
 
 CASES = {  # name -> what is known, and what is asked
     "rock": "On a fixed grid of points you know how easily water gets through the rock; what is the pressure at every point?",
-    "stations": "You have today's temperatures of 500 weather stations, the same stations in the same order every day; what will they be tomorrow at those stations?",
+    "stations": "The cables of 500 weather stations leak, so that each sends its own temperature with fixed shares of the others' mixed in, the same stations in the same order every day; what did each one measure?",
     "cap": "Each of the 300 electrodes of a cap sits at its own place and hears a blur of all sources in the head; what is the source doing that just showed this pattern?",
     "hall": "Microphones are screwed to the walls of a hall whose seats are fixed, but other people sit in them every day; what did the speaker say who was called by this name?",
     "scan": "The points of an object come from a scanner in another order each time, and every point wants to know one thing: which part of the object do I belong to?",
@@ -29,8 +29,8 @@ WRONG = {  # case -> a wrong answer -> its sentence
         "exact attention": "You let every point choose among all the others by content. On this grid nothing is left to choose: where a point lies is fixed, and so is what it wants.",
     },
     "stations": {
-        "E and F": "You're right about the places. But a station wants the same every day, its own temperature tomorrow, and no query has to say so. Mixing there and back will do.",
-        "slots by content": "You form groups of stations by today's temperatures. The stations are the same every day, and so is what each of them wants: learn both once, as weights.",
+        "E and F": "You're right about the places. But a station wants the same every day, the same others' shares taken off, and no query has to say so. Mixing there and back will do.",
+        "slots by content": "You form groups of stations by what they send today. The stations are the same every day, and so is what each of them wants: learn both once, as weights.",
         "exact attention": "With exact attention you'd find out every day, for n² scores, which stations to look at. Each always stands in the same position and always wants the same: weights can learn that once.",
     },
     "cap": {
