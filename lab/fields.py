@@ -285,18 +285,21 @@ def at_equal_updates(task: str, arm: str, seed: int) -> dict:
 
 
 def rows_of_flow(seed: int) -> dict:
-    """E's largest rows in the first layer of a model of the flow, and the data's first singular vectors.
+    """The rows of E in a model of the flow that have learned most, that change alone, and singular vectors.
 
-    Both as pictures of SMALL · SMALL points, in whole numbers from -100 to 100.
+    E is the first layer's. All as pictures of SMALL · SMALL points, in whole numbers from -100 to 100.
     """
     made, updates = TASKS["flow"](N, seed), updates_in(SECONDS, "flow", "E and F", N)
     model = build(made, "E and F", seed)
-    trained(made, model, updates, best_rate("flow", "E and F"), seed)
     E = next(module for module in model.modules() if isinstance(module, LearnedProjection)).weight.detach()
-    largest = E[E.norm(dim=1).argsort(descending=True)[:PICTURES]]
+    before = E.clone()
+    trained(made, model, updates, best_rate("flow", "E and F"), seed)
+    most = (E - before).norm(dim=1).argsort(descending=True)[:PICTURES]
     fields = torch.cat([u - mean for _, mean, u in map(made.batches(seed), range(100))])
     vectors = torch.linalg.svd(fields, full_matrices=False).Vh[:PICTURES]
-    return {"rows": as_pictures(largest), "vectors": as_pictures(vectors)}
+    share = ((E - before).norm() / before.norm()).item()
+    pictures = {"rows": E[most], "learned": (E - before)[most], "vectors": vectors}
+    return {"share": round(share, 3)} | {name: as_pictures(some) for name, some in pictures.items()}
 
 
 def as_pictures(rows: Tensor) -> list[list[int]]:
