@@ -77,7 +77,7 @@ class Convolution(nn.Module):
 class PairWeights(nn.Module):
     """Linear attention with a learned weight for every pair of places: Q Kᵀ C V, C (n, n), in 32 features.
 
-    Shape: x (batch, n, d_model) -> as x
+    Shape: x (batch, n, d_model), padding_mask (batch, n) -> as x; padding counts as zeros
     """
 
     def __init__(self, n: int):
@@ -89,6 +89,7 @@ class PairWeights(nn.Module):
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Sum up over keys, then over queries: nothing is n × n but C."""
+        x = real_tokens(finite_padding(x, padding_mask), padding_mask)
         return self.output(self.query(x) @ (self.key(x).mT @ self.C(self.value(x))))
 
 

@@ -49,7 +49,7 @@ def shown(shell, widget):
 
 
 def test_all_chapters_begin_with_the_same_cell_which_no_deck_shows():
-    assert len(CHAPTERS) == 14
+    assert len(CHAPTERS) == 15
     for path in CHAPTERS:
         cell = first_cell(path)
         assert "".join(cell["source"]) == CELL, path.stem

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 import lab
 import linformer_from_scratch
-from lab.arms import Convolution, FourierMixing, Place
+from lab.arms import Convolution, FourierMixing, PairWeights, Place
 from lab.descendants import WithTheTokenBefore
 from lab.long_texts import FirstTokens, Parts
 from lab.points import PointModel, UNet
@@ -91,6 +91,7 @@ MADE = {
     WithTheTokenBefore: (lambda kind: kind(D_MODEL, windows()), X),
     FixedMixing: (lambda kind: kind(N, SLOTS), X),
     FourierMixing: (lambda kind: kind(3, D_MODEL, 1), X[:, :9]),
+    PairWeights: (lambda kind: kind(N), X.repeat(1, 1, 6)[..., :64]),
     **dict.fromkeys([GatedSlots, Slices], (lambda kind: kind(*SIZES, SLOTS), X)),
     FieldModel: (lambda kind: kind(nn.Linear(D_MODEL, D_MODEL), [windows()], N, D_MODEL, 2), X),
     SumOf: (lambda kind: kind(nn.Linear(D_MODEL, 2)), X),

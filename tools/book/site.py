@@ -27,7 +27,15 @@ WHEELS = "wheel"
 MODEL = "model"
 SLIDES = "slides"
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
-COPIED = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "chapters/glossary.md", "chapters/map.png", CARD)
+COPIED = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "chapters/glossary.md",
+    "chapters/map.png",
+    "chapters/fields.webp",
+    CARD,
+)
 
 
 def gather(source: Path, out: Path) -> Shelf:
