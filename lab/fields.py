@@ -33,8 +33,8 @@ wholly on the better side of that of every other layer that is told no more of t
 Added when the rates had been seen: recall of 256 facts, since slots by content recalled 64 as well; E and F
 from windows in every task, since on sensors they hang less on the rate; sensors in other numbers and noise.
 Added when one seed had been seen: electrodes at four times the seconds, since E and F hang on the seed.
-Added after the races, when a reader who was asked for rivals had found it: a weight for every pair of places,
-in the first block alone (in both it failed). Nine more of that reader's rivals stayed at what one slot gets.
+Added after the races, when ten rivals had been looked for: the one that stood, a weight for every pair of
+places, in the first block alone (in both it failed). The other nine stayed at what one slot gets.
 And, since electrodes that follow one another are near on the head: there E from windows in another order.
 Left out: the other tasks with 4,096 tokens, where exact attention gets 13 to 41 updates in 80 seconds.
 """

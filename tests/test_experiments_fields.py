@@ -8,7 +8,7 @@ from scipy.sparse.linalg import spsolve
 from torch.testing import assert_close
 
 from lab import fields, flow
-from lab.arms import ARMS, D_MODEL, PairWeights, Place, tiles
+from lab.arms import ARMS, D_MODEL, PairWeights, Place, from_shuffled, from_windows, tiles
 from lab.electrodes import Electrodes, positions, potential
 from lab.regions import Regions
 from linformer_from_scratch.common.rows import select
@@ -97,6 +97,15 @@ def test_weights_for_pairs_are_sums_over_keys_and_values():
     q, k, v = layer.query(x), layer.key(x), layer.value(x)
     summed = torch.einsum("bif,bsf,st,btg->big", q, k, layer.C.weight, v)
     assert_close(layer(x), layer.output(summed), atol=1e-4, rtol=1e-4)
+
+
+def test_shuffled_windows_are_windows_of_another_order():
+    windows = from_windows(Place(12, 3)).weight.detach()
+    shuffled, again, deeper = (from_shuffled(Place(12, 3, depth)).weight.detach() for depth in (0, 0, 1))
+    assert_close(shuffled.sort(1).values, windows.sort(1).values)
+    assert_close(shuffled.sum(0), windows.sum(0))  # every place is in one slot
+    assert torch.equal(shuffled, again) and not torch.equal(shuffled, deeper)
+    assert not torch.equal(shuffled, windows)
 
 
 def test_updates_and_rates_are_those_that_were_measured():

@@ -15,7 +15,7 @@ export default widget(({ model, stage, redraw }) => {
   const margin = { top: EDGE, right: EDGE, bottom: EDGE, left: EDGE }, plane = chart(scene, { title: "", width: 80, height: (width) => Math.min(width / wide, 28), margin });
   const curve = chart(scene, {
     title: `Right answers in the last ${last} inputs`, height: 13, margin: { top: 10, right: 84, bottom: 44, left: 46 },
-    note: "Exact attention with one head can't: the value isn't where the name is. With two layers it can learn to: the chapter's race.",
+    note: "Exact attention with one head can't: the value isn't where the name is. Two layers might: see the chapter's race.",
   });
   const learn = runner({
     label: "Learn", running: "Stop", can: () => true,
