@@ -12,10 +12,10 @@ export default widget(({ model, stage, redraw }) => {
 
   const lost = html("p", { class: "lw-large" }), scene = html("div", { class: "lw-flowing" }, lost);
   stage.append(scene);
-  const margin = { top: EDGE, right: EDGE, bottom: EDGE, left: EDGE }, plane = chart(scene, { title: "", width: 80, height: (width) => Math.min(width / wide, 28), margin });
+  const margin = { top: EDGE, right: EDGE, bottom: EDGE, left: EDGE }, plane = chart(scene, { title: "", width: 80, height: (width) => Math.min(width / wide, 27), margin });
   const curve = chart(scene, {
-    title: `Right answers in the last ${last} inputs`, height: 13, margin: { top: 10, right: 84, bottom: 44, left: 46 },
-    note: "Exact attention with one head can't: the value isn't where the name is. Two layers might: see the chapter's race.",
+    title: `Right answers in the last ${last} inputs`, height: 8.6, margin: { top: 10, right: 84, bottom: 44, left: 46 },
+    note: "One head of exact attention can't: the value isn't where the name is.",
   });
   const learn = runner({
     label: "Learn", running: "Stop", can: () => true,
