@@ -12,9 +12,9 @@ export default widget(({ model, stage, redraw }) => {
 
   const lost = html("p", { class: "lw-large" }), scene = html("div", { class: "lw-flowing" }, lost);
   stage.append(scene);
-  const margin = { top: EDGE, right: EDGE, bottom: EDGE, left: EDGE }, plane = chart(scene, { title: "", width: 80, height: (width) => Math.min(width / wide, 27), margin });
+  const margin = { top: EDGE, right: EDGE, bottom: EDGE, left: EDGE }, plane = chart(scene, { title: "", width: 80, height: (width) => Math.min(width / wide - 0.6, 27.4), margin });
   const curve = chart(scene, {
-    title: `Right answers in the last ${last} inputs`, height: 8.6, margin: { top: 10, right: 84, bottom: 44, left: 46 },
+    title: `Right answers in the last ${last} inputs`, height: 8, margin: { top: 10, right: 84, bottom: 44, left: 46 },
     note: "One head of exact attention can't: the value isn't where the name is.",
   });
   const learn = runner({
