@@ -1,7 +1,8 @@
 """The runs of chapter 13: language models whose attention is, edit by edit, what became of Linformer.
 
-Only full attention reads every key; in all others a query reads at most READ of them, tokens or slots. Two
-windows are controls: half of one is what slots stand beside, and three quarters what both are on average.
+Only full attention reads every key; in all others a query reads at most READ of them, tokens or slots. The
+widest window is a control: in texts of 512 tokens it keeps as many bytes as small slots do. So is a window
+that learns for longer, as many seconds as the slowest kind.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,8 +19,7 @@ from lab.pages import Page, split_pages
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.benchmark import median_seconds
 from linformer_from_scratch.data import SubwordVocabulary, generator_of, tasks
-from linformer_from_scratch.descendants.layer import CompressedAttention
-from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
+from linformer_from_scratch.descendants.layer import CompressedAttention, SharedSlots
 from linformer_from_scratch.efficient import EfficientAttention, sliding_window_attention
 from linformer_from_scratch.encoder import Encoder, MaskedLanguageModel, with_sinusoids
 from linformer_from_scratch.heads import merge_heads
@@ -35,17 +35,15 @@ READ, RECALLED = 64, 32  # keys that a query reads: of a text, of one to be reca
 SMALL = 4  # tokens in a block of those that are chosen
 LENGTHS, SEEDS = (512, 2048), (0, 1, 2)
 COSTED, WRITTEN, ROUNDS = (512, 2048, 8192), 64, 9  # lengths; tokens that are timed; times
-STEPS, RATE, RATES, RECALL_STEPS = 1500, 8e-3, (4e-3, 16e-3), 2000
+STEPS, LONGER, RATE, RATES, RECALL_STEPS = 1500, 4900, 8e-3, (4e-3, 16e-3), 2000
 RECALL_RATES = (3e-3, 1e-3, 1e-2)
 PLACES = 8  # parts of a text, in which its loss is told
 FACTS = [(256, 64), (256, 16), (128, 16)]  # tokens, and facts among them
-SLOW = "bounded memory"
-RECALLING = ("full", "means of blocks", "content", "overlap and choice")
 
 
-def slots(n: int, read: int, **how: Any) -> nn.Module:
-    """Half of what it reads are tokens, half are slots, so many at the end of a text of n tokens."""
-    return CompressedAttention(D_MODEL, NUM_HEADS, 2 * n // read, read // 2, **how)
+def slots(block: int, read: int, top: int | None = None, **how: Any) -> nn.Module:
+    """Half of what it reads are tokens, half are slots: all, or the best."""
+    return CompressedAttention(D_MODEL, NUM_HEADS, block, read // 2, top=top, **how)
 
 
 def window(quarters: int, n: int, read: int) -> nn.Module:
@@ -56,28 +54,29 @@ def window(quarters: int, n: int, read: int) -> nn.Module:
     )
 
 
-def means(n: int, read: int) -> nn.Module:
-    """Slots that are means of blocks, whatever is learned."""
-    layer = slots(n, read, content=False)
+def of_means(layer: Any) -> nn.Module:
+    """The layer, whose slots stay means of blocks, whatever is learned."""
     layer.bias.requires_grad_(False)
     return layer
 
 
-def chosen(n: int, read: int) -> nn.Module:
-    """Slots of small blocks that overlap; half of what it reads are the best of them."""
-    return CompressedAttention(D_MODEL, NUM_HEADS, SMALL, read // 2, overlap=True, top=read // 2)
+def tokens(read: int, content: bool) -> nn.Module:
+    """Half of what it reads are the tokens of the best blocks."""
+    return slots(SMALL, read, read // 2 // SMALL, content=content, choose="tokens")
 
 
-WINDOWS = {"window": 4, "window, 3/4": 3, "window, half": 2}  # quarters of the keys that a query reads
+WINDOWS = {"window": 4, "window, half": 2, "window, 2.5": 10}  # quarters of the keys that a query reads
 KINDS: dict[str, Callable[[int, int], nn.Module]] = {  # (n, keys that a query reads) -> a layer
     "full": lambda n, read: MultiHeadAttention(D_MODEL, NUM_HEADS, causal=True),
     **{kind: partial(window, quarters) for kind, quarters in WINDOWS.items()},
-    "means of blocks": means,
-    "learned bias": lambda n, read: slots(n, read, content=False),
-    "content": slots,
-    "overlap and choice": chosen,
-    SLOW: lambda n, read: BoundedMemoryAttention(D_MODEL, NUM_HEADS, read),
+    "means of blocks": lambda n, read: of_means(slots(2 * n // read, read, content=False)),
+    "content": lambda n, read: slots(2 * n // read, read),
+    "overlap and choice": lambda n, read: slots(SMALL, read, read // 2, overlap=True),
+    "tokens by means": lambda n, read: of_means(tokens(read, content=False)),
+    "tokens by content": lambda n, read: tokens(read, content=True),
 }
+SHARED = "shared slots"  # of blocks half as small, and as many over both layers
+ALL_KINDS = (*KINDS, SHARED)
 
 
 class WithTheTokenBefore(nn.Module):
@@ -97,6 +96,9 @@ class WithTheTokenBefore(nn.Module):
 
 def attention_layers(kind: str, n: int, read: int) -> list[nn.Module]:
     """Those of one model."""
+    if kind == SHARED:
+        shared = SharedSlots()
+        return [slots(SMALL // 2, read, read // 2, shared=shared) for _ in range(NUM_LAYERS)]
     return [KINDS[kind](n, read) for _ in range(NUM_LAYERS)]
 
 
@@ -163,23 +165,23 @@ def recall(kind: str, n: int, facts: int, learning_rate: float, seed: int) -> di
 
 
 def cost(n: int) -> dict:
-    """Seconds of an update of every model, and of one layer that writes the last tokens of a text.
+    """Seconds of an update of every model, and of its attention layers that write the last tokens of a text.
 
-    It writes from a cache, whose bytes at the end of the text are told, too. Processor seconds on one
+    They write from caches, whose bytes at the end of the text are told, too. Processor seconds on one
     thread, medians.
     """
     torch.manual_seed(0)
-    x, made = torch.randn(1, n, D_MODEL), {kind: make(n, READ).eval() for kind, make in KINDS.items()}
-    steps = {kind: writing_step(kind, layer) for kind, layer in made.items()}
+    x = torch.randn(1, n, D_MODEL)
+    steps = {kind: writing_step(kind, attention_layers(kind, n, READ)) for kind in ALL_KINDS}
     texts = torch.randint(VOCABULARY, (max(1, TOKENS // n), n + 1))
-    updates = {kind: partial(forward_and_back, model_of(kind, n), texts) for kind in KINDS}
+    updates = {kind: partial(forward_and_back, model_of(kind, n), texts) for kind in ALL_KINDS}
     caches = {kind: write_on(step, x[:, :-WRITTEN], None) for kind, step in steps.items()}
-    calls = {kind: partial(write_on, steps[kind], x[:, -WRITTEN:], caches[kind]) for kind in KINDS}
+    calls = {kind: partial(write_on, steps[kind], x[:, -WRITTEN:], caches[kind]) for kind in ALL_KINDS}
     return {
         "training": median_seconds(updates, ROUNDS, busy=True),
         "writing": median_seconds(calls, ROUNDS, busy=True),
         "bytes": {
-            kind: sum(some.nbytes for some in call() if isinstance(some, Tensor))
+            kind: sum(some.nbytes for cache in call() for some in cache if isinstance(some, Tensor))
             for kind, call in calls.items()
         },
     }
@@ -199,8 +201,21 @@ def write_on(step: Callable, x: Tensor, cache: Any) -> Any:
     return cache
 
 
-def writing_step(kind: str, layer: Any) -> Callable:
-    """One more token of every text: (x, cache) -> its output, and the cache with it."""
+def writing_step(kind: str, layers: list[nn.Module]) -> Callable:
+    """One more token of every text, by one layer after another: (x, caches) -> its output, and the caches."""
+    steps = [_writing_step(kind, layer) for layer in layers]
+
+    def step(x: Tensor, caches: list[Any] | None) -> tuple[Tensor, list[Any]]:
+        after = []
+        for one, before in zip(steps, caches or [None] * len(steps), strict=True):
+            x, kept = one(x, before)
+            after.append(kept)
+        return x, after
+
+    return step
+
+
+def _writing_step(kind: str, layer: Any) -> Callable:
     if hasattr(layer, "write"):
         return layer.write
     last = WINDOWS[kind] * READ // 4 if kind in WINDOWS else None
@@ -220,25 +235,31 @@ def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], rates: Seq
     return [{"n": n, "facts": count} | some for n, count in facts for some in settings]
 
 
-RATED = ("full", "window", "content", "overlap and choice")
-OFTEN = [kind for kind in KINDS if kind != SLOW]
+RECALLING = ("full", "window", "means of blocks", "content", *ALL_KINDS[-4:])
 EXPERIMENTS = [
     Experiment(
         "13_rate",
         "language models of long pages at other rates",
-        every(seed=SEEDS[:1], kind=RATED, n=LENGTHS[:1], learning_rate=RATES),
+        every(seed=SEEDS[:1], kind=ALL_KINDS, n=LENGTHS[:1], learning_rate=RATES),
         losses_of_writer,
     ),
     Experiment(
         "13_writing",
-        "language models of long pages by their attention; bounded memory, which is slow, with one seed",
-        every(seed=SEEDS[:1], kind=KINDS, n=LENGTHS[:1], learning_rate=[RATE])
-        + every(seed=SEEDS[1:], kind=OFTEN, n=LENGTHS[:1], learning_rate=[RATE]),
+        "language models of long pages by their attention",
+        every(kind=ALL_KINDS, n=LENGTHS[:1], learning_rate=[RATE]),
+        losses_of_writer,
+        SEEDS,
+    ),
+    Experiment(
+        "13_seconds",
+        "windows that learn for as many seconds as the slowest kind, at other rates, too",
+        every(seed=SEEDS, kind=["window"], n=LENGTHS[:1], learning_rate=[RATE], steps=[LONGER])
+        + every(seed=SEEDS[:1], kind=["window"], n=LENGTHS[:1], learning_rate=RATES, steps=[LONGER]),
         losses_of_writer,
     ),
     Experiment(
         "13_cost",
-        "processor seconds and bytes of one layer, in training and in writing",
+        "processor seconds and bytes of both layers, in training and in writing",
         every(n=COSTED),
         cost,
     ),
@@ -246,7 +267,7 @@ EXPERIMENTS = [
         "13_recall",
         "facts recalled by their attention, at other rates, too; facts and n vary apart",
         recalling(RECALLING, FACTS[:1], RECALL_RATES)
-        + recalling(["full", *RECALLING[2:]], FACTS[1:], RECALL_RATES[:1]),
+        + recalling([kind for kind in RECALLING if kind != "means of blocks"], FACTS[1:], RECALL_RATES[:1]),
         recall,
         SEEDS,
     ),

@@ -1,16 +1,22 @@
 """descendants/: what became of E, against its definition."""
 
+import copy
 import math
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.attention import scaled_dot_product_attention
+from linformer_from_scratch.attention import causal_mask, scaled_dot_product_attention
 from linformer_from_scratch.benchmark import peak_bytes
 from linformer_from_scratch.descendants.blocks import block_attention, compress_blocks, ended
-from linformer_from_scratch.descendants.choice import best_slots, index_scores
-from linformer_from_scratch.descendants.layer import CompressedAttention
+from linformer_from_scratch.descendants.choice import (
+    best_slots,
+    chosen_attention,
+    index_scores,
+    tokens_read,
+)
+from linformer_from_scratch.descendants.layer import CompressedAttention, SharedSlots
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention, bounded_memory_attention
 from linformer_from_scratch.heads import split_heads
 
@@ -130,6 +136,43 @@ def test_only_chosen_slots_are_read():
     assert_close(block_attention(*some, 4, 3, only), block_attention(q, k, v, far, slots_v, 4, 3, only))
 
 
+@pytest.mark.parametrize("n", range(1, 14))
+@pytest.mark.parametrize("window", [0, 3])
+def test_tokens_that_are_read_are_those_of_the_best_blocks_the_open_block_and_the_window(n, window):
+    (scores,) = draw((BATCH, n, n // 4))
+    read = tokens_read(scores, n, 4, window, top=1)
+    for text in range(BATCH):
+        for t in range(n):
+            blocks = (t + 1) // 4
+            wanted = {*range(4 * blocks, t + 1), *range(max(0, t + 1 - window), t + 1)}
+            if blocks:
+                best = scores[text, t, :blocks].argmax().item()
+                wanted |= {*range(4 * best, 4 * best + 4)}
+            assert set(read[text, t].nonzero().flatten().tolist()) == wanted
+
+
+def test_tokens_of_all_blocks_are_exact_causal_attention():
+    q, k, v, _, _ = drawn(13, 4)
+    (scores,) = draw((BATCH, 13, 3))
+    exact = scaled_dot_product_attention(q, k, v, causal_mask(13))
+    for top in (None, 3, 9):
+        assert_close(chosen_attention(q, k, v, scores, 4, 0, top), exact)
+    one = chosen_attention(q[..., -1:, :], k, v, scores[:, -1:], 4, 2, 1)
+    assert_close(one, chosen_attention(q, k, v, scores, 4, 2, 1)[..., -1:, :])
+
+
+def test_what_reaches_the_scores_of_tokens_reaches_those_of_their_blocks():
+    q, k, v, _, _ = drawn(9, 4)
+    (scores,) = draw((BATCH, 9, 2))
+    scores.requires_grad_()
+    chosen_attention(q, k, v, scores, 4, 1, 1).sum().backward()
+    added = torch.zeros(BATCH, HEADS, 9, 9, dtype=DOUBLE, requires_grad=True)
+    mask = tokens_read(scores.detach(), 9, 4, 1, 1)[:, None]
+    logits = (q @ k.mT / math.sqrt(D) + added).masked_fill(~mask, -math.inf)
+    (logits.softmax(-1) @ v).sum().backward()
+    assert_close(scores.grad, added.grad.sum(1)[..., :8].unflatten(-1, (2, 4)).sum(-1))
+
+
 def memory_by_definition(q, k, v, logits):
     rows = []
     for t in range(q.size(-2)):
@@ -164,6 +207,9 @@ STATES = {
     "overlap without content": {"overlap": True, "content": False},
     "choice": {"overlap": True, "top": 2},
     "one tensor": {"overlap": True, "top": 2, "one_tensor": True},
+    "tokens": {"top": 2, "choose": "tokens"},
+    "tokens of means, no window": {"top": 1, "choose": "tokens", "content": False, "window": 0},
+    "tokens, one tensor": {"top": 2, "choose": "tokens", "one_tensor": True},
 }
 
 
@@ -266,6 +312,64 @@ def test_a_layer_learns_all_it_has():
         assert [name for name, weight in layer.named_parameters() if not weight.grad.any()] == []
 
 
+def shared_by_three(**how):
+    """Layers of which the first makes the slots of all."""
+    torch.manual_seed(0)
+    shared = SharedSlots()
+    return [CompressedAttention(12, 3, 4, 3, shared=shared, **how) for _ in range(3)]
+
+
+SHARING = pytest.mark.parametrize(
+    "how", [{}, {"overlap": True, "top": 2}, {"top": 1, "choose": "tokens"}, {"one_tensor": True}], ids=str
+)
+
+
+@SHARING
+def test_layers_that_share_slots_attend_to_those_of_the_first(how):
+    layers, (x, y) = shared_by_three(**how), draw((BATCH, 14, 12), (BATCH, 14, 12), dtype=torch.float32)
+    slots, _ = layers[0].slots(x), layers[0](x)
+    alone = CompressedAttention(12, 3, 4, 3, **how)
+    alone.load_state_dict(layers[1].state_dict(), strict=False)  # the second layer, on slots of its own
+    alone.slots = lambda _: slots
+    assert_close(layers[1](y), alone(y))
+    assert not {"gate.weight", "bias"} & {*layers[1].state_dict()}
+    model = torch.nn.Sequential(*layers)
+    model(x).square().sum().backward()
+    assert [name for name, weight in model.named_parameters() if not weight.grad.any()] == []
+
+
+@SHARING
+@pytest.mark.parametrize("n", range(9, 13))
+def test_layers_that_share_are_causal_skip_padding_and_write_what_they_read(how, n):
+    model, (x,) = torch.nn.Sequential(*shared_by_three(**how)), draw((BATCH, n, 12), dtype=torch.float32)
+    outputs, caches = [], [None] * 3
+    for tokens in x.split([5, 1, n - 6], dim=1):
+        for i, layer in enumerate(model):
+            tokens, caches[i] = layer.write(tokens, caches[i])
+        outputs.append(tokens)
+    whole = model(x)
+    assert_close(torch.cat(outputs, dim=1), whole, atol=1e-5, rtol=1e-5)
+    assert caches[1].slots_k.size(-2) == caches[1].opened.size(1) == 0
+    for place in range(n):
+        assert torch.equal(model(x.index_fill(1, torch.tensor([place]), 2.0))[:, :place], whole[:, :place])
+    real = torch.ones(BATCH, n, dtype=torch.bool)
+    real[:, [0, 3, n - 1]] = False
+    padded = x.masked_fill(~real[..., None], 9.0)
+    for layer in model:
+        padded = layer(padded, real)
+    assert_close(padded[real], model(x[:, real[0]]).flatten(0, 1))
+
+
+def test_copies_of_layers_that_share_share_among_themselves():
+    layers, (x,) = torch.nn.ModuleList(shared_by_three()), draw((1, 9, 12), dtype=torch.float32)
+    layers[0](x)
+    copies = copy.deepcopy(layers)
+    assert copies[0].shared is copies[2].shared is not layers[0].shared
+    with pytest.raises(ValueError, match="no layer has made the shared slots yet"):
+        copies[1](x)
+    assert_close(copies[1](copies[0](x)), layers[1](layers[0](x)))
+
+
 def test_a_long_text_takes_the_memory_that_is_promised_and_no_map():
     n, block, window, heads = 16384, 128, 128, 4
     layer, (x,) = CompressedAttention(16, heads, block, window), draw((1, n, 16), dtype=torch.float32)
@@ -322,6 +426,17 @@ def written(layer, *pieces):
         (lambda: block_attention(*drawn(8, 4), 4, -1), "window is -1, expected an integer of at least 0"),
         (lambda: block_attention(*drawn(8, 4), 0, 2), "block is 0, expected an integer of at least 1"),
         (lambda: best_slots(torch.ones(8, 2), 0, ended(8, 4)), "top is 0, expected an integer of at least 1"),
+        (lambda: tokens_read(torch.ones(1, 8, 3), 8, 4, 1, 1), "got scores for 3 blocks, expected 8 // 4"),
+        (
+            lambda: CompressedAttention(12, 3, 4, 3, choose="blocks"),
+            "choose is 'blocks', expected 'slots' or",
+        ),
+        (
+            lambda: [
+                layer(torch.ones(1, n, 12)) for layer, n in zip(shared_by_three(), (9, 12), strict=False)
+            ],
+            "the shared slots have shape (1, 3, 2, 4), expected (1, 3, 3, 4)",
+        ),
         (lambda: bounded_memory_attention(*drawn(8, 4)[:3], torch.ones(7, 2)), "for 7 tokens, expected 8"),
         (lambda: written(layer_of("content"), 3, 0), "x has 0 tokens, expected at least 1"),
         (

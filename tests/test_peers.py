@@ -1,6 +1,7 @@
-"""Chapter 13's compression is that of transformers' DeepSeek-V4, up to a norm and rotary positions.
+"""Chapter 13's compression is that of transformers' DeepSeek-V4, GLM-5.3-Flash and Qwen4, but for norms and
+rotary positions.
 
-What its modules compute is shipped as deepseek_v4.safetensors, and here they compute it again.
+What their modules compute is shipped as safetensors, and here they compute it again.
 """
 
 import pytest
@@ -10,14 +11,18 @@ from torch.testing import assert_close
 
 from linformer_from_scratch.common.files import DATA
 from linformer_from_scratch.descendants.blocks import compress_blocks, ended
-from linformer_from_scratch.descendants.choice import best_slots, index_scores
+from linformer_from_scratch.descendants.choice import best_slots, index_scores, tokens_read
 
-FILE = DATA / "deepseek_v4.safetensors"
 BATCH, N, HEADS, D, TOP = 2, 23, 3, 16, 2
 HEAVY, SPARSE = 5, 4  # tokens in a block of either kind
+PADDED, MANY, FEW = (
+    3,
+    12,
+    8,
+)  # where tokens are chosen: tokens before the second text; heads, so that none tie
 
 
-def computed_by_transformers() -> dict[str, torch.Tensor]:
+def deepseek_v4() -> dict[str, torch.Tensor]:
     """Inputs of the compressions, and what its modules make of them."""
     from transformers.models.deepseek_v4 import modeling_deepseek_v4 as peer
 
@@ -48,9 +53,61 @@ def computed_by_transformers() -> dict[str, torch.Tensor]:
     return {name: tensor.detach().contiguous() for name, tensor in found.items()}
 
 
-@pytest.fixture(params=["recorded", "transformers"])
-def found(request):
-    return load_file(FILE) if request.param == "recorded" else computed_by_transformers()
+def chosen_tokens() -> dict[str, torch.Tensor]:
+    """Inputs of the indices of GLM-5.3-Flash and Qwen4, and which tokens they choose; one text is padded."""
+    from transformers.models.glm5_next import modeling_glm5_next as glm
+    from transformers.models.qwen4_exp import modeling_qwen4_exp as qwen
+
+    random = torch.Generator().manual_seed(0)
+    x, residual = (torch.randn(BATCH, N, size, generator=random) for size in (24, 8))
+    real = torch.ones(BATCH, N, dtype=torch.bool)
+    real[1, :PADDED] = False
+    sizes = {"hidden_size": 24, "q_lora_rank": 8, "index_n_heads": MANY, "index_head_dim": FEW}
+    config = glm.Glm5NextTextConfig(**sizes, index_topk=TOP * SPARSE, index_kpool=SPARSE)
+    index = glm.Glm5NextTextIndexer(config, 0)
+    heads = {"indexer_n_heads": MANY, "indexer_kv_heads": 1, "indexer_head_dim": FEW, "head_dim": FEW}
+    budget = {"indexer_budget": TOP * SPARSE, "indexer_compress_ratio": SPARSE}
+    rope = {"rope_type": "default", "rope_theta": 10000.0}
+    means = qwen.Qwen4ExpTextQSAIndexer(
+        qwen.Qwen4ExpTextConfig(hidden_size=24, rope_parameters=rope, **heads, **budget), 0
+    )
+    for weight in [*index.parameters(), *means.parameters()]:
+        torch.nn.init.normal_(weight, std=0.5, generator=random)
+    keys, gate = index.k_norm(index.wk(x)), x @ index.index_kpool_compress_gate.mT
+    slots, _, _ = index.get_pooled_states(torch.cat([keys, gate, real[..., None]], dim=-1))
+    found = {"real": real, "glm.k": keys, "glm.gate": gate, "glm.bias": index.index_kpool_compress_ape}
+    found |= {"glm.slots": slots, "glm.q": index.wq_b(residual).unflatten(-1, (MANY, FEW)).transpose(1, 2)}
+    found["glm.weights"] = index.weights_proj(x)
+    for name, tail in (("seen", True), ("seen without tail", False)):
+        index.index_kpool_always_select_tail = tail
+        places = index(x, residual, real, None).long()
+        found[f"glm.{name}"] = torch.zeros(BATCH, N, N + 1).scatter(2, places % (N + 1), 1.0)[..., :N] > 0
+    pooled: list[torch.Tensor] = []  # of one query after another
+    means.k_layernorm.register_forward_pre_hook(lambda _, inputs: pooled.append(inputs[0]))
+    still = torch.ones(BATCH, N, FEW), torch.zeros(BATCH, N, FEW)  # no angle
+    mask = torch.ones(N, N, dtype=torch.bool).tril() & real[:, None]
+    found["qsa.seen"] = means(x, still, mask[:, None], None)[:, 0]
+    q, k = means.index_qk_proj(x).split([MANY * FEW, FEW], dim=-1)
+    q = means.q_layernorm(q.unflatten(-1, (MANY, FEW))).transpose(1, 2)
+    found |= {"qsa.q": q, "qsa.k": k, "qsa.norm": 1 + means.k_layernorm.weight, "qsa.slots": pooled[-1]}
+    return {name: tensor.detach().contiguous() for name, tensor in found.items()}
+
+
+FILES = {DATA / f"{some.__name__}.safetensors": some for some in (deepseek_v4, chosen_tokens)}
+
+
+def both_ways(compute):
+    """What is recorded, and what transformers computes."""
+
+    @pytest.fixture(params=["recorded", "transformers"])
+    def found(request):
+        (file,) = (file for file, some in FILES.items() if some is compute)
+        return load_file(file) if request.param == "recorded" else compute()
+
+    return found
+
+
+found, chosen = both_ways(deepseek_v4), both_ways(chosen_tokens)
 
 
 def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
@@ -65,8 +122,12 @@ def rotated(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
 def slots_of(found, name):
     """Ours, with what V4 adds: a root-mean-square norm, and rotary positions."""
     slots = compress_blocks(*(found[f"{name}.{part}"] for part in ("kv", "bias", "gate")), name != "heavy")
-    slots = slots / (slots.square().mean(-1, keepdim=True) + 1e-6).sqrt() * found[f"{name}.norm"]
-    return rotated(slots, found[f"{name}.cos"], found[f"{name}.sin"])
+    return rotated(normed(slots, found[f"{name}.norm"]), found[f"{name}.cos"], found[f"{name}.sin"])
+
+
+def normed(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """Divided by its root mean square, and scaled."""
+    return x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * scale
 
 
 def test_slots_of_heavily_compressed_attention(found):
@@ -85,7 +146,47 @@ def test_slots_of_compressed_sparse_attention_and_the_choice_of_its_index(found)
     assert torch.equal(ours, theirs)
 
 
+def of_text(found, text, *names):
+    """Of the real tokens of one text."""
+    first = PADDED * text
+    return [found[name][text, ..., first:, :] for name in names]
+
+
+@pytest.mark.parametrize("text", range(BATCH))
+def test_pooled_keys_and_chosen_tokens_of_glm(chosen, text):
+    q, k, gate, weights = of_text(chosen, text, "glm.q", "glm.k", "glm.gate", "glm.weights")
+    slots = compress_blocks(k, chosen["glm.bias"], gate)
+    assert_close(slots, chosen["glm.slots"][text, : len(slots)], atol=1e-5, rtol=0)
+    without = compress_blocks(k, chosen["glm.bias"])
+    assert (without - slots).abs().max() > 0.1  # the gate matters
+    scores = index_scores(q[None], slots[None, None], weights[None])
+    first, n = PADDED * text, len(k)
+    seen, headless = (chosen[f"glm.{name}"][text, first:, first:] for name in ("seen", "seen without tail"))
+    assert torch.equal(tokens_read(scores, n, SPARSE, 0, TOP)[0], seen)
+    t = torch.arange(n)
+    tail = (t <= t[:, None]) & (t >= (t[:, None] + 1) // SPARSE * SPARSE)
+    assert torch.equal(seen & ~headless, tail)  # what a query misses that is shown whole blocks only
+
+
+@pytest.mark.parametrize("text", range(BATCH))
+def test_mean_keys_and_chosen_tokens_of_qwen(chosen, text):
+    q, k = of_text(chosen, text, "qsa.q", "qsa.k")
+    slots, first, n = compress_blocks(k, torch.zeros(SPARSE)), PADDED * text, len(k)
+    if text == BATCH - 1:
+        assert_close(slots, chosen["qsa.slots"], atol=1e-5, rtol=0)
+    keys = normed(slots, chosen["qsa.norm"])
+    scores = index_scores(q[None], keys[None, None], torch.ones(1, n, MANY))
+    assert torch.equal(tokens_read(scores, n, SPARSE, 0, TOP)[0], chosen["qsa.seen"][text, first:, first:])
+
+
+def test_padding_that_enters_a_block_moves_all_slots_behind_it(chosen):
+    whole = compress_blocks(chosen["glm.k"], chosen["glm.bias"], chosen["glm.gate"])
+    assert_close(whole[0], chosen["glm.slots"][0], atol=1e-5, rtol=0)
+    assert ((whole[1] - chosen["glm.slots"][1]).abs().amax(-1) > 0.1).all()
+
+
 if __name__ == "__main__":
     from safetensors.torch import save_file
 
-    save_file(computed_by_transformers(), FILE)
+    for file, compute in FILES.items():
+        save_file(compute(), file)

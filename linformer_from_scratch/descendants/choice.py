@@ -1,12 +1,16 @@
-"""Which slots a query attends to: a small indexer scores them, and the best are taken (chapter 13).
+"""Which slots, or tokens, a query attends to: an indexer scores the slots, the best are taken (chapter 13).
 
 score(t, s) = Σ_h w_{t,h} · ReLU(q_{t,h} · k_s)          DeepSeek-AI 2026 (DeepSeek-V4), section 2.3.1
 """
 
+import math
+
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from linformer_from_scratch.common.checks import check_size, full_precision, in_float32
+from linformer_from_scratch.descendants.blocks import ended, masked_softmax
 
 
 def index_scores(q: Tensor, k: Tensor, weights: Tensor) -> Tensor:
@@ -36,3 +40,47 @@ def best_slots(scores: Tensor, top: int, seen: Tensor) -> Tensor:
     better, as_good = scores > worst, scores == worst
     room = top - better.sum(dim=-1, keepdim=True)
     return (better | as_good & (as_good.cumsum(dim=-1) <= room)) & seen
+
+
+def chosen_attention(
+    q: Tensor, k: Tensor, v: Tensor, scores: Tensor, block: int, window: int, top: int | None
+) -> Tensor:
+    """Causal softmax attention of the last queries to the tokens that tokens_read says, none twice.
+
+    A choice has no gradient. So that the scores learn all the same, what reaches a token's score also reaches
+    that of its block (straight-through, Bengio et al. 2013, arXiv 1308.3432).
+
+    Args:
+        scores: how much each query wants each block, as index_scores makes them.
+        block, window, top: as tokens_read.
+
+    Shape: q (batch, heads, queries, d), k (batch, heads or 1, n, d), v (batch, heads or 1, n, d_v),
+        scores (batch, queries, n // block) -> (batch, heads, queries, d_v)
+    Cost: as exact attention, whose scores are all computed; a kernel would skip those that are not read.
+    """
+    n, dtype = k.size(-2), v.dtype
+    q, k, v = map(in_float32, (q, k, v))
+    learning = scores - scores.detach()  # zeros
+    learning = functional.pad(learning.repeat_interleave(block, dim=-1), (0, n % block))[:, None]
+    with full_precision(q):
+        mask = tokens_read(scores, n, block, window, top)[:, None]
+        weights = masked_softmax(q @ k.mT / math.sqrt(q.size(-1)) + learning, mask)
+        return (weights @ v).to(dtype)
+
+
+def tokens_read(scores: Tensor, n: int, block: int, window: int, top: int | None) -> Tensor:
+    """Which of n tokens the last queries read: of the `top` best blocks or all, the open one, and a window.
+
+    Shape: scores (..., queries, n // block) -> (..., queries, n), True = is read
+    Raises: ValueError as best_slots and ended, or if there are scores for another number of blocks.
+    """
+    queries, blocks = scores.shape[-2:]
+    seen = ended(n, block, scores.device)[n - queries :]
+    if blocks != seen.size(-1):
+        raise ValueError(f"got scores for {blocks} blocks, expected {n} // {block}")
+    chosen = seen.expand_as(scores) if top is None else best_slots(scores, top, seen)
+    chosen = chosen.repeat_interleave(block, dim=-1)
+    place = torch.arange(n, device=scores.device)
+    t = place[n - queries :, None]
+    near = (place <= t) & ((place > t - window) | (place >= (t + 1) // block * block))
+    return functional.pad(chosen, (0, n % block)) | near
