@@ -18,7 +18,7 @@ from linformer_from_scratch.descendants.choice import (
 )
 from linformer_from_scratch.descendants.layer import CompressedAttention, SharedSlots
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention, bounded_memory_attention
-from linformer_from_scratch.heads import split_heads
+from linformer_from_scratch.heads import merge_heads, split_heads
 
 BATCH, HEADS, D, D_V = 2, 3, 5, 7
 DOUBLE = torch.float64
@@ -368,6 +368,24 @@ def test_copies_of_layers_that_share_share_among_themselves():
     with pytest.raises(ValueError, match="no layer has made the shared slots yet"):
         copies[1](x)
     assert_close(copies[1](copies[0](x)), layers[1](layers[0](x)))
+
+
+def test_where_tokens_are_chosen_only_gate_and_bias_learn_from_the_choice():
+    layer, (x,) = layer_of("tokens", dtype=DOUBLE), draw((1, 14, 12))
+    x.requires_grad_()
+    layer(x).square().sum().backward()
+    weights = layer.query.weight, layer.key.weight, x
+    grads = [weight.grad.clone() for weight in weights]
+    assert layer.gate.weight.grad.any() and layer.bias.grad.any()
+    for weight in weights:
+        weight.grad = None
+    q, k, v = layer.project(x)
+    scores = index_scores(q, layer.slots(x)[0], torch.ones(1, 14, 3, dtype=DOUBLE)).detach()
+    mask = tokens_read(scores, 14, layer.block, layer.window, layer.top)[:, None]
+    mixed = scaled_dot_product_attention(q, k, v, mask)
+    layer.output(merge_heads(mixed)).square().sum().backward()
+    for weight, grad in zip(weights, grads, strict=True):
+        assert_close(weight.grad, grad)
 
 
 def test_a_long_text_takes_the_memory_that_is_promised_and_no_map():

@@ -28,8 +28,8 @@ def test_weights_sum_to_one_where_there_is_anything_to_read(edit, head):
 
 @every_edit
 def test_how_many_slots_and_tokens_a_query_reads(edit):
-    slots, near, _ = (part > 0 for part in reading(edit, "5.6"))
-    most = {"0": (6, 0), "1": (6, 0), "2": (6, 4), "3": (6, 4), "4": (3, 4), "5": (3, 4)}
+    slots, near, *_ = (part > 0 for part in reading(edit, "5.6"))
+    most = {"0": (6, 0), "1": (6, 0), "2": (6, 4), "3": (6, 4), "4": (3, 4), "5": (3, 4), "6": (0, 8)}
     assert (slots.sum(dim=1).max(), near.sum(dim=1).max()) == most[edit]
 
 
@@ -44,6 +44,18 @@ def test_what_a_layer_keeps_by_hand():
     counts = {"exact": 24, "0": 24, "1": 6, "2": 6 + 4, "3": 6 + 4, "4": 12 + 4}
     assert {edit: memory(edit) for edit in counts} == {edit: n * 2 * 12 * 32 for edit, n in counts.items()}
     assert memory("5") == (12 + 4) * 32
+    assert memory("6") == (24 + 6) * 32
+
+
+@every_head
+def test_the_block_that_is_chosen_scored_best(head):
+    now = reading("6", head)
+    for t in range(7, N):  # two blocks have ended
+        ended = (t + 1) // 4
+        best = now.scores[t, :ended].argmax().item()
+        assert now.scores[t, best] in (0, 1) and not now.scores[t, ended:].any()
+        far = {*range(4 * best, 4 * best + 4)} | {*range(t - 3, t + 1)}
+        assert {*now.tokens[t].nonzero().flatten().tolist()} == far
 
 
 @every_head

@@ -1,6 +1,6 @@
 """Clip of chapter 13: what the queries of one sentence attend to, from Linformer on, edit by edit.
 
-The head is one of MiniLM's, made causal. Shades are square roots of weights.
+The head is one of MiniLM's, made causal. Shades are square roots of weights; at the end, of scores as well.
 """
 
 import torch
@@ -40,12 +40,15 @@ class Descendants(Story):
         assert reading("4", HEAD).effective.triu(1).abs().max() == 0
         assert sum((part > 0).sum(dim=1) for part in reading("4", HEAD)[:2]).max() == 7
         self.step(caption, Indicate(parts[2], color=KEY), pause=2)
+        caption = "After V4: slots are scored, and the tokens of the best are attended to."
+        assert not reading("6", HEAD).slots.any()
+        self.step(caption, *map(Transform, parts, shown("6")), pause=2.5)
 
 
 def shown(edit: str) -> VGroup:
     """How much every query attends to each slot, and to each token; and how far off the head's output is."""
     now, n = reading(edit, HEAD), len(tokens())
-    slots = grid(now.slots.sqrt(), KEY, cell=CELL).stretch_to_fit_width(n * CELL / 2)
+    slots = grid((now.slots + now.scores).sqrt(), KEY, cell=CELL).stretch_to_fit_width(n * CELL / 2)
     near = grid(now.tokens.sqrt(), VALUE, cell=CELL)
     error = errors(HEAD)[[*EDITS].index(edit)].item()
     torch.testing.assert_close(now.effective.sum(dim=1)[-1], torch.tensor(1.0))

@@ -17,6 +17,7 @@ class Layers:
     makers: layers that keep entries, which the others share; all by default.
     size, bits: numbers of an entry, and bits of each.
     index: numbers of a key that is only for choosing; index_ratio: tokens of one, as of an entry by default.
+    block: tokens that are chosen together.
     state: numbers that are kept whatever the length.
     """
 
@@ -29,7 +30,8 @@ class Layers:
     bits: float = 16
     index: int = 0
     index_bits: float = 16
-    index_ratio: int | None = None
+    index_ratio: int = 0
+    block: int = 0
     state: int = 0
 
     @property

@@ -47,8 +47,8 @@ def chosen_attention(
 ) -> Tensor:
     """Causal softmax attention of the last queries to the tokens that tokens_read says, none twice.
 
-    A choice has no gradient. So that the scores learn all the same, what reaches a token's score also reaches
-    that of its block (straight-through, Bengio et al. 2013, arXiv 1308.3432).
+    A choice has no gradient. So that what makes the scores learns all the same, the gradient of a token's
+    score also goes to that of its block (straight-through, Bengio et al. 2013, arXiv 1308.3432).
 
     Args:
         scores: how much each query wants each block, as index_scores makes them.

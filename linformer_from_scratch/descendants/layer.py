@@ -192,7 +192,8 @@ class CompressedAttention(AttentionLayer):
     def slots(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of all whole blocks, (batch, kv heads, n // block, d_head) each.
 
-        No values where tokens are chosen, and nothing where another layer makes the slots.
+        Nothing where another layer makes the slots. Where tokens are chosen no values, and only gate and bias
+        learn from the choice: where it also pulled at the layer's own keys, training diverged.
         """
         if not self.makes_slots:
             _, k, v = self.project(x[:, :0])
@@ -200,10 +201,15 @@ class CompressedAttention(AttentionLayer):
         k, v = self.key(x), self.value(x)
         if self.overlap:
             k, v = torch.cat([self.key_of_next(x), k], -1), torch.cat([self.value_of_next(x), v], -1)
+        if self.choose == "tokens":
+            x, k = x.detach(), k.detach()
         logits = None if self.gate is None else self.gate(x)
-        k, v = (compress_blocks(some, self.bias, logits, self.overlap) for some in (k, v))
-        k, v = split_heads(k, self.num_kv_heads), split_heads(v, self.num_kv_heads)
-        return k, v[..., :0, :] if self.choose == "tokens" else v
+
+        def mixed(some: Tensor) -> Tensor:
+            return split_heads(compress_blocks(some, self.bias, logits, self.overlap), self.num_kv_heads)
+
+        slots_k = mixed(k)
+        return slots_k, slots_k[..., :0, :] if self.choose == "tokens" else mixed(v)
 
     def _given(self, blocks: int, q: Tensor, own: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Its own slots, which are shown to those that share them; or those that it is shown."""
@@ -218,7 +224,7 @@ class CompressedAttention(AttentionLayer):
         return None if self.top is None else best_slots(_wanted(q, slots_k), self.top, seen)[:, None]
 
     def _attend_to_chosen(self, q: Tensor, k: Tensor, v: Tensor, slots_k: Tensor) -> Tensor:
-        return chosen_attention(q, k, v, _wanted(q, slots_k), self.block, self.window, self.top)
+        return chosen_attention(q, k, v, _wanted(q.detach(), slots_k), self.block, self.window, self.top)
 
     def _cache(self, x: Tensor) -> Cache:
         """After the first tokens of a text."""

@@ -1,7 +1,5 @@
 """Right and nearly right answers: descendants."""
 
-import math
-
 import numpy
 import torch
 from torch.nn import functional
@@ -174,33 +172,41 @@ def block_after_block(x, mask, bias):
 
 
 @right("13.5")
-def remember_by_logaddexp(slots, total, x, logits):
-    after = torch.logaddexp(total, logits)
-    share = (logits - after).exp()[:, None]
-    return (total - after).exp()[:, None] * slots + share * x, after
+def tokens_by_loop(chosen, block):
+    n = len(chosen)
+    rows = [
+        [chosen[t, s // block].item() if s // block < (t + 1) // block else s <= t for s in range(n)]
+        for t in range(n)
+    ]
+    return torch.tensor(rows)
 
 
 @right("13.5")
-def remember_by_softmax(slots, total, x, logits):
-    share = torch.stack([total, logits]).softmax(0)
-    both = torch.stack([slots, x.expand_as(slots)])
-    return (share[..., None] * both).sum(0), torch.stack([total, logits]).logsumexp(0)
+def tokens_by_kron(chosen, block):
+    n = len(chosen)
+    mask = torch.zeros(n, n, dtype=torch.bool)
+    far = torch.kron(chosen.int(), torch.ones(1, block, dtype=torch.int)).bool()
+    mask[:, : far.size(1)] = far
+    for t in range(n):
+        mask[t, (t + 1) // block * block : t + 1] = True
+    return mask
 
 
 @right("13.5")
-def remember_by_maxima_in_double(slots, total, x, logits):
-    total, logits = total.double(), logits.double()
-    largest = torch.maximum(total, logits)
-    old, new = (total - largest).exp(), (logits - largest).exp()
-    return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], largest + (old + new).log()
+def tokens_by_gather(chosen, block):
+    t = torch.arange(len(chosen))
+    of = t // block  # the block of each token; what has not ended is chosen by nobody
+    far = torch.cat([chosen, chosen.new_zeros(len(chosen), 1)], dim=1)[:, of]
+    return far | (of == ((t + 1) // block)[:, None]) & (t <= t[:, None])
 
 
 @wrong("13.5")
-def total_of_a_mean(slots, total, x, logits):
-    """The slots are right, but the total is the logarithm of a mean of two."""
-    after = torch.logaddexp(total, logits)
-    slots = (total - after).exp()[:, None] * slots + (logits - after).exp()[:, None] * x
-    return slots, after - math.log(2)
+def without_its_own_token(chosen, block):
+    """The open block is shown up to the token before the query's."""
+    t = torch.arange(len(chosen))
+    near = (t < t[:, None]) & (t >= (t[:, None] + 1) // block * block)
+    far = functional.pad(chosen.repeat_interleave(block, 1), (0, len(chosen) % block))
+    return far | near
 
 
 SAME = {id: {"0 -> -1": "a vector's last axis is its first"} for id in ("13.1", "13.6")}

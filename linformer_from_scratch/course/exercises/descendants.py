@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
@@ -278,75 +279,69 @@ class WeightsByContent:
         return ((gate + bias).sigmoid() * x).sum(2)
 
 
-def remember(slots: Tensor, total: Tensor, x: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Shape: slots (k, d), total (k,), x (d,), logits (k,) -> (k, d), (k,)"""
-    after = torch.logaddexp(total, logits)
-    kept, new = (total - after).exp(), (logits - after).exp()
-    return kept[:, None] * slots + new[:, None] * x, after
+def tokens_of(chosen: Tensor, block: int) -> Tensor:
+    """Shape: chosen (n, n // block) -> (n, n), booleans both"""
+    tokens = of_chosen(chosen, block)
+    return tokens | is_open(len(chosen), block)
 
 
-@exercise("13.5", minutes=8, gradients=("slots", "x"))
-class WritingMemory:
-    """A memory that may write."""
+def of_chosen(chosen, block):
+    """Tokens of chosen blocks. Shape: (n, n // block) -> (n, n)"""
+    return pad(chosen.repeat_interleave(block, dim=1), (0, len(chosen) % block))
+
+
+def is_open(n, block):
+    """Tokens up to each query's own, in the block that has not ended. Shape: (n, n)"""
+    place = torch.arange(n)
+    return (place <= place[:, None]) & (place >= (place[:, None] + 1) // block * block)
+
+
+@exercise("13.5", minutes=6)
+class ChosenTokens:
+    """From chosen blocks to tokens."""
 
     hints = (
-        "A slot is Σ exp(l) x / Σ exp(l) over the tokens so far. One more token comes: what happens to the sum below the line, and so to the share of everything that was there?",
-        "after = torch.logaddexp(total, logits), of shape (k,). What was there keeps the share exp(total - after). And the new token?",
-        "(total - after).exp()[:, None] * slots + … * x, after",
+        "A block that is chosen turns into `block` True side by side. What's missing in your mask's width, if blocks don't fill the text?",
+        "The open block begins at token (t + 1) // block * block, and query t has seen it up to token t.",
+        "chosen.repeat_interleave(block, 1), padded to n columns, | (s <= t) & (s >= …)",
     )
-    reference = remember
+    reference = tokens_of
 
     def draw(seed):
-        """A memory of some tokens, an empty one, and logits whose exponentials a float32 cannot hold."""
-        k, d, size = row(seed, ((3, 5, 1.0), (4, 2, 1.0), (2, 7, 200.0), (9, 4, 60.0)))
-        slots, x, total, logits = normal(seed, (k, d), (d,), (k,), (k,))
-        if seed % 4 == 1:
-            slots, total = torch.zeros_like(slots), torch.full_like(total, -math.inf)
-        return slots, size * total, x, size * logits
+        """A text that fills its blocks, one with a remainder, one shorter than a block, and blocks of one token."""
+        n, block = row(seed, ((12, 4), (17, 5), (3, 4), (7, 1)))
+        (wish,) = normal(seed, (n, n // block))
+        return (wish > 0) & may_read(0, n, block), block
 
-    def by_exponentials(slots, total, x, logits):
-        """Right for small logits, but exp(200) is infinite in float32. Subtract before you exponentiate: exp(total - after), with after = logaddexp(total, logits)."""
-        old, new = total.exp(), logits.exp()
-        return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], (old + new).log()
+    def whole_blocks_only(chosen, block):
+        """You leave out the block that hasn't ended, so a query misses its last few tokens, and the first queries see nothing. Nobody can choose that block yet, so every query attends to what there is of it."""
+        return of_chosen(chosen, block)
 
-    def shares_by_exponentials(slots, total, x, logits):
-        """Your total is fine and your shares are not: exp(200) is infinite in float32, and infinity over infinity is NaN. Subtract before you exponentiate: exp(total - after)."""
-        old, new = total.exp(), logits.exp()
-        after = torch.logaddexp(total, logits)
-        return (old[:, None] * slots + new[:, None] * x) / (old + new)[:, None], after
+    def open_block_to_its_end(chosen, block):
+        """You show a query the whole block it stands in, and so the tokens after it. Stop at token t."""
+        place = torch.arange(len(chosen))
+        return of_chosen(chosen, block) | (place // block == place[:, None] // block)
 
-    def moving_average(slots, total, x, logits):
-        """You mix by the new token's logit alone. How far it moves a slot also depends on how much weight the slot has gathered, and that's total."""
-        new = logits.sigmoid()[:, None]
-        return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
+    def own_block_at_its_end(chosen, block):
+        """The last token of a block still gets its block from you, chosen or not. With that token the block has ended, so from then on it has to be chosen like any other: the open one begins at (t + 1) // block * block."""
+        place = torch.arange(len(chosen))
+        own = (place <= place[:, None]) & (place >= place[:, None] // block * block)
+        return of_chosen(chosen, block) | own
 
-    def over_slots(slots, total, x, logits):
-        """You share the token out among the slots by a softmax over them. The softmax here is over time: within each slot, the new token competes with all before it."""
-        new = logits.softmax(0)[:, None]
-        return (1 - new) * slots + new * x, torch.logaddexp(total, logits)
+    def all_that_came_before(chosen, block):
+        """You let a query attend to all tokens up to its own, so the choice does nothing. Apart from chosen blocks, only the open block is shown."""
+        return torch.ones(len(chosen), len(chosen), dtype=torch.bool).tril()
 
-    def total_not_updated(slots, total, x, logits):
-        """Your slots are right, but you return the old total. The next token would weigh as if this one had never come."""
-        return remember(slots, total, x, logits)[0], total
+    def every_other_token(chosen, block):
+        """You repeat the row of blocks, so the tokens of a chosen block lie all over the text. Each block's answer belongs to `block` tokens side by side: repeat_interleave, not repeat."""
+        n = len(chosen)
+        return pad(chosen.repeat(1, block), (0, n % block)) | is_open(n, block)
 
-    def not_divided(slots, total, x, logits):
-        """You add the new token without making room for it. What was there and what is new have shares that sum to one."""
-        after = torch.logaddexp(total, logits)
-        return slots + (logits - after).exp()[:, None] * x, after
-
-    def logits_added(slots, total, x, logits):
-        """You add logits to total. total is the logarithm of a sum of exponentials, and the logarithm of the new sum is torch.logaddexp(total, logits)."""
-        return remember(slots, total, x, logits)[0], total + logits
-
-    def total_as_a_sum(slots, total, x, logits):
-        """You treat total as the sum itself. It's the logarithm of the sum; the sum is exp(total)."""
-        after = total + logits.exp()
-        return (total / after)[:, None] * slots + (logits.exp() / after)[:, None] * x, after
-
-    def shares_swapped(slots, total, x, logits):
-        """You swapped the shares: what was there keeps exp(total - after), and the new token gets exp(logits - after)."""
-        after = torch.logaddexp(total, logits)
-        return (logits - after).exp()[:, None] * slots + (total - after).exp()[:, None] * x, after
+    def one_token_for_each(chosen, block):
+        """You show the last token of each chosen block only. Its slot was for choosing; attended to are all its tokens."""
+        n = len(chosen)
+        last = torch.arange(n) % block == block - 1
+        return of_chosen(chosen, block) & last | is_open(n, block)
 
 
 def slots_of_real(x: Tensor, mask: Tensor, bias: Tensor) -> Tensor:

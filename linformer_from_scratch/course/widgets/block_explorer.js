@@ -1,11 +1,11 @@
-// One sentence, and what a query reads of it: slots above, the window's tokens below. The numbers are in block_explorer.py.
+// One sentence, and what a query reads of it: slots above, tokens below. The numbers are in block_explorer.py.
 
 const CELL = 0.72; // em: the board above names the tokens
 
 export default widget(({ model, stage }) => {
   const { tokens, memory } = model.get("facts"), n = tokens.length, square = n * n;
   const [states, heads] = ["edit", "head"].map((name) => Object.keys(model.get("choices")[name]));
-  const { slots, tokens: near, mixes, exact: exacts, errors, counts } = arrays(model);
+  const { slots, tokens: near, mixes, scores, exact: exacts, errors, counts } = arrays(model);
   const most = model.get("data").mixes.shape[1], hover = pointing();
   const pick = (i) => choose(model, "query", i), names = () => tokens;
   const row = board(stage, { tokens, pick });
@@ -26,7 +26,9 @@ export default widget(({ model, stage }) => {
       const mix = mixes.subarray(place * most * n, place * most * n + count * n);
       const effective = product(onSlots, mix, count).map((weight, i) => weight + onTokens[i]);
       const ofSlots = onSlots.subarray(t * count, (t + 1) * count), ofTokens = onTokens.subarray(t * n, (t + 1) * n);
-      row.show({ t, mix, ofSlots, ofTokens, effective: effective.subarray(t * n, (t + 1) * n) });
+      const chooses = state === states.length - 1; // slots are scored there, and nobody attends to them
+      const wanted = chooses ? scores.subarray(head * n * count, (head + 1) * n * count) : new Float32Array(n * count);
+      row.show({ t, mix, chooses, ofSlots: chooses ? wanted.subarray(t * count, (t + 1) * count) : ofSlots, ofTokens, effective: effective.subarray(t * n, (t + 1) * n) });
       [exacts.subarray(head * square, (head + 1) * square), effective].forEach((map, i) => maps[i].show(map, n, n, { limit: 1, theme, query: t, cell: CELL }));
       const sum = (weights) => weights.reduce((all, weight) => all + weight, 0), read = (weights) => weights.filter((w) => w > 0).length;
       const words =
@@ -34,7 +36,7 @@ export default widget(({ model, stage }) => {
         `(${percent(sum(ofTokens))}); ${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} goes to the future. ` +
         `The head is off by ${percent(errors[head * states.length + state])} from exact causal attention. Its layer keeps ` +
         `${thousands(memory[state])} numbers where exact attention keeps ${thousands(memory[0])}.`;
-      return { words, numbers: { weights: { slots: onSlots, tokens: onTokens, mix, effective } } };
+      return { words, numbers: { weights: { slots: onSlots, tokens: onTokens, mix, scores: wanted, effective } } };
     },
   };
 });
@@ -48,9 +50,10 @@ function board(stage, { tokens, pick }) {
   element.style.flex = "1 1 100%";
   element.append(box);
   return {
-    show({ t, mix, ofSlots, ofTokens, effective }) {
+    show({ t, mix, chooses, ofSlots, ofTokens, effective }) {
       const n = tokens.length, count = ofSlots.length, largest = Math.max(1e-9, ...effective);
-      small.textContent = `above: slots; below: the window; bars: what it gets from each token, at most ${percent(Math.max(...effective))}`;
+      const [above, below] = chooses ? ["blocks by their scores", "the best one's tokens, and the window"] : ["slots", "the window"];
+      small.textContent = `above: ${above}; below: ${below}; bars: what it gets from each token, at most ${percent(Math.max(...effective))}`;
       const spans = range(0, count - 1).map((i) => {
         const filled = range(0, n - 1).filter((j) => mix[i * n + j] > 1e-6);
         return { i, from: filled[0], to: filled.at(-1), weight: ofSlots[i] };

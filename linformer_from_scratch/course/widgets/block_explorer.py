@@ -1,4 +1,4 @@
-"""From E to DeepSeek-V4: one text, through Linformer and after each edit. Drawn by block_explorer.js."""
+"""From E to DeepSeek-V4 and its successors: one text, edit by edit. Drawn by block_explorer.js."""
 
 from functools import cache
 from typing import Any, NamedTuple
@@ -9,11 +9,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from linformer_from_scratch.attention import attention_weights, causal_mask
+from linformer_from_scratch.course.models import cards
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.course.widgets.projection_explorer import HEADS
 from linformer_from_scratch.descendants.blocks import compress_blocks, ended, masked_softmax
-from linformer_from_scratch.descendants.choice import best_slots, index_scores
+from linformer_from_scratch.descendants.choice import best_slots, index_scores, tokens_read
 from linformer_from_scratch.efficient.sliding_window import window_mask
 from linformer_from_scratch.pretrained import stored_heads, stored_tokens
 from linformer_from_scratch.projections import MeanPooling
@@ -25,10 +26,12 @@ EDITS = {
     "3": "3 content",
     "4": "4 overlap, choice",
     "5": "5 one tensor",
+    "6": "after V4: choose tokens",
 }
 SHOWN = slice(24, 48)  # of the stored text: one sentence
 BLOCK, SMALL, WINDOW = 4, 2, 4  # tokens of a block, of a small one, of the window
-TOP = 3  # slots that are chosen
+TOP, BEST = 3, 1  # slots that are chosen, and blocks whose tokens are attended to
+CHOOSING = cards()["GLM-5.3-Flash"].layers[-1].block  # tokens of such a block
 ALL_HEADS, D_HEAD = 12, 32  # of MiniLM's layers
 
 
@@ -37,11 +40,13 @@ class Reading(NamedTuple):
 
     slots: (n, slots), and tokens: (n, n): weights, which sum to one where there is anything to attend to.
     mix: what each slot is made of, (slots, n).
+    scores: where slots only choose, how much a query wants each that has ended, its best being 1; else zeros.
     """
 
     slots: Tensor
     tokens: Tensor
     mix: Tensor
+    scores: Tensor
 
     @property
     def effective(self) -> Tensor:
@@ -94,8 +99,8 @@ class BlockExplorer(LiveWidget):
         slots: dict[str, Any] = {"note": "slots across", "tall": n / len(now.mix)}
         shown = {
             "exact": stills.heat_map(exact(self.head), "exact, causal", 1, query=t),
-            "slots": stills.heat_map(now.slots, "slots", 1, query=t, **slots),
-            "tokens": stills.heat_map(now.tokens, "window", 1, query=t),
+            "slots": stills.heat_map(now.slots + now.scores, "slots", 1, query=t, **slots),
+            "tokens": stills.heat_map(now.tokens, "tokens", 1, query=t),
             "effective": stills.heat_map(now.effective, "what it amounts to", 1, query=t),
         }
         return stills.board([[*shown]], shown, (13, 4), widths=(1, 1, 1, 1))
@@ -119,23 +124,27 @@ def reading(edit: str, head: str) -> Reading:
     n = len(q)
     if edit == "0":
         mix = MeanPooling(n, n // BLOCK)(torch.eye(n))
-        return Reading(attention_weights(q, mix @ k), torch.zeros(n, n), mix)
-    small, near = edit >= "4", window_mask(n, WINDOW - 1, causal=True)
-    block, units = SMALL if small else BLOCK, torch.eye(n)  # a slot of unit vectors is what it is made of
+        return Reading(attention_weights(q, mix @ k), torch.zeros(n, n), mix, torch.zeros(n, len(mix)))
+    small, near = edit in ("4", "5"), window_mask(n, WINDOW - 1, causal=True)
+    block, units = _block(edit), torch.eye(n)  # a slot of unit vectors is what it is made of
     logits = (k @ q.mean(dim=0) / D_HEAD**0.5)[:, None].expand(n, n)
     if small:
         units, logits = (torch.cat([some, some], dim=-1) for some in (units, logits))
         mix = compress_blocks(units, torch.zeros(block), logits, overlap=True)
     else:
-        mix = compress_blocks(units, torch.zeros(block), logits if edit == "3" else None)
-    seen = ended(n, block)
+        mix = compress_blocks(units, torch.zeros(block), logits if edit in ("3", "6") else None)
+    seen, shown = ended(n, block), torch.zeros(n, len(mix))
+    wanted = index_scores(q[None, None], (mix @ k)[None, None], torch.ones(1, n, 1))[0]
     if small:
-        scores = index_scores(q[None, None], (mix @ k)[None, None], torch.ones(1, n, 1))
-        seen = best_slots(scores, TOP, seen)[0]
+        seen = best_slots(wanted, TOP, seen)
+    elif edit == "6":
+        near = tokens_read(wanted, n, block, WINDOW, BEST)
+        shown = wanted * seen / (wanted * seen).amax(dim=1, keepdim=True).clamp(min=1e-9)
+        seen = torch.zeros_like(seen)
     near = near & (edit != "1")
     scores = q @ torch.cat([mix @ k, k]).mT / D_HEAD**0.5
     weights = masked_softmax(scores, torch.cat([seen, near], dim=-1))
-    return Reading(weights[:, : len(mix)], weights[:, len(mix) :], mix)
+    return Reading(weights[:, : len(mix)], weights[:, len(mix) :], mix, shown)
 
 
 @cache
@@ -152,8 +161,15 @@ def memory(edit: str) -> int:
     n, of_a_token = len(tokens()), 2 * ALL_HEADS * D_HEAD
     if edit in ("exact", "0"):  # Linformer cannot write: it would need all tokens again
         return n * of_a_token
-    entries = n // (SMALL if edit >= "4" else BLOCK) + (0 if edit == "1" else WINDOW)
-    return entries * (D_HEAD if edit == "5" else of_a_token)
+    slots = n // _block(edit)
+    if edit == "6":  # one key of the index for a block, and all tokens
+        return (slots + n) * D_HEAD
+    return (slots + (0 if edit == "1" else WINDOW)) * (D_HEAD if edit == "5" else of_a_token)
+
+
+def _block(edit: str) -> int:
+    """Tokens of a block."""
+    return {"4": SMALL, "5": SMALL, "6": CHOOSING}.get(edit, BLOCK)
 
 
 def _qkv(head: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -172,6 +188,7 @@ def data() -> dict[str, Any]:
     return {
         "slots": packed(slots),
         "tokens": packed(torch.stack([some.tokens for some in readings])),
+        "scores": packed(torch.stack([reading("6", head).scores for head in HEADS])),
         "mixes": packed(mixes),
         "exact": packed(torch.stack([exact(head) for head in HEADS])),
         "errors": packed(torch.stack([errors(head) for head in HEADS])),
