@@ -235,7 +235,8 @@ def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], rates: Seq
     return [{"n": n, "facts": count} | some for n, count in facts for some in settings]
 
 
-RECALLING = ("full", "window", "means of blocks", "content", *ALL_KINDS[-4:])
+GUESSING = ("window", "means of blocks")
+RECALLING = ("full", *GUESSING, "content", *ALL_KINDS[-4:])
 EXPERIMENTS = [
     Experiment(
         "13_rate",
@@ -267,7 +268,7 @@ EXPERIMENTS = [
         "13_recall",
         "facts recalled by their attention, at other rates, too; facts and n vary apart",
         recalling(RECALLING, FACTS[:1], RECALL_RATES)
-        + recalling([kind for kind in RECALLING if kind != "means of blocks"], FACTS[1:], RECALL_RATES[:1]),
+        + recalling([kind for kind in RECALLING if kind not in GUESSING], FACTS[1:], RECALL_RATES[:1]),
         recall,
         SEEDS,
     ),
