@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from linformer_from_scratch.common.checks import check_size, full_precision, in_float32
-from linformer_from_scratch.descendants.blocks import ended, masked_softmax
+from linformer_from_scratch.descendants.blocks import ended
+from linformer_from_scratch.efficient.blocks import check_same_length
 
 
 def index_scores(q: Tensor, k: Tensor, weights: Tensor) -> Tensor:
@@ -58,14 +59,14 @@ def chosen_attention(
         scores (batch, queries, n // block) -> (batch, heads, queries, d_v)
     Cost: as exact attention, whose scores are all computed; a kernel would skip those that are not read.
     """
-    n, dtype = k.size(-2), v.dtype
+    n, dtype = check_same_length(k, k, v), v.dtype
     q, k, v = map(in_float32, (q, k, v))
-    learning = scores - scores.detach()  # zeros
-    learning = functional.pad(learning.repeat_interleave(block, dim=-1), (0, n % block))[:, None]
+    read = tokens_read(scores, n, block, window, top)
+    learning = (scores - scores.detach()).repeat_interleave(block, dim=-1)  # zeros
+    mask = functional.pad(learning, (0, n % block)).masked_fill(~read, -math.inf).to(q.dtype)
+    k, v = (some.expand(-1, q.size(1), -1, -1) for some in (k, v))
     with full_precision(q):
-        mask = tokens_read(scores, n, block, window, top)[:, None]
-        weights = masked_softmax(q @ k.mT / math.sqrt(q.size(-1)) + learning, mask)
-        return (weights @ v).to(dtype)
+        return functional.scaled_dot_product_attention(q, k, v, mask[:, None]).to(dtype)
 
 
 def tokens_read(scores: Tensor, n: int, block: int, window: int, top: int | None) -> Tensor:
