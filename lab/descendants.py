@@ -5,7 +5,7 @@ widest window is a control: in texts of 512 tokens it keeps as many bytes as sma
 that learns for longer, as many seconds as the slowest kind.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any
 
@@ -229,14 +229,13 @@ def _writing_step(kind: str, layer: Any) -> Callable:
     return step
 
 
-def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], rates: Sequence[float]) -> list[dict]:
+def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], **rest: Iterable) -> list[dict]:
     """Settings of models that recall."""
-    settings = every(learning_rate=rates, kind=kinds)
-    return [{"n": n, "facts": count} | some for n, count in facts for some in settings]
+    return [{"n": n, "facts": count} | some for n, count in facts for some in every(kind=kinds, **rest)]
 
 
-GUESSING = ("window", "means of blocks")
-RECALLING = ("full", *GUESSING, "content", *ALL_KINDS[-4:])
+UNEQUAL = ("full", "content", *ALL_KINDS[-4:])  # those that recall more of 64 facts than a guess would
+RECALLING = (*UNEQUAL, "window", "means of blocks")
 EXPERIMENTS = [
     Experiment(
         "13_rate",
@@ -267,9 +266,9 @@ EXPERIMENTS = [
     Experiment(
         "13_recall",
         "facts recalled by their attention, at other rates, too; facts and n vary apart",
-        recalling(RECALLING, FACTS[:1], RECALL_RATES)
-        + recalling([kind for kind in RECALLING if kind not in GUESSING], FACTS[1:], RECALL_RATES[:1]),
+        recalling(RECALLING, FACTS[:1], seed=SEEDS, learning_rate=RECALL_RATES[:1])
+        + recalling(RECALLING, FACTS[:1], seed=SEEDS[:1], learning_rate=RECALL_RATES[1:])
+        + recalling(UNEQUAL, FACTS[1:], seed=SEEDS, learning_rate=RECALL_RATES[:1]),
         recall,
-        SEEDS,
     ),
 ]

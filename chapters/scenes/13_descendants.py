@@ -40,7 +40,7 @@ class Descendants(Story):
         assert reading("4", HEAD).effective.triu(1).abs().max() == 0
         assert sum((part > 0).sum(dim=1) for part in reading("4", HEAD)[:2]).max() == 7
         self.step(caption, Indicate(parts[2], color=KEY), pause=2)
-        caption = "After V4: slots are scored, and the tokens of the best are attended to."
+        caption = "After V4: slots only choose whose tokens are attended to."
         assert not reading("6", HEAD).slots.any()
         self.step(caption, *map(Transform, parts, shown("6")), pause=2.5)
 
