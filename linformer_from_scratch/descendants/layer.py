@@ -55,14 +55,23 @@ class SharedSlots:
 
     Each of the others attends to what the first has made last: so it comes behind it, with the same text.
     Copied or saved with its layers, it forgets the text.
+
+    Raises: ValueError, when a layer joins, if its `block` or what it chooses is not that of the first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kind: tuple[int, str] | None = None) -> None:
         self.made: tuple[Tensor, Tensor] | None = None
-        self.has_a_maker = False
+        self.kind = kind  # of the first layer: tokens of a block, and what is chosen
 
     def __reduce__(self) -> tuple:
-        return SharedSlots, ()
+        return SharedSlots, (self.kind,)
+
+    def joined(self, block: int, choose: str) -> bool:
+        """Whether the layer that joins is the first, which makes the slots."""
+        first, self.kind = self.kind is None, self.kind or (block, choose)
+        if self.kind != (block, choose):
+            raise ValueError(f"got {(block, choose)} as block and choose, expected {self.kind}, as shared")
+        return first
 
     def first(self, blocks: int, like: Tensor) -> tuple[Tensor, Tensor]:
         """Those of so many blocks. Raises ValueError unless they were made of a text such as this one."""
@@ -119,11 +128,9 @@ class CompressedAttention(AttentionLayer):
             raise ValueError(f"choose is {choose!r}, expected 'slots' or 'tokens'")
         if one_tensor:
             self.value = self.key
-        self.makes_slots = shared is None or not shared.has_a_maker
+        self.makes_slots = shared is None or shared.joined(self.block, choose)
         if not self.makes_slots:
             return
-        if shared is not None:
-            shared.has_a_maker = True
         width = self.key.out_features * (2 if overlap else 1)
         self.gate = nn.Linear(d_model, width, bias=False) if content else None
         self.bias = nn.Parameter(torch.zeros(self.block, *([width] if content or overlap else [])))
