@@ -450,6 +450,10 @@ def written(layer, *pieces):
             "choose is 'blocks', expected 'slots' or",
         ),
         (
+            lambda: CompressedAttention(12, 3, 2, 3, shared=shared_by_three()[0].shared),
+            "got (2, 'slots') as block and choose, expected (4, 'slots'), as shared",
+        ),
+        (
             lambda: [
                 layer(torch.ones(1, n, 12)) for layer, n in zip(shared_by_three(), (9, 12), strict=False)
             ],
