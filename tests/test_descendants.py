@@ -365,6 +365,7 @@ def test_copies_of_layers_that_share_share_among_themselves():
     layers[0](x)
     copies = copy.deepcopy(layers)
     assert copies[0].shared is copies[2].shared is not layers[0].shared
+    assert not CompressedAttention(12, 3, 4, 3, shared=copies[0].shared).makes_slots
     with pytest.raises(ValueError, match="no layer has made the shared slots yet"):
         copies[1](x)
     assert_close(copies[1](copies[0](x)), layers[1](layers[0](x)))

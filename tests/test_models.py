@@ -24,6 +24,7 @@ def test_bytes_of_a_token_by_hand():
     assert v4.bytes_per_token() == 21 / 4 * (slot + index) + 20 / 128 * slot
     assert v41.bytes_per_token() == (3 / 2 + 1) * (512 // 2 + 512 // 16 + index)
     assert v41.bytes_per_token(bits=16) == (3 / 2 + 1) * 2 * (512 + 128)
+    assert cards()["GLM-5.3-Flash"].bytes_per_token() == 11 * (2 * 512 + (128 + 4) / 4)
 
 
 def test_glm_is_as_much_smaller_as_its_makers_say_at_131072_tokens():
