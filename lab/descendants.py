@@ -234,8 +234,9 @@ def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], **rest: It
     return [{"n": n, "facts": count} | some for n, count in facts for some in every(kind=kinds, **rest)]
 
 
-UNEQUAL = ("full", "content", *ALL_KINDS[-4:])  # those that recall more of 64 facts than a guess would
-RECALLING = (*UNEQUAL, "window", "window, 2.5", "means of blocks")
+GUESSING = ("window", "window, 2.5", "means of blocks", "tokens by means")
+UNEQUAL = ("full", "content", "overlap and choice", "tokens by content", SHARED)  # to a guess, at 64 facts
+RECALLING = (*UNEQUAL, *GUESSING)
 EXPERIMENTS = [
     Experiment(
         "13_rate",
