@@ -33,16 +33,16 @@ class Descendants(Story):
         queries = words(f"{n} queries", QUERY).rotate(PI / 2).move_to([-6.2, Y["map"], 0])
         parts = shown("0")
         caption = "Linformer: every slot mixes the whole text, the future included."
-        self.step(caption, FadeIn(*titles, queries, *parts), seconds=0.8, pause=1.5)
+        self.step(caption, FadeIn(*titles, queries, *parts), seconds=0.8, pause=1.2)
         for edit, caption in CAPTIONS.items():
-            self.step(caption, *map(Transform, parts, shown(edit)), pause=1.6)
+            self.step(caption, *map(Transform, parts, shown(edit)), pause=1.1)
         caption = "No query sees the future; each attends to at most seven things."
         assert reading("4", HEAD).effective.triu(1).abs().max() == 0
         assert sum((part > 0).sum(dim=1) for part in reading("4", HEAD)[:2]).max() == 7
-        self.step(caption, Indicate(parts[2], color=KEY), pause=2)
+        self.step(caption, Indicate(parts[2], color=KEY), pause=1.2)
         caption = "After V4: slots only choose whose tokens are attended to."
         assert not reading("6", HEAD).slots.any()
-        self.step(caption, *map(Transform, parts, shown("6")), pause=2.5)
+        self.step(caption, *map(Transform, parts, shown("6")), pause=1.8)
 
 
 def shown(edit: str) -> VGroup:
