@@ -12,12 +12,34 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from lab import capstone, descendants, efficient, fields, lengths, long_texts, recall, training, writing
+from lab import (
+    capstone,
+    descendants,
+    efficient,
+    fields,
+    lengths,
+    long_texts,
+    mixed_lengths,
+    recall,
+    training,
+    writing,
+)
 from lab.experiment import COMMAND, measure
 from linformer_from_scratch.common.rows import first_line, read
 from linformer_from_scratch.course.recorded import RESULTS
 
-DECLARING = (training, efficient, recall, writing, capstone, lengths, long_texts, descendants, fields)
+DECLARING = (
+    training,
+    mixed_lengths,
+    efficient,
+    recall,
+    writing,
+    capstone,
+    lengths,
+    long_texts,
+    descendants,
+    fields,
+)
 EXPERIMENTS = {experiment.name: experiment for module in DECLARING for experiment in module.EXPERIMENTS}
 FILES = {one.name: Path(str(module.__file__)) for module in DECLARING for one in module.EXPERIMENTS}
 
