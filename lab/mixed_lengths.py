@@ -1,4 +1,4 @@
-"""Texts shorter than seq_len: what makes up for the tokens that E misses? Masked models learn at many lengths.
+"""Texts shorter than seq_len: what makes up for tokens that E misses? Masked models learn at many lengths.
 
 An update has texts of one length, drawn from LENGTHS; every length is judged in the end (chapter 06).
 """
