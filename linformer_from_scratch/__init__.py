@@ -1,8 +1,7 @@
 """Linformer (Wang et al. 2020, arXiv 2006.04768), built up from softmax: one module a chapter.
 
->>> from linformer_from_scratch import LearnedProjection, LinformerAttention
->>> E = LearnedProjection(seq_len=512, proj_dim=128)
->>> layer = LinformerAttention(d_model=384, num_heads=12, E=E, F=E)  # (batch, n, 384) -> the same
+>>> from linformer_from_scratch import LinformerAttention
+>>> layer = LinformerAttention(d_model=384, num_heads=12, seq_len=512, proj_dim=128)  # (batch, n, 384) -> same
 """
 
 import sys
@@ -12,6 +11,9 @@ from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from linformer_from_scratch.converters import from_fairseq as from_fairseq
+    from linformer_from_scratch.converters import from_linformer as from_linformer
+    from linformer_from_scratch.converters import from_linformer_pytorch as from_linformer_pytorch
     from linformer_from_scratch.efficient import EfficientAttention as EfficientAttention
     from linformer_from_scratch.linformer import LinformerAttention as LinformerAttention
     from linformer_from_scratch.linformer import linformer_attention as linformer_attention
@@ -25,6 +27,9 @@ MODULES = {
     "LearnedProjection": "projections",
     "LinformerAttention": "linformer",
     "MultiHeadAttention": "multihead",
+    "from_fairseq": "converters",
+    "from_linformer": "converters",
+    "from_linformer_pytorch": "converters",
     "linformer_attention": "linformer",
 }
 __all__ = [*MODULES, "__version__"]

@@ -18,7 +18,9 @@ from linformer_from_scratch.heads import (
     real_tokens,
     split_heads,
 )
-from linformer_from_scratch.projections import Projection, project
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling, Projection, project
+
+WORDS = ("learned", "per head", "windows")  # in place of E and F
 
 
 def linformer_attention(q: Tensor, k: Tensor, v: Tensor, E: Tensor, F: Tensor) -> Tensor:
@@ -51,26 +53,45 @@ class LinformerAttention(AttentionLayer):
             E and F for key-value sharing, and the same object to every layer for layerwise sharing.
             Give torch.func.functional_call `tie_weights=False` then: without it, the weights that it was
             given stay in what is shared (PyTorch's issue 164759).
+            Or words, with seq_len and proj_dim: "learned" (one matrix for all heads), "per head" (one for
+            each), "windows" (fixed means); F="E" shares. F is another of E's kind by default.
+        seq_len, proj_dim: longest input in tokens, and slots, where E or F is a word.
+        dropout: share of the attention weights set to zero while training, as in nn.MultiheadAttention.
 
     Shape: x (batch, n, d_model) with n <= seq_len, padding_mask (batch, n) with True = a real token
         -> (batch, n, d_model)
-    Raises: ValueError if num_heads does not divide d_model, if E or F is not a Projection, if they differ in
-        their sizes, if x or padding_mask have another shape, or if x has more than seq_len tokens.
+    Raises: ValueError if num_heads does not divide d_model, if E or F is neither a Projection nor such a
+        word, if they differ in their sizes, if dropout is not in 0 … 1, if x or padding_mask have another
+        shape, or if x has more than seq_len tokens.
     Not causal: every slot mixes the whole sequence, the future included.
     E and F see padding as zeros: neither its content nor how much of it follows changes a real output.
 
     >>> E = LearnedProjection(seq_len=512, proj_dim=128)
     >>> LinformerAttention(64, 4, E, E)(torch.zeros(1, 300, 64)).shape
     torch.Size([1, 300, 64])
+    >>> LinformerAttention(64, 4, seq_len=512, proj_dim=128).F.weight.shape
+    torch.Size([128, 512])
     """
 
-    def __init__(self, d_model: int, num_heads: int, E: Projection, F: Projection):
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        E: Projection | str = "learned",
+        F: Projection | str | None = None,
+        *,
+        seq_len: int | None = None,
+        proj_dim: int | None = None,
+        dropout: float = 0.0,
+    ):
         super().__init__(d_model, num_heads)
-        for name, given in (("E", E), ("F", F)):
-            if not isinstance(given, Projection):
-                raise ValueError(
-                    f"{name} is a {type(given).__name__}, expected a Projection from `projections`"
-                )
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"dropout is {dropout}, expected a share from 0 to 1")
+        self.dropout = dropout
+        sizes = seq_len, proj_dim, num_heads
+        F = E if F is None and isinstance(E, str) else F
+        E = _projection("E", E, *sizes)
+        F = E if isinstance(F, str) and F == "E" else _projection("F", F, *sizes)
         if (E.seq_len, E.proj_dim) != (F.seq_len, F.proj_dim):
             raise ValueError(
                 f"E takes {E.seq_len} tokens to {E.proj_dim} slots, F {F.seq_len} to {F.proj_dim}; "
@@ -104,10 +125,11 @@ class LinformerAttention(AttentionLayer):
         """Every query attends to every slot, by PyTorch's fused kernel; no mask: no slot holds padding."""
         if k.size(-2) != v.size(-2):  # E or F was replaced; the kernel would read beyond the smaller one
             raise ValueError(f"E gives {k.size(-2)} slots, F {v.size(-2)}; expected the same number")
-        return functional.scaled_dot_product_attention(q, k, v)
+        dropout = self.dropout if self.training else 0.0
+        return functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout)
 
     def definition(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-        """The same output in the paper's order, one head after another: slow, and easy to check by eye."""
+        """The same output, without dropout, one head after another: slow, and easy to check by eye."""
         check_inputs(x, padding_mask, self.query.in_features)
         q, k, v = self.project(real_tokens(x, padding_mask))
         return self.output(merge_heads(head_by_head(q, self.E(k), self.F(v))))
@@ -115,3 +137,24 @@ class LinformerAttention(AttentionLayer):
     def split(self, x: Tensor) -> Tensor:
         """Shape: (batch, n, d_model) -> (batch, num_heads, n, d_head)."""
         return split_heads(x, self.num_heads)
+
+
+def _projection(
+    name: str, given: Projection | str | None, seq_len: int | None, proj_dim: int | None, num_heads: int
+) -> Projection:
+    """E or F as it was given, or made from the word that was."""
+    if isinstance(given, Projection):
+        if seq_len not in (None, given.seq_len) or proj_dim not in (None, given.proj_dim):
+            own = f"{name} takes {given.seq_len} tokens to {given.proj_dim} slots"
+            raise ValueError(f"{own}, expected no others; got seq_len={seq_len}, proj_dim={proj_dim}")
+        return given
+    if not isinstance(given, str) or given not in WORDS:
+        got = repr(given) if isinstance(given, str) else f"a {type(given).__name__}"
+        raise ValueError(
+            f"{name} is {got}, expected a Projection from `projections`, or one of {', '.join(WORDS)}"
+        )
+    if seq_len is None or proj_dim is None:
+        raise ValueError(f"{name} is {given!r} with seq_len={seq_len}, proj_dim={proj_dim}; expected both")
+    if given == "windows":
+        return MeanPooling(seq_len, proj_dim)
+    return LearnedProjection(seq_len, proj_dim, num_heads if given == "per head" else None)

@@ -80,6 +80,12 @@ def test_the_package_gives_its_layers_when_asked():
     assert not hasattr(linformer_from_scratch, "no_such_layer")
 
 
+def test_the_first_lines_of_the_readme_run(capsys):
+    code = (PACKAGE.parent / "README.md").read_text(encoding="utf-8").partition("```python\n")[2]
+    exec(code.partition("```")[0], {})
+    assert capsys.readouterr().out == "torch.Size([2, 3000, 512])\n"
+
+
 def test_every_room_of_a_chapter_has_its_stem():
     """Chapter, module, test, solution and scene of a chapter share one stem."""
     root = PACKAGE.parent
@@ -95,5 +101,5 @@ def test_every_room_of_a_chapter_has_its_stem():
 
 def test_beside_the_chapters_stands_only_what_they_share():
     stems = {chapter.stem[3:] for chapter in chapters()}
-    shared = {"__init__", "heads", "encoder", "fitting"}
+    shared = {"__init__", "heads", "encoder", "fitting", "converters"}
     assert {path.stem for path in PACKAGE.glob("*.py")} - stems == shared

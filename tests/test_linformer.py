@@ -1,4 +1,4 @@
-"""linformer.py, against its definition, against full attention, and against the package people install."""
+"""linformer.py, against its definition and against full attention."""
 
 import copy
 
@@ -185,6 +185,17 @@ X = torch.zeros(2, 5, D_MODEL)
         (lambda: layer_of(torch.ones(5, 11), learned()), "^E is a Tensor, expected a Projection from `proj"),
         (lambda: layer_of(learned(), nn.Linear(11, 5)), "^F is a Linear, expected a Projection from `proj"),
         (lambda: layer_of(learned(), learned(12)), "E takes 11 tokens to 5 slots, F 12 to 5; expected"),
+        (lambda: layer_of(learned(), None), "^F is a NoneType, expected a Projection from `projections`, or"),
+        (lambda: layer_of("mean", None), "^E is 'mean', expected .*, or one of learned, per head, windows"),
+        (lambda: layer_of("learned", "E"), "E is 'learned' with seq_len=None, proj_dim=None; expected both"),
+        (
+            lambda: LinformerAttention(D_MODEL, HEADS, learned(), "E", seq_len=12),
+            "E takes 11 tokens to 5 slots, expected no others; got seq_len=12, proj_dim=None",
+        ),
+        (
+            lambda: LinformerAttention(D_MODEL, HEADS, learned(), "E", dropout=1.5),
+            "dropout is 1.5, expected a share from 0 to 1",
+        ),
         (lambda: layer_of(*[learned(num_heads=2)] * 2)(X), "E has a matrix for each of 2 heads"),
         (lambda: make_layer()(X[..., :20]), r"x has shape \(2, 5, 20\), expected \(batch, n, 21\)"),
     ],
@@ -237,21 +248,50 @@ def test_exports_with_every_length_up_to_seq_len(kind):
         assert_close(exported(make_x(length)), layer(make_x(length)), atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("n", [SEQ_LEN, 6])
-def test_weights_of_the_package_linformer_give_its_output(n):
-    LinformerSelfAttention = pytest.importorskip("linformer").LinformerSelfAttention
-    for share_kv in (False, True):
-        torch.manual_seed(0)
-        theirs = LinformerSelfAttention(D_MODEL, SEQ_LEN, k=SLOTS, heads=HEADS, share_kv=share_kv)
-        ours = make_layer(shared=share_kv)
-        pairs = [(ours.query, theirs.to_q), (ours.key, theirs.to_k), (ours.output, theirs.to_out)]
-        pairs.append((ours.value, theirs.to_k if share_kv else theirs.to_v))  # it shares W as well
-        for mine, its in pairs:
-            mine.load_state_dict(its.state_dict())
-        with torch.no_grad():
-            start_at(ours.E, theirs.proj_k.T)
-            start_at(ours.F, (theirs.proj_k if share_kv else theirs.proj_v).T)
-        assert_close(ours(make_x(n)), theirs(make_x(n)), atol=1e-6, rtol=0)
+def test_words_in_place_of_E_and_F_make_what_they_say():
+    made = {
+        words: LinformerAttention(D_MODEL, HEADS, *words, seq_len=SEQ_LEN, proj_dim=SLOTS)
+        for words in ((), ("learned", "E"), ("per head",), ("windows",), ("learned", "windows"))
+    }
+    shapes = {words: [tuple(p.weight.shape) for p in projections_of(made[words])] for words in made}
+    one, each = (SLOTS, SEQ_LEN), (HEADS, SLOTS, SEQ_LEN)
+    assert shapes == {
+        (): [one, one],
+        ("learned", "E"): [one, one],
+        ("per head",): [each, each],
+        ("windows",): [],
+        ("learned", "windows"): [one],
+    }
+    assert {words for words, layer in made.items() if layer.E is layer.F} == {("learned", "E")}
+    layer = LinformerAttention(D_MODEL, HEADS, learned(), "E")
+    assert layer.F is layer.E
+    assert_close(made["windows",](make_x()), written_out(made["windows",], make_x()), atol=1e-6, rtol=0)
+
+
+def projections_of(layer):
+    return [E for E in (layer.E, layer.F) if isinstance(E, LearnedProjection)]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_dropout_is_that_of_multihead_attention_in_mean_and_spread(share):
+    """With as many slots as tokens and E = 1, the two are one layer."""
+    torch.manual_seed(0)
+    n, draws = 4, 20_000
+    ours = LinformerAttention(D_MODEL, HEADS, learned(n, n), "E", dropout=share)
+    theirs = nn.MultiheadAttention(D_MODEL, HEADS, share, batch_first=True)
+    with torch.no_grad():
+        start_at(ours.E, torch.eye(n))
+        theirs.in_proj_weight.copy_(torch.cat([W.weight for W in (ours.query, ours.key, ours.value)]))
+        theirs.out_proj.load_state_dict(ours.output.state_dict())
+        x = make_x(n, 1)
+        exact = ours.eval()(x)
+        assert_close(exact, theirs.eval()(x, x, x)[0])
+        many = x.expand(draws, -1, -1)
+        found, expected = ours.train()(many), theirs.train()(many, many, many)[0]
+        mean = exact[0] if share < 1 else ours.output.bias.expand_as(exact[0])  # all weights are 0 then
+        assert ((found.mean(0) - mean).abs() < 5 * found.std(0) / draws**0.5 + 1e-5).all()
+        assert_close(found.std(0), expected.std(0), rtol=0.05, atol=1e-5)
+        assert (found.std(0) > 0.01).any() == (0 < share < 1)
 
 
 def test_never_stores_a_map_of_n_times_n():

@@ -17,7 +17,9 @@ import linformer_from_scratch
 from lab.arms import Convolution, FourierMixing, PairWeights, Place
 from lab.descendants import WithTheTokenBefore
 from lab.long_texts import FirstTokens, Parts
+from lab.mixed_lengths import Louder
 from lab.points import PointModel, UNet
+from linformer_from_scratch.converters import BiasedProjection
 from linformer_from_scratch.descendants.layer import CompressedAttention
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention
 from linformer_from_scratch.distributed.small import ShardedLinformer
@@ -72,6 +74,8 @@ MADE = {
     MaskedLanguageModel: (lambda kind: kind(encoder()), IDS),
     Classifier: (lambda kind: kind(encoder(), CLASSES), IDS),
     Projection: (lambda kind: kind(N, SLOTS), X),
+    BiasedProjection: (lambda kind: kind(torch.randn(SLOTS, N), torch.randn(SLOTS)), X),
+    Louder: (lambda kind: kind(LearnedProjection(N, SLOTS)), X),
     StridedConvolution: (lambda kind: kind(N, SLOTS, D_MODEL), X),
     AttentionLayer: (lambda kind: kind(*SIZES), X),
     LinformerAttention: (linformer, X),
