@@ -193,6 +193,10 @@ X = torch.zeros(2, 5, D_MODEL)
             "E takes 11 tokens to 5 slots, expected no others; got seq_len=12, proj_dim=None",
         ),
         (
+            lambda: LinformerAttention(D_MODEL, HEADS, learned(), "E", proj_dim=6),
+            "E takes 11 tokens to 5 slots, expected no others; got seq_len=None, proj_dim=6",
+        ),
+        (
             lambda: LinformerAttention(D_MODEL, HEADS, learned(), "E", dropout=1.5),
             "dropout is 1.5, expected a share from 0 to 1",
         ),
