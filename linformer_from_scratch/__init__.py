@@ -1,7 +1,7 @@
 """Linformer (Wang et al. 2020, arXiv 2006.04768), built up from softmax: one module a chapter.
 
 >>> from linformer_from_scratch import LinformerAttention
->>> layer = LinformerAttention(d_model=384, num_heads=12, seq_len=512, proj_dim=128)  # (batch, n, 384) -> same
+>>> layer = LinformerAttention(d_model=384, num_heads=12, seq_len=512, proj_dim=128)  # (batch, n, 384)
 """
 
 import sys

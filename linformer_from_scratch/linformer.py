@@ -65,6 +65,8 @@ class LinformerAttention(AttentionLayer):
         shape, or if x has more than seq_len tokens.
     Not causal: every slot mixes the whole sequence, the future included.
     E and F see padding as zeros: neither its content nor how much of it follows changes a real output.
+    A text shorter than seq_len uses their first columns; no way to rescale those was worth an option
+    (chapter 06, evidence).
 
     >>> E = LearnedProjection(seq_len=512, proj_dim=128)
     >>> LinformerAttention(64, 4, E, E)(torch.zeros(1, 300, 64)).shape
