@@ -18,7 +18,7 @@ endef
 unexport $(filter PYTHON%,$(.VARIABLES)) __PYVENV_LAUNCHER__ VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help course test test-all test-newest test-floor lint slides book scenes experiments benchmark benchmark-gpu refresh wheel test-wheel python
+.PHONY: help course test test-all test-newest test-floor lint slides book class scenes experiments benchmark benchmark-gpu refresh wheel test-wheel python
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,10 @@ slides: python ## decks and handouts into build/slides
 book: python ## every chapter as a page, with search, solutions, API, decks, into build/book
 	@$(PYTHON) tools/course.py install --with test
 	@$(BIN)/python tools/make_book.py
+
+class: python ## a student's folder without solutions, and a teacher's archive with them, into build/class
+	@$(PYTHON) tools/course.py install --with test
+	@$(BIN)/python tools/classroom.py
 
 scenes: python ## render the animations whose source has changed
 	@$(PYTHON) tools/course.py install --with scenes

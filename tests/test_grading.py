@@ -21,6 +21,7 @@ from linformer_from_scratch.course.exercises import EXERCISES, STEMS, exam
 from linformer_from_scratch.course.exercises.engine import parts
 from linformer_from_scratch.course.exercises.engine.checking import SEEDS, judge
 from linformer_from_scratch.course.exercises.grader import grading
+from linformer_from_scratch.course.exercises.grader.gradebook import STARS, Gradebook
 from linformer_from_scratch.course.exercises.grader.grading import UNREAD, Graded, as_csv, mark_of
 from linformer_from_scratch.exercises.__main__ import main
 
@@ -65,7 +66,7 @@ def test_the_table_says_what_passed_and_no_submission_forges_its_mark(tmp_path):
         "ada": ("passed", "1", ""),
         "bob": ("failed", "0", "bob.ipynb: its process ended with 0 at 0.1"),
     }
-    assert list(rows["ada"]) == ["learner", "passed", *EXERCISES, "note"]
+    assert list(rows["ada"]) == ["learner", "passed", "points", "percent", *EXERCISES, "feedback", "note"]
     assert all(row[id] == "open" for row in rows.values() for id in EXERCISES if id != "0.1")
 
 
@@ -318,7 +319,8 @@ def test_a_mistake_that_is_a_class_has_a_name_like_the_others():
 
 
 def test_a_learners_name_is_no_formula():
-    assert "\n'=1+1,1,passed," in as_csv({"=1+1": Graded({"0.1": "passed"})}).replace("\r", "")
+    rows = as_csv({"=1+1": Graded({"0.1": "passed"})}, Gradebook(STARS, {})).splitlines()
+    assert rows[1].startswith("'=1+1,1,1.0,0.71,passed,")
 
 
 def test_the_documentation_says_what_is_not_protected(capsys):

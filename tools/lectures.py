@@ -4,6 +4,7 @@ The notes lie beside the notebooks, chapters/notes/NN_stem.md. The heading of a 
 id of the cell that its slide begins with: "## minute 5 · 04-012".
 """
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -12,9 +13,14 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from linformer_from_scratch.course.exercises.engine.standalone import bound, used
+
 CHAPTERS = Path(__file__).resolve().parents[1] / "chapters"
 HEADING = re.compile(r"^## minute (\d+) · (\S+)\n", re.MULTILINE)
 NOTE = "**For the teacher · minute {}**\n\n{}"
+OURS = re.compile(r"<details><summary>Our version</summary>.*?</details>\s*", re.DOTALL)
+SOLUTIONS = re.compile(r"`solutions/[^`]*`")
+HELD = "*The whole on one screen, which answers exercises of this chapter, is in your teacher's copy.*"
 MINUTE = re.compile(r"^\*\*For the teacher · minute (\d+)\*\*")
 
 
@@ -56,6 +62,21 @@ def lecture(chapter: Path) -> NotebookNode:
             waiting = [new_markdown_cell(told[id], metadata=note) for id in [cell.id] if id in told]
         cells.append(cell)
     notebook.cells = cells + waiting
+    return notebook
+
+
+def without_answers(chapter: Path) -> NotebookNode:
+    """A chapter as a class gets it: no version of ours, and nothing whole that later cells do not need."""
+    notebook = nbformat.read(chapter, as_version=4)
+    for cell in notebook.cells:
+        cell.source = SOLUTIONS.sub("your teacher's copy", OURS.sub("", cell.source))
+    for i, cell in enumerate(notebook.cells):
+        if "whole" in cell.metadata.get("tags", []):
+            later = [ast.parse(one.source) for one in notebook.cells[i + 1 :] if one.cell_type == "code"]
+            names = set().union(*map(bound, ast.parse(cell.source).body))
+            if not names & used([statement for module in later for statement in module.body]):
+                notebook.cells[i] = new_markdown_cell(HELD, id=cell.id, metadata=cell.metadata)
+    notebook.cells = [cell for cell in notebook.cells if cell.source]
     return notebook
 
 

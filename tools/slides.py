@@ -1,8 +1,9 @@
-"""Decks from the chapters' own cells: python tools/slides.py [01 02 …]
+"""Decks from the chapters' own cells: python tools/slides.py [--no-solutions] [01 02 …]
 
 The notebooks' slideshow metadata says which cells a deck shows (see CONTRIBUTING.md). build/slides/ receives
 a page for each deck with all that it needs beside it, so that it opens from disk without a network. Where a
 Chromium is installed, two handouts as PDF: one for students without notes and answers, one for the teacher.
+--no-solutions makes decks for students: without the notes, and with their handout alone.
 """
 
 import base64
@@ -19,7 +20,7 @@ import jinja2
 import torch
 from chromium import find_chromium
 from kept import kept
-from lectures import chapters, lecture, minutes, numbered, slide_type
+from lectures import chapters, lecture, minutes, numbered, slide_type, without_answers
 from nbconvert import SlidesExporter
 from nbconvert.filters import ansi2html
 from nbformat import NotebookNode
@@ -33,6 +34,7 @@ DECK = Path(__file__).resolve().parent / "deck"
 OUT = ROOT / "build" / "slides"
 LIVE = "http://127.0.0.1:8888/lab/tree/chapters/{}.ipynb"  # where `make course` serves a chapter
 READERS = ("students", "teacher")  # each has a handout of its own
+NO_SOLUTIONS = "--no-solutions"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FOLDED = re.compile(r"<details><summary>(.*?)</summary>(.*)</details>", re.DOTALL)
 QUESTION = re.compile(r"^\*\*(.+?\?)\*\*", re.MULTILINE)  # of a chapter, on its first slide
@@ -148,14 +150,16 @@ def is_wide(png: str) -> bool:
     return width > WIDE * height
 
 
-def build(chapter: Path, out: Path, model: dict[str, Any] | None = None) -> Path:
+def build(
+    chapter: Path, out: Path, model: dict[str, Any] | None = None, readers: tuple[str, ...] = READERS
+) -> Path:
     """Write the deck of a chapter, and what it needs, into a folder; return the deck's page.
 
-    model: as in `page.host`.
+    model: as in `page.host`; readers: without a teacher among them, the deck has no notes.
 
     Exits if the deck shows a clip or a picture that is not there.
     """
-    notebook = lecture(chapter)
+    notebook = (lecture if "teacher" in readers else without_answers)(chapter)
     for path in media(notebook):
         if not (chapter.parent / path).exists():
             sys.exit(f"{chapter.name} shows {path}, which does not exist.")
@@ -195,7 +199,7 @@ def write_index(out: Path) -> None:
     (out / "index.html").write_text(template.render(decks=decks), encoding="utf-8")
 
 
-def write_handouts(decks: list[Path], out: Path, chromium: str) -> None:
+def write_handouts(decks: list[Path], out: Path, chromium: str, readers: tuple[str, ...]) -> None:
     """Lay the handouts of each deck as PDF beside its page; those of a deck that has not changed are kept."""
     from playwright.sync_api import sync_playwright  # decks without handouts do not need it
 
@@ -204,26 +208,30 @@ def write_handouts(decks: list[Path], out: Path, chromium: str) -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         printing = browser.new_page()
         for deck in decks:
-            folder = kept(f"handouts-{deck.stem}", [deck, *look], partial(print_handouts, deck, printing))
+            make = partial(print_handouts, deck, printing, readers)
+            folder = kept(f"handouts-{deck.stem}{NO_SOLUTIONS * (len(readers) < 2)}", [deck, *look], make)
             shutil.copytree(folder, out, dirs_exist_ok=True)
         browser.close()
 
 
-def print_handouts(deck: Path, page: Any, folder: Path) -> None:
+def print_handouts(deck: Path, page: Any, readers: tuple[str, ...], folder: Path) -> None:
     """Print the handouts of a deck into a folder, with a page of a browser."""
-    for reader, path in handouts(deck).items():
+    for reader in readers:
+        path = handouts(deck)[reader]
         page.goto(f"{deck.as_uri()}?print-pdf={reader}")
         page.evaluate("MathJax.startup.promise")
         page.wait_for_selector(".pdf-page")
         page.pdf(path=folder / path.name, prefer_css_page_size=True, print_background=True)
 
 
-def build_all(chapters: list[Path], out: Path, model: dict[str, Any]) -> None:
+def build_all(
+    chapters: list[Path], out: Path, model: dict[str, Any], readers: tuple[str, ...] = READERS
+) -> None:
     """Write decks, handouts, and the list of the decks that lie in the folder; model: as in `page.host`."""
     torch.set_num_threads(1)  # the widgets' many small decompositions run fastest so
-    decks = [build(path, out, model) for path in chapters]
+    decks = [build(path, out, model, readers) for path in chapters]
     if chromium := find_chromium():
-        write_handouts(decks, out, chromium)
+        write_handouts(decks, out, chromium, readers)
     else:
         print(NO_CHROMIUM)
     write_index(out)
@@ -231,8 +239,9 @@ def build_all(chapters: list[Path], out: Path, model: dict[str, Any]) -> None:
 
 def main() -> None:
     """Build the decks of the chapters named on the command line, or of all."""
-    chosen = numbered(chapters(), sys.argv[1:])
-    build_all(chosen, OUT, lend(OUT / "model") | {"folder": "model"})
+    chosen = numbered(chapters(), [one for one in sys.argv[1:] if one != NO_SOLUTIONS])
+    readers = READERS[:1] if NO_SOLUTIONS in sys.argv else READERS
+    build_all(chosen, OUT, lend(OUT / "model") | {"folder": "model"}, readers)
     print(f"{len(chosen)} deck{'s' * (len(chosen) > 1)}: {(OUT / 'index.html').relative_to(ROOT)}")
 
 

@@ -13,7 +13,7 @@ from html import escape
 from pathlib import Path
 
 import nbformat
-from lectures import lecture, slide_type
+from lectures import lecture, slide_type, without_answers
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from slides import LIVE, WIDGET, handouts
@@ -37,21 +37,25 @@ CLOUD = {  # where a chapter of a public repository can be run
 }
 
 
-def chapter_page(path: Path, solution: Path, shelf: Shelf, teacher: bool = False) -> NotebookNode:
+def chapter_page(path: Path, solution: Path | None, shelf: Shelf, teacher: bool = False) -> NotebookNode:
     """A chapter as a page.
 
     Args:
         path: the chapter's notebook.
-        solution: the notebook with its worked exercises.
+        solution: the notebook with its worked exercises; None leaves out all that answers them.
         shelf: receives what the live pictures need.
         teacher: keep what only the teacher sees.
     """
     notebook = lecture(path) if teacher else nbformat.read(path, as_version=4)
+    if not solution:
+        notebook = without_answers(path)
     first, *rest = notebook.cells
     below = help_below(rest, solution)
     begun = next(i for i, cell in enumerate(rest) if cell.source.startswith("## "))
     imports = [cell for cell in rest[:begun] if cell.cell_type == "code"]
-    cells = [new_markdown_cell(one) for one in opening(first.source, path.stem, rest, teacher)]
+    cells = [
+        new_markdown_cell(one) for one in opening(first.source, path.stem, rest, teacher, bool(solution))
+    ]
     cells += [cell for cell in rest[:begun] if cell.cell_type == "markdown"]
     for cell in rest[begun:]:
         cells += [cell, *(new_markdown_cell(below[id]) for id in CHECK.findall(cell.source))]
@@ -92,20 +96,20 @@ def solution_page(path: Path) -> NotebookNode:
     return notebook
 
 
-def help_below(cells: list[NotebookNode], solution: Path) -> dict[str, str]:
+def help_below(cells: list[NotebookNode], solution: Path | None) -> dict[str, str]:
     """Exercise -> what stands folded below it: its hints; our version where the chapter does not fold it."""
     _, *parts = CHECK.split("\n".join(cell.source for cell in cells))
     worked = {
         id: CHECK.split(cell.source)[0].strip()
-        for cell in nbformat.read(solution, as_version=4).cells
+        for cell in (nbformat.read(solution, as_version=4).cells if solution else [])
         for id in CHECK.findall(cell.source)
     }
-    why = f'<a href="../solutions/{solution.stem}.html">Why it works</a>'
     below = {}
     for id, until_the_next in zip(parts[::2], parts[1::2], strict=True):
         hints = EXERCISES[id].hints
         folds = [_folded(f"Hint {i} of {len(hints)}", hint) for i, hint in enumerate(hints, start=1)]
-        if "<summary>Our version</summary>" not in until_the_next:
+        if solution and "<summary>Our version</summary>" not in until_the_next:
+            why = f'<a href="../solutions/{solution.stem}.html">Why it works</a>'
             folds.append(_folded("Our version", f"```python\n{worked[id]}\n```\n\n{why}"))
         below[id] = "\n\n".join(folds)
     return below
@@ -115,7 +119,7 @@ def _folded(summary: str, text: str) -> str:
     return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
-def ways(stem: str, teacher: bool) -> str:
+def ways(stem: str, teacher: bool, solutions: bool) -> str:
     """From a chapter's page to its notebook, its deck and its other edition."""
     deck = Path(f"../slides/{stem}.html")
     links = {
@@ -124,6 +128,8 @@ def ways(stem: str, teacher: bool) -> str:
         f"../solutions/{stem}.html": ("Solutions", "each behind Show"),
         deck.as_posix(): ("Slides", "of the lecture"),
     }
+    if not solutions:
+        del links[f"../solutions/{stem}.html"]
     if teacher:
         links |= {path.as_posix(): (f"Handout: {who}", "PDF") for who, path in handouts(deck).items()}
         links[f"../chapters/{stem}.html"] = ("Reader's edition", "without the notes")
@@ -137,13 +143,19 @@ def ways(stem: str, teacher: bool) -> str:
     return f'<p class="ways">{" ".join(items)}</p>'
 
 
-def opening(source: str, stem: str, rest: list[NotebookNode], teacher: bool) -> list[str]:
+def opening(source: str, stem: str, rest: list[NotebookNode], teacher: bool, solutions: bool) -> list[str]:
     """The first screen, of a chapter's first cell: its question, the last moment of its clip, ways, aims."""
     title, question, aims = source.split("\n\n", 2)
     alts = [alt for cell in rest for name, alt in STILL.findall(cell.source) if name == stem][:1]
     picture = [f'<p class="opening"><img src="scenes/media/{stem}.png" alt="{alt}"></p>' for alt in alts]
     title += ", with the teacher's notes" * teacher
-    return [title, question, *picture, ways(stem, teacher), _folded("What you will be able to do", aims)]
+    return [
+        title,
+        question,
+        *picture,
+        ways(stem, teacher, solutions),
+        _folded("What you will be able to do", aims),
+    ]
 
 
 def prose(source: str, figures: Figures) -> str:

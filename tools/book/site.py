@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 import nbformat
 import wheel
-from lectures import CHAPTERS, chapters
+from lectures import CHAPTERS, chapters, without_answers
 from nbconvert.preprocessors import ClearOutputPreprocessor
 
 from book import api, front, teaching
@@ -26,6 +26,7 @@ MEDIA = Path("scenes", "media")  # beside the chapters; in the book beside the d
 WHEELS = "wheel"
 MODEL = "model"
 SLIDES = "slides"
+TEACHERS = ("teachers.md", "solutions.md")
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
 COPIED = (
     "CHANGELOG.md",
@@ -38,21 +39,24 @@ COPIED = (
 )
 
 
-def gather(source: Path, out: Path) -> Shelf:
+def gather(source: Path, out: Path, solutions: bool = True) -> Shelf:
     """Write what Sphinx reads: the repository's notebooks and pages, in the repository's folders.
 
     Args:
         source: receives them.
         out: the book's folder; receives what the live pictures need, on the shelf that is returned open.
+        solutions: with those, and the pages for teachers.
     """
     shelf = Shelf(out / "_static" / "live", "../_static/live")
     for folder in ("chapters/evidence", "teacher", "solutions"):
         (source / folder).mkdir(parents=True)
     for path in chapters():
         solution = ROOT / "solutions" / path.name
-        nbformat.write(chapter_page(path, solution, shelf), source / "chapters" / path.name)
-        nbformat.write(chapter_page(path, solution, shelf, teacher=True), source / "teacher" / path.name)
-        nbformat.write(solution_page(solution), source / "solutions" / path.name)
+        page = chapter_page(path, solution if solutions else None, shelf)
+        nbformat.write(page, source / "chapters" / path.name)
+        if solutions:
+            nbformat.write(chapter_page(path, solution, shelf, teacher=True), source / "teacher" / path.name)
+            nbformat.write(solution_page(solution), source / "solutions" / path.name)
     shelf.url = f"../{shelf.url}"  # from a folder further down
     for path in sorted((CHAPTERS / "evidence").glob("*.ipynb")):
         page = shown(nbformat.read(path, as_version=4), shelf, f"E{int(path.stem[:2])}")
@@ -62,8 +66,10 @@ def gather(source: Path, out: Path) -> Shelf:
         shutil.copy(ROOT / name, source / name)
     api.write(source / "api")
     front.write(out / "_static" / "front")
-    told = written()
+    told = written() | {"solutions": solutions}
     for path in (HERE / "pages").glob("*.md"):
+        if not solutions and path.name in TEACHERS:
+            continue
         (source / path.name).write_text(filled(path, told), encoding="utf-8")
     return shelf
 
@@ -117,11 +123,12 @@ def pages(source: Path, out: Path) -> Iterator[None]:
         sys.exit("Sphinx has warned: its lines stand above.")
 
 
-def furnish(out: Path) -> None:
+def furnish(out: Path, solutions: bool = True) -> None:
     """Put beside the pages the clips that they play, and what one downloads: notebooks and the wheel."""
     wheel.build(out / WHEELS)
     shutil.copytree(CHAPTERS / MEDIA, out / SLIDES / MEDIA)
     (out / "notebooks").mkdir(parents=True)
     for path in chapters():
-        notebook, _ = ClearOutputPreprocessor().preprocess(nbformat.read(path, as_version=4), {})
+        whole = nbformat.read(path, as_version=4) if solutions else without_answers(path)
+        notebook, _ = ClearOutputPreprocessor().preprocess(whole, {})
         nbformat.write(notebook, out / "notebooks" / path.name)

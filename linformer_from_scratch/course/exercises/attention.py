@@ -25,7 +25,7 @@ def one_query_weights(query: Tensor, keys: Tensor) -> Tensor:
     return attention_weights(query[None], keys)[0]
 
 
-@exercise("1.1", minutes=5, gradients=("query", "keys"))
+@exercise("1.1", stars=1, minutes=5, gradients=("query", "keys"))
 class OneQuery:
     """The weights of one query."""
 
@@ -84,7 +84,7 @@ def all_query_weights(q: Tensor, k: Tensor) -> Tensor:
     return attention_weights(q, k)
 
 
-@exercise("1.2", minutes=8, gradients=("q", "k"))
+@exercise("1.2", stars=2, minutes=8, gradients=("q", "k"))
 class AllQueries:
     """The weights of all queries, batched and with heads."""
 
@@ -175,7 +175,7 @@ def entropy_bounded_by(constant: float) -> Callable[[Tensor], Tensor]:
     return bounded
 
 
-@exercise("1.3", minutes=6)
+@exercise("1.3", stars=2, minutes=6)
 class EntropyInBits:
     """Entropy in bits."""
 
@@ -238,7 +238,7 @@ def scores_of(q, k, mask=None):
     return scores if mask is None else scores.masked_fill(~mask, -math.inf)
 
 
-@exercise("1.4", minutes=10, gradients=("q", "k", "v"))
+@exercise("1.4", stars=2, minutes=10, gradients=("q", "k", "v"))
 class CausalAttention:
     """Causal attention."""
 
@@ -314,7 +314,7 @@ def softmax_with(scores, shift):
     return e / e.sum(-1, keepdim=True)
 
 
-@exercise("1.5", minutes=8)
+@exercise("1.5", stars=3, minutes=8)
 class StableSoftmax:
     """A softmax that does not overflow."""
 
@@ -370,7 +370,7 @@ class StableSoftmax:
         return scores.log_softmax(-1)
 
 
-@exercise("1.6", minutes=12, gradients=("q", "k", "v"), part="attention")
+@exercise("1.6", stars=3, minutes=12, gradients=("q", "k", "v"), part="attention")
 class AnyMask:
     """Scaled dot-product attention with any mask."""
 

@@ -23,7 +23,7 @@ def percentiles(samples: Tensor, low: float, high: float, between: str = "linear
     return samples.quantile(torch.tensor([low, 0.5, high], dtype=samples.dtype), interpolation=between)
 
 
-@exercise("10.1", minutes=4)
+@exercise("10.1", stars=1, minutes=4)
 class MedianAndSpread:
     """Median and spread."""
 
@@ -99,7 +99,7 @@ def ratio(ours: Tensor, theirs: Tensor) -> Tensor:
     return (ours / theirs).quantile(0.5)
 
 
-@exercise("10.2", minutes=5)
+@exercise("10.2", stars=2, minutes=5)
 class RatioWithinRounds:
     """A ratio within rounds."""
 
@@ -200,7 +200,7 @@ def crossing_by(
     return float(place(above[-1]))
 
 
-@exercise("10.3", minutes=10)
+@exercise("10.3", stars=3, minutes=10)
 class Crossover:
     """From which length it is worth it."""
 
@@ -294,7 +294,7 @@ def share_of_floor(
     return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum() / seconds
 
 
-@exercise("10.4", minutes=6)
+@exercise("10.4", stars=2, minutes=6)
 class ShareOfRoofline:
     """How much of the roofline is reached."""
 

@@ -20,7 +20,7 @@ def orders(p: int, q: int, r: int, s: int) -> tuple[int, int]:
     return 2 * p * q * r + 2 * p * r * s, 2 * q * r * s + 2 * p * q * s
 
 
-@exercise("3.1", minutes=5)
+@exercise("3.1", stars=1, minutes=5)
 class CheaperOrder:
     """Operations of three matrices, in the cheaper order."""
 
@@ -94,7 +94,7 @@ def tokens_for_share(d_model: int, share: float) -> float:
     return 2 * d_model * share / (1 - share)
 
 
-@exercise("3.2", minutes=5)
+@exercise("3.2", stars=2, minutes=5)
 class ShareOfTheSquare:
     """Where the n² term reaches a share."""
 
@@ -149,7 +149,7 @@ def floor_of(flops, moved, flops_per_s, bytes_per_s):
     return torch.maximum(flops / flops_per_s, moved / bytes_per_s).sum()
 
 
-@exercise("3.3", minutes=6)
+@exercise("3.3", stars=2, minutes=6)
 class FasterProcessor:
     """What a faster processor saves."""
 
@@ -220,7 +220,7 @@ def linformer_flops(n: int, d_model: int, proj_dim: int) -> int:
     return flops(compress_keys(Sizes(n, d_model, num_heads=1, proj_dim=proj_dim)))
 
 
-@exercise("3.4", minutes=5)
+@exercise("3.4", stars=2, minutes=5)
 class LinformerFlops:
     """Operations of Linformer."""
 
@@ -275,7 +275,7 @@ def slope(x, y):
     return x @ y / (x @ x)
 
 
-@exercise("3.5", minutes=7)
+@exercise("3.5", stars=2, minutes=7)
 class Exponent:
     """The exponent of a growth."""
 
@@ -330,7 +330,7 @@ def attention_bytes(n: int, keys: int, d_model: int, num_heads: int, bytes_per_n
     return moved_bytes(compress_keys(sizes)[2:5])
 
 
-@exercise("3.6", minutes=6)
+@exercise("3.6", stars=2, minutes=6)
 class AttentionBytes:
     """The bytes of attention with stored maps."""
 

@@ -19,7 +19,7 @@ def block_slots(x: Tensor, bias: Tensor) -> Tensor:
     return compress_blocks(x, bias)
 
 
-@exercise("13.1", minutes=6, gradients=("x", "bias"), part="block_slots")
+@exercise("13.1", stars=1, minutes=6, gradients=("x", "bias"), part="block_slots")
 class BlockSlots:
     """A slot for every block."""
 
@@ -76,7 +76,7 @@ def tokens_and_slots(start, n, block):
     return torch.arange(start, start + n)[:, None], torch.arange((start + n) // block)
 
 
-@exercise("13.2", minutes=6)
+@exercise("13.2", stars=2, minutes=6)
 class PastSlots:
     """Which slots are in the past."""
 
@@ -149,7 +149,9 @@ def hidden_by(low):
     return lambda scores, seen: scores.masked_fill(~seen, low).softmax(-1)
 
 
-@exercise("13.3", minutes=12, gradients=("q", "k", "v", "slots_k", "slots_v"), part="block_attention")
+@exercise(
+    "13.3", stars=3, minutes=12, gradients=("q", "k", "v", "slots_k", "slots_v"), part="block_attention"
+)
 class SlotsAndWindow:
     """One softmax over slots and window."""
 
@@ -228,7 +230,7 @@ def in_blocks_of(m, *tensors):
     return [x[:, : x.size(1) // m * m].unflatten(1, (-1, m)) for x in tensors]
 
 
-@exercise("13.4", minutes=6, gradients=("x", "gate", "bias"))
+@exercise("13.4", stars=2, minutes=6, gradients=("x", "gate", "bias"))
 class WeightsByContent:
     """Weights by content."""
 
@@ -296,7 +298,7 @@ def is_open(n, block):
     return (place <= place[:, None]) & (place >= (place[:, None] + 1) // block * block)
 
 
-@exercise("13.5", minutes=6)
+@exercise("13.5", stars=2, minutes=6)
 class ChosenTokens:
     """From chosen blocks to tokens."""
 
@@ -349,7 +351,7 @@ def slots_of_real(x: Tensor, mask: Tensor, bias: Tensor) -> Tensor:
     return compress_blocks(x[mask], bias)
 
 
-@exercise("13.6", minutes=5)
+@exercise("13.6", stars=2, minutes=5)
 class PaddingOutside:
     """Padding stays outside."""
 

@@ -16,7 +16,7 @@ def whole_gradient(gradients: Tensor, rows: Tensor) -> Tensor:
     return (gradients * rows[:, None]).sum(dim=0) / rows.sum()
 
 
-@exercise("11.1", minutes=4)
+@exercise("11.1", stars=1, minutes=4)
 class GradientOfAllRanks:
     """One gradient from the ranks' gradients."""
 
@@ -80,7 +80,7 @@ def slots_from(starts, E, x, lengths):
     return torch.stack([E[:, i : i + length] @ tokens for i, length, tokens in parts])
 
 
-@exercise("11.2", minutes=6)
+@exercise("11.2", stars=2, minutes=6)
 class PartialSlots:
     """What each rank adds to the slots."""
 
@@ -147,7 +147,7 @@ def backward_of_sum(upstream: Tensor) -> Tensor:
     return upstream.sum(dim=0).expand_as(upstream).clone()
 
 
-@exercise("11.3", minutes=5)
+@exercise("11.3", stars=2, minutes=5)
 class GradientOfASum:
     """The gradient of a sum over ranks."""
 
@@ -204,7 +204,7 @@ def wire_bytes(batch: int, n: int, d_model: int, proj_dim: int, bytes_per_number
     return linformer_bytes(sizes, ranks)
 
 
-@exercise("11.4", minutes=6)
+@exercise("11.4", stars=2, minutes=6)
 class BytesOnTheWire:
     """Bytes on the wire."""
 

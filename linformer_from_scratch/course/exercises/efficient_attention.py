@@ -24,7 +24,7 @@ def positions(n):
     return torch.arange(n)[:, None], torch.arange(n)
 
 
-@exercise("9.1", minutes=5)
+@exercise("9.1", stars=1, minutes=5)
 class WindowMask:
     """The mask of a sliding window."""
 
@@ -120,7 +120,7 @@ def three_factors(q, k, v, q_mean, k_mean, correct=torch.linalg.pinv):
     return attention_weights(q, k_mean) @ correction @ (attention_weights(q_mean, k) @ v)
 
 
-@exercise("9.2", minutes=8, gradients=("q", "k", "v"))
+@exercise("9.2", stars=2, minutes=8, gradients=("q", "k", "v"))
 class Nystrom:
     """Nyström."""
 
@@ -214,7 +214,7 @@ def mix(q, k, v):
     return q @ (k.mT @ v) / (q @ k.sum(dim=-2)[..., None])
 
 
-@exercise("9.3", minutes=6, gradients=("q", "k", "v"))
+@exercise("9.3", stars=2, minutes=6, gradients=("q", "k", "v"))
 class LinearAttention:
     """Linear attention."""
 
@@ -305,7 +305,7 @@ def read(q, states, sums):
     return (q[..., None, :] @ states).squeeze(-2) / (q * sums).sum(dim=-1, keepdim=True)
 
 
-@exercise("9.4", minutes=10)
+@exercise("9.4", stars=3, minutes=10)
 class CausalLinearAttention:
     """The same, causal."""
 
@@ -394,7 +394,7 @@ def larger(largest, scores):
     return torch.maximum(largest, scores.amax(dim=-1, keepdim=True))
 
 
-@exercise("9.5", minutes=10, part="online_softmax")
+@exercise("9.5", stars=3, minutes=10, part="online_softmax")
 class OnlineSoftmax:
     """One step of the online softmax."""
 

@@ -77,7 +77,7 @@ def taken_for(wrong: tuple[str, str, str]) -> Callable[[str], str]:
     return mistake
 
 
-@exercise("14.1", minutes=4, each=taken_for)
+@exercise("14.1", stars=1, minutes=4, each=taken_for)
 class WhichField:
     """Which field?"""
 
@@ -124,7 +124,7 @@ def rows_of(source_of: Tensor) -> Tensor:
     return group_means(source_of)
 
 
-@exercise("14.2", minutes=6)
+@exercise("14.2", stars=2, minutes=6)
 class RowsOfSources:
     """A row for each source."""
 
@@ -187,7 +187,7 @@ def at_equal_seconds(curves: Curves, seconds: dict[str, float], budget: float) -
     return read_off(curves, lambda layer, updates: updates * seconds[layer] <= budget)
 
 
-@exercise("14.3", minutes=6)
+@exercise("14.3", stars=2, minutes=6)
 class EqualSeconds:
     """Scores at equal seconds."""
 
@@ -283,7 +283,7 @@ TABLES = (  # mean and standard deviation of each layer's seeds
 SEED_PATTERNS = (-1.0, 0.0, 1.0), (-1.1547, 0.57735, 0.57735), (-0.57735, 1.1547, -0.57735)  # deviation 1
 
 
-@exercise("14.4", minutes=6)
+@exercise("14.4", stars=2, minutes=6)
 class Wins:
     """Who has won?"""
 
@@ -374,7 +374,7 @@ def by_source(E: Tensor, source_of: Tensor) -> Tensor:
     return E @ hearing(source_of).to(E.dtype).mT
 
 
-@exercise("14.5", minutes=8)
+@exercise("14.5", stars=3, minutes=8)
 class SourcesApart:
     """How many sources get through."""
 

@@ -11,7 +11,7 @@ from linformer_from_scratch.limits import copy_error, leak
 from linformer_from_scratch.projections import empty_slots
 
 
-@exercise("12.1", minutes=4)
+@exercise("12.1", stars=1, minutes=4)
 class ShiftByRank:
     """How much of a shift a rank can hold."""
 
@@ -65,7 +65,7 @@ class ShiftByRank:
         return math.sqrt(n - rank) / n
 
 
-@exercise("12.2", minutes=4)
+@exercise("12.2", stars=1, minutes=4)
 class Leak:
     """Does the past know?."""
 
@@ -137,7 +137,7 @@ class Leak:
         return abs((after[:place].abs().max() - before[:place].abs().max()).item()) if place else 0.0
 
 
-@exercise("12.3", minutes=5)
+@exercise("12.3", stars=2, minutes=5)
 class EmptySlots:
     """Slots that hold nothing."""
 
@@ -215,7 +215,7 @@ def folded_bias(output_weight: Tensor, output_bias: Tensor, value_bias: Tensor) 
     return output_bias + output_weight @ value_bias
 
 
-@exercise("12.4", minutes=5)
+@exercise("12.4", stars=2, minutes=5)
 class ThreeBiases:
     """Three biases."""
 

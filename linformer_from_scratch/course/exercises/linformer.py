@@ -25,7 +25,7 @@ def attend(q, keys, values):
     return (q @ keys.mT / math.sqrt(q.size(-1))).softmax(-1) @ values
 
 
-@exercise("6.1", minutes=6, gradients=("q", "k", "v", "E", "F"), part="linformer_attention")
+@exercise("6.1", stars=1, minutes=6, gradients=("q", "k", "v", "E", "F"), part="linformer_attention")
 class Linformer:
     """Linformer attention."""
 
@@ -95,7 +95,7 @@ def keep_tokens(keep: Tensor, n: int) -> Tensor:
     return torch.eye(n)[keep]
 
 
-@exercise("6.2", minutes=6)
+@exercise("6.2", stars=2, minutes=6)
 class KeptTokens:
     """An E that keeps chosen tokens."""
 
@@ -150,7 +150,7 @@ def compress_length(x: Tensor, weight: Tensor) -> Tensor:
     return functional.linear(x.mT, weight).mT
 
 
-@exercise("6.3", minutes=6, gradients=("x", "weight"))
+@exercise("6.3", stars=2, minutes=6, gradients=("x", "weight"))
 class FixedBug:
     """The bug, fixed."""
 
@@ -213,7 +213,7 @@ def reshaped_heads(x: Tensor, num_heads: int) -> Tensor:
     return x.reshape(len(x), num_heads, x.size(1), -1)
 
 
-@exercise("6.4", minutes=10, gradients=("x", "w_query", "w_key", "w_value", "w_output", "E", "F"))
+@exercise("6.4", stars=2, minutes=10, gradients=("x", "w_query", "w_key", "w_value", "w_output", "E", "F"))
 class SeveralHeads:
     """Several heads."""
 
@@ -291,7 +291,7 @@ def two_texts(n: int) -> Tensor:
     return torch.stack([tokens >= n // 3, tokens < n // 2])
 
 
-@exercise("6.5", minutes=6, gradients=("x", "E"))
+@exercise("6.5", stars=2, minutes=6, gradients=("x", "E"))
 class Padding:
     """Padding."""
 
@@ -362,7 +362,7 @@ def keys_with_bias(slots: Tensor, weight: Tensor, bias: Tensor, E: Tensor) -> Te
     return slots @ weight + E.sum(-1, keepdim=True) * bias
 
 
-@exercise("6.6", minutes=8, gradients=("slots", "weight", "bias", "E"))
+@exercise("6.6", stars=2, minutes=8, gradients=("slots", "weight", "bias", "E"))
 class BiasAfterE:
     """A bias in the cheap order."""
 
@@ -475,6 +475,7 @@ class PaddingInSlots(LinformerAttention):
 
 @exercise(
     "6.7",
+    stars=3,
     minutes=25,
     gradients=("x", "query", "key", "value", "output", "bias", "E", "F"),
     part="linformer_layer",

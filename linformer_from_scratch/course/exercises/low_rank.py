@@ -24,7 +24,7 @@ def draw_spectra(seed: int) -> tuple[Tensor]:
     return (x.abs().sort(dim=-1, descending=True).values + 0.1,)
 
 
-@exercise("4.1", minutes=8)
+@exercise("4.1", stars=2, minutes=8)
 class BestRank:
     """The best map of rank r."""
 
@@ -104,7 +104,7 @@ class BestRank:
         return (u * (s * (s >= least))[..., None, :]) @ vt
 
 
-@exercise("4.2", minutes=4)
+@exercise("4.2", stars=1, minutes=4)
 class ErrorOfARank:
     """Its error, from the singular values alone."""
 
@@ -141,7 +141,7 @@ class ErrorOfARank:
         return sigma[..., rank]
 
 
-@exercise("4.3", minutes=4)
+@exercise("4.3", stars=1, minutes=4)
 class CumulativeSpectrum:
     """The curve of figure 1."""
 
@@ -175,7 +175,7 @@ class CumulativeSpectrum:
         return sigma.flip(-1).cumsum(-1) / sigma.sum(-1, keepdim=True)
 
 
-@exercise("4.4", minutes=4)
+@exercise("4.4", stars=1, minutes=4)
 class StableRank:
     """The stable rank."""
 
@@ -212,7 +212,7 @@ class StableRank:
         return entropy_rank(sigma)
 
 
-@exercise("4.5", minutes=6)
+@exercise("4.5", stars=2, minutes=6)
 class RankForAShare:
     """How many for a share."""
 

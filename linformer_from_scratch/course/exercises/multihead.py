@@ -39,7 +39,7 @@ def cut_off(name: str) -> Callable[[Tensor, Tensor, int], list[Tensor]]:
     return cut
 
 
-@exercise("2.1", minutes=6, gradients=("x", "stacked"))
+@exercise("2.1", stars=2, minutes=6, gradients=("x", "stacked"))
 class ProjectAndSplit:
     """Queries, keys and values of all heads from one product."""
 
@@ -95,7 +95,7 @@ class ProjectAndSplit:
     without_gradient = tuple(map(cut_off, "qkv"))
 
 
-@exercise("2.2", minutes=4, gradients=("x",))
+@exercise("2.2", stars=1, minutes=4, gradients=("x",))
 class MergeHeads:
     """Put the heads together again."""
 
@@ -137,7 +137,11 @@ class MergeHeads:
 
 
 @exercise(
-    "2.3", minutes=12, gradients=("x", "query", "key", "value", "output", "bias"), part="multi_head_attention"
+    "2.3",
+    stars=3,
+    minutes=12,
+    gradients=("x", "query", "key", "value", "output", "bias"),
+    part="multi_head_attention",
 )
 class MultiHead:
     """Multi-head attention as a module."""
@@ -287,7 +291,7 @@ def real_at_the_end(lengths: Tensor, n: int) -> Tensor:
     return padding_mask(lengths, n).flip(-1)
 
 
-@exercise("2.4", minutes=6)
+@exercise("2.4", stars=2, minutes=6)
 class PaddingInFront:
     """The mask of a model that writes text, whose padding stands in front."""
 
@@ -362,7 +366,7 @@ def pooled(weight: Tensor, num_heads: int, num_kv_heads: int) -> Tensor:
     return groups.mean(dim=1).flatten(0, 1)
 
 
-@exercise("2.5", minutes=8)
+@exercise("2.5", stars=2, minutes=8)
 class FewerHeads:
     """From all key or value heads to fewer."""
 
@@ -421,7 +425,7 @@ def free_and_a_token(memory, parameters, num_layers, num_kv_heads, d_head, bytes
     return free, 2 * num_layers * num_kv_heads * d_head * bytes_per_number
 
 
-@exercise("2.6", minutes=5)
+@exercise("2.6", stars=2, minutes=5)
 class CachedTokens:
     """How many tokens a cache can keep."""
 

@@ -17,7 +17,7 @@ def mean_pool(x: Tensor, proj_dim: int) -> Tensor:
     return x.unflatten(1, (proj_dim, -1)).mean(dim=2)
 
 
-@exercise("7.1", minutes=5, gradients=("x",))
+@exercise("7.1", stars=1, minutes=5, gradients=("x",))
 class MeanPool:
     """Pool."""
 
@@ -59,7 +59,7 @@ def pooling_matrix(n: int, proj_dim: int) -> Tensor:
     return torch.eye(proj_dim).repeat_interleave(n // proj_dim, dim=1) * proj_dim / n
 
 
-@exercise("7.2", minutes=6)
+@exercise("7.2", stars=2, minutes=6)
 class PoolingMatrix:
     """Pooling as a matrix."""
 
@@ -114,7 +114,7 @@ def gradient_of_E(q, k, v, E, F, reduce=Tensor.mean, target=True):
     return torch.autograd.grad(reduce(difference.square()), E)[0]
 
 
-@exercise("7.3", minutes=10)
+@exercise("7.3", stars=3, minutes=10)
 class StepOfLearning:
     """One step of learning."""
 
@@ -170,7 +170,7 @@ def projection_parameters(
     return matrices * seq_len * proj_dim
 
 
-@exercise("7.4", minutes=5)
+@exercise("7.4", stars=1, minutes=5)
 class ParameterCount:
     """How many parameters."""
 
@@ -246,7 +246,7 @@ def slots_per_layer(sigma: Tensor, budget: int) -> Tensor:
     return torch.bincount(chosen // sigma.size(1), minlength=len(sigma))
 
 
-@exercise("7.5", minutes=8)
+@exercise("7.5", stars=2, minutes=8)
 class SlotsByLayer:
     """Where to spend slots."""
 

@@ -20,7 +20,7 @@ def project(x: Tensor, G: Tensor) -> Tensor:
     return x @ G.mT / math.sqrt(G.size(0))
 
 
-@exercise("5.1", minutes=4)
+@exercise("5.1", stars=1, minutes=4)
 class Project:
     """Project."""
 
@@ -57,7 +57,7 @@ class Project:
         return x @ G.mT @ G / G.size(0)
 
 
-@exercise("5.2", minutes=4)
+@exercise("5.2", stars=1, minutes=4)
 class Distortion:
     """How far a length is off."""
 
@@ -96,7 +96,7 @@ class Distortion:
         return (y - x).square().sum(-1) / x.square().sum(-1)
 
 
-@exercise("5.3", minutes=5)
+@exercise("5.3", stars=2, minutes=5)
 class UnionBound:
     """The union bound."""
 
@@ -153,7 +153,7 @@ def slots_of_theorem_1(n: int, epsilon: float) -> int:
     return math.ceil(5 * math.log(n) / (epsilon**2 - epsilon**3))
 
 
-@exercise("5.4", minutes=3)
+@exercise("5.4", stars=1, minutes=3)
 class SlotsOfTheorem1:
     """The k of theorem 1."""
 
@@ -198,7 +198,7 @@ def project_and_mix(P: Tensor, R: Tensor, v: Tensor) -> Tensor:
     return theorem_1_map(P, R) @ v
 
 
-@exercise("5.5", minutes=5)
+@exercise("5.5", stars=2, minutes=5)
 class MapOfTheorem1:
     """Theorem 1's map at work."""
 

@@ -9,7 +9,7 @@ def map_entries(n: int, num_heads: int) -> int:
     return num_heads * n * n
 
 
-@exercise("0.1", minutes=2)
+@exercise("0.1", stars=1, minutes=2)
 class MapEntries:
     """How many numbers the attention maps of one layer hold."""
 

@@ -31,7 +31,7 @@ def put_in(ids, chosen, replaced):
     return torch.where(chosen, replaced, ids), torch.where(chosen, ids, IGNORE)
 
 
-@exercise("8.1", minutes=6)
+@exercise("8.1", stars=1, minutes=6)
 class HideTokens:
     """Hide tokens."""
 
@@ -131,7 +131,7 @@ def over_tokens(norm: nn.LayerNorm, x: Tensor) -> Tensor:
     return (x - x.mean(1, keepdim=True)) / spread * norm.weight + norm.bias
 
 
-@exercise("8.2", minutes=8, gradients=("x", "A", "weights"), part="block", each=with_forward)
+@exercise("8.2", stars=2, minutes=8, gradients=("x", "A", "weights"), part="block", each=with_forward)
 class PreNormBlock:
     """A pre-norm block."""
 
@@ -251,7 +251,7 @@ def falling(step, steps, highest, warmup, share):
     return highest * share((step - warmup) / (steps - warmup))
 
 
-@exercise("8.3", minutes=6)
+@exercise("8.3", stars=1, minutes=6)
 class LearningRate:
     """The learning rate."""
 
@@ -436,7 +436,7 @@ def looping(update: Callable[[Loop], None]) -> Callable:
     return attempt
 
 
-@exercise("8.4", minutes=15, part="training_loop", each=looping)
+@exercise("8.4", stars=3, minutes=15, part="training_loop", each=looping)
 class TrainingLoop:
     """The training loop."""
 
@@ -675,7 +675,7 @@ def crossing(
     return -1.0
 
 
-@exercise("8.5", minutes=7)
+@exercise("8.5", stars=2, minutes=7)
 class LearningCurve:
     """Read a learning curve."""
 
@@ -783,7 +783,7 @@ def visits_of(seed: int) -> Sequence[tuple[int, int]]:
     return visits
 
 
-@exercise("8.6", minutes=8)
+@exercise("8.6", stars=3, minutes=8)
 class KilledRun:
     """A log of a run that was killed."""
 

@@ -65,6 +65,7 @@ class Exercise:
         gradients: the arguments whose gradients are compared too, of a piece of a network; its text says so.
         use: (attempt, *arguments) -> what is compared; for a class, build it and call it.
         part: the name of the part of one's own Linformer that this is; empty where it is none.
+        stars: how hard it is, 1 to 3, and how many points it gives.
     """
 
     id: str
@@ -76,6 +77,7 @@ class Exercise:
     gradients: tuple[str, ...] = ()
     use: Callable = call
     part: str = ""
+    stars: int = 1
 
     def trial(self, seed: int) -> dict[str, Any]:
         """What is drawn for a seed, by the names of the arguments."""

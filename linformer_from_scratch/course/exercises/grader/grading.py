@@ -4,15 +4,12 @@ A learner is a file or a folder at the top of it: ada.ipynb, ada/06_linformer.ip
 Ada's, and her best attempt counts. An attempt is what a cell hands to check("6.1", …), or a part in my_linformer.py.
 
 The table says: passed; the name of the mistake whose sentence the learner was told; failed, with the reason in
-the column of notes; not looked at, where the file's process ended before; open.
+the column of notes; not looked at, where the file's process ended before; open. gradebook.py counts the points.
 """
 
 import contextlib
-import csv
-import io
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -34,11 +31,17 @@ from linformer_from_scratch.course.exercises.engine.checking import (
     judge,
     sentence_of,
 )
+from linformer_from_scratch.course.exercises.engine.completion import compared
+from linformer_from_scratch.course.exercises.grader.gradebook import (
+    ORDER,
+    UNSEEN,
+    Gradebook,
+    name_of_mistake,
+    table_of,
+)
 
 SUFFIXES = (".ipynb", ".py")
-UNSEEN = "not looked at"
 UNREAD = "a check(…) that could not be read"
-ORDER = ("open", UNSEEN, "failed", "passed")  # a mistake's name counts as failed
 SHOWN = 120  # characters of a reason
 SYSTEMS = {"__MACOSX", "__pycache__", "desktop.ini", "Thumbs.db"}  # made by no learner
 
@@ -52,6 +55,7 @@ class Graded:
     notes: list[str] = field(default_factory=list)
     at: str = ""  # the exercise that is being looked at
     ended: bool = False
+    late: int = 0  # days
 
     def improve(self, exercise: str, mark: str) -> bool:
         """Take over a mark, unless there is a better one."""
@@ -76,49 +80,65 @@ def mark_of(exercise: Exercise, result: Result) -> str:
     """passed, open, failed, or the name of the mistake whose sentence was said."""
     if result.status != "failed":
         return result.status
-    named = (mistake.__name__ for mistake in exercise.mistakes if sentence_of(mistake) == result.message)
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", next(named, "failed")).lower()
+    told = (mistake for mistake in exercise.mistakes if sentence_of(mistake) == result.message)
+    return next(map(name_of_mistake, told), "failed")
 
 
 # The teacher's process
 
 
-def grade_folder(folder: Path, out: Path, seconds: float, memory: int, number: int | None = None) -> int:
-    """Write the table, again after every file, so that an interrupt keeps the rest; return the number of learners.
+def grade_folder(
+    folder: Path, out: Path, seconds: float, memory: int, number: int | None, book: Gradebook
+) -> dict[str, Graded]:
+    """Write the table, again after every file, so that an interrupt keeps the rest; return the learners.
 
     Args:
         seconds, memory: what one file may take; memory in bytes.
         number: of an exam; None grades with the course's draws.
 
-    Raises: NotADirectoryError or FileNotFoundError, in one sentence, if there is nothing to grade; OSError if the
-        table cannot be written, before anything is graded.
+    Raises: NotADirectoryError or FileNotFoundError, in one sentence, if there is nothing to grade; ValueError if a
+        file may be two learners'; OSError if the table cannot be written. All before anything is graded.
     """
     folder, out = expanded(folder), expanded(out)
     if not folder.is_dir():
         raise NotADirectoryError(
             f"{folder} is not a folder; expected one with a file or a folder for each learner"
         )
-    files: dict[str, list[Path]] = {
-        name_of(path): [] for path in sorted(folder.iterdir()) if not is_hidden(path.name)
-    }
+    files: dict[str, list[Path]] = {name: [] for name in book.roster}
+    for path in sorted(folder.iterdir()):
+        if not is_hidden(path.name):
+            files.setdefault(book.owner(name_of(path)), [])
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder).parts
         if path.suffix in SUFFIXES and path.is_file() and not any(map(is_hidden, inside)):
-            files[name_of(folder / inside[0])].append(path)
+            files[book.owner(name_of(folder / inside[0]))].append(path)
     if not any(files.values()):
         raise FileNotFoundError(f"{folder} has no notebook and no Python file")
     make_folder(out.parent)
-    nothing = ["no notebook and no Python file"]
-    learners = {name: Graded(notes=[] if own else nothing) for name, own in files.items()}
-    write(out, learners)
+    learners = {}
+    for name, own in files.items():
+        notes = ["no notebook and no Python file"] * (not own)
+        notes += ["not in the roster"] * (bool(book.roster) and name not in book.roster)
+        learners[name] = Graded(notes=notes, late=book.days_late(name, own))
+    write(out, learners, book)
+    texts = dict.fromkeys(files, "")
     for name, path in tqdm([(name, path) for name, own in files.items() for path in own], unit="file"):
         graded = grade_file(path, seconds, memory, number)
         for exercise, mark in graded.marks.items():
             learners[name].improve(exercise, mark)
         if note := graded.note():
             learners[name].notes.append(f"{path.relative_to(folder)}: {note}")
-        write(out, learners)
-    return len(learners)
+        write(out, learners, book)
+        with contextlib.suppress(OSError):
+            texts[name] += path.read_text(encoding="utf-8", errors="replace")
+    for name, learner in learners.items():
+        passed = [exercise for exercise, mark in learner.marks.items() if mark == "passed"]
+        learner.notes += compared(texts[name], passed, EXERCISES)
+    write(out, learners, book)
+    scores = {name: book.score(learner.marks, learner.late) for name, learner in learners.items()}
+    for system, table in book.tables(scores).items() if book.roster else ():
+        atomic_write(out.with_name(f"{out.stem}_{system}.csv"), table)
+    return learners
 
 
 def is_hidden(name: str) -> bool:
@@ -131,21 +151,20 @@ def name_of(path: Path) -> str:
     return unicodedata.normalize("NFC", path.name if path.is_dir() else path.stem)
 
 
-def write(out: Path, learners: dict[str, Graded]) -> None:
+def write(out: Path, learners: dict[str, Graded], book: Gradebook) -> None:
     """Write the table with the mark by which spreadsheets recognise UTF-8."""
-    atomic_write(out, as_csv(learners).encode("utf-8-sig"))
+    atomic_write(out, as_csv(learners, book).encode("utf-8-sig"))
 
 
-def as_csv(learners: dict[str, Graded]) -> str:
-    """A row for each learner: how many passed, a column for each exercise, and what went wrong."""
-    text = io.StringIO()
-    table = csv.writer(text)
-    table.writerow(["learner", "passed", *EXERCISES, "note"])
+def as_csv(learners: dict[str, Graded], book: Gradebook) -> str:
+    """A row for each learner: how many passed, points, a column for each exercise, feedback, what went wrong."""
+    rows: list[list[object]] = [["learner", "passed", "points", "percent", *EXERCISES, "feedback", "note"]]
     for name, learner in sorted(learners.items(), key=lambda pair: pair[0].casefold()):
         marks = [learner.marks.get(exercise, "open") for exercise in EXERCISES]
         shown = f"'{name}" if name[0] in "=+-@" else name  # else a spreadsheet takes it for a formula
-        table.writerow([shown, marks.count("passed"), *marks, learner.note()])
-    return text.getvalue()
+        points, percents, feedback = book.score(learner.marks, learner.late)
+        rows.append([shown, marks.count("passed"), points, percents, *marks, feedback, learner.note()])
+    return table_of(rows)
 
 
 def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> Graded:
