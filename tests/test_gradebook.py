@@ -1,4 +1,4 @@
-"""Points, late and partial, and tables for Canvas and Moodle: each has a checker here, made from its importer."""
+"""Points, late and partial, and tables for Canvas and Moodle: each has a checker here, from its importer."""
 
 import csv
 import io
