@@ -82,7 +82,7 @@ class Gradebook:
 
     def tables(self, scores: dict[str, tuple[float, float, str]]) -> dict[str, str]:
         """Canvas's and Moodle's, of the learners in the roster."""
-        possible = ["    Points Possible", *[""] * 4, sum(self.points.values())]
+        possible: list[object] = ["    Points Possible", *[""] * 4, sum(self.points.values())]
         canvas: list[list[object]] = [[*CANVAS, self.title], possible]
         moodle: list[list[object]] = [[*MOODLE, self.title, f"{self.title} (feedback)"]]
         for name, row in self.roster.items():
