@@ -22,8 +22,9 @@ def test_progress_gives_one_line_in_the_course_s_order_that_depends_on_the_list_
     [
         (f'"text/plain": ["\'{CODE}\'"]', ["0.1", "1.2"], "names what passes"),
         (f"{code_of(['0.1'], EXERCISES)} {CODE}", ["0.1", "1.2"], "names what passes"),  # the last one counts
-        (CODE, ["0.1"], "names 1.2, which does not pass here"),
-        (CODE, ["0.1", "1.2", "6.1"], "lacks 6.1"),
+        (CODE, ["0.1"], "names, not passing here: 1.2"),
+        (CODE, ["0.1", "6.1"], "names, not passing here: 1.2; lacks: 6.1"),
+        (CODE, ["0.1", "1.2", "6.1"], "lacks: 6.1"),
         (CODE.replace("1.2", "1.2,6.1"), ["0.1", "1.2", "6.1"], "changed"),
         (CODE.replace("0.1,", ""), ["1.2"], "changed"),
         (code_of([], EXERCISES), [], "names what passes"),

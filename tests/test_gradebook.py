@@ -96,7 +96,7 @@ def test_a_class_of_five_is_graded_for_canvas_and_for_moodle(tmp_path, capsys):
     text = (tmp_path / "grades.csv").read_text(encoding="utf-8-sig")
     notes = {row["learner"]: row["note"] for row in csv.DictReader(io.StringIO(text))}
     assert notes == {
-        "Lovelace, Ada": "completion code: names 1.1, which does not pass here",
+        "Lovelace, Ada": "completion code: names, not passing here: 1.1",
         "Bob": "",
         "Cy": "cyrus.ipynb: it is damaged: not a notebook",
         "Dan": "no notebook and no Python file",

@@ -19,17 +19,12 @@ def code_of(passed: Collection[str], order: Collection[str]) -> str:
 
 def compared(text: str, passed: Collection[str], order: Collection[str]) -> list[str]:
     """What the last code in a text has to do with what passes, in a sentence; empty where there is none."""
-    said = []
-    for code in [*CODE.finditer(text)][-1:]:
-        claimed = code[1].split(",")
-        differ = [one for one in order if (one in claimed) != (one in passed)]
-        found = [
-            f"names {one}, which does not pass here" if one in claimed else f"lacks {one}" for one in differ
-        ]
-        whole = code[0] == code_of(claimed, order)
-        said.append(
-            f"completion code: {'; '.join(found) or 'names what passes'}"
-            if whole
-            else "completion code: changed"
-        )
-    return said
+    if not (codes := [*CODE.finditer(text)]):
+        return []
+    claimed = {*codes[-1][1].split(",")} - {""}
+    lists = {"names, not passing here": claimed - set(passed), "lacks": set(passed) - claimed}
+    said = [
+        f"{what}: {', '.join(one for one in order if one in some)}" for what, some in lists.items() if some
+    ]
+    whole = codes[-1][0] == code_of(claimed, order)
+    return [f"completion code: {('; '.join(said) or 'names what passes') if whole else 'changed'}"]
