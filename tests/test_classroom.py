@@ -159,6 +159,7 @@ def test_no_file_of_a_student_holds_an_answer_but_the_package_and_the_teachers_a
         if path.suffix == ".html" and path.parent.name in ("chapters", "slides"):
             page = path.read_text(encoding="utf-8")
             assert "For the teacher ·" not in page and "Our version" not in page
+    assert not [path for path in files if "teacher" in path.name or "solutions" in path.name]
     hints = (student / "book" / "chapters" / "06_linformer.html").read_text(encoding="utf-8")
     assert hints.count("<summary>Hint 1 of ") == 7
 

@@ -91,7 +91,7 @@ def test_a_class_of_five_is_graded_for_canvas_and_for_moodle(tmp_path, capsys):
     assert moodle["bob@x.org"][1].startswith(
         "1.6 of 6.5 points, days late: 2 · 0.1: You counted one head's map."
     )
-    assert moodle["dan@x.org"][1] == "0 of 6.5 points · nothing to grade was handed in"
+    assert moodle["dan@x.org"][1] == "0 of 6.5 points · nothing was graded"
 
     text = (tmp_path / "grades.csv").read_text(encoding="utf-8-sig")
     notes = {row["learner"]: row["note"] for row in csv.DictReader(io.StringIO(text))}

@@ -75,6 +75,12 @@ def test_notes_are_unfolded_and_stand_before_the_fragments(page):
     assert page.count("<details>") == 5, "only the quiz folds"
 
 
+@pytest.mark.parametrize(("readers", "told"), [(slides.READERS, True), (slides.READERS[:1], False)])
+def test_a_deck_without_a_teacher_among_its_readers_has_no_notes(tmp_path, readers, told):
+    page = slides.build(LECTURES[0], tmp_path, readers=readers).read_text(encoding="utf-8")
+    assert ("For the teacher ·" in page) is told
+
+
 def test_the_room_sees_no_prompts_no_warnings_and_no_code_of_cells_that_hide_it(page):
     assert "UserWarning" not in page and "In&nbsp;[" not in page and "explorer" not in page
     assert "in chapter 02, see" in page, "links to other notebooks are plain text"

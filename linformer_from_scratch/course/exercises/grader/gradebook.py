@@ -77,7 +77,7 @@ class Gradebook:
             told = {name_of_mistake(one): sentence_of(one) for one in EXERCISES[id].mistakes}
             said += [f"{id}: {told.get(mark, 'not passed')}"] * (mark not in ("passed", "open"))
         left = ", ".join(id for id, mark in counts.items() if mark == "open")
-        said += [f"open: {left}" if marks else "nothing to grade was handed in"] * bool(left)
+        said += [f"open: {left}" if marks else "nothing was graded"] * bool(left)
         return round(points, 2), round(100 * points / possible, 2), " · ".join(said)
 
     def tables(self, scores: dict[str, tuple[float, float, str]]) -> dict[str, str]:
