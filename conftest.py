@@ -18,6 +18,7 @@ LONG = (
     "tests/test_last_bits.py",
     "tests/test_my_linformer.py",
     "tests/test_book.py",
+    "tests/test_classroom.py",
     "tests/test_slides.py",
     "tests/test_lab.py",
     "tests/test_widgets_live.py",
