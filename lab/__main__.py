@@ -20,6 +20,7 @@ from lab import (
     lengths,
     long_texts,
     mixed_lengths,
+    promises,
     recall,
     training,
     writing,
@@ -37,6 +38,7 @@ DECLARING = (
     capstone,
     lengths,
     long_texts,
+    promises,
     descendants,
     fields,
 )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from linformer_from_scratch.linformer import linformer_attention as linformer_attention
     from linformer_from_scratch.multihead import MultiHeadAttention as MultiHeadAttention
     from linformer_from_scratch.projections import LearnedProjection as LearnedProjection
+    from linformer_from_scratch.promises import assert_keeps as assert_keeps
+    from linformer_from_scratch.promises import examine as examine
 
     __version__: str
 
@@ -27,6 +29,8 @@ MODULES = {
     "LearnedProjection": "projections",
     "LinformerAttention": "linformer",
     "MultiHeadAttention": "multihead",
+    "assert_keeps": "promises",
+    "examine": "promises",
     "from_fairseq": "converters",
     "from_linformer": "converters",
     "from_linformer_pytorch": "converters",

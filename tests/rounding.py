@@ -25,6 +25,11 @@ class Rounding(TorchDispatchMode):
         super().__init__()
         self.seed = seed
 
+    @classmethod
+    def ignore_compile_internals(cls):
+        """torch.compile works inside; what it has made is rounded when it runs."""
+        return True
+
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         result = operation(*args, **kwargs)

@@ -101,5 +101,5 @@ def test_every_room_of_a_chapter_has_its_stem():
 
 def test_beside_the_chapters_stands_only_what_they_share():
     stems = {chapter.stem[3:] for chapter in chapters()}
-    shared = {"__init__", "heads", "encoder", "fitting", "converters"}
+    shared = {"__init__", "heads", "encoder", "fitting", "converters", "examine"}
     assert {path.stem for path in PACKAGE.glob("*.py")} - stems == shared

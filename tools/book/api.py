@@ -31,7 +31,8 @@ def rooms() -> dict[str, list[str]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = [part for part in path.relative_to(PACKAGE).with_suffix("").parts if part != "__init__"]
         exercises = parts[:2] == ["course", "exercises"] and parts[-1] in STEMS
-        if parts and path.stem != "__main__" and not exercises:
+        command = path.stem == "__main__" or parts == ["examine"]  # imported, the latter is its function
+        if parts and not command and not exercises:
             modules.setdefault(parts[0], []).append(".".join(parts))
     return {room: sorted(names) for room, names in sorted(modules.items())}
 
