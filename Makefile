@@ -6,6 +6,9 @@ SUITE := --nbval --nbval-current-env --nbval-sanitize-with tests/nbval_sanitize.
 	-q -n 2 --dist loadfile --no-loadscope-reorder --durations 10 chapters solutions tests
 TSC := npx --yes --prefer-offline --package typescript@7.0.2 tsc
 TYPES := if $(TSC) --version >/dev/null 2>&1; then $(TSC) -p tools/javascript; else echo "JavaScript not checked: npm is missing, or cannot get TypeScript"; fi
+# Tests that need nothing of the course, the lab or the tools around them; recorded rows are only files.
+LIBRARY = $(shell grep -LE "from_scratch(\.| import )(exercises|widgets)|from_scratch\.course(\.| import )[^r]|^ *(from|import) ($(AROUND))" tests/test_*.py)
+AROUND := PIL|bs4|check_jsonschema|datasets|deck_fixture|jupyter_lab|lab|lectures|onnx|transformers|yaml
 LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache && $(BIN)/python tools/lint_repo.py && { $(TYPES); }
 # Lint beside the tests: what it says comes last, and either fails the target.
 define TESTS
@@ -39,9 +42,9 @@ test-newest: python ## all tests and notebooks with the newest versions of every
 	@$(PYTHON) tools/course.py install --with test --newest
 	@build/newest/$(PROGRAMS)/python -m pytest $(SUITE)
 
-test-floor: python ## the unit tests with the oldest torch that pyproject.toml allows, in build/floor
-	@$(PYTHON) tools/course.py install --with test --floor
-	@build/floor/$(PROGRAMS)/python -m pytest -q -n 2 --dist loadfile -m "not browser" tests
+test-floor: python ## the library's tests, without the course, with the oldest torch that it allows, in build/floor
+	@$(PYTHON) tools/course.py install --floor
+	@build/floor/$(PROGRAMS)/python -m pytest -q -n 2 --dist loadfile $(LIBRARY)
 
 lint: python ## ruff, notebooks included, the types of the package, and of its JavaScript where there is npm
 	@$(PYTHON) tools/course.py install --with test

@@ -120,8 +120,8 @@ class GaussianProjection(Projection):
     def __init__(self, seq_len: int, proj_dim: int, seed: int = 0):
         super().__init__(seq_len, proj_dim)
         drawn = normal(torch.Generator().manual_seed(seed), self.proj_dim, self.seq_len)
-        like = torch.get_default_device(), torch.get_default_dtype()  # as parameters are
-        self.register_buffer("weight", (drawn / math.sqrt(self.seq_len)).to(*like))
+        like = torch.empty(0)  # device and dtype, as parameters have them
+        self.register_buffer("weight", (drawn / math.sqrt(self.seq_len)).to(like))
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d) -> (..., proj_dim, d)."""

@@ -15,7 +15,6 @@ import sys
 import pytest
 import torch
 from chromium import find_chromium
-from jupyter_lab import open_browser
 
 from linformer_from_scratch.pretrained import tokens, weights
 
@@ -76,6 +75,8 @@ def chromium():
 @pytest.fixture(scope="module")
 def browser(chromium):
     """A running one, for all pages of a file."""
+    from jupyter_lab import open_browser  # the library's tests do without it
+
     with open_browser(chromium) as running:
         yield running
 

@@ -82,7 +82,8 @@ def alive(browser, folder, *shown):
 
 def barriers(page, scheme):
     """Rules of axe-core that a page breaks seriously, each with a place; in the dark only colours differ."""
-    options = {"resultTypes": ["violations"]} | ({"runOnly": ["color-contrast"]} if scheme == "dark" else {})
+    options = {"resultTypes": ["violations"], "preload": False}  # from disk it may not read style sheets
+    options |= {"runOnly": ["color-contrast"]} if scheme == "dark" else {}
     page.add_script_tag(path=AXE)
     broken = page.evaluate("options => axe.run(options)", options)["violations"]
     serious = [one for one in broken if one["impact"] in ("serious", "critical")]

@@ -136,6 +136,6 @@ class Causal(torch.nn.Module):
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning", "ignore::torch.jit.TracerWarning")
 def test_a_causal_mask_is_exported_and_traced_for_every_length():
     n, seen, x = torch.export.Dim("n", min=2, max=64), torch.ones(2, 8, 3), torch.randn(2, 13, 3)
-    exported = torch.export.export(Causal(), (seen,), dynamic_shapes={"x": {1: n}}).module()
+    exported = torch.export.export(Causal(), (seen,), dynamic_shapes={"x": {1: n}}, strict=False).module()
     for graph in (exported, torch.jit.trace(Causal(), seen)):
         assert_close(graph(x), Causal()(x))

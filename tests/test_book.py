@@ -82,6 +82,10 @@ def test_every_picture_has_words(book):
     assert [(name, img) for name, img in shown if not ALT.search(img)] == [] != shown
 
 
+def test_every_page_ends_with_its_licence(book):
+    assert [page.name for page in pages(book) if 'rel="license"' not in page.read_text("utf-8")] == []
+
+
 @every_chapter
 def test_only_the_teachers_edition_has_the_notes(book, stem):
     told = len(notes(site.CHAPTERS / f"{stem}.ipynb"))
@@ -176,11 +180,12 @@ def test_a_docstring_of_ours_becomes_fields_and_blocks():
 
 
 @pytest.mark.browser
-def test_every_page_opens_alone_and_fits_a_phone(book, browser):
+def test_every_page_opens_alone_fits_a_phone_and_has_no_serious_barrier(book, browser):
     with open_page(browser, *PHONE) as page:
         for path in pages(book):
             page.goto(path.as_uri())
             assert (path.name, width(page), page.outside, page.complaints) == (path.name, PHONE[0], [], [])
+            assert (path.name, barriers(page, "light")) == (path.name, [])
 
 
 @pytest.mark.browser
@@ -355,7 +360,7 @@ def test_the_list_of_pages_has_decks_use_and_teaching_without_scrolling(book, br
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["chapters/06_linformer.html", "ledger.html", "search.html?q=slot"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_barrier(book, browser, name, scheme):
+def test_no_serious_barrier_in_either_dress(book, browser, name, scheme):
     with open_page(browser) as page:
         page.emulate_media(color_scheme=scheme)
         page.goto(f"{book.as_uri()}/{name}")

@@ -7,10 +7,18 @@ import pytest
 import torch
 from torch import nn
 
-import linformer_from_scratch as package
-from linformer_from_scratch import attention, cost, heads, linformer, low_rank, multihead, projections
+from linformer_from_scratch import (
+    attention,
+    cost,
+    heads,
+    linformer,
+    low_rank,
+    multihead,
+    projections,
+    random_projections,
+)
 
-MODULES = (attention, multihead, heads, cost, low_rank, package.random_projections, linformer, projections)
+MODULES = (attention, multihead, heads, cost, low_rank, random_projections, linformer, projections)
 IMPORTED = {"torch": torch, "LearnedProjection": projections.LearnedProjection}
 
 

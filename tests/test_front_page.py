@@ -316,4 +316,3 @@ def test_no_barrier_asleep_or_awake(page, scheme):
     page.locator("textarea").fill(OWN)
     page.locator(".seconds").get_by_text("On this machine").wait_for()
     assert barriers(page, scheme) == []
-    page.complaints.clear()  # the browser's, of the style sheets that axe asks for

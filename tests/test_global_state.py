@@ -166,6 +166,7 @@ AS_AUTOCAST_SAYS = {  # as PyTorch's own attention and linear layers
     "sentence encoder": lambda: ENCODER.encode(["The bank raised its rates.", "a river"]),
 }
 CALLS = IN_FULL_PRECISION | AS_AUTOCAST_SAYS
+LEARNED = "fit_projections", "Trainer"
 
 
 @cache
@@ -196,6 +197,8 @@ def test_numbers_and_settings_stay_the_same_whatever_is_set(name):
     for setting, context in SETTINGS.items():
         if setting == "autocast" and name in AS_AUTOCAST_SAYS:
             continue
+        if setting == "another device" and name in LEARNED and torch.__version__ < (2, 11):
+            continue  # Adam itself counts its steps there, and meta holds no number
         with context():
             before = set_for_all()
             found = CALLS[name]()

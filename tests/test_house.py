@@ -1,5 +1,6 @@
 """The house: no circles, an instant import, every chapter under one stem; pyproject.toml has the rings."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -80,12 +81,6 @@ def test_the_package_gives_its_layers_when_asked():
     assert not hasattr(linformer_from_scratch, "no_such_layer")
 
 
-def test_the_first_lines_of_the_readme_run(capsys):
-    code = (PACKAGE.parent / "README.md").read_text(encoding="utf-8").partition("```python\n")[2]
-    exec(code.partition("```")[0], {})
-    assert capsys.readouterr().out == "torch.Size([2, 3000, 512])\n"
-
-
 def test_every_room_of_a_chapter_has_its_stem():
     """Chapter, module, test, solution and scene of a chapter share one stem."""
     root = PACKAGE.parent
@@ -103,3 +98,11 @@ def test_beside_the_chapters_stands_only_what_they_share():
     stems = {chapter.stem[3:] for chapter in chapters()}
     shared = {"__init__", "heads", "encoder", "fitting", "converters", "examine"}
     assert {path.stem for path in PACKAGE.glob("*.py")} - stems == shared
+
+
+def test_the_page_lists_every_public_name_and_all_that_it_lists_imports():
+    page = (PACKAGE.parent / "tools/book/pages/use.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"## Public names\n+```python\n(.+?)```", page, re.DOTALL)
+    exec(block, {})
+    listed = [name.name for line in ast.parse(block).body if line.module == NAME for name in line.names]
+    assert {*listed, "__version__"} == {*linformer_from_scratch.__all__}

@@ -1,6 +1,7 @@
 """linformer.py, against its definition and against full attention."""
 
 import copy
+from pathlib import Path
 
 import pytest
 import torch
@@ -296,6 +297,12 @@ def test_dropout_is_that_of_multihead_attention_in_mean_and_spread(share):
         assert ((found.mean(0) - mean).abs() < 5 * found.std(0) / draws**0.5 + 1e-5).all()
         assert_close(found.std(0), expected.std(0), rtol=0.05, atol=1e-5)
         assert (found.std(0) > 0.01).any() == (0 < share < 1)
+
+
+def test_the_first_lines_of_the_readme_run(capsys):
+    code = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").partition("```python\n")[2]
+    exec(code.partition("```")[0], {})
+    assert capsys.readouterr().out == "torch.Size([2, 3000, 512])\n"
 
 
 def test_never_stores_a_map_of_n_times_n():

@@ -92,11 +92,17 @@ def attaches_wheel_and_decks(step, folder):
     assert code == 0 and said[:5] == ["release", "create", "v1", "build/wheel/a.whl", "build/slides.zip"]
 
 
+def takes_the_wheel_of_this_release(step, folder):
+    code, said = run(step["run"], folder, **step["env"], GITHUB_REF_NAME="v1")
+    assert code == 0 and said == ["release", "download", "v1", "--pattern", "*.whl", "--dir", "dist"]
+
+
 EFFECTS = {
     "Open an issue, unless one is open": opens_an_issue_once,
     "See that the tag is the version": refuses_another_tag,
     "Pack the decks": packs_every_deck,
     "Create the release": attaches_wheel_and_decks,
+    "Take the release's wheel": takes_the_wheel_of_this_release,
 }
 
 
@@ -122,6 +128,21 @@ def test_files_fit_their_schema(schema):
     files = sorted(ROOT.glob(SCHEMAS[schema]))
     done = CliRunner().invoke(check_jsonschema.main, ["--builtin-schema", schema, *map(str, files)])
     assert files and done.exit_code == 0, done.output
+
+
+def test_only_two_jobs_prove_who_they_are_and_one_of_them_waits_for_its_owner():
+    found, used = {}, []
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert "id-token" not in workflow["permissions"]
+        for name, job in workflow["jobs"].items():
+            used += [step["uses"] for step in job["steps"] if "uses" in step]
+            if "id-token" in job.get("permissions", {}):
+                found[f"{path.stem} {name}"] = job
+    assert set(found) == {"book deploy", "release publish"}
+    publish = found["release publish"]
+    assert (publish["if"], publish["environment"]) == ("vars.PUBLISH == 'true'", "pypi")
+    assert [one for one in used if not re.search("@[0-9a-f]{40}$", one)] == []
 
 
 def test_every_python_allowed_is_tested_and_every_system():
@@ -158,6 +179,15 @@ def test_the_version_is_the_same_everywhere():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     newest = re.search(r"^## \[(.+)\] - (.+)$", CHANGES, re.MULTILINE).groups()
     assert newest == (VERSION, str(cited["date-released"])) and cited["version"] == VERSION
+
+
+def test_the_licence_is_the_same_everywhere_and_names_what_there_is():
+    licence, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("LICENSE", "README.md"))
+    assert PROJECT["project"]["license"] == "MIT AND CC-BY-4.0"
+    assert "words are under CC BY 4.0, the code is under the MIT" in licence
+    assert "words are CC BY 4.0, the code is MIT" in readme
+    named = re.findall(r"(?:lab|linformer_from_scratch)/[\w/.]*\w", licence)
+    assert len(named) == 2 and all((ROOT / path).exists() for path in named)
 
 
 def test_every_promised_name_imports():

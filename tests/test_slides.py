@@ -9,6 +9,7 @@ import pytest
 import slides
 from deck_browser import UNTYPESET, dense, dress, open_deck, overflow, pale, small, steps
 from deck_fixture import EVERYTHING, QUIZ, code, live, png, prose, result, write
+from jupyter_lab import barriers
 from lectures import chapters, lecture, minutes, notes, slide_type
 from nbformat.v4 import new_output
 from pypdf import PdfReader
@@ -244,6 +245,8 @@ def assert_presentable(browser, chapter, deck):
             for theme in ("dark", "light"):
                 dress(page, theme)
                 seen |= {f"pale, {theme}": pale(page)}
+            if where.isdigit():  # the slide before its steps
+                seen |= {"barriers": barriers(page, "light")}
             wrong |= {(where, name): found for name, found in seen.items() if found}
             page.wait_for_function(CLIPS_PLAY)
         assert wrong == {}

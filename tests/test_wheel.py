@@ -10,11 +10,13 @@ import venv
 import zipfile
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 import wheel
 from course import python_of
 from lectures import chapters, numbered
+from nbformat.v4 import new_code_cell
 from test_elsewhere import STILL, WIDGET_VIEW, sentence
 from torch.testing import assert_close
 
@@ -26,6 +28,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = ROOT / "chapters"
+PAGE = ROOT / "tools/book/pages/use.md"
 
 USE = """
 import pkgutil
@@ -80,6 +83,11 @@ def test_every_file_of_the_package_is_in_the_wheel(installed):
     assert of(installed) == of(ROOT)
 
 
+def test_the_wheel_is_as_large_as_the_page_says(built):
+    (said,) = re.findall(r"takes ([\d.]+) MB", PAGE.read_text(encoding="utf-8"))
+    assert built.stat().st_size / 1e6 == pytest.approx(float(said), abs=0.15) and float(said) < 7
+
+
 def run_beside(installed, code, folder):
     """What a program prints that finds the wheel's package first."""
     path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -99,7 +107,7 @@ def test_a_wheel_needs_nothing_else_of_the_repository(installed, tmp_path):
 def test_the_fitted_encoder_comes_with_the_wheel(installed, tmp_path):
     if model_folder() is None:  # found by its path: nothing of its code is imported
         pytest.skip("the pretrained model is not installed")
-    example = next(block for block in blocks(ROOT / "tools/book/pages/use.md") if "fitted_encoder" in block)
+    example = next(block for block in blocks(PAGE) if "fitted_encoder(" in block)
     code = example + "\nprint(vectors.tolist())"
     answer, vectors = run_beside(installed, code, tmp_path).splitlines()
     assert answer == "The bank raised its rates."
@@ -142,19 +150,18 @@ def without(tmp_path_factory):
     return environment(tmp_path_factory.mktemp("without"))
 
 
-@pytest.fixture(scope="module")
-def beside(built, tmp_path_factory):
-    """The Python of an environment into which pip has installed the wheel."""
-    python = environment(tmp_path_factory.mktemp("beside"))
-    pip(python, "install", "--no-deps", built)
-    return python
-
-
-def test_a_chapter_runs_alone_in_an_empty_folder_as_on_kaggle(beside, tmp_path):
+def test_a_chapter_that_installs_the_wheel_first_runs_alone_in_an_empty_folder_as_on_kaggle(built, tmp_path):
     """No cell fails. Its live pictures are stills there; its quiz is not. All chapters: `make test-wheel`."""
-    kaggle = {"KAGGLE_KERNEL_RUN_TYPE": "Interactive"}
-    notebook = wheel.run_alone(CHAPTERS / "01_attention.ipynb", beside, tmp_path, **kaggle)
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    page = PAGE.with_name("elsewhere.md").read_text(encoding="utf-8")
+    (line,) = re.findall('%pip install .+? @ ADDRESS"', page)
+    notebook = nbformat.read(CHAPTERS / "01_attention.ipynb", as_version=4)
+    notebook.cells.insert(0, new_code_cell(line.replace("ADDRESS", built.as_uri())))
+    nbformat.write(notebook, tmp_path / "01_attention.ipynb")
+    (tmp_path / "empty").mkdir()
+    variables = {"KAGGLE_KERNEL_RUN_TYPE": "Interactive", "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}
+    python = environment(tmp_path / "bare")
+    notebook = wheel.run_alone(tmp_path / "01_attention.ipynb", python, tmp_path / "empty", **variables)
+    outputs = [output for cell in notebook.cells[1:] for output in cell.get("outputs", [])]
     assert outputs[0].text == f"{STILL}\n"
     shown = [{*output.get("data", {})} for output in outputs]
     live = [kinds for kinds in shown if LIVE in kinds]
@@ -164,7 +171,7 @@ def test_a_chapter_runs_alone_in_an_empty_folder_as_on_kaggle(beside, tmp_path):
 
 def test_the_command_runs_the_chapters_that_it_is_given():
     found = [numbered(chapters(), numbers) for numbers in (["06", "01"], [])]
-    assert [path.stem for path in found[0]] == ["01_attention", "06_linformer"] and len(found[1]) == 14
+    assert [path.stem for path in found[0]] == ["01_attention", "06_linformer"] and len(found[1]) == 15
     with pytest.raises(SystemExit, match=r"^no name begins with 44; names look like 00_start_here.ipynb$"):
         numbered(chapters(), ["01", "44"])
 

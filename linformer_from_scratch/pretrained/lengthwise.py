@@ -76,7 +76,8 @@ class LengthwiseEncoder(TextEncoder):
 
     def embed(self, ids: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """A unit vector per text, by the network for its length. Shape: (batch, 384)."""
-        if torch.jit.is_tracing() or torch.compiler.is_exporting():
+        exporting = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)  # before torch 2.7
+        if torch.jit.is_tracing() or exporting():
             raise NotImplementedError(
                 "which network reads a text depends on its length, which a graph cannot ask: trace or export "
                 f"`exact` (below {self.layout.crossover} tokens) and `linformer` (from there on)"

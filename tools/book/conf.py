@@ -3,10 +3,15 @@
 import sys
 from pathlib import Path
 
+from markupsafe import Markup
+
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the package `book` lies
 
 html_title = project = "Linformer from Scratch"
-copyright = "the authors of Linformer from Scratch; MIT licence"
+WORDS = '<a rel="license" href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>'
+html_context = {  # of a page's foot; as `copyright` it would be escaped
+    "copyright": Markup(f"the authors of Linformer from Scratch. The words: {WORDS}; the code: MIT.")
+}
 smartquotes = False  # headings keep the anchors that links name
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "book.extension"]

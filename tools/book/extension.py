@@ -21,6 +21,7 @@ NAME = re.compile(
 PICTURE = re.compile(r'<img (?![^>]*loading=)([^>]*?)src="([^"]+)"')
 NOTEBOOK = re.compile(r"""(href=["'])(?!https?:)([^"'#]*)\.ipynb(?=#|["'])(?![^>]*\bdownload\b)""")
 COURSE = re.compile(r"(index|use|(chapters|teacher|solutions)/\d\d_\w+)$")  # pages read one after the other
+SIGNATURE = re.compile(r"<dl>\n(?:<dd>.+</dd>\n)+</dl>")  # a parameter a line; HTML wants a dt in a list
 COLUMNS = re.compile(r"\S {2,}\S")
 CAPTION = '<p class="caption" role="heading"'  # of the theme
 HEADINGS = re.compile(r"(<h[1-6]>.*?</h[1-6]>|<a [^>]*>.*?</a>)", re.DOTALL)
@@ -93,6 +94,7 @@ def finish(app: Sphinx, pagename: str, templatename: str, context: dict, doctree
         return
     body = NOTEBOOK.sub(r"\1\2.html", context["body"])
     body = body.replace(' aria-label="Toggle hidden content"', "")  # its words say what it shows
+    body = SIGNATURE.sub(lambda lines: lines[0].replace("dl>", "div>").replace("dd>", "div>"), body)
     body = PICTURE.sub(lambda found: _late(found, app), body)
     source = app.env.doc2path(pagename) if pagename in app.env.all_docs else ""
     if str(source).endswith(".ipynb"):

@@ -33,7 +33,6 @@ MEDIA = re.compile(r'"((?:\.\./)*)scenes/media/')
 UNSPOKEN = "no-code"  # the tag of a cell whose code no deck shows
 CLOUD = {  # where a chapter of a public repository can be run
     "Binder": "https://mybinder.org/v2/gh/{repository}/HEAD?labpath=chapters/{stem}.ipynb",
-    "Colab": "https://colab.research.google.com/github/{repository}/blob/HEAD/chapters/{stem}.ipynb",
 }
 
 

@@ -60,8 +60,8 @@ function walking({ key, target, ctrlKey, altKey, metaKey }) {
   next?.scrollIntoView({ behavior: "instant" });
 }
 
-for (const picture of document.querySelectorAll("article :is(figure, p):has(> img)")) {
-  if (picture.scrollWidth > picture.clientWidth) picture.tabIndex = 0; // then the arrow keys move it
+for (const wide of document.querySelectorAll("article :is(figure, p):has(> img), article :is(pre, .table-wrapper)")) {
+  if (wide.scrollWidth > wide.clientWidth || wide.querySelector("table .math")) wide.tabIndex = 0; // arrow keys move it
 }
 document.querySelectorAll(".quiz > details").forEach(asking);
 document.querySelectorAll("form.filter").forEach(filtering);
