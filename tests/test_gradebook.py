@@ -77,7 +77,8 @@ def test_a_class_of_five_is_graded_for_canvas_and_for_moodle(tmp_path, capsys):
     options = ["--roster", str(roster), "--points", str(points), "--title", "Week 1 (4711)"]
     options += ["--due", "2026-12-01T23:59", "--partial", "0.5"]
     assert main(["grade", str(folder), "--out", str(tmp_path / "grades.csv"), *options]) == 0
-    assert "not in the roster: eve\n" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "not in the roster: eve\nnothing handed in, or a file that cannot be read: Cy, Dan\n" in said
 
     canvas, possible = check_canvas((tmp_path / "grades_canvas.csv").read_text(encoding="utf-8"))
     assert canvas == {"Lovelace, Ada": 4, "Bob": 1.6, "Cy": 0, "Dan": 0} and possible == 6.5
@@ -89,9 +90,10 @@ def test_a_class_of_five_is_graded_for_canvas_and_for_moodle(tmp_path, capsys):
         "dan@x.org": 0,
     }
     assert moodle["bob@x.org"][1].startswith(
-        "1.6 of 6.5 points, days late: 2 · 0.1: You counted one head's map."
+        "1.6 of 6.5 points, 20 % off for 2 days late · 0.1: You counted one head's map."
     )
     assert moodle["dan@x.org"][1] == "0 of 6.5 points · nothing was graded"
+    assert moodle["cy@x.org"][1].startswith("0 of 6.5 points · cyrus.ipynb: it is damaged: not a notebook")
 
     text = (tmp_path / "grades.csv").read_text(encoding="utf-8-sig")
     notes = {row["learner"]: row["note"] for row in csv.DictReader(io.StringIO(text))}
@@ -178,21 +180,22 @@ def test_a_file_is_found_by_a_whole_name_between_underscores(name, learner):
     assert Gradebook(STARS, roster).owner(name) == learner
 
 
-def test_moodles_export_is_a_roster(tmp_path):
+@pytest.mark.parametrize("last", ["Last name", "Surname"])
+def test_moodles_export_is_a_roster(tmp_path, last):
     file = tmp_path / "roster.csv"
-    file.write_text("First name\tLast name\tEmail address\nAda\tLovelace\tada@x.org\n", encoding="utf-8")
+    file.write_text(f"First name\t{last}\tEmail address\nAda\tLovelace\tada@x.org\n", encoding="utf-8")
     assert roster_in(file)["Ada Lovelace"]["Email address"] == "ada@x.org"
 
 
 BAD = {  # what is written -> options, what is said
     "exercise,points\n99.1,2\n": (
         ["--points"],
-        "got exercise '99.1', points '2'; expected as in 6.1 or 6.*, 2.5",
+        "got exercise '99.1', points '2'; expected columns exercise and points, as in 6.1 or 6.*, and 2.5",
     ),
     "exercise,points\n6.1,-1\n": (["--points"], "got exercise '6.1', points '-1'"),
     "exercise,points\n*,0\n": (["--points"], "leaves 0 points in all; expected more"),
     "name,points\n6.1,1\n": (["--points"], "got exercise '', points '1'"),
-    "name\nAda\n": (["--roster"], "has 0 learners; expected a column Student, or First name and Last name"),
+    "name\nAda\n": (["--roster"], "has 0 learners; expected a column Student, or First name and Surname"),
     "Student\nAda\nAda\n": (["--roster"], "has Ada twice; expected another name for each learner"),
     "Student,File\nAda,ada\nBob,ada\n": (["--roster"], "ada may be of Ada or Bob; expected one"),
     "Student\n\xe9": (["--roster"], "is not text in UTF-8; expected what spreadsheets call CSV UTF-8"),

@@ -35,6 +35,7 @@ Hand in your notebooks or `chapters/my_linformer.py`, and the line that `progres
 The package that you install contains the functions that yours are compared with; no copy can hide that.
 Your teacher can grade on sizes and signs that the notebooks do not draw, and ask for a sentence of your own.
 """
+TEACHER = "`book/teachers.html` says how to grade; for that, fill in `points.csv` and `roster.csv`.\n"
 
 
 def student(folder: Path) -> None:
@@ -53,6 +54,7 @@ def teacher(folder: Path) -> None:
     """Fill a teacher's folder; book/teachers.html says how to grade with its tables."""
     make_book.make(folder / "book")
     shutil.copytree(CHAPTERS.parent / "solutions", folder / "solutions", ignore=OWN)
+    (folder / "README.md").write_text(TEACHER, encoding="utf-8")
     tables = {"points": [("exercise", "points"), *STARS.items()]}
     tables["roster"] = [(*CANVAS, *MOODLE, "File", "Submitted")]
     for name, rows in tables.items():

@@ -67,4 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{len(learners)} learner{'s' * (len(learners) != 1)} in {options.out}")
     if strangers := [name for name in learners if roster and name not in roster]:
         print(f"not in the roster: {', '.join(strangers)}")
+    unread = ("damaged", "no notebook")
+    if lacking := [name for name, one in learners.items() if any(why in one.note() for why in unread)]:
+        print(f"nothing handed in, or a file that cannot be read: {', '.join(lacking)}")
     return 0

@@ -1,6 +1,6 @@
 """Points from marks, and the tables that Canvas and Moodle import.
 
-A row of the roster has Student (or First name, Last name), ID, SIS User ID, SIS Login ID, Section, Email address, ID
+A row of the roster has Student (or First name and Last name or Surname), ID, SIS User ID, SIS Login ID, Section, Email address, ID
 number, Username, File, Submitted: what Canvas or Moodle exports will do. A file is the learner's whose File, or if that
 is empty one of whose names, is in its name, between underscores. Handed in was when Submitted says; without it, when
 the newest file was changed, which copying may reset.
@@ -66,13 +66,14 @@ class Gradebook:
             0, math.ceil(((moment(submitted) if submitted else changed) - self.due) / timedelta(days=1))
         )
 
-    def score(self, marks: dict[str, str], late: int) -> tuple[float, float, str]:
-        """Points, percents and feedback for marks that were handed in so many days late."""
+    def score(self, marks: dict[str, str], late: int, notes: Iterable[str] = ()) -> tuple[float, float, str]:
+        """Points, percents and feedback for marks that were handed in so many days late, with these notes."""
         counts = {id: marks.get(id, "open") for id, points in self.points.items() if points}
         worth = dict.fromkeys(ORDER, 0.0) | {"passed": 1.0}
         kept, possible = max(0.0, 1 - late * self.late_percent / 100), sum(self.points.values())
         points = kept * sum(self.points[id] * worth.get(mark, self.partial) for id, mark in counts.items())
-        said = [f"{points:.5g} of {possible:g} points" + f", days late: {late}" * (late > 0)]
+        off = f", {100 * (1 - kept):.3g} % off for {late} day{'s' * (late > 1)} late" * (late > 0)
+        said = [f"{points:.5g} of {possible:g} points{off}", *(note for note in notes if "damaged" in note)]
         for id, mark in counts.items():
             told = {name_of_mistake(one): sentence_of(one) for one in EXERCISES[id].mistakes}
             said += [f"{id}: {told.get(mark, 'not passed')}"] * (mark not in ("passed", "open"))
@@ -114,7 +115,8 @@ def points_in(file: Path) -> dict[str, float]:
         ids = matching(EXERCISES, pattern)
         if not ids or not re.fullmatch(r"\d+(\.\d+)?", number):
             raise ValueError(
-                f"{file}: got exercise {pattern!r}, points {number!r}; expected as in 6.1 or 6.*, 2.5"
+                f"{file}: got exercise {pattern!r}, points {number!r}; expected columns exercise and points, "
+                "as in 6.1 or 6.*, and 2.5"
             )
         points |= dict.fromkeys(ids, float(number))
     if not any(points.values()):
@@ -126,13 +128,14 @@ def roster_in(file: Path) -> dict[str, Row]:
     """Learner -> row. Raises: ValueError, in one sentence."""
     roster: dict[str, Row] = {}
     for row in rows_of(file):
-        name = row.setdefault("Student", f"{row.get('First name', '')} {row.get('Last name', '')}".strip())
+        last = row.get("Last name") or row.get("Surname", "")
+        name = row.setdefault("Student", f"{row.get('First name', '')} {last}".strip())
         if name in roster:
             raise ValueError(f"{file} has {name} twice; expected another name for each learner")
         if name and name != "Points Possible":  # which Canvas exports, too
             roster[name] = row
     if not roster:
-        raise ValueError(f"{file} has 0 learners; expected a column Student, or First name and Last name")
+        raise ValueError(f"{file} has 0 learners; expected a column Student, or First name and Surname")
     return roster
 
 

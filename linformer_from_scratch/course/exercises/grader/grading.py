@@ -135,7 +135,9 @@ def grade_folder(
         passed = [exercise for exercise, mark in learner.marks.items() if mark == "passed"]
         learner.notes += compared(texts[name], passed, EXERCISES)
     write(out, learners, book)
-    scores = {name: book.score(learner.marks, learner.late) for name, learner in learners.items()}
+    scores = {
+        name: book.score(learner.marks, learner.late, learner.notes) for name, learner in learners.items()
+    }
     for system, table in book.tables(scores).items() if book.roster else ():
         atomic_write(out.with_name(f"{out.stem}_{system}.csv"), table)
     return learners
@@ -162,7 +164,7 @@ def as_csv(learners: dict[str, Graded], book: Gradebook) -> str:
     for name, learner in sorted(learners.items(), key=lambda pair: pair[0].casefold()):
         marks = [learner.marks.get(exercise, "open") for exercise in EXERCISES]
         shown = f"'{name}" if name[0] in "=+-@" else name  # else a spreadsheet takes it for a formula
-        points, percents, feedback = book.score(learner.marks, learner.late)
+        points, percents, feedback = book.score(learner.marks, learner.late, learner.notes)
         rows.append([shown, marks.count("passed"), points, percents, *marks, feedback, learner.note()])
     return table_of(rows)
 
