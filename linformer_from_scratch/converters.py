@@ -42,20 +42,16 @@ def from_linformer(state: State, num_heads: int, prefix: str = "") -> LinformerA
 
     Args:
         state: of LinformerSelfAttention, or of a model that holds it, with its prefix.
-        num_heads: its `heads`, which a state dict does not say.
+        num_heads: its `heads`, which a state dict does not say: another number gives another layer.
 
-    Raises: ValueError for a name that is missing.
-
-    >>> sizes = {"to_q": (4, 4), "to_k": (4, 4), "to_v": (4, 4), "to_out": (4, 4)}
-    >>> state = {f"{name}.weight": torch.zeros(size) for name, size in sizes.items()}
-    >>> state |= {"to_out.bias": torch.zeros(4), "proj_k": torch.zeros(9, 3), "proj_v": torch.zeros(9, 3)}
-    >>> from_linformer(state, num_heads=2).E.weight.shape
-    torch.Size([3, 9])
+    Raises: ValueError for a name that is missing, or another num_heads where one_kv_head tells it.
     """
     own = _Named(state, prefix)
     query, key = own["to_q.weight"], own["to_k.weight"]
     value = own.get("to_v.weight", key)
     copies = query.size(0) // key.size(0)  # one_kv_head: all heads read the same
+    if copies not in (1, num_heads):
+        raise ValueError(f"num_heads is {num_heads}, expected {copies}: all heads share one key")
     E, F = _pair(own["proj_k"].T, own.get("proj_v", own["proj_k"]).T)
     weights = query, key.repeat(copies, 1), value.repeat(copies, 1), own["to_out.weight"]
     return _layer(num_heads, E, F, weights, own["to_out.bias"])
@@ -70,14 +66,14 @@ def from_linformer_pytorch(state: State, prefix: str = "", seq_len: int | None =
 
     Args:
         state: of MHAttention, or of a model that holds it, with its prefix.
-        seq_len: its `input_size`, for convolutions alone.
+        seq_len: its `input_size`, for convolutions alone: another number gives another layer.
 
     Raises: ValueError for a name that is missing, a convolution without seq_len, with other kernels for each
         head, or that does not end with the text.
     """
     own = _Named(state, prefix)
     num_heads = sum(name.startswith("to_q.") for name in own)
-    heads = range(num_heads)
+    heads = range(max(1, num_heads))  # without any, the first one's name is missed
     query, key, value = (torch.cat([own[f"to_{what}.{i}.weight"] for i in heads]) for what in "qkv")
     if "w_o.weight" in own:
         output, bias = own["w_o.weight"], own["w_o.bias"]
@@ -106,7 +102,7 @@ def from_fairseq(state: State, num_heads: int, prefix: str = "") -> LinformerAtt
 
     Args:
         state: of MultiheadLinearAttention, or of a model that holds it, with its prefix.
-        num_heads: its `num_heads`, which a state dict does not say.
+        num_heads: its `num_heads`, which a state dict does not say: another number gives another layer.
 
     Raises: ValueError for a name that is missing, or for add_bias_kv.
     """
@@ -125,11 +121,15 @@ class _Named(dict):
     """What of a state dict has a prefix, by the rest of its name; says which name is missing."""
 
     def __init__(self, state: State, prefix: str):
+        self.state, self.prefix = state, prefix
         own = {name: tensor for name, tensor in state.items() if name.startswith(prefix)}
         super().__init__({name.removeprefix(prefix): tensor.detach() for name, tensor in own.items()})
 
     def __missing__(self, name: str) -> Tensor:
-        raise ValueError(f"the state dict has no {name}, expected one of the layer; it has {', '.join(self)}")
+        fitting = [repr(own.removesuffix(name)) for own in self.state if own.endswith(name)]
+        raise ValueError(
+            f"the state dict has no {self.prefix}{name}; prefixes that fit: {', '.join(fitting) or 'none'}"
+        )
 
 
 def _pair(E: Tensor, F: Tensor) -> tuple[Projection, Projection]:
@@ -147,7 +147,7 @@ def _learned(weight: Tensor) -> Projection:
 
 def _projection(weights: Tensor, biases: Tensor, seq_len: int | None) -> Projection:
     """E or F of `linformer-pytorch`, of which every head has a copy. Shape: weights (num_heads, …)"""
-    alike = all(torch.equal(one, weights[0]) for one in weights)
+    alike = all(torch.equal(one, some[0]) for some in (weights, biases) for one in some)
     if weights.dim() == 3:
         return BiasedProjection(weights[0], biases[0]) if alike else BiasedProjection(weights, biases)
     _, d_head, _, width = weights.shape

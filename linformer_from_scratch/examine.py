@@ -20,8 +20,9 @@ def main() -> int:
     words.add_argument(
         "layer", help="package.module:name, of a layer, or of a function that is one or makes one"
     )
-    for name, usual in {"dim": None, "length": 128, "heads": None, "exponent": 2}.items():
+    for name, usual in {"dim": None, "length": 128, "heads": None}.items():
         words.add_argument(f"--{name}", type=int, default=usual)
+    words.add_argument("--exponent", type=float, default=2)
     for name in ("causal", "json"):
         words.add_argument(f"--{name}", action="store_true")
     options = vars(words.parse_args())
@@ -33,8 +34,8 @@ def main() -> int:
             p.default is not p.empty or p.kind in LOOSE for p in given
         )
         report = examine(layer() if makes else layer, **options)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        print(error, file=sys.stderr)
+    except Exception as error:  # of whatever type what makes the layer raises
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
     print(json.dumps(report.json(), indent=1) if as_json else report)
     return 1 if report.broken else 0

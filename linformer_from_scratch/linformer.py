@@ -87,8 +87,8 @@ class LinformerAttention(AttentionLayer):
         dropout: float = 0.0,
     ):
         super().__init__(d_model, num_heads)
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout is {dropout}, expected a share from 0 to 1")
+        if not isinstance(dropout, int | float) or not 0 <= dropout <= 1:
+            raise ValueError(f"dropout is {dropout!r}, expected a share from 0 to 1")
         self.dropout = dropout
         sizes = seq_len, proj_dim, num_heads
         F = E if F is None and isinstance(E, str) else F
@@ -151,10 +151,9 @@ def _projection(
             raise ValueError(f"{own}, expected no others; got seq_len={seq_len}, proj_dim={proj_dim}")
         return given
     if not isinstance(given, str) or given not in WORDS:
-        got = repr(given) if isinstance(given, str) else f"a {type(given).__name__}"
-        raise ValueError(
-            f"{name} is {got}, expected a Projection from `projections`, or one of {', '.join(WORDS)}"
-        )
+        got = repr(given) if given is None or isinstance(given, str) else f"a {type(given).__name__}"
+        words = ", ".join([*WORDS, *"E" * (name == "F")])
+        raise ValueError(f"{name} is {got}, expected a Projection from `projections`, or one of {words}")
     if seq_len is None or proj_dim is None:
         raise ValueError(f"{name} is {given!r} with seq_len={seq_len}, proj_dim={proj_dim}; expected both")
     if given == "windows":

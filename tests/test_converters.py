@@ -71,6 +71,18 @@ def test_linformer_pytorch(method, sharing, options):
     assert (ours.E is ours.F) == (sharing in ("kv", "layerwise"))
 
 
+def test_heads_with_the_same_E_and_biases_of_their_own():
+    package = pytest.importorskip("linformer_pytorch")
+    theirs = (
+        package.Linformer(SEQ_LEN, D_MODEL, SLOTS, nhead=HEADS, parameter_sharing="none").eval().seq[0].fn
+    )
+    with torch.no_grad():
+        for head in theirs.heads:
+            head.E.weight.copy_(theirs.heads[0].E.weight)
+    ours = from_linformer_pytorch(theirs.state_dict())
+    assert_close(ours(make_x()), theirs(make_x()), **EXACT)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_released_layer(case):
     """Recorded: fairseq's own module cannot be installed beside a recent PyTorch."""
@@ -98,8 +110,14 @@ def test_a_converted_layer_shares_no_memory_learns_and_draws_nothing():
     [
         (
             lambda: from_linformer({"to_q.weight": torch.ones(2, 2)}, 1),
-            "has no to_k.weight, .* has to_q.weight",
+            "the state dict has no to_k.weight; prefixes that fit: none",
         ),
+        (
+            lambda: from_linformer({"a.to_q.weight": torch.ones(2, 2)}, 1, "b."),
+            "the state dict has no b.to_q.weight; prefixes that fit: 'a.'",
+        ),
+        (lambda: from_linformer_pytorch({}), "the state dict has no to_q.0.weight; prefixes that fit: none"),
+        (lambda: from_linformer(one_key(), 2), "num_heads is 2, expected 3: all heads share one key"),
         (lambda: from_fairseq({"bias_k": torch.ones(1)}, 1), "made with add_bias_kv, expected one without"),
         (
             lambda: from_linformer_pytorch(convolution()),
@@ -111,6 +129,11 @@ def test_a_converted_layer_shares_no_memory_learns_and_draws_nothing():
 def test_what_cannot_be_converted_is_said_in_one_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def one_key():
+    package = pytest.importorskip("linformer")
+    return package.LinformerSelfAttention(D_MODEL, SEQ_LEN, SLOTS, HEADS, one_kv_head=True).state_dict()
 
 
 def convolution():

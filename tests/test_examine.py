@@ -95,6 +95,12 @@ def open_last_block(self, n, mask):
     return causal_mask(n) | (torch.arange(n) >= n // 4 * 4)[:, None] & (torch.arange(n) >= n // 4 * 4)
 
 
+def causal_until_masked(self, q, k, v, mask):
+    return scaled_dot_product_attention(
+        q, k, v, causal_mask(q.size(-2)) if mask is None else mask[:, None, None, :]
+    )
+
+
 def first_sees_last(self, n, mask):
     seen = causal_mask(n).clone()
     seen[0, -1] = True
@@ -163,6 +169,11 @@ class InAList(Plain):
 class PlainTensor(With):
     def forward(self, x):
         return self.mixed(x + self.place, None)
+
+
+class Louder(With):
+    def forward(self, x):
+        return self.mixed(self.drop(x) * (2 if self.training else 1), None)
 
 
 class Normalized(With):
@@ -254,6 +265,21 @@ FAULTS = {  # what is wrong -> the layer, how it is examined, and the promises t
     ),
     "NaN": (lambda: fault(Masked, attend=infinities), {}, ["all padding"]),
     "NaN behind": (lambda: fault(Masked, attend=infinities_covered), {}, ["all padding"]),
+    "the first text's keys for all": (
+        lambda: fault(Plain, attend=lambda s, q, k, v, mask: Plain.attend(s, q, k[:1].expand_as(k), v, mask)),
+        {},
+        ["batch"],
+    ),
+    "causal until there is a mask": (
+        lambda: fault(Masked, attend=causal_until_masked),
+        CAUSAL,
+        ["causal", "padding amount", "all padding"],
+    ),
+    "louder in training, behind dropout": (
+        lambda: Louder(drop=nn.Dropout(0.1)),
+        {},
+        ["training mode"],
+    ),
     "a mean over the batch": (lambda: of_forward(lambda s, x: x - x.mean(0)), {}, ["batch"]),
     "Linear on the wrong axis": (TokenAxis, {}, ["axes", "length"]),
     "reads only the first N keys": (
@@ -295,7 +321,7 @@ FAULTS = {  # what is wrong -> the layer, how it is examined, and the promises t
     "a branch on numbers": (
         lambda: of_forward(lambda s, x: x if x.sum() > 0 else -x),
         {},
-        ["compile", "export"],
+        ["batch", "compile", "export"],
     ),
     "n² stored, n promised": (Plain, {"exponent": 1}, ["cost"]),
 }
@@ -501,4 +527,4 @@ def test_the_package_gives_the_function_also_where_the_command_was_imported(firs
 def test_the_module_is_a_command():
     run = [sys.executable, "-m", "linformer_from_scratch.examine", "no_such_package:layer"]
     done = subprocess.run(run, capture_output=True, text=True, encoding="utf-8")
-    assert done.returncode == 2 and done.stderr == "No module named 'no_such_package'\n"
+    assert done.returncode == 2 and done.stderr == "ModuleNotFoundError: No module named 'no_such_package'\n"

@@ -186,7 +186,10 @@ X = torch.zeros(2, 5, D_MODEL)
         (lambda: layer_of(torch.ones(5, 11), learned()), "^E is a Tensor, expected a Projection from `proj"),
         (lambda: layer_of(learned(), nn.Linear(11, 5)), "^F is a Linear, expected a Projection from `proj"),
         (lambda: layer_of(learned(), learned(12)), "E takes 11 tokens to 5 slots, F 12 to 5; expected"),
-        (lambda: layer_of(learned(), None), "^F is a NoneType, expected a Projection from `projections`, or"),
+        (
+            lambda: layer_of(learned(), None),
+            "^F is None, expected a Projection from `projections`, or one of learned, per head, windows, E",
+        ),
         (lambda: layer_of("mean", None), "^E is 'mean', expected .*, or one of learned, per head, windows"),
         (lambda: layer_of("learned", "E"), "E is 'learned' with seq_len=None, proj_dim=None; expected both"),
         (

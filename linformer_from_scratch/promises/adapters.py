@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -31,10 +32,8 @@ class Failed(Exception):
 
     def __init__(self, lines: tuple[str, ...], error: Exception):
         super().__init__(f"{type(error).__name__}: {shorten(str(error), 100, placeholder=' …')}")
-        self.lines, self.is_refusal = (
-            lines,
-            isinstance(error, ValueError | AssertionError) and bool(str(error)),
-        )
+        self.lines = lines
+        self.is_refusal = isinstance(error, ValueError | AssertionError) and bool(str(error))
 
 
 class Found(NamedTuple):
@@ -104,6 +103,13 @@ class Subject:
             return failed
         return None
 
+    @cached_property
+    def masks(self) -> bool:
+        """Whether it runs with a mask."""
+        with suppress(Failed):
+            return "mask" in self.form and bool(self.run("moved = f(x, mask)"))
+        return False
+
     def still(self, found: Iterable[Found], share: float | None = None) -> Verdict:
         """Kept if nothing moved, or by no more than a share of the largest output."""
         worst = max(found, key=lambda one: one.by)
@@ -137,14 +143,17 @@ def subject_of(
             start += "; write = type(layer).write"
         subject = Subject(given, dim, heads, n, length, dtype, start, form, causal, exponent)
         try:
-            subject.run(RUNS)
+            if not subject.run(f"{RUNS}; moved = far(f(x))").by:
+                raise ValueError(f"{name} gives 0 for every text: give it weights first")
             if form in forms[-2:] or subject.run("moved = f(x, mask) - f(x)").moved.any():
                 return subject  # otherwise its mask has another name
         except Failed as failed:
             failures.append(failed)
             if failures[0].is_refusal and form == forms[-1]:
                 break  # it says what it does not take; other lengths are not tried
-    raise ValueError(f"{name} does not run on {length} tokens of {dim} features: {failures[0]}")
+    raise ValueError(
+        f"{name} does not run on {length} tokens of {dim} features: {failures[0]}; is dim= or call= missing?"
+    )
 
 
 def name_of(layer: Any) -> str:

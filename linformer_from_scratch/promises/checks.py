@@ -35,6 +35,8 @@ moved = stuck((f(y, mask) - f(x, mask))[:1, i + 1 :])  # inverted, a real token 
 batch: no text moves another one of its batch
   y = x.clone(); y[1] = z[1]; moved = far((f(y) - f(x))[:1])
   moved = far(f(x)[:1] - f(x[:1]))
+  y = x.clone(); y[0] = z[0]; moved = far((f(y) - f(x))[1:])
+  moved = far(f(x)[1:] - f(x[1:]))
 16 bits: 16-bit numbers give nearly the same
   y = f(x); layer.bfloat16(); moved = far(f(x.bfloat16()) - y)
   y = f(x); layer.half(); moved = far(f(x.half()) - y)
@@ -42,7 +44,8 @@ large inputs: large inputs give finite outputs
   layer.float(); moved = far(0 * f(10_000 * x.float()))
   layer.half(); moved = far(0 * f(10 * x.half()))
 training mode: without dropout, training changes no answer
-  y = f(x); layer.train(); a, b = f(x), f(x); moved = far(a - y) * torch.equal(a, b)
+  y = f(x); layer.train(); [setattr(d, "p", 0) for d in layer.modules() if isinstance(d, torch.nn.Dropout)]; \
+a, b = f(x), f(x); moved = far(a - y) * torch.equal(a, b)
 same twice: the same text gets the same answer again
   y = f(x); f(z); moved = far(f(x) - y)
 cache: token by token gives what the whole text gives
@@ -76,8 +79,9 @@ def causal(s: Subject) -> Verdict:
     if not s.causal:
         return Verdict(NOT_APPLICABLE, "causal=True was not asked for")
     lengths = [n for n in (*SHORT, s.length) if not s.failure(n)]
-    line = "y = x.clone(); y[:, {0}:] = z[:, {0}:]; moved = far((f(y) - f(x))[:, :{0}])"
-    return s.still(s.run(line.format(t), n) for n in lengths for t in range(1, n))
+    line = "y = x.clone(); y[:, {0}:] = z[:, {0}:]; moved = far((f(y{1}) - f(x{1}))[:, :{0}])"
+    calls = ["", ", mask"] if s.masks else [""]
+    return s.still(s.run(line.format(t, call), n) for call in calls for n in lengths for t in range(1, n))
 
 
 def axes(s: Subject) -> Verdict:
@@ -99,7 +103,7 @@ def length(s: Subject) -> Verdict:
             return Verdict(BROKEN, f"n = {n}: not finite", found.lines)
     if s.failure(2 * s.length):
         return Verdict(KEPT)
-    later = f"{s.length} : {3 * s.length // 2}"
+    later = f"{s.length} : {3 * s.length // 2 - 1}"
     line = f"y = x.clone(); y[:, {later}] = z[:, {later}]; gap = f(y) - f(x); gap[:, {later}] = 0; "
     return s.still([s.run(f"{line}moved = stuck(gap)  # later tokens reach no other", 2 * s.length)])
 
@@ -117,9 +121,8 @@ def scale(s: Subject) -> Verdict:
 
 def gradients(s: Subject) -> Verdict:
     """gradients reach every weight, and are finite"""
-    weights = (
-        "w = [x.requires_grad_(), *(w for w in layer.parameters() if w.requires_grad)]; f(x).mul(z).sum()"
-    )
+    weights = "w = [x.requires_grad_(), *(w for w in layer.parameters() if w.requires_grad)]; "
+    weights += f"(f(x){' + f(x, mask)' * s.masks}).mul(z).sum()"
     lost = "[1.0 * (w.grad is None or not w.grad.any() or not w.grad.isfinite().all()) for w in w]"
     found = s.run(f"{weights}.backward(); moved = torch.tensor({lost})")
     own = s.given["layer"].named_parameters() if isinstance(s.given["layer"], nn.Module) else ()

@@ -23,7 +23,7 @@ def examine(
     exponent: float = 2,
     promises: tuple[str, ...] = (*CHECKS,),
 ) -> Report:
-    """Which promises does an attention layer keep? A copy is examined, on the CPU, with random texts.
+    """Which promises does an attention layer keep? On the CPU, with random texts; a module is copied.
 
     Args:
         layer: a module for self-attention, (batch, n, dim) -> the same, with or without a mask (batch, n),
