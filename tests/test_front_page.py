@@ -117,7 +117,7 @@ def test_the_first_layers_strip_is_what_the_encoder_with_slots_computes():
 
 
 def test_the_map_of_the_course_has_every_chapter_once_and_the_heading_counts_the_ledger():
-    told = site.written()
+    told = site.written() | {"solutions": True}
     shown = [one["stem"] for chapters in told["acts"].values() for one in chapters]
     assert shown == [path.stem for path in site.chapters()]
     kinds = by_kind(ledger())
@@ -132,7 +132,7 @@ def test_the_map_of_the_course_has_every_chapter_once_and_the_heading_counts_the
 def index(tmp_path_factory):
     """The front page and the model, without most of what it leads to."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("book")
-    told = site.written()
+    told = site.written() | {"solutions": True}
     for name in ("index.md", "ledger.md"):
         (source / name).write_text(site.filled(site.HERE / "pages" / name, told), encoding="utf-8")
     (source / "chapters").mkdir()

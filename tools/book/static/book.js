@@ -60,9 +60,14 @@ function walking({ key, target, ctrlKey, altKey, metaKey }) {
   next?.scrollIntoView({ behavior: "instant" });
 }
 
-for (const wide of document.querySelectorAll("article :is(figure, p):has(> img), article :is(pre, .table-wrapper)")) {
-  if (wide.scrollWidth > wide.clientWidth || wide.querySelector("table .math")) wide.tabIndex = 0; // arrow keys move it
-}
+const reachable = () => {
+  for (const wide of document.querySelectorAll("article :is(figure, p):has(> img), article :is(pre, .table-wrapper)")) {
+    if (wide.scrollWidth > wide.clientWidth || wide.querySelector("table .math")) wide.tabIndex = 0; // arrow keys move it
+  }
+};
+
+reachable();
+document.fonts.ready.then(reachable); // some are wider in their own font
 document.querySelectorAll(".quiz > details").forEach(asking);
 document.querySelectorAll("form.filter").forEach(filtering);
 addEventListener("keydown", walking);
