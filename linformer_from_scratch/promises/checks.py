@@ -115,7 +115,7 @@ def scale(s: Subject) -> Verdict:
         return Verdict(NOT_APPLICABLE, f"it does not run on an eighth, {n} tokens")
     end = "moved = far(f(y)[:, -1:] - f(x)[:, -1:])"
     if s.run(f"y = torch.cat([x[:, :-1].flip(1), x[:, -1:]], 1); {end}").by > s.small:
-        return Verdict(NOT_APPLICABLE, "order matters, so eight need not be like one")
+        return Verdict(NOT_APPLICABLE, "the order of tokens matters")
     return s.still([s.run(f"x = x[:, :{n}]; y = x.repeat(1, 8, 1); {end}")])
 
 
