@@ -8,7 +8,6 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from lab.experiment import BUILD, Experiment, every
 from lab.training import LINFORMER, RATE, STEPS, TOKENS, tokens, vocabulary
@@ -70,8 +69,7 @@ class OwnWindows(Projection):
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d) -> (..., proj_dim, d)."""
-        means = functional.adaptive_avg_pool1d(x.reshape(-1, *x.shape[-2:]).mT, self.proj_dim)
-        return means.mT.reshape(*x.shape[:-2], self.proj_dim, x.size(-1))
+        return MeanPooling(x.size(-2), self.proj_dim)(x)
 
 
 MAKES: dict[str, Callable[..., Projection]] = {
