@@ -51,6 +51,12 @@ def test_there_are_chapters():
 
 
 @EVERY_NOTEBOOK
+def test_no_formula_has_an_underscore_in_its_text(path):
+    """JupyterLab shows an error there."""
+    assert re.findall(r"\\text\{[^}]*_[^}]*\}", "\n".join(markdown(read(path)))) == []
+
+
+@EVERY_NOTEBOOK
 def test_outputs_are_committed_in_order_and_without_errors(path):
     text = path.read_text(encoding="utf-8")
     nbformat.validate(json.loads(text))

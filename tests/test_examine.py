@@ -446,7 +446,7 @@ def test_what_does_not_apply_has_its_reason():
     report = examine(Plain(), **SIZES)
     reasons = {name: v.words for name, v in report.verdicts.items() if v.status == "not applicable"}
     no_mask = dict.fromkeys(["padding", "padding amount", "all padding", "mask"], "it takes no mask")
-    others = {"causal": "causal=True was not asked for", "cache": "it has no cache; or give write="}
+    others = {"causal": "it was not asked for", "cache": "no cache; or give write="}
     assert reasons == no_mask | others
     relative = EfficientAttention(DIM, HEADS, lambda q, k, v: v)
     assert (

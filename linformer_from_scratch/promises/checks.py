@@ -24,7 +24,7 @@ moved = far((f(y, mask) - f(x, mask)).where(mask[..., None], 0))
 padding amount: how much padding there is moves no real token
   moved = far(f(x, mask)[:1, :real] - f(x[:1, :real]))
   moved = far(f(x, mask)[1:] - f(x[1:]))
-all padding: a text of padding alone is finite, and moves no other
+all padding: padding alone is finite, and moves no other
   mask[0] = False; moved = far(0 * f(x, mask))
   mask[0] = False; moved = far(f(x, mask)[1:] - f(x[1:]))
   mask[0] = False; f(x.requires_grad_(), mask).mul(z).sum().backward(); moved = far(0 * x.grad)
@@ -48,7 +48,7 @@ training mode: without dropout, training changes no answer
 a, b = f(x), f(x); moved = far(a - y) * torch.equal(a, b)
 same twice: the same text gets the same answer again
   y = f(x); f(z); moved = far(f(x) - y)
-cache: token by token gives what the whole text gives
+cache: token by token gives what the whole gives
   y = f(x); step = write(layer, x[:, :real], None); \
 x = [step[0], *((step := write(layer, x[:, t : t + 1], step[1]))[0] for t in range(real, n))]; \
 moved = far(torch.cat(x, 1) - y)
@@ -77,7 +77,7 @@ MUST_RUN = ("cache", "state dict", "deep copy", "compile", "export")  # an error
 def causal(s: Subject) -> Verdict:
     """no output depends on later tokens"""
     if not s.causal:
-        return Verdict(NOT_APPLICABLE, "causal=True was not asked for")
+        return Verdict(NOT_APPLICABLE, "it was not asked for")
     lengths = [n for n in (*SHORT, s.length) if not s.failure(n)]
     line = "y = x.clone(); y[:, {0}:] = z[:, {0}:]; moved = far((f(y{1}) - f(x{1}))[:, :{0}])"
     calls = ["", ", mask"] if s.masks else [""]
@@ -115,7 +115,7 @@ def scale(s: Subject) -> Verdict:
         return Verdict(NOT_APPLICABLE, f"it does not run on an eighth, {n} tokens")
     end = "moved = far(f(y)[:, -1:] - f(x)[:, -1:])"
     if s.run(f"y = torch.cat([x[:, :-1].flip(1), x[:, -1:]], 1); {end}").by > s.small:
-        return Verdict(NOT_APPLICABLE, "the order of tokens matters")
+        return Verdict(NOT_APPLICABLE, "order matters")
     return s.still([s.run(f"x = x[:, :{n}]; y = x.repeat(1, 8, 1); {end}")])
 
 

@@ -77,7 +77,7 @@ def _verdict(name: str, s: Subject) -> Verdict:
     if name in NEED_MASK and "mask" not in s.form:
         return Verdict(NOT_APPLICABLE, "it takes no mask")
     if name == "cache" and "write" not in s.start and s.given["write"] is None:
-        return Verdict(NOT_APPLICABLE, "it has no cache; or give write=")
+        return Verdict(NOT_APPLICABLE, "no cache; or give write=")
     try:
         return CHECKS[name][1](s)
     except Failed as failed:
