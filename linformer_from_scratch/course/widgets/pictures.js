@@ -68,7 +68,7 @@ function figure(stage, title, note) {
 
 const MOST_NAMED = 40; // tokens; a map of so many is made large enough to name them all, where there is room
 const [GAP, LEAST_SIDE] = [1.6, 6.2]; // em, of maps beside each other; the largest is --side of the style
-const NARROW = 27; // em of a phone, where slanted names have no room
+const PHONE = 27; // em of a phone, where slanted names have no room
 const READABLE = 13; // px of a cell from which on every token is named beside its row
 
 /**
@@ -171,7 +171,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       const side = Math.min(Math.max(Math.min(shrunk * largestSide, allowed), readable), largestSide);
       const isSquare = n === m, wide = Math.min(side * (isSquare ? 1 : clamp(m / n, 0.05, 1)), room);
       map.named = (Math.min(side, room - names) * 16) / longest >= READABLE;
-      map.names = map.named && room > NARROW; // of the columns too
+      map.names = map.named && room > PHONE; // of the columns too
       element.style.paddingRight = map.names ? "2.5em" : ""; // where the last of the slanted names ends
       const width = map.named ? Math.min(wide, room - names) : wide;
       Object.assign(frame.style, { width: `${width}em`, height: `${isSquare ? width : (high ?? Math.min(side, room))}em` });
