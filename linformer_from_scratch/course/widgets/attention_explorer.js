@@ -1,7 +1,7 @@
 // What one token attends to: bars, bands from the keys to the query, and the map of which they are one row.
 // The numbers are in attention_explorer.py.
 
-const [CELL, LOW_CELL, SMALL_CELL] = [1.3, 1.2, 0.5]; // em: a row of both; of the bands without their map, of which it is a sign
+const [CELL, LOW_CELL, SIGN] = [1.3, 1.2, 7.6]; // em: a row of bands and map; of the bands alone; the map, where it is a sign of itself
 const [STACKED, MOST_ROWS] = [46, 26]; // em: below this width, or with more tokens, the rows are not continued in the map
 const PRINTED = 0.05; // weights from here on have their number beside the bar
 
@@ -42,7 +42,7 @@ export default widget(({ model, stage }) => {
       const P = softmax(mapOf(layer, head).map(Math.log), n, temperature);
       const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
       const stacked = n > MOST_ROWS || stage.clientWidth < STACKED * emOf(stage), title = `Layer ${layer}, head ${head}`;
-      const look = stacked ? { cell: Math.min(SMALL_CELL, 8 / n), note: "" } : { cell: CELL, note: "rows: queries; they sum to one" };
+      const look = stacked ? { cell: SIGN / n, note: "" } : { cell: CELL, note: "rows: queries; they sum to one" };
       map.show(P, n, n, { limit: 1, theme, query: query(), title, besides: !stacked, ...look });
       bands.show(weights, stacked ? null : map.element.querySelector(".lw-frame"));
       const numbers = { map: P, weights, entropy: entropy(weights), elsewhere: elsewhere().map(({ weight }) => weight) };

@@ -11,7 +11,7 @@ export default widget(({ model, stage }) => {
     title: "", rows: tokens, abreast: 2.4,
     read: (weight, i, j) => `“${tokens()[i]}” gives ${fixed(100 * weight, 1)}% of its attention to “${tokens()[j]}”`,
   });
-  const lines = chart(stage, { title: "Share of the first r σ", width: 34, height: (wide) => clamp(1.1 * wide, 14, 20), margin: { top: 14, right: 10, bottom: 44, left: 46 } });
+  const lines = chart(stage, { title: "Share of the first r σ", width: 34, height: (wide) => clamp(1.1 * wide, 14, 20), margin: { top: 14, right: 18, bottom: 44, left: 46 } });
   lines.element.style.flexBasis = "12em";
   const analysed = remember(), ranked = remember();
   const place = () => heads * (model.get("layer") - 1) + model.get("head") - 1;

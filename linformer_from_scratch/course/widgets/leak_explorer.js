@@ -24,7 +24,7 @@ export default widget(({ model, stage }) => {
 
   return {
     controls: [slider(model, "token", { label: "Edit word", values: range(1, n), say: (place) => tokens[place - 1] })],
-    hint: "click a late word. In the upper line the past stays dark. Which words light up in the lower one, and why those?",
+    hint: "click a late word. In the upper line the past stays unlit. Which words light up in the lower one, and why those?",
     draw() {
       const at = edited(), moved = moves(at), most = Math.max(...ways.flatMap((way) => [...moved[way]]));
       const earlier = ways.map((way) => `${moved[way].subarray(0, at).filter((far) => far > 1e-4).length} of the ${at}`);
@@ -32,9 +32,9 @@ export default widget(({ model, stage }) => {
         text.refresh();
         small.textContent = `${earlier[way]} earlier answers move`;
         [...text.element.children].forEach((word, i) => {
-          const far = moved[ways[way]][i], colour = i < at ? "key" : "query";
+          const far = moved[ways[way]][i], lit = `var(--${i < at ? "key" : "query"}) ${fixed(45 * Math.sqrt(far / most), 0)}%`;
           word.textContent = i === at ? `${tokens[i]} → ${tokens[i + n]}` : tokens[i];
-          word.style.background = `color-mix(in srgb, var(--${colour}) ${fixed(45 * Math.sqrt(far / most), 0)}%, transparent)`;
+          word.style.background = i === at ? "" : `color-mix(in srgb, ${lit}, transparent)`;
           word.title = `its answer moves by ${percent(far)}`;
         });
       });
