@@ -15,7 +15,7 @@ from linformer_from_scratch.course.widgets.page import page as page_of
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 REACH = 640  # px, from a handle to the far end of what it changes
-COLUMNS = {"book": (1280, 720, 928), "phone": (390, 844, 358)}  # a window and the book's column in it, px
+COLUMNS = {"book": (1280, 720, 992), "phone": (390, 844, 358)}  # a window and the book's column in it, px
 DRESS = 'main { width: %dpx; margin: 0 auto } main .lw { font-family: "Source Serif", serif }'  # as in the book
 
 # What a reader can move without opening "More": of a slider its thumb, of the heads the chosen one.
@@ -43,6 +43,7 @@ FONTS = f"""root => {{
 TO_THE_WIDGET = """() => Reveal.slide(
     [...document.querySelectorAll(".slides > section")].findIndex((it) => it.querySelector(".live-widget"))
 )"""
+ASLEEP = {"scripts": [], "megabytes": 13, "folder": "."}  # the model, beside a field for own words
 STEPS = {"range": ("ArrowRight", "ArrowLeft"), "checkbox": ("Space",)}
 
 WAITING = {  # to be rebuilt
@@ -65,7 +66,7 @@ def placed(browser, folder, name, place):
             yield Live(page, page.locator(".lw"))
         return
     file, (width, height, column) = folder / "page.html", COLUMNS[place]
-    file.write_text(page_of([shown]), encoding="utf-8")
+    file.write_text(page_of([shown], ASLEEP), encoding="utf-8")
     with open_page(browser, width, height, at=file) as page:
         page.add_style_tag(url=(ROOT / "tools/book/static/book.css").as_uri())
         page.add_style_tag(content=DRESS % column)
