@@ -238,7 +238,7 @@ function sentence(stage, { tokens, hover, query = () => -1, pick }) {
   };
 }
 
-const THUMB = 1.25; // em across
+const [THUMB, LEAST_HIGH] = [1.25, 7]; // em: across; of a chart however flat
 
 /**
  * A chart of lines, bars and axes, as wide as its place; draw receives an empty group and its size in units that grow with
@@ -294,7 +294,8 @@ function chart(stage, { title, note = "", width = 46, height = 12, margin = { to
       small.textContent = below;
       picture.attr("aria-label", `${now} ${below}`);
       const style = getComputedStyle(element), wide = (16 * (element.clientWidth || 320)) / emOf(element);
-      const high = 16 * +style.getPropertyValue("--flat") * (typeof height === "function" ? height(wide / 16) : height);
+      const whole = typeof height === "function" ? height(wide / 16) : height;
+      const high = 16 * Math.max(Math.min(whole, LEAST_HIGH), whole * style.getPropertyValue("--flat"));
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.selectAll("*").remove();
       Object.assign(inside, { wide: wide - margin.left - margin.right, high: high - margin.top - margin.bottom });
