@@ -203,13 +203,14 @@ def test_what_copy_state_copies_is_python_that_makes_this_state(browser, tmp_pat
             assert copied.isprintable()
 
 
-@pytest.mark.parametrize("kind", [widgets.LengthExplorer])
-def test_a_state_that_cannot_be_drawn_leaves_the_last_picture_grey(opened, kind):
-    pin = opened.root.get_by_role("button", name="Pin")
-    assert opened.root.locator(".lw-stale").count() == 0 and pin.is_enabled()
-    opened.after(lambda: opened.root.get_by_label("Tokens n").press("End"))
-    assert "28 tokens" in opened.words()
-    assert opened.root.locator(".lw-stale").count() == 1 and pin.is_disabled()
+def test_a_state_that_cannot_be_drawn_leaves_the_last_picture_grey(browser, tmp_path):
+    with alive(browser, tmp_path, widgets.CostModel(num_heads=3)) as (opened,):
+        stale, pin = opened.root.locator(".lw-stale"), opened.root.get_by_role("button", name="Pin")
+        drawn = opened.after(lambda: opened.root.get_by_label("Heads").press("ArrowRight"))
+        assert stale.count() == 0 and pin.is_enabled()
+        words, picture = opened.after(opened.root.get_by_role("button", name="Reset").click)
+        assert "3 heads do not divide" in words and picture == drawn[1]
+        assert stale.count() == 1 and pin.is_disabled()
 
 
 @pytest.mark.parametrize("kind", [widgets.RankSlider])

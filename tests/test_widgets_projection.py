@@ -1,20 +1,12 @@
-"""Widgets 6, 7 and 8 in Python: their numbers are those of the package's own functions."""
+"""Widgets 6 and 8 in Python: their numbers are those of the package's own functions."""
 
-import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.attention import scaled_dot_product_attention
-from linformer_from_scratch.cost import fit_exponent
-from linformer_from_scratch.course.widgets import (
-    LengthExplorer,
-    ProjectionExplorer,
-    ProjectionRace,
-    StripExplorer,
-)
-from linformer_from_scratch.course.widgets.length_explorer import CAUSAL, LINFORMER, SEQ_LEN, numbers
-from linformer_from_scratch.course.widgets.live import CannotDraw
+from linformer_from_scratch.attention import causal_mask, scaled_dot_product_attention
+from linformer_from_scratch.course.widgets import LeakExplorer, ProjectionExplorer, StripExplorer
+from linformer_from_scratch.course.widgets.leak_explorer import HEAD, SLOTS, WORDS
 from linformer_from_scratch.course.widgets.projection_explorer import (
     BEST,
     GAUSSIAN,
@@ -25,10 +17,9 @@ from linformer_from_scratch.course.widgets.projection_explorer import (
     STRIDED,
     projections,
 )
-from linformer_from_scratch.course.widgets.projection_race import NAMES, RANDOM, THEOREM
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.low_rank import best_rank
-from linformer_from_scratch.pretrained import STORED_DIMS, stored_heads, stored_tokens
+from linformer_from_scratch.pretrained import stored_heads, stored_tokens
 
 
 def head_of(name):
@@ -95,65 +86,25 @@ def test_the_square_grows_with_the_square_of_the_text_and_the_strip_with_the_tex
     assert even.work["square"] == even.work["strip"]
 
 
-def test_the_race_shows_the_errors_of_every_kind():
-    race, head = ProjectionRace(), head_of(next(iter(HEADS)))
-    exact = scaled_dot_product_attention(head.q, head.k, head.v)
-    assert race.dims == [*STORED_DIMS]
-    for i, k in enumerate(race.dims):
-        learned = linformer_attention(head.q, head.k, head.v, *head.learned[k])
-        assert race.errors[LEARNED][0, i] == pytest.approx(off_by(learned, exact), abs=1e-4)
-    assert race.errors[GAUSSIAN].shape == race.errors[THEOREM].shape == (race.seeds, len(race.dims))
-    assert race.errors[MEAN].shape == (1, len(race.dims))
-    assert list(race.errors) == list(race.medians) == list(NAMES)
-
-
-@pytest.mark.parametrize("seeds", [1, 4, 11])
-def test_the_band_holds_eight_of_ten_draws_and_the_median_is_torchs(seeds):
-    race = ProjectionRace(seeds=seeds)
-    for kind in RANDOM:
-        drawn = race.errors[kind]
-        assert len(drawn) == seeds
-        assert_close(race.medians[kind], drawn.sort(dim=0).values[(seeds - 1) // 2])
-        low, high = np.quantile(drawn.numpy(), [0.1, 0.9], axis=0)
-        np.testing.assert_allclose(race.low[kind], low, rtol=1e-6)
-        np.testing.assert_allclose(race.high[kind], high, rtol=1e-6)
-
-
-def test_the_theorem_falls_about_like_one_over_root_k():
-    for name in HEADS:
-        race = ProjectionRace(head=name, seeds=20)
-        assert -0.65 < race.slope < -0.3
-        assert race.slope == pytest.approx(fit_exponent(race.dims, race.medians[THEOREM].tolist()))
-        assert f"power −{abs(race.slope):.2f}" in race.words
-
-
-def test_an_edit_moves_the_past_in_linformer_and_not_in_causal_attention():
-    for token in (1, 9, SEQ_LEN):
-        explorer = LengthExplorer(n=SEQ_LEN, token=token)
-        assert (explorer.moved[CAUSAL][: token - 1] == 0).all() and explorer.moved[CAUSAL][token - 1] > 0
-        assert (explorer.moved[LINFORMER] > 1e-6).all()
-        expected = f"Of {token - 1} earlier outputs, 0 move in causal attention, {token - 1} in"
-        assert explorer.words.startswith(expected)
-
-
-def test_the_spread_is_that_of_the_scores_with_the_first_columns_of_E():
-    drawn = numbers()
-    (q, k, _), n = drawn.qkv, 5
-    slots = torch.einsum("sn,nd->sd", drawn.E[:, :n], k[:n])
-    scores = torch.einsum("nd,sd->ns", q[:n], slots) / 32**0.5
-    assert LengthExplorer(n=n).spread == pytest.approx(scores.std(correction=0).item())
-
-
-def test_shorter_inputs_score_less_and_longer_ones_are_refused():
-    spreads = []
-    for n in (SEQ_LEN, 12, 3):
-        explorer = LengthExplorer(n=n)
-        spreads.append(explorer.spread)
-        assert explorer.spread == explorer.spreads[n - 1]
-        assert all(len(moved) == n for moved in explorer.moved.values())
-    assert spreads == sorted(spreads, reverse=True)
-    explorer.n = SEQ_LEN + 2
-    said = f"ValueError: input has {SEQ_LEN + 2} tokens; E and F were built for seq_len={SEQ_LEN}"
-    assert explorer.caption() == said
-    with pytest.raises(CannotDraw):
-        explorer.figure()
+@pytest.mark.parametrize("token", [1, 9, WORDS])
+def test_an_edit_moves_the_past_through_slots_and_not_in_exact_attention(token):
+    explorer, head = LeakExplorer(token=token), head_of(HEAD)
+    exact, through = explorer.moved.values()
+    assert (exact[: token - 1] == 0).all() and exact[token - 1] > 0.01
+    assert (through > 1e-4).all()
+    said = (
+        f"Before it 0 of the {token - 1} answers move in exact attention, and {token - 1} of the {token - 1}"
+    )
+    assert said in explorer.words
+    line, (E, F) = slice(1, WORDS + 1), head.learned[SLOTS]
+    answers = []
+    for source in (token, token + WORDS):  # what the edited word is read from
+        k, v = head.k.clone(), head.v.clone()
+        k[token], v[token] = head.k[source], head.v[source]
+        answers.append(scaled_dot_product_attention(head.q[line], k[line], v[line], causal_mask(WORDS)))
+        slots = E[:, line] @ k[line], F[:, line] @ v[line]
+        answers.append(scaled_dot_product_attention(head.q[line][-1:], *slots))  # the last sees all slots
+    assert_close(
+        exact.float(), (answers[2] - answers[0]).norm(dim=-1) / answers[0].norm(dim=-1), atol=1e-3, rtol=0
+    )
+    assert through[-1].item() == pytest.approx(off_by(answers[3], answers[1]), abs=1e-3)

@@ -8,9 +8,8 @@ from linformer_from_scratch.course.widgets.family_explorer import FamilyExplorer
 from linformer_from_scratch.course.widgets.head_gallery import HeadGallery
 from linformer_from_scratch.course.widgets.head_picker import HeadPicker
 from linformer_from_scratch.course.widgets.jl_explorer import JLExplorer
-from linformer_from_scratch.course.widgets.length_explorer import LengthExplorer
+from linformer_from_scratch.course.widgets.leak_explorer import LeakExplorer
 from linformer_from_scratch.course.widgets.projection_explorer import ProjectionExplorer
-from linformer_from_scratch.course.widgets.projection_race import ProjectionRace
 from linformer_from_scratch.course.widgets.rank_slider import RankSlider
 from linformer_from_scratch.course.widgets.sensor_explorer import SensorExplorer
 from linformer_from_scratch.course.widgets.strip_explorer import StripExplorer
@@ -25,9 +24,8 @@ __all__ = [
     "HeadGallery",
     "HeadPicker",
     "JLExplorer",
-    "LengthExplorer",
+    "LeakExplorer",
     "ProjectionExplorer",
-    "ProjectionRace",
     "RankSlider",
     "SensorExplorer",
     "StripExplorer",

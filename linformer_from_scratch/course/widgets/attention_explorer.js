@@ -1,17 +1,16 @@
 // What one token attends to: bars, bands from the keys to the query, and the map of which they are one row.
 // The numbers are in attention_explorer.py.
 
-const [CELL, LOW_CELL] = [1.75, 1.2]; // em: the largest row, and that of bands above their map
-const STACKED = 30; // em: below this width the map goes beneath
+const [CELL, LOW_CELL, SIGN] = [1.3, 1.2, 7.6]; // em: a row of bands and map; of the bands alone; the map, where it is a sign of itself
+const [STACKED, MOST_ROWS] = [46, 26]; // em: below this width, or with more tokens, the rows are not continued in the map
 const PRINTED = 0.05; // weights from here on have their number beside the bar
 
 export default widget(({ model, stage }) => {
   const { tokens, query, pick, map: mapOf, maps, isWord, refusal, controls } = sentenceOf(model);
-  const hover = pointing(), place = html("div", { class: "lw-reading" });
-  stage.append(place);
-  const bands = reading(place, { tokens, query, pick, hover });
+  const hover = pointing(), bands = reading(stage, { tokens, query, pick, hover });
+  const map = heatMap(stage, { title: "The attention map", abreast: 1, rows: tokens, hover, pick });
   const all = figure(stage, "Layers down, heads across", "shaded: attends to another word");
-  const map = heatMap(place, { title: "The attention map", abreast: 1, rows: tokens, hover, pick });
+  stage.classList.add("lw-reading");
   const heads = remember();
 
   /** The largest weight that the query gives to another word, in each head: its key and the weight. */
@@ -42,10 +41,9 @@ export default widget(({ model, stage }) => {
       const n = tokens().length, [layer, head, temperature] = ["layer", "head", "temperature"].map(model.get);
       const P = softmax(mapOf(layer, head).map(Math.log), n, temperature);
       const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
-      const stacked = place.clientWidth < STACKED * emOf(place);
-      place.classList.toggle("lw-stacked", stacked);
-      const title = `Layer ${layer}, head ${head}: the whole map`, note = "queries down, keys across; each row sums to one";
-      map.show(P, n, n, { limit: 1, theme, query: query(), title, note, cell: CELL, besides: !stacked });
+      const stacked = n > MOST_ROWS || stage.clientWidth < STACKED * emOf(stage), title = `Layer ${layer}, head ${head}`;
+      const look = stacked ? { cell: SIGN / n, note: "" } : { cell: CELL, note: "rows: queries; they sum to one" };
+      map.show(P, n, n, { limit: 1, theme, query: query(), title, besides: !stacked, ...look });
       bands.show(weights, stacked ? null : map.element.querySelector(".lw-frame"));
       const numbers = { map: P, weights, entropy: entropy(weights), elsewhere: elsewhere().map(({ weight }) => weight) };
       const words =
@@ -72,7 +70,7 @@ function reading(stage, { tokens, query, pick, hover }) {
 
   function draw() {
     const { wide, top, pitch } = place, most = largest(weights), chosen = query(), words = tokens().map((token) => shorten(token));
-    const size = clamp(0.73 * pitch, 13, 16), y = (i) => top + (i + 0.5) * pitch;
+    const size = clamp(0.73 * pitch, 12, 16), y = (i) => top + (i + 0.5) * pitch;
     pen.font = `bold ${size}px ${getComputedStyle(element).fontFamily}`;
     const widths = words.map((word) => pen.measureText(word).width), widest = Math.max(...widths);
     const longest = clamp(wide / 7, 34, 112), bars = 2.6 * size + longest, keys = bars + 8, end = wide - widest - 16;
@@ -145,7 +143,7 @@ function reading(stage, { tokens, query, pick, hover }) {
       heading.textContent = `What “${tokens()[query()]}” attends to: lines as thick as weights`;
       place.wide = (box.clientWidth || 320) / em;
       place.top = frame ? (frame.offsetTop - box.offsetTop) / em : 26;
-      place.pitch = frame ? frame.offsetHeight / em / now.length : 16 * LOW_CELL;
+      place.pitch = frame ? frame.offsetHeight / em / now.length : Math.max(12, 16 * LOW_CELL * getComputedStyle(element).getPropertyValue("--flat"));
       draw();
     },
   };

@@ -37,7 +37,7 @@ export default widget(({ model, stage }) => {
     draw(theme) {
       const n = tokens().length, layer = model.get("layer"), head = model.get("head"), P = mapOf(layer, head);
       painted([tokens(), theme], () => canvases.forEach((canvas, i) => paint(canvas, maps().subarray(i * n * n), n, n, 1, false, theme)));
-      large.show(P, n, n, { limit: 1, theme, query: query(), title: `Layer ${layer}, head ${head}`, cell: 1.75 });
+      large.show(P, n, n, { limit: 1, theme, query: query(), title: `Layer ${layer}, head ${head}`, cell: 1.4 });
       const weights = P.subarray(query() * n, (query() + 1) * n), most = largest(weights);
       const numbers = { map: P, weights, entropies: bits(), shares: shares(P, n) };
       const words =

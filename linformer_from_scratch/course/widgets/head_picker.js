@@ -8,11 +8,11 @@ export default widget(({ model, stage }) => {
   const [layers, heads] = [6, 12], read = textOf(model, "text", { label: "Text" }), tokens = read.tokens, sent = arrays(model);
   const table = figure(stage, "", "");
   const map = heatMap(stage, {
-    title: "", rows: tokens, abreast: 1,
+    title: "", rows: tokens, abreast: 2.4,
     read: (weight, i, j) => `“${tokens()[i]}” gives ${fixed(100 * weight, 1)}% of its attention to “${tokens()[j]}”`,
   });
-  const lines = chart(stage, { title: "Sum of the first r singular values", width: 34, height: (wide) => clamp(wide, 15, 23) });
-  lines.element.style.flexBasis = "20em";
+  const lines = chart(stage, { title: "Share of the first r σ", width: 34, height: (wide) => clamp(1.1 * wide, 14, 20), margin: { top: 14, right: 18, bottom: 44, left: 46 } });
+  lines.element.style.flexBasis = "12em";
   const analysed = remember(), ranked = remember();
   const place = () => heads * (model.get("layer") - 1) + model.get("head") - 1;
 
@@ -96,8 +96,8 @@ export default widget(({ model, stage }) => {
       table.heading.textContent = `How many σ make up ${percent(share)} of their sum`;
       table.small.textContent = `layers down, heads across; ${n} would be all`;
       const limit = Math.max(0.05, quantile(shown, 0.99)), note = `a cell: ${n / m} queries down, ${n / m} keys across`;
-      map.show(shown, m, m, { theme, limit, note, title: `Layer ${layer}, head ${head}, on ${n} tokens` });
-      lines.show(draw(spectra, share), { note: "as a share of the sum of all" });
+      map.show(shown, m, m, { theme, limit, note, cell: 16 / m, title: `Layer ${layer}, head ${head}` });
+      lines.show(draw(spectra, share));
       const [own, ...others] = Object.entries(spectra).map(([line, shares]) => [line, rankAt(shares, share)]);
       const means = range(1, layers).map((l) => fixed(range(1, heads).reduce((sum, h) => sum + rank(l, h), 0) / heads, 0));
       const stable = here.reduce((sum, s) => sum + s * s, 0) / here[0] ** 2;

@@ -9,11 +9,12 @@ export default widget(({ model, stage, redraw }) => {
   const isWide = () => stage.clientWidth > 46 * emOf(stage);
   const place = (title, wide, margin) => {
     const one = chart(stage, { title, width: wide, height: () => (isWide() ? 19 : 12.5), margin: { top: 24, right: 34, bottom: 44, left: 60, ...margin } });
-    one.element.style.flex = `${wide} 1 ${wide / 2}em`;
+    one.element.style.flex = `${wide} 1 ${wide / 2.4}em`;
     return one;
   };
   const lengthsKept = place("How far off each length is", 40, { left: 44, right: 20 });
   const tails = place("Share off by ε or more", 24), slots = place("The k that the bound asks for", 24);
+  const margins = () => Object.assign(slots.margin, Object.assign(tails.margin, isWide() ? { left: 60, right: 34 } : { left: 44, right: 14 }));
   const epsilons = range(1, 19).map((i) => i / 20), onAxis = (epsilon) => (1 + epsilon / reach) / 2;
   const handles = [
     tails.handle(slider(model, "proj_dim", { label: "Keep k", values: dims })),
@@ -84,7 +85,7 @@ export default widget(({ model, stage, redraw }) => {
   function measuredAndBound(shares, bounds, k, epsilon) {
     return (group, width, height) => {
       const x = d3.scaleLog([dims[0], last], [0, width]), y = d3.scaleLinear([0, 1], [height, 0]);
-      axes(group, x, y, { width, height, across: "dimensions kept k; drag to set k", xTicks: width < 200 ? dims.filter((_, i) => i % 2 === 0) : dims, xFormat: String, yFormat: percent });
+      axes(group, x, y, { width, height, across: `${isWide() ? "dimensions kept k; " : ""}drag to set k`, xTicks: width < 200 ? dims.filter((_, i) => i % 2 === 0) : dims, xFormat: String, yFormat: percent });
       stroke(group, `M${x(k)},0V${height}`, "ink");
       write(group, `k = ${k}`, x(k), -8, "middle");
       const useful = clamp((4 * Math.log(2)) / gap(epsilon), dims[0], last); // from here on the bound is below 100 %
@@ -103,14 +104,15 @@ export default widget(({ model, stage, redraw }) => {
   function slotsAsked(asked, vectors, n) {
     return (group, width, height) => {
       const x = d3.scaleLog([amounts[0], amounts.at(-1)], [0, width]), y = d3.scaleLog([SLOTS[0], SLOTS.at(-1)], [height, 0]);
-      const ticks = { xTicks: amounts.filter((_, i) => i % (width < 200 ? 3 : 2) === 0), yTicks: SLOTS, xFormat: thousands, yFormat: thousands };
-      axes(group, x, y, { width, height, across: "vectors N; drag to set N", ...ticks });
+      const say = isWide() ? thousands : d3.format("~s"), aside = Math.min(66, width / 2);
+      const ticks = { xTicks: amounts.filter((_, i) => i % (width < 200 ? 3 : 2) === 0), yTicks: SLOTS, xFormat: say, yFormat: say };
+      axes(group, x, y, { width, height, across: `${isWide() ? "vectors N; " : ""}drag to set N`, ...ticks });
       stroke(group, `M0,${y(n)}H${width}`, "grey", 2);
       write(group, `k = n = ${thousands(n)}`, 6, y(n) - 6).attr("class", "lw-quiet");
       stroke(group, d3.line((_, i) => x(amounts[i]), y)(asked), "value", 2.5);
       stroke(group, `M${x(vectors)},0V${height}`, "ink");
       const wanted = asked[amounts.indexOf(vectors)];
-      write(group, `N = ${thousands(vectors)}: k = ${thousands(wanted)}`, x(vectors), -8, "middle");
+      write(group, `N = ${thousands(vectors)}: k = ${thousands(wanted)}`, clamp(x(vectors), aside, width - aside), -8, "middle");
       dot(group, x(vectors), y(wanted), 6, "value").attr("stroke", "var(--ink)");
       return amounts.map((N, i) => ({ x: x(N), y: y(asked[i]), say: `${thousands(N)} vectors: k = ${thousands(asked[i])}` }));
     };
@@ -132,6 +134,7 @@ export default widget(({ model, stage, redraw }) => {
       const mean = distortions.reduce((sum, x) => sum + x, 0) / samples;
       const spread = Math.sqrt(distortions.reduce((sum, x) => sum + (x - mean) ** 2, 0) / (samples - 1));
       const note = `spread ${fixed(spread, 3)}, √(2/k) = ${fixed(Math.sqrt(2 / k), 3)}; curve: means of k squares`;
+      margins();
       lengthsKept.show(histogram(distortions, counts, curve, epsilon), { note });
       tails.show(measuredAndBound(shares, bounds, k, epsilon), { note: "orange: measured; green: bound" });
       slots.show(slotsAsked(asked, vectors, n), { note: "all N within ε, with a chance of ½" });

@@ -68,6 +68,7 @@ function figure(stage, title, note) {
 
 const MOST_NAMED = 40; // tokens; a map of so many is made large enough to name them all, where there is room
 const [GAP, LEAST_SIDE] = [1.6, 6.2]; // em, of maps beside each other; the largest is --side of the style
+const PHONE = 27; // em of a phone, where slanted names have no room
 const READABLE = 13; // px of a cell from which on every token is named beside its row
 
 /**
@@ -126,7 +127,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
     if (isColumn) outline(j * across, 0, across, height, colours.key, "3 3");
     if (!map.besides) label(rows(), down, isRow ? i : map.query, (text, middle) =>
       text.attr("x", -7).attr("y", middle).attr("text-anchor", "end").attr("dominant-baseline", "central"), colours.query);
-    label(columns(), across, isColumn ? j : -1, (text, middle) =>
+    if (map.names) label(columns(), across, isColumn ? j : -1, (text, middle) =>
       text.attr("transform", `translate(${middle + 3}, -6) rotate(-50)`), colours.key);
     point(isRow && isColumn ? { i, j } : null);
   }
@@ -163,16 +164,18 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       canvas.setAttribute("aria-label", `${now}; ${below}`);
       frame.setAttribute("aria-label", `${now}: arrow keys walk from cell to cell${pick ? `, Enter ${picks}` : ""}`);
       const room = element.parentElement.clientWidth / emOf(element), gap = room < 46 ? GAP / 2 : GAP;
-      const style = getComputedStyle(element), allowed = +style.getPropertyValue("--side") * +style.getPropertyValue("--flat");
+      const style = getComputedStyle(element), flat = +style.getPropertyValue("--flat"), allowed = flat * style.getPropertyValue("--side");
       const longest = Math.max(n, m), names = besides ? 2.5 : 9; // em: rows on the left, slanted columns beyond the right
-      const largestSide = longest > MOST_NAMED ? allowed : Math.max(allowed, (longest * READABLE) / 16);
-      const side = Math.min(clamp((room - gap * (abreast - 1)) / abreast, Math.min(LEAST_SIDE, allowed), largestSide), cell * longest);
+      const readable = longest > MOST_NAMED ? Math.min(LEAST_SIDE, allowed) : (longest * READABLE) / 16, shrunk = Math.min(1, flat);
+      const largestSide = Math.min((room - gap * (abreast - 1)) / abreast, cell * longest);
+      const side = Math.min(Math.max(Math.min(shrunk * largestSide, allowed), readable), largestSide);
       const isSquare = n === m, wide = Math.min(side * (isSquare ? 1 : clamp(m / n, 0.05, 1)), room);
       map.named = (Math.min(side, room - names) * 16) / longest >= READABLE;
-      element.style.paddingRight = map.named ? "2.5em" : ""; // where the last of the slanted names ends
+      map.names = map.named && room > PHONE; // of the columns too
+      element.style.paddingRight = map.names ? "2.5em" : ""; // where the last of the slanted names ends
       const width = map.named ? Math.min(wide, room - names) : wide;
       Object.assign(frame.style, { width: `${width}em`, height: `${isSquare ? width : (high ?? Math.min(side, room))}em` });
-      Object.assign(frame.style, map.named ? { marginLeft: besides ? "" : "6.5em", marginTop: "5.5em" } : { marginLeft: "", marginTop: "" });
+      Object.assign(frame.style, { marginLeft: map.named && !besides ? "6.5em" : "", marginTop: map.names ? "5.5em" : "" });
       paint(canvas, values, n, m, limit, both, theme);
       const steps = Float64Array.from({ length: 96 }, (_, i) => (both ? (2 * i) / 95 - 1 : i / 95) * limit);
       paint(scale, steps, 1, 96, limit, both, theme);
@@ -235,7 +238,7 @@ function sentence(stage, { tokens, hover, query = () => -1, pick }) {
   };
 }
 
-const THUMB = 1.25; // em across
+const [THUMB, LEAST_HIGH] = [1.25, 7]; // em: across; of a chart however flat
 
 /**
  * A chart of lines, bars and axes, as wide as its place; draw receives an empty group and its size in units that grow with
@@ -291,7 +294,8 @@ function chart(stage, { title, note = "", width = 46, height = 12, margin = { to
       small.textContent = below;
       picture.attr("aria-label", `${now} ${below}`);
       const style = getComputedStyle(element), wide = (16 * (element.clientWidth || 320)) / emOf(element);
-      const high = 16 * +style.getPropertyValue("--flat") * (typeof height === "function" ? height(wide / 16) : height);
+      const whole = typeof height === "function" ? height(wide / 16) : height;
+      const high = 16 * Math.max(Math.min(whole, LEAST_HIGH), whole * style.getPropertyValue("--flat"));
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.selectAll("*").remove();
       Object.assign(inside, { wide: wide - margin.left - margin.right, high: high - margin.top - margin.bottom });

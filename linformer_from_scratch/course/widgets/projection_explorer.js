@@ -35,6 +35,7 @@ export default widget(({ model, stage, redraw }) => {
     },
   });
 
+  const isWide = () => stage.clientWidth > 46 * emOf(stage); // the curves have room for their names
   const kind = menu(model, "kind", { label: "E and F" });
   scene.append(html("div", { class: "lw-teach" }, kind.element, learn.element));
 
@@ -117,7 +118,7 @@ export default widget(({ model, stage, redraw }) => {
       const colour = (kind) => (isChosen(kind) ? "query" : kind === "best" ? "ink" : "grey");
       for (const kind of [...places.kind].sort((one) => (isChosen(one) ? 1 : -1))) // the chosen one on top
         stroke(group, line(errors[kind]), colour(kind), isChosen(kind) ? 3.5 : 1.5, kind === "best" ? "6 4" : null);
-      endNames(group, places.kind.map((kind) =>
+      if (isWide()) endNames(group, places.kind.map((kind) =>
         ({ name: shortNames[kind], y: y(errors[kind].at(-1)), colour: `var(--${colour(kind)})`, bold: isChosen(kind) })), box);
       const began = errors[model.get("kind")][ks.indexOf(k)];
       stroke(group, `M${x(k)},${y(began)}V${y(error)}`, "query", 3); // what has been learned here
@@ -147,7 +148,8 @@ export default widget(({ model, stage, redraw }) => {
         note: "A slot has the colours of the tokens it mixes. Bars: square roots; red: below zero.",
       });
       text.show(stream.colours, F);
-      curve.show(curves(errors, k, error));
+      curve.margin.right = isWide() ? 112 : 12;
+      curve.show(curves(errors, k, error), { note: isWide() ? "" : "dashed: the best map" });
       const sums = range(0, n - 1).map((i) => row(effective, i).reduce((sum, x) => sum + x, 0));
       const negative = effective.reduce((count, weight) => count + (weight < 0 ? 1 : 0), 0) / effective.length;
       const shown = model.get("matrices");

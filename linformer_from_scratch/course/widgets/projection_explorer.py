@@ -194,7 +194,7 @@ def best_factors(name: str, text: str = "") -> tuple[Tensor, Tensor]:
     return left[:, :most].half().double(), right[:most].half().double()
 
 
-def projections(kind: str, name: str, k: int, seed: int = 0, text: str = "") -> tuple[Tensor, Tensor]:
+def projections(kind: str, name: str, k: int, text: str = "") -> tuple[Tensor, Tensor]:
     """E and F of a kind for a head, (k, n) each; the learned ones were fitted to this head on other texts."""
     n = len(stored_head(name, text).q)
     if kind == LEARNED:
@@ -202,7 +202,7 @@ def projections(kind: str, name: str, k: int, seed: int = 0, text: str = "") -> 
         return E, F
     if kind == GAUSSIAN:
         size = len(stored_tokens("story"))
-        E, F = (GaussianProjection(size, k, 2 * seed + i).weight.half().double()[:, :n] for i in range(2))
+        E, F = (GaussianProjection(size, k, i).weight.half().double()[:, :n] for i in range(2))
         return E, F
     if kind == BEST:
         E = best_factors(name, text)[1][:k]
@@ -212,17 +212,17 @@ def projections(kind: str, name: str, k: int, seed: int = 0, text: str = "") -> 
     return E, E
 
 
-def strip(kind: str, name: str, k: int, seed: int = 0, text: str = "") -> Tensor:
+def strip(kind: str, name: str, k: int, text: str = "") -> Tensor:
     """P̄, (n, k); of the best map of rank k, what stands in its place."""
     if kind == BEST:
         return best_factors(name, text)[0][:, :k]
     head = stored_head(name, text)
-    return attention_weights(head.q, projections(kind, name, k, seed, text)[0] @ head.k)
+    return attention_weights(head.q, projections(kind, name, k, text)[0] @ head.k)
 
 
-def effective(kind: str, name: str, k: int, seed: int = 0, text: str = "") -> Tensor:
+def effective(kind: str, name: str, k: int, text: str = "") -> Tensor:
     """P̄F, (n, n): the map that stands in the place of P."""
-    return strip(kind, name, k, seed, text) @ projections(kind, name, k, seed, text)[1]
+    return strip(kind, name, k, text) @ projections(kind, name, k, text)[1]
 
 
 def output_error(approximate: Tensor, name: str, text: str = "") -> float:

@@ -102,7 +102,7 @@ export default widget(({ model, stage }) => {
       maps[0].show(P, n, n, { ...look, title: `P: ${n} × ${n} tokens` });
       maps[1].show(map, n, n, { ...look, title: `its best map of rank ${rank}`, note: "red below 0", signed: true });
       maps[2].show(difference, n, n, { ...look, title: "the difference", signed: true,
-        note: `Frobenius norm ${fixed(frobenius, 4)}, spectral ${fixed(spectral, 4)}` });
+        note: `Frobenius ${fixed(frobenius, 4)}, spectral ${fixed(spectral, 4)}` });
       spectrum.show(bars(parts.sigma, rank), {
         title: `Singular values, stable rank ${fixed(total / squares[0], 1)}, entropy rank ${fixed(Math.exp(nats), 1)}`,
         note: `the lost: root of Σσ² ${fixed(norm(lost), 4)}, largest ${fixed(lost[0] ?? 0, 4)} (heights: √σ)`,

@@ -98,6 +98,8 @@ function frozen(stage, words) {
   return html("section", { class: "lw-pinned", "aria-label": "Pinned" }, html("b", {}, "Pinned: "), words, copy);
 }
 
+const REACH = 40; // em, from a handle to the far end of what it changes
+
 /**
  * A widget from its parts: the picture over the full width, under it at most two controls, what came out in a sentence,
  * what to try, and the rest under "More". make({ model, stage, redraw }) puts pictures on the stage and returns
@@ -126,7 +128,7 @@ function widget(make) {
     tried.textContent = made.hint;
     root.pictures = 0; // drawn so far
 
-    let waiting = 0, theme = "", wide = -1, flat = 1; // heights of the pictures, as shares of their own
+    let waiting = 0, theme = "", wide = -1, flat = 1, fits = true; // heights of the pictures, as shares of their own
     function look() {
       const [r, g, b] = paperBehind(el), paper = `rgb(${r}, ${g}, ${b})`;
       if (root.style.getPropertyValue("--paper") === paper) return false;
@@ -136,23 +138,32 @@ function widget(make) {
       root.style.colorScheme = theme;
       return true;
     }
-    /** A place that has one height, as a slide has: the pictures are so high there that the widget just fits. */
+    /**
+     * The pictures are so high that they, the controls and the words lie within REACH; in a place that has one height, as a
+     * slide has, so that the widget just fits.
+     */
     const isLow = () => getComputedStyle(root).overflowY === "auto";
+    const over = () => (isLow() ? root.scrollHeight - root.clientHeight - 1
+      : words.offsetTop + words.offsetHeight - stage.offsetTop - REACH * emOf(root));
     function flatten(now) {
       flat = now;
       root.style.setProperty("--flat", flat);
     }
     function fit() {
-      const before = flat, isOver = () => isLow() && root.scrollHeight > root.clientHeight + 1;
-      for (; isOver() && flat > 0.3; made.draw(theme)) flatten(flat - 0.05);
-      if (!isOver()) return;
+      const before = flat;
+      for (; fits && over() > 0 && flat > 0.3; made.draw(theme)) flatten(flat - 0.05);
+      if (!fits || over() <= 0) return;
+      fits = false;
       flatten(before); // it was not the pictures
       made.draw(theme);
     }
     function draw() {
       waiting = 0;
       if (!stage.clientWidth) return; // it has no place on the page yet; `sizes` says when it has
-      if (wide !== stage.clientWidth) flatten(isLow() ? 1.5 : 1);
+      if (wide !== stage.clientWidth) {
+        flatten(isLow() ? 1.5 : 1);
+        fits = true;
+      }
       wide = stage.clientWidth;
       look();
       all.forEach((control) => control.refresh(theme));

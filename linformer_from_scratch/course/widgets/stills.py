@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from linformer_from_scratch.course import plots
@@ -56,12 +55,11 @@ def heat_map(
     note: str = "queries down, keys across",
     query: int | None = None,
     tall: float | None = None,
-    used: int | None = None,
 ) -> None:
     """A map (n, m), white for zero, blue above it; signed: red below. limit has the strongest colour.
 
     tokens: names of rows and columns. tall: height over width; 1 where the map is square, and otherwise it
-    fills its place. used: how many columns are; the others are covered.
+    fills its place.
     """
     array = np.asarray(values, dtype=float)
     look: dict[str, Any] = {"cmap": SIGNED, "vmin": -limit} if signed else {"cmap": WEIGHTS, "vmin": 0}
@@ -73,9 +71,6 @@ def heat_map(
     axis.spines[:].set(visible=True, color=EDGE)
     if query is not None:
         axis.axhspan(query - 0.5, query + 0.5, fill=False, edgecolor=QUERY, linewidth=2)
-    if used is not None:
-        ends = used - 0.5, array.shape[1] - 0.5
-        axis.axvspan(*ends, facecolor="white", edgecolor=GREY, hatch="//", alpha=0.9)
 
 
 @drawing
@@ -243,26 +238,20 @@ def errors(
     axis: Axes,
     dims: Sequence[int],
     lines: Mapping[str, tuple[ArrayLike, str, float, str]],
-    k: int | None = None,
-    bands: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+    k: int,
 ) -> None:
     """Errors against the slots k on log axes, each curve named at its end.
 
-    Args:
-        lines: name -> errors, colour, width, line style. k: marked across all curves.
-        bands: name -> (lowest, highest).
+    lines: name -> errors, colour, width, line style. k: marked across all curves.
     """
     axis.set(xscale="log", yscale="log", xlabel="slots k", title="error of the head's output")
-    for name, (values, colour, width, style) in lines.items():
+    for values, colour, width, style in lines.values():
         axis.plot(dims, values, color=colour, linewidth=width, linestyle=style)
-        if bands and name in bands:
-            axis.fill_between(dims, *bands[name], color=colour, alpha=0.2, lw=0)
     axis.set_xticks(dims, [str(size) for size in dims])
     axis.yaxis.set_major_formatter(lambda error, _: f"{error:.3g}" if error < 0.01 else f"{error:.0%}")
     axis.minorticks_off()
     axis.grid(axis="y", color=EDGE, linewidth=0.7)
-    if k is not None:
-        axis.axvline(k, color=EDGE, linewidth=8, linestyle="-", zorder=0)
+    axis.axvline(k, color=EDGE, linewidth=8, linestyle="-", zorder=0)
     plots.name_ends(axis, {name: (values, colour) for name, (values, colour, *_) in lines.items()}, 1.01)
 
 
@@ -329,25 +318,16 @@ def error_bars(axis: Axes, of: Mapping[str, float | None], chosen: str) -> None:
 
 
 @drawing
-def moved(axis: Axes, far: ArrayLike, first: int, highest: float, title: str) -> None:
-    """How far each output moves, as bars: orange those before the first that may, blue the others.
+def moved(axis: Axes, far: ArrayLike, first: int, highest: float, title: str, words: Sequence[str]) -> None:
+    """How far each word's answer moves, as bars: orange those before the first that may, blue the others.
 
     highest: where the axis ends, so that several have the same.
     """
     heights = np.asarray(far, dtype=float)
-    colours = [KEY if i < first else QUERY for i in range(len(heights))]
-    axis.bar(np.arange(1, len(heights) + 1), heights, color=colours)
-    axis.set(title=title, xlabel="output", xlim=(0.5, len(heights) + 0.5), ylim=(0, 1.05 * highest))
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-@drawing
-def spread(axis: Axes, spreads: ArrayLike, n: int) -> None:
-    """Standard deviation of the scores against the number of tokens, of which n are chosen."""
-    values = np.asarray(spreads, dtype=float)
-    axis.plot(np.arange(1, len(values) + 1), values, color=QUERY, linestyle="-")
-    axis.plot(n, values[n - 1], "o", color=QUERY, ms=9)
-    axis.set(title="standard deviation of the scores", xlabel="tokens n", ylim=(0, None))
+    axis.bar(range(len(heights)), heights, color=[KEY if i < first else QUERY for i in range(len(heights))])
+    axis.set_xticks(range(len(heights)), words, rotation=30)
+    axis.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    axis.set(title=title, ylim=(0, 1.05 * highest))
 
 
 @drawing
