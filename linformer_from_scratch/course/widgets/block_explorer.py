@@ -98,10 +98,10 @@ class BlockExplorer(LiveWidget):
         now, t, n = self.reading, self.query, len(tokens())
         slots: dict[str, Any] = {"note": "slots across", "tall": n / len(now.mix)}
         shown = {
-            "exact": stills.heat_map(exact(self.head), "exact, causal", 1, query=t),
+            "exact": stills.heat_map(exact(self.head), "exact, causal", 1 / BLOCK, query=t),
             "slots": stills.heat_map(now.slots + now.scores, "slots", 1, query=t, **slots),
-            "tokens": stills.heat_map(now.tokens, "tokens", 1, query=t),
-            "effective": stills.heat_map(now.effective, "what it amounts to", 1, query=t),
+            "tokens": stills.heat_map(now.tokens, "tokens", 1 / BLOCK, query=t),
+            "effective": stills.heat_map(now.effective, "what it amounts to", 1 / BLOCK, query=t),
         }
         return stills.board([[*shown]], shown, (13, 4), widths=(1, 1, 1, 1))
 

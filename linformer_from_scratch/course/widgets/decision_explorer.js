@@ -1,20 +1,20 @@
 // A map of which attention to use, by task and tokens, and what says so. The table is that of course/decision.py.
 
-const ROW = 56; // units from one row of the map to the next, where there is room
+const [ROW, LOW_ROW] = [56, 46]; // units from one row of the map to the next, on a wide page and on a phone
 const NAME = 22; // units of it above the bar
 const UNDER = 40; // units below the rows: what was timed
-const NOTE = "what to use, by task and tokens n; hatched: not tried at that n";
+const NOTE = "by task and tokens n; hatched: not tried there";
 
 export default widget(({ model, stage, redraw }) => {
   const { lengths, tasks, rules, devices, spans, turn, several, flags, kinds } = model.get("facts");
   const rows = Object.keys(tasks), places = Object.keys(kinds);
   const margin = { top: 24, right: 2, bottom: 24, left: 2 };
-  const height = (rows.length * ROW + UNDER + margin.top + margin.bottom) / 16;
+  const height = (width) => (rows.length * (width < 46 ? LOW_ROW : ROW) + UNDER + margin.top + margin.bottom) / 16;
   const map = chart(stage, { title: "", note: NOTE, width: 80, height, margin });
   map.element.classList.add("lw-advised");
-  const evidence = html("dl", { class: "lw-advice lw-evidence" }), besides = html("dl", { class: "lw-advice" });
-  const summary = html("summary", {}, "Runner-up, and what would change it");
-  stage.append(evidence, html("details", { class: "lw-besides" }, summary, besides));
+  const asked = [menu(model, "device", { label: "Device" }), slider(model, "machines", { label: "Machines", values: powersOfTwo(0, 6) })];
+  const advice = html("dl", { class: "lw-advice" }), summary = html("summary", {}, "What says so, how far that reaches, and what would change it");
+  stage.append(html("div", { class: "lw-controls" }, ...asked.map(({ element }) => element)), html("details", { class: "lw-besides" }, summary, advice));
   const half = 0.5 / lengths.length; // of a cell: a share of the axis
   const chosen = map.handle(slider(model, "n", { label: "Tokens n", values: lengths }), { ends: () => [half, 1 - half] });
   const x = d3.scaleLog([lengths[0] / Math.SQRT2, lengths.at(-1) * Math.SQRT2], [0, 1]); // cells of an octave
@@ -100,11 +100,9 @@ export default widget(({ model, stage, redraw }) => {
     const part = (name, ...said) => html("div", {}, html("dt", {}, name), ...said.map((line) =>
       (typeof line === "string" ? html("dd", {}, line) : line)));
     map.tell(pointed ? `${rows[rowOf(one)]}, n = ${thousands(one.n)}` : "");
-    evidence.replaceChildren(
+    advice.replaceChildren(
       part("What says so", ...[...rule.evidence, ...known.evidence].map(cited)),
       part("How far that reaches", reach(one)),
-    );
-    besides.replaceChildren(
       part("Runner-up", rule.runner_up), part("What would change it", ...changes(one)),
       part("For which n", spans[rule.span]), part("Where Linformer would save time", known.since),
     );
@@ -152,9 +150,7 @@ export default widget(({ model, stage, redraw }) => {
 
   return {
     controls: [
-      chosen,
-      menu(model, "device", { label: "Device" }),
-      slider(model, "machines", { label: "Machines", values: powersOfTwo(0, 6) }),
+      chosen, ...asked,
     ],
     more: [
       slider(model, "batch", { label: "Batch", values: powersOfTwo(0, 8) }),

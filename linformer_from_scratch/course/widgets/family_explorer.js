@@ -6,19 +6,11 @@ export default widget(({ model, stage }) => {
   const { tokens, budgets, relatives, errors } = model.get("facts"), { head: heads, relative: names } = model.get("choices");
   const { qk, learned, omega } = arrays(model), [, , n, d] = model.get("data").qk.shape, [, , rows] = model.get("data").learned.shape;
   const hover = pointing(), exactly = remember(), replaced = remember();
-  const [exact, own] = ["P: exact", ""].map((title) => heatMap(stage, { title, abreast: 2, rows: () => tokens, hover }));
-  const places = Object.keys(names), margin = { top: 4, right: 4, bottom: 30, left: 0 };
-  const height = 2.5 * places.length + 2.1, note = "click a bar to see its map";
-  const bars = chart(stage, { title: "Error of the output at this budget", note, width: 34, height, margin });
-  bars.element.style.flexBasis = "20em";
-  const text = sentence(null, { tokens: () => tokens, hover });
-
-  bars.svg.style.cursor = "pointer";
-  bars.svg.addEventListener("click", (event) => {
-    const [, y] = placeIn(bars.svg, event), share = (y - margin.top) / (bars.svg.viewBox.baseVal.height - margin.top - margin.bottom);
-    const name = places[Math.floor(share * places.length)];
-    if (name) choose(model, "relative", name);
-  });
+  const pair = html("div", { class: "lw-pair" }), { element, tell } = figure(stage, "Error of the output at this budget", "choose one to see its map; the line: answering zero");
+  stage.prepend(pair);
+  const [exact, own] = ["P: exact", ""].map((title) => heatMap(pair, { title, abreast: 2, rows: () => tokens, hover }));
+  const text = sentence(null, { tokens: () => tokens, hover }), ranked = ranking(model, Object.keys(names), tell);
+  element.append(ranked.element);
 
   /** Of rows that follow each other for every budget, those of the chosen one. */
   function ofBudget(all, sizes, width) {
@@ -55,22 +47,6 @@ export default widget(({ model, stage }) => {
     return softmax(scores, n); // tiled exact
   }
 
-  function rowsOfBars(found, at) {
-    return (group, width, height) => {
-      const x = d3.scaleLinear([0, MOST], [0, width]), pitch = height / places.length; // from one bar to the next
-      stroke(group, `M${x(1)},0V${height}`, "grey");
-      write(group, "answering zero: 100%", x(1), height + 18, "middle").attr("class", "lw-quiet");
-      places.forEach((name, i) => {
-        const chosen = name === model.get("relative"), tooDear = Number.isNaN(found[name]);
-        const line = group.append("g").attr("transform", `translate(0, ${i * pitch})`).style("font-weight", chosen ? "bold" : null);
-        write(line, name, 0, 0.5 * pitch);
-        write(line, tooDear ? "too dear" : percent(found[name]), width, 0.5 * pitch, "end").attr("class", tooDear ? "lw-quiet" : null);
-        bar(line, 0, 0.6 * pitch, x(tooDear ? 0 : Math.min(found[name], MOST)), 0.3 * pitch, chosen ? "key" : "query");
-      });
-      return places.flatMap((name, i) => range(0, width, 30).map((x) => ({ x, y: (i + 0.75) * pitch, say: costOf(name, at) })));
-    };
-  }
-
   /** A relative with its size and its cost, in words. */
   function costOf(name, at) {
     const { unit, sizes, costs } = relatives[name], keys = `costs ${fixed(costs[at], 0)}`;
@@ -79,11 +55,8 @@ export default widget(({ model, stage }) => {
   }
 
   return {
-    controls: [
-      slider(model, "budget", { label: "Keys per query", values: budgets }),
-      menu(model, "relative", { label: "Relative" }),
-    ],
-    hint: "click from bar to bar. Who keeps the diagonal, who keeps the columns, and what does it cost in error?",
+    controls: [slider(model, "budget", { label: "Keys per query", values: budgets }), ranked],
+    hint: "go from bar to bar. Who keeps the diagonal, who keeps the columns, and what does it cost in error?",
     more: [menu(model, "head", { label: "Map", wide: true }), text],
     draw(theme) {
       const [head, relative, budget] = ["head", "relative", "budget"].map(model.get), at = budgets.indexOf(budget);
@@ -99,12 +72,34 @@ export default widget(({ model, stage }) => {
       exact.show(P, n, n, { limit, theme });
       const note = size === null ? "nothing: too dear at this budget" : `queries down, keys across${signed ? "; red below 0" : ""}`;
       own.show(effective, n, n, { limit, theme, signed, note, title: `In its place: ${relative}` });
-      bars.show(rowsOfBars(found, at));
+      ranked.show(found, (name) => costOf(name, at));
       const off = ` Its output is off by ${percent(found[relative])}. ${percent(negative)} of its weights are negative.`;
       return { words: costOf(relative, at) + (size === null ? "" : off), numbers: { P, effective, errors: found } };
     },
   };
 });
+
+/** All relatives as bars, the smallest error first, to choose one of; say: its cost in words. */
+function ranking(model, names, tell) {
+  const element = html("fieldset", { class: "lw-ranking" }), group = `lw-${Math.random().toString(36).slice(2)}`;
+  const parts = keyed(names, (name) => {
+    const input = html("input", { type: "radio", name: group, class: "lw-hidden", change: () => choose(model, "relative", name) }), number = html("b");
+    return { input, number, bar: html("label", { pointerleave: () => tell() }, input, html("span", {}, name), number) };
+  });
+  return {
+    element, refresh: () => { parts[model.get("relative")].input.checked = true; },
+    show(errors, say) {
+      const order = [...names].sort((a, b) => (errors[a] || Infinity) - (errors[b] || Infinity));
+      if (order.some((name, i) => element.children[i] !== parts[name].bar)) element.replaceChildren(...order.map((name) => parts[name].bar));
+      for (const name of names) {
+        const { number, bar } = parts[name], tooDear = Number.isNaN(errors[name]);
+        number.textContent = tooDear ? "too dear" : percent(errors[name]);
+        bar.style.setProperty("--share", tooDear ? 0 : Math.min(errors[name], MOST) / MOST);
+        bar.onpointerenter = () => tell(say(name));
+      }
+    },
+  };
+}
 
 /** Means over windows [from, to) of n tokens, as a matrix with a row for each window. */
 function averages(windows, n) {

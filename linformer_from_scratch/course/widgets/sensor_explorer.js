@@ -15,7 +15,7 @@ export default widget(({ model, stage, redraw }) => {
   const margin = { top: EDGE, right: EDGE, bottom: EDGE, left: EDGE }, plane = chart(scene, { title: "", width: 80, height: (width) => Math.min(width / wide - 0.6, 27.4), margin });
   const curve = chart(scene, {
     title: `Right answers in the last ${last} inputs`, height: 8, margin: { top: 10, right: 84, bottom: 44, left: 46 },
-    note: "One head of exact attention can't: the value isn't where the name is.",
+    note: "Exact attention can't: names and values lie apart.",
   });
   const learn = runner({
     label: "Learn", running: "Stop", can: () => true,
@@ -147,7 +147,7 @@ export default widget(({ model, stage, redraw }) => {
       if (chosen >= n) chosen = null;
       lost.replaceChildren(html("b", {}, percent(ours)), ` of the answers are right after ${updates} updates, ${k} slots`);
       plane.show(scatter(state, parts, theme, ours), {
-        title: `${n} sensors, ${sources.length} hidden sources`, note: "● hears a name, ■ a value. Each has the colour of the places that E and F tie it to.",
+        title: `${n} sensors, ${sources.length} hidden sources`, note: "● hears a name, ■ a value; coloured as E and F tie them",
       });
       plane.element.setAttribute("aria-label", "Sensors: arrow keys walk from one to the next, Enter moves one into the next patch");
       if ((held ?? chosen) !== null) plane.tell(say(held ?? chosen, state));

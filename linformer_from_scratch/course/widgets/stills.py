@@ -113,6 +113,32 @@ def shares(axis: Axes, rows: Mapping[str, tuple[str, str, Sequence[tuple[float, 
 
 
 @drawing
+def wires(axis: Axes, title: str, how: str, ranks: int, colour: str, share: float) -> None:
+    """Ranks in a circle and what travels between them, as thick as its share of the thickest arrow.
+
+    how: "round" to the next, "across" to all others, "inwards" to the sum in the middle.
+    """
+    turns = 2 * np.pi * np.arange(ranks) / ranks
+    places = np.stack([np.sin(turns), np.cos(turns)], axis=1)
+    look: dict[str, Any] = {"color": colour, "linewidth": max(0.4, 12 * share), "zorder": 0}
+    for i, place in enumerate(places):
+        if how == "across":
+            for other in places[:i]:
+                axis.plot(*np.stack([place, other]).T, linestyle="-", **look)
+            continue
+        ends = [np.zeros(2)] if how == "inwards" else [places[(i + 1) % ranks]]
+        bent = "arc3,rad=0" if how == "inwards" else f"arc3,rad={math.tan(math.pi / ranks / 2):.3f}"
+        arrow: dict[str, Any] = {"arrowstyle": "-|>", "shrinkA": 12, "shrinkB": 14, "connectionstyle": bent}
+        axis.annotate("", ends[0], place, arrowprops=arrow | look)
+    if how == "inwards":
+        axis.text(0, 0, "Σ", ha="center", va="center", fontsize=18)
+    axis.plot(*places.T, "s", ms=min(22, 180 / ranks), color="white", markeredgecolor=INK)
+    axis.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal")
+    axis.set_title(title, color=colour)
+    axis.axis("off")
+
+
+@drawing
 def advice(
     axis: Axes,
     rows: Mapping[str, tuple[Sequence[int], Sequence[bool]]],
