@@ -33,10 +33,9 @@ export default widget(({ model, stage }) => {
       [exacts.subarray(head * square, (head + 1) * square), effective].forEach((map, i) => maps[i].show(map, n, n, { limit: STRONGEST, theme, query: t, cell: CELL }));
       const sum = (weights) => weights.reduce((all, weight) => all + weight, 0), read = (weights) => weights.filter((w) => w > 0).length;
       const words =
-        `“${tokens[t]}” attends to ${read(ofSlots)} slots (${percent(sum(ofSlots))} of its attention) and ${read(ofTokens)} tokens ` +
-        `(${percent(sum(ofTokens))}); ${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} goes to the future. ` +
-        `The head is off by ${percent(errors[head * states.length + state])} from exact causal attention. Its layer keeps ` +
-        `${thousands(memory[state])} numbers where exact attention keeps ${thousands(memory[0])}.`;
+        `“${tokens[t]}” attends to ${read(ofSlots)} slots (${percent(sum(ofSlots))}) and ${read(ofTokens)} tokens (${percent(sum(ofTokens))}); ` +
+        `${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} goes to the future. The head is off by ` +
+        `${percent(errors[head * states.length + state])}. Its layer keeps ${thousands(memory[state])} numbers (exact: ${thousands(memory[0])}).`;
       return { words, numbers: { weights: { slots: onSlots, tokens: onTokens, mix, scores: wanted, effective } } };
     },
   };
@@ -53,8 +52,8 @@ function board(stage, { tokens, pick }) {
   return {
     show({ t, mix, chooses, ofSlots, ofTokens, effective }) {
       const n = tokens.length, count = ofSlots.length, largest = Math.max(1e-9, ...effective);
-      const [above, below] = chooses ? ["blocks by their scores", "the best one's tokens, and the window"] : ["slots", "the window"];
-      small.textContent = `above: ${above}; below: ${below}; bars: what it gets from each token, at most ${percent(Math.max(...effective))}`;
+      const [above, below] = chooses ? ["blocks by score", "tokens"] : ["slots", "window"];
+      small.textContent = `${above} above, ${below} below; bars: at most ${percent(Math.max(...effective))}`;
       const spans = range(0, count - 1).map((i) => {
         const filled = range(0, n - 1).filter((j) => mix[i * n + j] > 1e-6);
         return { i, from: filled[0], to: filled.at(-1), weight: ofSlots[i] };

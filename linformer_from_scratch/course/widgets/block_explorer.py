@@ -88,10 +88,9 @@ class BlockExplorer(LiveWidget):
         read = int((slots > 0).sum()), int((near > 0).sum())
         ahead = now.effective[t, t + 1 :].sum()
         return (
-            f"“{tokens()[t]}” attends to {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} "
-            f"tokens ({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%} "
-            f"from exact causal attention. Its layer keeps {memory(self.edit):,} numbers where exact "
-            f"attention keeps {memory('exact'):,}."
+            f"“{tokens()[t]}” attends to {read[0]} slots ({slots.sum():.0%}) and {read[1]} tokens "
+            f"({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%}. "
+            f"Its layer keeps {memory(self.edit):,} numbers (exact: {memory('exact'):,})."
         )
 
     def _figure(self) -> stills.Figure:

@@ -91,18 +91,18 @@ export default widget(({ model, stage }) => {
       const parts = keyed(rows.map(([row]) => row), (_, i) => steps[rows[i][1]].map((step) => ({ name: step.name, ...share(step, rows[i][2], show) })));
       const [first] = names, more = fixed(total(first, 2 * n) / total(first), 1);
       bars.show({
-        title: crosses ? `Step by step at n = ${thousands(n)}` : `Twice the text, ${more} times the ${show}`,
-        note: "strong colour: grows with n²",
+        title: crosses ? `At n = ${thousands(n)}; strong: grows with n²` : `Twice the text, ${more} times the ${show}`,
+        note: crosses ? "" : "strong colour: grows with n²",
         rows: rows.map(([row, name, at]) => ({
           name: row, colour: colour(name), words: say(total(name, at)),
           parts: parts[row].map(({ name: step, value, strong, why = "" }) => ({ name: step, value, strong, words: `${step}: ${say(value)}, ${percent(value / total(name, at))} of ${row}${why}` })),
         })),
       });
-      const said = names.slice(0, 4).map((name) => `${name} ${say(total(name))}`);
+      const said = crosses ? names.filter((name) => name === first || name === ours[0]) : [first];
       const less = against.map((name) => (name in crossings ? `than ${name} from n = ${thousands(crossings[name])} on` : `than ${name} at no length`));
       const words =
-        `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: ${said.join("; ")}. ` +
-        (crosses ? `Linformer takes fewer ${show} ${less.join(", ")}.${measured && ` ${measured}.`}`
+        `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: ${said.map((name) => `${name} ${say(total(name))}`).join(", ")}. ` +
+        (crosses ? `Linformer takes less ${less.join(", ")}.${measured && ` ${measured}.`}`
           : `Twice the text takes ${say(total(first, 2 * n))}, ${more} times as much.`);
       return { words, numbers: { costs, curves: drawn, crossings, shares: keyed(Object.keys(parts), (row) => parts[row].map(({ value }) => value)) } };
     },

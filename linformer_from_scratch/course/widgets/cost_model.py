@@ -166,8 +166,9 @@ class CostModel(LiveWidget):
         return {words: [share for share, _ in self._shares(*row)] for words, row in self.rows.items()}
 
     def _words(self) -> str:
-        crossings, names = self.crossings, [*self.lines][:4]
-        numbers = "; ".join(f"{name} {self._said(name, self.n)}" for name in names)
+        crossings, names = self.crossings, [*self.lines]
+        said = [name for name in names if name in (names[0], OURS[0])]
+        numbers = ", ".join(f"{name} {self._said(name, self.n)}" for name in said)
         words = f"At n = {self.n:,} on {self.device}, {self.number}: {numbers}."
         if OURS[0] not in self.lines:
             return f"{words} Twice the text takes {self._said(names[0], 2 * self.n)}, {self._more} times as much."
@@ -176,7 +177,7 @@ class CostModel(LiveWidget):
             for name in OPPONENTS
             if name in self.lines
         )
-        words += f" Linformer takes fewer {self.show} {less}."
+        words += f" Linformer takes less {less}."
         return f"{words} {self._measured}." if self._measured else words
 
     def _figure(self) -> stills.Figure:

@@ -13,7 +13,7 @@ export default widget(({ model, stage, redraw }) => {
   const map = chart(stage, { title: "", note: NOTE, width: 80, height, margin });
   map.element.classList.add("lw-advised");
   const asked = [menu(model, "device", { label: "Device" }), slider(model, "machines", { label: "Machines", values: powersOfTwo(0, 6) })];
-  const advice = html("dl", { class: "lw-advice" }), summary = html("summary", {}, "What says so, how far that reaches, and what would change it");
+  const advice = html("dl", { class: "lw-advice" }), summary = html("summary", {}, "Why, what says so, and what would change it");
   stage.append(html("div", { class: "lw-controls" }, ...asked.map(({ element }) => element)), html("details", { class: "lw-besides" }, summary, advice));
   const half = 0.5 / lengths.length; // of a cell: a share of the axis
   const chosen = map.handle(slider(model, "n", { label: "Tokens n", values: lengths }), { ends: () => [half, 1 - half] });
@@ -101,6 +101,7 @@ export default widget(({ model, stage, redraw }) => {
       (typeof line === "string" ? html("dd", {}, line) : line)));
     map.tell(pointed ? `${rows[rowOf(one)]}, n = ${thousands(one.n)}` : "");
     advice.replaceChildren(
+      part("Why", rule.why.replace("{n}", thousands(one.n))),
       part("What says so", ...[...rule.evidence, ...known.evidence].map(cited)),
       part("How far that reaches", reach(one)),
       part("Runner-up", rule.runner_up), part("What would change it", ...changes(one)),
@@ -170,7 +171,7 @@ export default widget(({ model, stage, redraw }) => {
       const texts = one.batch === 1 ? "one text" : `${one.batch} texts`;
       const chosen = Object.entries(flags).flatMap(([name, shown]) => (one[name] ? [shown] : []));
       const words = [`${thousands(one.n)} tokens`, `${texts} at a time`, ...chosen, one.device, on(one.machines)];
-      return { words: `${words.join(", ")}: take ${rule.take}. ${rule.why.replace("{n}", thousands(one.n))}`, numbers };
+      return { words: `${words.join(", ")}: take ${rule.take}.`, numbers };
     },
   };
 });

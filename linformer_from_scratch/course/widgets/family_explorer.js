@@ -6,7 +6,7 @@ export default widget(({ model, stage }) => {
   const { tokens, budgets, relatives, errors } = model.get("facts"), { head: heads, relative: names } = model.get("choices");
   const { qk, learned, omega } = arrays(model), [, , n, d] = model.get("data").qk.shape, [, , rows] = model.get("data").learned.shape;
   const hover = pointing(), exactly = remember(), replaced = remember();
-  const pair = html("div", { class: "lw-pair" }), { element, tell } = figure(stage, "Error of the output at this budget", "choose one to see its map; the line: answering zero");
+  const pair = html("div", { class: "lw-pair" }), { element, tell } = figure(stage, "Output error; the line: answering zero", "");
   stage.prepend(pair);
   const [exact, own] = ["P: exact", ""].map((title) => heatMap(pair, { title, abreast: 2, rows: () => tokens, hover }));
   const text = sentence(null, { tokens: () => tokens, hover }), ranked = ranking(model, Object.keys(names), tell);
@@ -51,7 +51,7 @@ export default widget(({ model, stage }) => {
   function costOf(name, at) {
     const { unit, sizes, costs } = relatives[name], keys = `costs ${fixed(costs[at], 0)}`;
     if (sizes[at] === null) return `${names[name]} ${keys} keys per query, the budget is ${budgets[at]}.`;
-    return `${names[name]}${unit && ` with ${sizes[at]} ${unit}`} ${keys} of ${n} keys per query.`;
+    return `${names[name]}${unit && ` with ${sizes[at]} ${unit}`} ${keys} of ${n} keys per query`;
   }
 
   return {
@@ -70,10 +70,10 @@ export default widget(({ model, stage }) => {
       const negative = effective.reduce((count, weight) => count + (weight < -1e-6 ? 1 : 0), 0) / effective.length, signed = negative > 0;
       const found = keyed(Object.keys(errors[head]), (name) => errors[head][name][at] ?? NaN);
       exact.show(P, n, n, { limit, theme });
-      const note = size === null ? "nothing: too dear at this budget" : `queries down, keys across${signed ? "; red below 0" : ""}`;
-      own.show(effective, n, n, { limit, theme, signed, note, title: `In its place: ${relative}` });
+      const note = size === null ? "nothing: too dear at this budget" : "in its place";
+      own.show(effective, n, n, { limit, theme, signed, note, title: relative });
       ranked.show(found, (name) => costOf(name, at));
-      const off = ` Its output is off by ${percent(found[relative])}. ${percent(negative)} of its weights are negative.`;
+      const off = ` and is off by ${percent(found[relative])}; ${percent(negative)} of its weights are negative.`;
       return { words: costOf(relative, at) + (size === null ? "" : off), numbers: { P, effective, errors: found } };
     },
   };

@@ -26,7 +26,7 @@ const NARROW = 28; // em of a chart from which on names stand at the ends of its
  * lengths: where the curves have points, and the n that can be set.
  */
 function growth(stage, model, { lengths }) {
-  const high = (width) => (width < NARROW ? 14.5 : clamp(0.42 * width, 13, 19)), margin = { top: 28, right: 20, bottom: 44, left: 84 };
+  const high = (width) => (width < NARROW ? 12 : clamp(0.42 * width, 13, 19)), margin = { top: 28, right: 20, bottom: 44, left: 84 };
   const picture = chart(stage, { title: "", width: 52, height: high, margin });
   const x = d3.scaleLog(), octaves = Math.log2(lengths.at(-1) / lengths[0]);
   dragged(picture.svg, (at) => choose(model, "n", lengths[nearest(lengths.map(Math.log2), Math.log2(x.invert(at - margin.left)))]));
@@ -79,7 +79,7 @@ function growth(stage, model, { lengths }) {
   return { show };
 }
 
-const ROW = 40;
+const ROW = 34;
 
 /** Bars made of parts, `count` of them one below the other, on one scale; pointing names a part. row: units from one to the next. */
 function shares(stage, { count, row = ROW }) {

@@ -120,7 +120,7 @@ def wires(axis: Axes, title: str, how: str, ranks: int, colour: str, share: floa
     """
     turns = 2 * np.pi * np.arange(ranks) / ranks
     places = np.stack([np.sin(turns), np.cos(turns)], axis=1)
-    look: dict[str, Any] = {"color": colour, "linewidth": max(0.4, 12 * share), "zorder": 0}
+    look: dict[str, Any] = {"color": colour, "linewidth": max(0.4, 24 * share), "zorder": 0}
     for i, place in enumerate(places):
         if how == "across":
             for other in places[:i]:

@@ -1,10 +1,10 @@
-// Ranks in a circle and what travels between them, as thick as its bytes. The formulas are those of distributed/wire.py: wire_explorer.py sends them as tables.
+// Ranks in a circle and what travels between them, in arrows as thick as their bytes. The formulas are those of distributed/wire.py: wire_explorer.py sends them as tables.
 
-const [CENTRE, RADIUS, THICK, HAIR] = [100, 84, 15, 0.4]; // of a circle; widths of the thickest and of the thinnest arrow
+const [CENTRE, RADIUS, THICK, HAIR] = [100, 78, 28, 0.4]; // of a circle; widths of the thickest and of the thinnest arrow
 const HEAD = 8; // of an arrow
 
 export default widget(({ model, stage }) => {
-  const { formulas, units, bytes, lines, most_drawn } = model.get("facts");
+  const { formulas, lengths, units, bytes, lines, most_drawn } = model.get("facts");
   const methods = Object.keys(lines), [ring, ulysses, linformer] = methods, others = [ring, ulysses];
   const inBytes = (value) => quantity(value, units), { element, small } = figure(stage, "What each rank sends for one layer, forward", "");
   const panels = keyed(methods, () => ({ picture: d3.create("svg").attr("viewBox", "0 0 200 200").attr("role", "img"), said: html("p") }));
@@ -13,7 +13,7 @@ export default widget(({ model, stage }) => {
   return {
     controls: [
       slider(model, "ranks", { label: "Ranks P", values: powersOfTwo(1, 8) }),
-      slider(model, "n", { label: "Tokens n", values: powersOfTwo(10, 20) }),
+      slider(model, "n", { label: "Tokens n", values: lengths }),
     ],
     hint: "double the ranks, then double n. Whose arrows don't care?",
     more: [
@@ -24,28 +24,29 @@ export default widget(({ model, stage }) => {
     draw(theme) {
       const [ranks, n, k, d, shared] = ["ranks", "n", "proj_dim", "d_model", "shared"].map(model.get);
       const of = formulas[shared ? "shared" : "apart"], values = [d, 1, k, 1, bytes, ranks];
-      const sent = keyed(methods, (name) => atN(inPowersOfN(of[name], values), n)), tokens = n / ranks;
+      const inN = keyed(methods, (name) => inPowersOfN(of[name], values)), sent = keyed(methods, (name) => atN(inN[name], n)), tokens = n / ranks;
       const above = keyed(others, (name) => Math.round((n * sent[linformer]) / sent[name]));
       const exchanges = { [ring]: ranks - 1, [ulysses]: 4, [linformer]: 1 }, matrixBytes = (shared ? 1 : 2) * k * tokens * bytes;
       const matrices = shared ? "columns of E = F" : "columns of E and F", each = (name) => inBytes(sent[name] / exchanges[name]);
       const says = {
-        [ring]: `${exchanges[ring]} ${ranks === 2 ? "pass" : "passes"} of ${each(ring)}, the keys and values of ${thousands(tokens)} tokens`,
-        [ulysses]: `4 all-to-alls of ${each(ulysses)}: tokens for heads, of which it needs ${ranks} or more`,
-        [linformer]: `1 all-reduce of ${shared ? "" : "2 × "}${k} rows, whatever n; the result isn't exact`,
+        [ring]: `${exchanges[ring]} ${ranks === 2 ? "pass" : "passes"} of ${each(ring)}: K and V of ${thousands(tokens)} tokens`,
+        [ulysses]: `4 all-to-alls of ${each(ulysses)}; it needs ${ranks} heads`,
+        [linformer]: `1 all-reduce of ${shared ? "" : "2 × "}${k} rows, whatever n; not exact`,
       };
-      const along = { ...sent, [ulysses]: sent[ulysses] / (ranks - 1) }, widest = Math.max(...Object.values(along)); // bytes that go along an arrow
+      const along = { ...sent, [ulysses]: sent[ulysses] / (ranks - 1) }, widest = atN(inN[ring], lengths.at(-1)); // bytes that go along an arrow
       methods.forEach((name) => {
         const colour = PALETTE[theme].lines[lines[name]], { picture, said } = panels[name];
         const last = name === linformer ? `${matrices}, ${inBytes(matrixBytes)}, stay and grow with n` : `more than Linformer above n = ${thousands(above[name])}`;
         picture.attr("aria-label", `${name}: ${inBytes(sent[name])}`).selectAll("*").remove();
         circle(picture, { count: Math.min(ranks, most_drawn), travels: { [ring]: round, [ulysses]: across, [linformer]: inwards }[name], colour, width: Math.max(HAIR, (THICK * along[name]) / widest) });
-        said.replaceChildren(html("b", { style: `color: ${colour}` }, `${name}: ${inBytes(sent[name])}`), says[name], html("span", {}, last));
+        write(picture, inBytes(sent[name]), CENTRE, CENTRE + 8, "middle").style("font-size", "23px").style("fill", colour).style("font-weight", "bold");
+        said.replaceChildren(html("b", { style: `color: ${colour}` }, name), says[name], html("span", {}, last));
       });
       small.textContent = `an arrow is as thick as the bytes that go its way${ranks > most_drawn ? `; ${most_drawn} of the ${ranks} ranks are drawn` : ""}`;
       const compared = others.map((name) => times(sent[name] / sent[linformer])), least = Math.max(...Object.values(above));
       const words =
         `${thousands(n)} tokens on ${ranks} ranks: beside Linformer, ${ring} sends ${compared[0]}, ${ulysses} ${compared[1]}. Linformer sends less than both above n = ${thousands(least)}, ` +
-        `${n > least ? "as here" : "but not here"}. A rank's ${matrices}, ${inBytes(matrixBytes)}, stay, and grow with n.`;
+        `${n > least ? "as here" : "but not here"}.`;
       return { words, numbers: { sent, above, exchanges, tokens, matrix_bytes: matrixBytes } };
     },
   };
@@ -66,7 +67,7 @@ const at = (radius, angle) => [CENTRE + radius * Math.sin(angle), CENTRE - radiu
 
 /** From each box to the next. */
 function round(picture, { angles, box, colour, width }) {
-  const gap = (0.75 * box) / RADIUS, head = HEAD / RADIUS, step = (2 * Math.PI) / angles.length;
+  const gap = (0.65 * box) / RADIUS, head = HEAD / RADIUS, step = (2 * Math.PI) / angles.length;
   for (const angle of angles) {
     const end = angle + step - gap - head, [from, to] = [angle + gap, end].map((one) => at(RADIUS, one));
     stroke(picture, `M${from}A${RADIUS},${RADIUS} 0 0 1 ${to}`, colour, width);
@@ -79,15 +80,14 @@ function across(picture, { angles, colour, width }) {
   angles.forEach((angle, i) => angles.slice(0, i).forEach((other) => stroke(picture, `M${at(RADIUS, angle)}L${at(RADIUS, other)}`, colour, width)));
 }
 
-/** From each box to the sum in the middle. */
+/** From each box to the middle, where the sum is. */
 function inwards(picture, { angles, box, colour, width }) {
-  const middle = 22;
+  const middle = 44;
   for (const angle of angles) {
     const end = middle + HEAD, half = (width / 2 + 4) / end;
-    stroke(picture, `M${at(RADIUS - 0.7 * box, angle)}L${at(end, angle)}`, colour, width);
+    stroke(picture, `M${at(RADIUS - 0.6 * box, angle)}L${at(end, angle)}`, colour, width);
     point(picture, [at(end, angle - half), at(end, angle + half), at(middle, angle)], colour);
   }
-  write(picture, "Σ", CENTRE, CENTRE + 9, "middle").style("font-size", "26px");
 }
 
 const point = (picture, corners, colour) => picture.append("path").attr("d", `M${corners.join("L")}Z`).attr("fill", colour);

@@ -15,6 +15,7 @@ from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes,
 BYTES = 2  # of a number
 RING, ULYSSES, LINFORMER = "ring attention", "Ulysses", "Linformer"
 COLOURS = {RING: 0, ULYSSES: 2, LINFORMER: 1}  # places in plots.LINES
+LENGTHS = [2**i for i in range(10, 21)]
 MOST_DRAWN = 16  # ranks
 UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 in_bytes = partial(quantity, units=UNITS)
@@ -77,14 +78,12 @@ class WireExplorer(LiveWidget):
         ring, ulysses = (times(sent[name] / sent[LINFORMER]) for name in self.above)
         return (
             f"{self.n:,} tokens on {self.ranks} ranks: beside Linformer, {RING} sends {ring}, {ULYSSES} {ulysses}. "
-            f"Linformer sends less than both above n = {least:,}, {here}. "
-            f"A rank's columns of {'E = F' if self.shared else 'E and F'}, {in_bytes(self.matrix_bytes)}, "
-            f"stay, and grow with n."
+            f"Linformer sends less than both above n = {least:,}, {here}."
         )
 
     def _figure(self) -> stills.Figure:
         along = self.sent | {ULYSSES: self.sent[ULYSSES] / (self.ranks - 1)}  # bytes on one arrow
-        count, widest = min(self.ranks, MOST_DRAWN), max(along.values())
+        count, widest = min(self.ranks, MOST_DRAWN), self.sent[RING] * LENGTHS[-1] / self.n
         shown = {
             name: stills.wires(
                 f"{name}: {in_bytes(self.sent[name])}", how, count, LINES[COLOURS[name]], along[name] / widest
@@ -111,7 +110,7 @@ def facts() -> dict[str, Any]:
         name: {method: table(formula) for method, formula in sends(Letters(*sizes), ranks, shared).items()}
         for name, shared in (("apart", False), ("shared", True))
     }
-    more = {"bytes": BYTES, "units": UNITS, "lines": COLOURS, "most_drawn": MOST_DRAWN}
+    more = {"lengths": LENGTHS, "bytes": BYTES, "units": UNITS, "lines": COLOURS, "most_drawn": MOST_DRAWN}
     return {"formulas": formulas} | more
 
 
