@@ -583,7 +583,6 @@ def draw_growth(
         looks: name -> colour and width. ticks: value -> what is written beside it.
         n, dots: the chosen n, and each curve's value there.
         points: name of a curve -> (n, value) of squares. marks: words -> n of a dashed line; at most two.
-        pays: n of a whole one.
     """
     low, high = min(ticks), max(ticks)
     axis.set(xscale="log", yscale="log", xlim=(lengths[0], lengths[-1]), ylim=(low, high), xlabel="tokens n")
@@ -598,7 +597,7 @@ def draw_growth(
         if lengths[0] <= place <= lengths[-1]:
             axis.axvline(place, color=KEY, linewidth=1.2, linestyle="--")
             axis.text(place, 1.02, f" {words} ", color=KEY, ha=side, transform=axis.get_xaxis_transform())
-    if pays:
+    if pays:  # a whole line
         axis.axvline(pays, color=KEY, linewidth=3, linestyle="-")
     for name in sorted(curves, key=lambda name: -looks[name][1]):  # the widest lies below
         values, (colour, width) = curves[name], looks[name]

@@ -61,7 +61,7 @@ class BlockExplorer(LiveWidget):
     controls = ("edit", "head", "query")
 
     edit = menu(EDITS)
-    head = menu(HEADS)
+    head = menu(HEADS, opening="5.6")
     query = traitlets.Int(14, min=0, max=SHOWN.stop - SHOWN.start - 1).tag(sync=True)
 
     def __init__(self, **start):

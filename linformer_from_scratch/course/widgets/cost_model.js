@@ -1,8 +1,8 @@
 // What a layer costs against n. The formulas are those of cost.py: cost_model.py sends them as tables.
 
 export default widget(({ model, stage }) => {
-  const { opponents, ours, lengths, lines, units, bases, bytes, formulas, pays } = model.get("facts");
-  const names = Object.keys(lines), shown = Object.keys(units), crosses = ours[0] in lines, against = opponents.filter((name) => name in lines);
+  const { opponents, lengths, lines, units, bases, bytes, formulas, pays } = model.get("facts");
+  const names = Object.keys(lines), shown = Object.keys(units), crosses = names.length > 1; // else it is the wall of full attention
   const curves = growth(stage, model, { lengths }), bars = shares(stage, crosses ? { count: names.length } : { count: 3, row: 70 });
   if (!crosses) stage.prepend(bars.element);
   const layersNow = remember(), curvesNow = remember();
@@ -73,13 +73,13 @@ export default widget(({ model, stage }) => {
       const steps = layersNow(state, layers);
       const { drawn, crossed } = curvesNow([state, device()], () => ({
         drawn: keyed(names, (name) => lengths.map((at) => cost(steps[name], at, show))),
-        crossed: keyed(crosses ? against : [], (name) => crossover(steps.Linformer, steps[name], show)),
+        crossed: keyed(crosses ? opponents : [], (name) => crossover(steps.Linformer, steps[name], show)),
       }));
       const crossings = keyed(Object.keys(crossed).filter((name) => crossed[name]), (name) => crossed[name]);
       const costs = keyed(names, (name) => shown.map((what) => cost(steps[name], n, what)));
       const colour = (name) => PALETTE[theme].lines[lines[name][0]], points = show === "seconds" ? model.get("facts").measured : {};
       const title = { ...model.get("choices").show }[show], total = (name, at = n) => cost(steps[name], at, show);
-      const isMeasured = crosses && pays && show === "seconds", measured = isMeasured ? `Measured, Linformer pays from about n = ${thousands(+pays.toPrecision(2))} on` : "";
+      const isMeasured = crosses && pays && show === "seconds", measured = isMeasured ? `Measured, Linformer pays from about n = ${thousands(pays)} on` : "";
       curves.show({
         title: measured || `${title[0].toUpperCase()}${title.slice(1)} of one layer`,
         note: crosses ? `dashed: from there on Linformer${isMeasured ? "'s floor is lower; squares: measured" : " takes less"}` : "exact attention alone, by tokens n; both axes in powers",
@@ -87,9 +87,9 @@ export default widget(({ model, stage }) => {
         ticks: ticksAround([...Object.values(drawn), ...Object.values(points).map((pairs) => pairs.map(([, value]) => value))].flat(), bases[show]),
         say, marks: Object.entries(crossings).map(([name, at]) => [`${name} ${thousands(at)}`, at]), pays: isMeasured && pays,
       });
-      const rows = crosses ? names.map((name) => [name, name, n]) : [n, 2 * n, 4 * n].map((at) => [`n = ${thousands(at)}`, names[0], at]);
+      const rows = crosses ? names.map((name) => [name, name, n]) : [n, 2 * n, 4 * n].map((at) => [`n = ${thousands(at)}`, "full", at]);
       const parts = keyed(rows.map(([row]) => row), (_, i) => steps[rows[i][1]].map((step) => ({ name: step.name, ...share(step, rows[i][2], show) })));
-      const [first] = names, more = fixed(total(first, 2 * n) / total(first), 1);
+      const more = fixed(total("full", 2 * n) / total("full"), 1);
       bars.show({
         title: crosses ? `At n = ${thousands(n)}; strong: grows with n²` : `Twice the text, ${more} times the ${show}`,
         note: crosses ? "" : "strong colour: grows with n²",
@@ -98,12 +98,11 @@ export default widget(({ model, stage }) => {
           parts: parts[row].map(({ name: step, value, strong, why = "" }) => ({ name: step, value, strong, words: `${step}: ${say(value)}, ${percent(value / total(name, at))} of ${row}${why}` })),
         })),
       });
-      const said = crosses ? names.filter((name) => name === first || name === ours[0]) : [first];
-      const less = against.map((name) => (name in crossings ? `than ${name} from n = ${thousands(crossings[name])} on` : `than ${name} at no length`));
+      const less = opponents.map((name) => (name in crossings ? `than ${name} from n = ${thousands(crossings[name])} on` : `than ${name} at no length`));
       const words =
-        `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: ${said.map((name) => `${name} ${say(total(name))}`).join(", ")}. ` +
-        (crosses ? `Linformer takes less ${less.join(", ")}.${measured && ` ${measured}.`}`
-          : `Twice the text takes ${say(total(first, 2 * n))}, ${more} times as much.`);
+        `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: full ${say(total("full"))}` +
+        (crosses ? `, Linformer ${say(total("Linformer"))}. Linformer takes less ${less.join(", ")}.${measured && ` ${measured}.`}`
+          : `. Twice the text takes ${say(total("full", 2 * n))}, ${more} times as much.`);
       return { words, numbers: { costs, curves: drawn, crossings, shares: keyed(Object.keys(parts), (row) => parts[row].map(({ value }) => value)) } };
     },
   };

@@ -58,16 +58,14 @@ BASES = {"operations": 10, "seconds": 10, "bytes": 16}  # of the axis: 16 MiB, 2
 class CostModel(LiveWidget):
     """Operations, floor of the time, or bytes of a layer against n: full, tiled, Linformer, linear attention.
 
-    With exact attention alone it shows the wall that n² is; with Linformer, from which n on that takes less.
-
     Args:
-        lines: names of those to draw; all by default.
         measured: name of a line -> (n, seconds) of points to draw where the time is shown.
         machines: devices to put first into the menu, such as that of a recorded benchmark.
+        wall: draw full attention alone, as its text doubles.
         start: values that controls open with, as in CostModel(n=1024, show="seconds").
 
     Attributes:
-        pays: n from which Linformer's measured time lies below exact attention's, of each the fastest; or None.
+        pays: n from which Linformer's measured time lies below exact attention's, in two digits; or None.
     """
 
     title = "What a layer costs"
@@ -88,12 +86,12 @@ class CostModel(LiveWidget):
         self,
         measured: Mapping[str, Sequence[Sequence[float]]] | None = None,
         machines: Sequence[Device | Mapping[str, Any]] = (),
-        lines: Sequence[str] = tuple(LINES),
+        wall: bool = False,
         **start,
     ):
         self.measured = {name: [list(point) for point in points] for name, points in (measured or {}).items()}
-        self.lines = {name: LINES[name] for name in lines if name in LINES}
-        if unknown := {*self.measured, *lines} - LINES.keys():
+        self.wall, self.lines = wall, {"full": LINES["full"]} if wall else LINES
+        if unknown := self.measured.keys() - LINES.keys():
             raise ValueError(f"no line is named {', '.join(unknown)}; there are {', '.join(LINES)}")
         self.pays = measured_pays(self.measured)
         self.devices = {device.name: device for device in (*map(device_of, machines), *DEVICES)}
@@ -122,8 +120,7 @@ class CostModel(LiveWidget):
     def arguments(self) -> dict[str, Any]:
         """See `LiveWidget.arguments`; what was measured comes along."""
         machines = [device._asdict() for device in self.devices.values() if device not in DEVICES]
-        lines = [*self.lines] if len(self.lines) < len(LINES) else []
-        more = {"measured": self.measured, "machines": machines, "lines": lines}
+        more = {"measured": self.measured, "machines": machines, "wall": self.wall}
         return super().arguments() | {name: value for name, value in more.items() if value}
 
     def cost(self, name: str, n: int) -> tuple[float, float, float]:
@@ -149,16 +146,16 @@ class CostModel(LiveWidget):
     @property
     def crossings(self) -> dict[str, int]:
         """ "full", "tiled exact" -> first n at which Linformer is below it; left out if it never is."""
-        ours, theirs = partial(self._shown, OURS[0]), OPPONENTS if OURS[0] in self.lines else ()
-        first = {name: crossover(ours, partial(self._shown, name)) for name in theirs if name in self.lines}
+        ours, theirs = partial(self._shown, "Linformer"), () if self.wall else OPPONENTS
+        first = {name: crossover(ours, partial(self._shown, name)) for name in theirs}
         return {name: n for name, n in first.items() if n}
 
     @property
     def rows(self) -> dict[str, tuple[str, int]]:
-        """Of the bars, words -> name of a line and n: every line at the chosen n; of the wall, as n doubles."""
-        if OURS[0] in self.lines:
-            return {name: (name, self.n) for name in self.lines}
-        return {f"n = {n:,}": (next(iter(self.lines)), n) for n in (self.n, 2 * self.n, 4 * self.n)}
+        """Of the bars, words -> name of a line and n: every line at the chosen n; the wall's as n doubles."""
+        if self.wall:
+            return {f"n = {n:,}": ("full", n) for n in (self.n, 2 * self.n, 4 * self.n)}
+        return {name: (name, self.n) for name in self.lines}
 
     @property
     def shares(self) -> dict[str, list[float]]:
@@ -166,18 +163,16 @@ class CostModel(LiveWidget):
         return {words: [share for share, _ in self._shares(*row)] for words, row in self.rows.items()}
 
     def _words(self) -> str:
-        crossings, names = self.crossings, [*self.lines]
-        said = [name for name in names if name in (names[0], OURS[0])]
-        numbers = ", ".join(f"{name} {self._said(name, self.n)}" for name in said)
-        words = f"At n = {self.n:,} on {self.device}, {self.number}: {numbers}."
-        if OURS[0] not in self.lines:
-            return f"{words} Twice the text takes {self._said(names[0], 2 * self.n)}, {self._more} times as much."
+        said = f"At n = {self.n:,} on {self.device}, {self.number}: full {self._said('full', self.n)}"
+        if self.wall:
+            more = self._shown("full", 2 * self.n) / self._shown("full", self.n)
+            return f"{said}. Twice the text takes {self._said('full', 2 * self.n)}, {more:.1f} times as much."
+        crossings = self.crossings
         less = ", ".join(
             f"than {name} {f'from n = {crossings[name]:,} on' if name in crossings else 'at no length'}"
             for name in OPPONENTS
-            if name in self.lines
         )
-        words += f" Linformer takes less {less}."
+        words = f"{said}, Linformer {self._said('Linformer', self.n)}. Linformer takes less {less}."
         return f"{words} {self._measured}." if self._measured else words
 
     def _figure(self) -> stills.Figure:
@@ -201,23 +196,15 @@ class CostModel(LiveWidget):
             marks={f"{name} {n:,}": n for name, n in self.crossings.items()},
             pays=self.pays if self._measured else None,
         )
-        wall = f"Twice the text, {self._more} times the {self.show}"
-        title = f"At n = {self.n:,}" if OURS[0] in self.lines else wall
-        shown = {"curves": curves, "bars": stills.shares(rows, f"{title}; strong: grows with n²")}
+        title = f"{'As the text doubles' if self.wall else f'At n = {self.n:,}'}; strong: grows with n²"
+        shown: dict[str, stills.Drawing] = {"curves": curves, "bars": stills.shares(rows, title)}
         return stills.board([[*shown]], shown, (11, 4.6), widths=(3, 2))
-
-    @property
-    def _more(self) -> str:
-        """How many times as much of the first line twice the tokens take."""
-        name = next(iter(self.lines))
-        return f"{self._shown(name, 2 * self.n) / self._shown(name, self.n):.1f}"
 
     @property
     def _measured(self) -> str:
         """From which n on Linformer pays, as it was measured."""
-        if not self.pays or self.show != "seconds" or OURS[0] not in self.lines:
-            return ""
-        return f"Measured, Linformer pays from about n = {float(f'{self.pays:.2g}'):,.0f} on"
+        is_shown = self.pays and self.show == "seconds" and not self.wall
+        return f"Measured, Linformer pays from about n = {self.pays:,.0f} on" if is_shown else ""
 
     @property
     def _bytes(self) -> int:
@@ -280,7 +267,6 @@ def constants() -> dict[str, Any]:
     """What the browser needs to know whatever is chosen."""
     return {
         "opponents": OPPONENTS,
-        "ours": OURS,
         "lengths": LENGTHS,
         "units": UNITS,
         "bases": BASES,
@@ -297,11 +283,12 @@ def ticks(curves: Iterable[Iterable[float]], base: int) -> list[float]:
 
 
 def measured_pays(measured: Mapping[str, Sequence[Sequence[float]]]) -> float | None:
-    """See `CostModel`; None as well where the two have no length in common."""
-    fastest = ([dict(measured[name]) for name in names if name in measured] for names in (OURS, OPPONENTS))
-    ours, theirs = ((times or [{}])[-1] for times in fastest)
+    """See `CostModel`: of both the fastest that was measured, where they have lengths in common."""
+    fastest = ([name for name in names if name in measured][-1:] for names in (OURS, OPPONENTS))
+    ours, theirs = ({int(n): s for name in names for n, s in measured[name]} for names in fastest)
     lengths = sorted(ours.keys() & theirs.keys())
-    return measured_crossover(lengths, *([of[n] for n in lengths] for of in (ours, theirs))) if lengths else None
+    n = lengths and measured_crossover(lengths, *([times[n] for n in lengths] for times in (ours, theirs)))
+    return float(f"{n:.2g}") if n else None
 
 
 def device_of(machine: Device | Mapping[str, Any]) -> Device:

@@ -9,7 +9,7 @@ export default widget(({ model, stage }) => {
   const pair = html("div", { class: "lw-pair" }), { element, tell } = figure(stage, "Output error; the line: answering zero", "");
   stage.prepend(pair);
   const [exact, own] = ["P: exact", ""].map((title) => heatMap(pair, { title, abreast: 2, rows: () => tokens, hover }));
-  const text = sentence(null, { tokens: () => tokens, hover }), ranked = ranking(model, Object.keys(names), tell);
+  const ranked = ranking(model, Object.keys(names), tell);
   element.append(ranked.element);
 
   /** Of rows that follow each other for every budget, those of the chosen one. */
@@ -42,7 +42,7 @@ export default widget(({ model, stage }) => {
     }
     if (name === "Nyström") return nystrom(q, k, n, d, size);
     const eluPlusOne = (x) => x.map((one) => Math.exp(Math.min(one, 0)) + Math.max(one, 0));
-    if (name === "linear") return kernelMap(eluPlusOne(aboveZero(q, d)), eluPlusOne(k), d);
+    if (name === "linear") return kernelMap(eluPlusOne(Float64Array.from(q)), eluPlusOne(Float64Array.from(k)), d);
     if (name === "Performer") return performer(q, k, n, d, ofBudget(omega, relatives[name].sizes, d));
     return softmax(scores, n); // tiled exact
   }
@@ -57,7 +57,7 @@ export default widget(({ model, stage }) => {
   return {
     controls: [slider(model, "budget", { label: "Keys per query", values: budgets }), ranked],
     hint: "go from bar to bar. Who keeps the diagonal, who keeps the columns, and what does it cost in error?",
-    more: [menu(model, "head", { label: "Map", wide: true }), text],
+    more: [menu(model, "head", { label: "Map", wide: true })],
     draw(theme) {
       const [head, relative, budget] = ["head", "relative", "budget"].map(model.get), at = budgets.indexOf(budget);
       const size = relatives[relative].sizes[at], place = 2 * Object.keys(heads).indexOf(head);
@@ -81,7 +81,7 @@ export default widget(({ model, stage }) => {
 
 /** All relatives as bars, the smallest error first, to choose one of; say: its cost in words. */
 function ranking(model, names, tell) {
-  const element = html("fieldset", { class: "lw-ranking" }), group = `lw-${Math.random().toString(36).slice(2)}`;
+  const element = html("div", { class: "lw-ranking", role: "radiogroup", "aria-label": "Relative" }), group = `lw-${Math.random().toString(36).slice(2)}`;
   const parts = keyed(names, (name) => {
     const input = html("input", { type: "radio", name: group, class: "lw-hidden", change: () => choose(model, "relative", name) }), number = html("b");
     return { input, number, bar: html("label", { pointerleave: () => tell() }, input, html("span", {}, name), number) };
@@ -89,7 +89,7 @@ function ranking(model, names, tell) {
   return {
     element, refresh: () => { parts[model.get("relative")].input.checked = true; },
     show(errors, say) {
-      const order = [...names].sort((a, b) => (errors[a] || Infinity) - (errors[b] || Infinity));
+      const last = (name) => (Number.isNaN(errors[name]) ? Infinity : errors[name]), order = [...names].sort((a, b) => last(a) - last(b));
       if (order.some((name, i) => element.children[i] !== parts[name].bar)) element.replaceChildren(...order.map((name) => parts[name].bar));
       for (const name of names) {
         const { number, bar } = parts[name], tooDear = Number.isNaN(errors[name]);
@@ -140,24 +140,13 @@ function kernelMap(q, k, m) {
   return weights.map((weight, p) => weight / sums[Math.floor(p / n)]);
 }
 
-/** Features of queries, moved up where all of a query's lie below zero: a common factor cancels. */
-function aboveZero(q, d) {
-  return Float64Array.from(q, (one, p) => one - Math.min(0, Math.max(...q.subarray(p - (p % d), p - (p % d) + d))));
-}
-
 /** Kernel attention with positive random features in the directions omega. */
 function performer(q, k, n, d, omega) {
   const m = omega.length / d;
-  const logarithms = (x) => {
-    const small = Float64Array.from(x, (one) => one / d ** 0.25), products = scoresOf(small, omega, d, 1);
+  const features = (x) => {
+    const small = Float64Array.from(x, (one) => one / d ** 0.25);
     const halves = range(0, n - 1).map((i) => small.subarray(i * d, (i + 1) * d).reduce((sum, one) => sum + one * one, 0) / 2);
-    return products.map((one, p) => one - halves[Math.floor(p / m)]);
+    return scoresOf(small, omega, d, 1).map((one, p) => Math.exp(one - halves[Math.floor(p / m)]));
   };
-  const largest = (x) => x.reduce((most, one) => Math.max(most, one), -Infinity);
-  const ofQueries = logarithms(q), ofKeys = logarithms(k);
-  const tops = range(0, m - 1).map((f) => largest(ofKeys.filter((_, p) => p % m === f))); // taken off keys, added to queries
-  const raised = ofQueries.map((one, p) => one + tops[p % m]);
-  const most = range(0, n - 1).map((i) => largest(raised.subarray(i * m, (i + 1) * m)));
-  const features = (x, off) => x.map((one, p) => Math.exp(one - off(p)));
-  return kernelMap(features(raised, (p) => most[Math.floor(p / m)]), features(ofKeys, (p) => tops[p % m]), m);
+  return kernelMap(features(q), features(k), m);
 }

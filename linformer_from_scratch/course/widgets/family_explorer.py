@@ -39,7 +39,7 @@ class FamilyExplorer(LiveWidget):
     title = "What each relative puts in the place of a map"
     controls = ("head", "relative", "budget")
 
-    head = menu(HEADS)
+    head = menu(HEADS, opening="5.6")
     relative = menu(NAMES, opening="Nyström")
     budget = traitlets.Enum(BUDGETS, default_value=32).tag(sync=True)
 

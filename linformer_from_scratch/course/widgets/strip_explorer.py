@@ -47,7 +47,8 @@ class StripExplorer(LiveWidget):
         n, k, memory = self.n, self.proj_dim, self.memory
         return (
             f"A layer's {HEADS} squares of {n:,} × {n:,} numbers take {quantity(memory['square'], MEMORY)}, "
-            f"its strips of {n:,} × {k} {quantity(memory['strip'], MEMORY)}: {'no' if n == k else f'{n / k:.3g} times'} less."
+            f"its strips of {n:,} × {k} {quantity(memory['strip'], MEMORY)}: "
+            f"{'no' if n == k else f'{n / k:.3g} times'} less."
         )
 
     def _figure(self) -> stills.Figure:

@@ -1,10 +1,10 @@
 // Ranks in a circle and what travels between them, in arrows as thick as their bytes. The formulas are those of distributed/wire.py: wire_explorer.py sends them as tables.
 
 const [CENTRE, RADIUS, THICK, HAIR] = [100, 78, 28, 0.4]; // of a circle; widths of the thickest and of the thinnest arrow
-const HEAD = 8; // of an arrow
+const [HEAD, MIDDLE] = [8, 46]; // of an arrow; of the circle, where the number stands
 
 export default widget(({ model, stage }) => {
-  const { formulas, lengths, units, bytes, lines, most_drawn } = model.get("facts");
+  const { formulas, lengths, units, bytes, lines, ways, most_drawn } = model.get("facts");
   const methods = Object.keys(lines), [ring, ulysses, linformer] = methods, others = [ring, ulysses];
   const inBytes = (value) => quantity(value, units), { element, small } = figure(stage, "What each rank sends for one layer, forward", "");
   const panels = keyed(methods, () => ({ picture: d3.create("svg").attr("viewBox", "0 0 200 200").attr("role", "img"), said: html("p") }));
@@ -38,59 +38,39 @@ export default widget(({ model, stage }) => {
         const colour = PALETTE[theme].lines[lines[name]], { picture, said } = panels[name];
         const last = name === linformer ? `${matrices}, ${inBytes(matrixBytes)}, stay and grow with n` : `more than Linformer above n = ${thousands(above[name])}`;
         picture.attr("aria-label", `${name}: ${inBytes(sent[name])}`).selectAll("*").remove();
-        circle(picture, { count: Math.min(ranks, most_drawn), travels: { [ring]: round, [ulysses]: across, [linformer]: inwards }[name], colour, width: Math.max(HAIR, (THICK * along[name]) / widest) });
-        write(picture, inBytes(sent[name]), CENTRE, CENTRE + 8, "middle").style("font-size", "23px").style("fill", colour).style("font-weight", "bold");
+        circle(picture, { count: Math.min(ranks, most_drawn), how: ways[name], colour, width: Math.max(HAIR, (THICK * along[name]) / widest) });
+        write(picture, inBytes(sent[name]), CENTRE, CENTRE + 7, "middle").style("font-size", "20px").style("fill", colour).style("font-weight", "bold");
         said.replaceChildren(html("b", { style: `color: ${colour}` }, name), says[name], html("span", {}, last));
       });
       small.textContent = `an arrow is as thick as the bytes that go its way${ranks > most_drawn ? `; ${most_drawn} of the ${ranks} ranks are drawn` : ""}`;
       const compared = others.map((name) => times(sent[name] / sent[linformer])), least = Math.max(...Object.values(above));
       const words =
-        `${thousands(n)} tokens on ${ranks} ranks: beside Linformer, ${ring} sends ${compared[0]}, ${ulysses} ${compared[1]}. Linformer sends less than both above n = ${thousands(least)}, ` +
+        `${thousands(n)} tokens on ${ranks} ranks: Linformer sends ${inBytes(sent[linformer])}, ${ring} ${compared[0]}, ${ulysses} ${compared[1]}. Linformer sends less than both above n = ${thousands(least)}, ` +
         `${n > least ? "as here" : "but not here"}.`;
-      return { words, numbers: { sent, above, exchanges, tokens, matrix_bytes: matrixBytes } };
+      return { words, numbers: { sent, above, matrix_bytes: matrixBytes } };
     },
   };
 });
 
-/** Boxes in a circle, and below them what travels. */
-function circle(picture, { count, travels, colour, width }) {
-  const angles = range(0, count - 1).map((i) => (2 * Math.PI * i) / count), box = Math.min(24, (3 * RADIUS) / count);
-  travels(picture, { angles, box, colour, width });
-  for (const angle of angles) {
-    const [x, y] = at(RADIUS, angle);
-    bar(picture, x - box / 2, y - box / 2, box, box, "edge").attr("rx", 3).attr("stroke", "var(--ink)").attr("stroke-width", 1.5);
-  }
+/** Boxes in a circle, and below them what travels: from each to the next, to all others, or to the sum in the middle. */
+function circle(picture, { count, how, colour, width }) {
+  const places = range(0, count - 1).map((i) => [Math.sin((2 * Math.PI * i) / count), -Math.cos((2 * Math.PI * i) / count)].map((x) => CENTRE + RADIUS * x));
+  const box = Math.min(24, (3 * RADIUS) / count), cut = 0.65 * box; // so far from its middle an arrow begins
+  places.forEach((place, i) => {
+    if (how === "round") arrow(picture, place, places[(i + 1) % count], { cut, end: cut, colour, width });
+    else if (how === "inwards") arrow(picture, place, [CENTRE, CENTRE], { cut, end: MIDDLE, colour, width });
+    else for (const other of places.slice(0, i)) stroke(picture, `M${place}L${other}`, colour, width);
+  });
+  for (const [x, y] of places) bar(picture, x - box / 2, y - box / 2, box, box, "edge").attr("rx", 3).attr("stroke", "var(--ink)").attr("stroke-width", 1.5);
 }
 
-/** A place by its distance from the centre and its angle, clockwise from the top. */
-const at = (radius, angle) => [CENTRE + radius * Math.sin(angle), CENTRE - radius * Math.cos(angle)];
-
-/** From each box to the next. */
-function round(picture, { angles, box, colour, width }) {
-  const gap = (0.65 * box) / RADIUS, head = HEAD / RADIUS, step = (2 * Math.PI) / angles.length;
-  for (const angle of angles) {
-    const end = angle + step - gap - head, [from, to] = [angle + gap, end].map((one) => at(RADIUS, one));
-    stroke(picture, `M${from}A${RADIUS},${RADIUS} 0 0 1 ${to}`, colour, width);
-    point(picture, [at(RADIUS - width / 2 - 4, end), at(RADIUS + width / 2 + 4, end), at(RADIUS, end + head)], colour);
-  }
+/** An arrow between two places, of which it keeps away. */
+function arrow(picture, from, to, { cut, end, colour, width }) {
+  const across = to.map((x, c) => x - from[c]), long = Math.hypot(...across), [x, y] = across.map((one) => one / long), half = width / 2 + 4;
+  const at = (along, aside = 0) => [from[0] + along * x - aside * y, from[1] + along * y + aside * x], neck = Math.max(cut, long - end - HEAD);
+  stroke(picture, `M${at(cut)}L${at(neck)}`, colour, width);
+  picture.append("path").attr("d", `M${[at(neck, half), at(neck, -half), at(long - end)].join("L")}Z`).attr("fill", colour);
 }
-
-/** From each box to all others. */
-function across(picture, { angles, colour, width }) {
-  angles.forEach((angle, i) => angles.slice(0, i).forEach((other) => stroke(picture, `M${at(RADIUS, angle)}L${at(RADIUS, other)}`, colour, width)));
-}
-
-/** From each box to the middle, where the sum is. */
-function inwards(picture, { angles, box, colour, width }) {
-  const middle = 44;
-  for (const angle of angles) {
-    const end = middle + HEAD, half = (width / 2 + 4) / end;
-    stroke(picture, `M${at(RADIUS - 0.6 * box, angle)}L${at(end, angle)}`, colour, width);
-    point(picture, [at(end, angle - half), at(end, angle + half), at(middle, angle)], colour);
-  }
-}
-
-const point = (picture, corners, colour) => picture.append("path").attr("d", `M${corners.join("L")}Z`).attr("fill", colour);
 
 /** A ratio of powers of two in words. */
 function times(ratio) {

@@ -15,6 +15,7 @@ from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes,
 BYTES = 2  # of a number
 RING, ULYSSES, LINFORMER = "ring attention", "Ulysses", "Linformer"
 COLOURS = {RING: 0, ULYSSES: 2, LINFORMER: 1}  # places in plots.LINES
+WAYS = {RING: "round", ULYSSES: "across", LINFORMER: "inwards"}
 LENGTHS = [2**i for i in range(10, 21)]
 MOST_DRAWN = 16  # ranks
 UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
@@ -52,33 +53,23 @@ class WireExplorer(LiveWidget):
         return sends(sizes, self.ranks, self.shared)
 
     @property
-    def exchanges(self) -> dict[str, int]:
-        """Method -> how many exchanges that is."""
-        return {RING: self.ranks - 1, ULYSSES: 4, LINFORMER: 1}
-
-    @property
     def above(self) -> dict[str, int]:
         """ "ring attention" and "Ulysses" -> n above which they send more than Linformer."""
         sent = self.sent
         return {name: round(self.n * sent[LINFORMER] / sent[name]) for name in (RING, ULYSSES)}
 
     @property
-    def tokens(self) -> int:
-        """How many tokens a rank holds."""
-        return self.n // self.ranks
-
-    @property
     def matrix_bytes(self) -> int:
         """Bytes of a rank's columns of E and F; with E = F they are held once."""
-        return (1 if self.shared else 2) * self.proj_dim * self.tokens * BYTES
+        return (1 if self.shared else 2) * self.proj_dim * self.n // self.ranks * BYTES
 
     def _words(self) -> str:
         sent, least = self.sent, max(self.above.values())
         here = "as here" if self.n > least else "but not here"
         ring, ulysses = (times(sent[name] / sent[LINFORMER]) for name in self.above)
         return (
-            f"{self.n:,} tokens on {self.ranks} ranks: beside Linformer, {RING} sends {ring}, {ULYSSES} {ulysses}. "
-            f"Linformer sends less than both above n = {least:,}, {here}."
+            f"{self.n:,} tokens on {self.ranks} ranks: Linformer sends {in_bytes(sent[LINFORMER])}, {RING} {ring}, "
+            f"{ULYSSES} {ulysses}. Linformer sends less than both above n = {least:,}, {here}."
         )
 
     def _figure(self) -> stills.Figure:
@@ -88,7 +79,7 @@ class WireExplorer(LiveWidget):
             name: stills.wires(
                 f"{name}: {in_bytes(self.sent[name])}", how, count, LINES[COLOURS[name]], along[name] / widest
             )
-            for name, how in zip(COLOURS, ("round", "across", "inwards"), strict=True)
+            for name, how in WAYS.items()
         }
         return stills.board([[*shown]], shown, (12, 4.2))
 
@@ -110,8 +101,8 @@ def facts() -> dict[str, Any]:
         name: {method: table(formula) for method, formula in sends(Letters(*sizes), ranks, shared).items()}
         for name, shared in (("apart", False), ("shared", True))
     }
-    more = {"lengths": LENGTHS, "bytes": BYTES, "units": UNITS, "lines": COLOURS, "most_drawn": MOST_DRAWN}
-    return {"formulas": formulas} | more
+    more = {"lengths": LENGTHS, "bytes": BYTES, "units": UNITS, "lines": COLOURS, "ways": WAYS}
+    return {"formulas": formulas, "most_drawn": MOST_DRAWN} | more
 
 
 def times(ratio: float) -> str:
