@@ -1,23 +1,19 @@
 // The light arithmetic of the widgets, row by row in flat arrays; each function has its twin in Python.
 
 /** a bᵀ / divisor: (n, d), (m, d) -> (n, m). */
-function scoresOf(a, b, d, divisor) {
-  const n = a.length / d, m = b.length / d, scores = new Float64Array(n * m);
-  for (let i = 0; i < n; i++)
-    for (let j = 0; j < m; j++) {
-      let sum = 0;
-      for (let c = 0; c < d; c++) sum += a[i * d + c] * b[j * d + c];
-      scores[i * m + j] = sum / divisor;
-    }
-  return scores;
-}
+const scoresOf = (a, b, d, divisor) => product(a, transposed(b, d), d).map((sum) => sum / divisor);
 
-/** a b: (n, m), (m, p) -> (n, p). */
+/** a b: (n, m), (m, p) -> (n, p); four rows of b at a time, so that a sum is read and written once for all four. */
 function product(a, b, m) {
   const n = a.length / m, p = b.length / m, result = new Float64Array(n * p);
-  for (let i = 0; i < n; i++)
-    for (let c = 0; c < m; c++)
-      for (let j = 0, factor = a[i * m + c]; j < p; j++) result[i * p + j] += factor * b[c * p + j];
+  for (let i = 0; i < n; i++) {
+    let c = 0;
+    for (; c + 3 < m; c += 4) {
+      const at = i * m + c, w = a[at], x = a[at + 1], y = a[at + 2], z = a[at + 3];
+      for (let j = i * p, q = c * p; j < (i + 1) * p; j++, q++) result[j] += w * b[q] + x * b[q + p] + y * b[q + 2 * p] + z * b[q + 3 * p];
+    }
+    for (; c < m; c++) for (let j = 0, factor = a[i * m + c]; j < p; j++) result[i * p + j] += factor * b[c * p + j];
+  }
   return result;
 }
 
