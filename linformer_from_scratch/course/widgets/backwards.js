@@ -20,7 +20,7 @@ function goBack() {
 /** Add numbers in place; those that are repeated, as the rows of a bias, from the start again. */
 function addTo(sums, numbers) {
   const n = sums.length;
-  for (let i = 0; i < numbers.length; i++) sums[i % n] += numbers[i];
+  for (let start = 0; start < numbers.length; start += n) for (let j = 0; j < n; j++) sums[j] += numbers[start + j];
 }
 
 /** The rows of a table at these places, times a factor. */
@@ -39,7 +39,7 @@ function plus(a, b) {
 /** x Wᵀ + b, as nn.Linear: x (rows, in), W (out, in), b (out) or none. */
 function affine(x, W, b) {
   const out = W.data.length / x.width, data = product(x.data, transposed(W.data, x.width), x.width);
-  if (b) for (let i = 0; i < data.length; i++) data[i] += b.data[i % out];
+  if (b) for (let start = 0; start < data.length; start += out) addTo(data.subarray(start, start + out), b.data);
   return made(data, out, (d) => {
     addTo(x.slope, product(d, W.data, out));
     addTo(W.slope, product(transposed(d, out), x.data, d.length / out));
@@ -70,13 +70,15 @@ function normed(x, gain, shift) {
 
 /** x Φ(x), Φ of the normal distribution by Abramowitz and Stegun's 7.1.26, which is off by at most 1e-7. */
 function gelu(x) {
-  const bells = x.data.map((one) => Math.exp((-one * one) / 2)), shares = bells.map((bell, i) => {
-    const t = 1 / (1 + 0.3275911 * Math.abs(x.data[i]) * Math.SQRT1_2);
+  const data = new Float64Array(x.data.length), steep = new Float64Array(data.length);
+  for (let i = 0; i < data.length; i++) {
+    const one = x.data[i], bell = Math.exp((-one * one) / 2), t = 1 / (1 + 0.3275911 * Math.abs(one) * Math.SQRT1_2);
     const tail = (bell * t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))) / 2;
-    return x.data[i] < 0 ? tail : 1 - tail;
-  });
-  return made(x.data.map((one, i) => one * shares[i]), x.width, (d) =>
-    addTo(x.slope, d.map((one, i) => one * (shares[i] + (x.data[i] * bells[i]) / Math.sqrt(2 * Math.PI)))));
+    const share = one < 0 ? tail : 1 - tail;
+    data[i] = one * share;
+    steep[i] = share + (one * bell) / Math.sqrt(2 * Math.PI);
+  }
+  return made(data, x.width, (d) => { for (let i = 0; i < d.length; i++) x.slope[i] += d[i] * steep[i]; });
 }
 
 /** E x of each text: E's first n columns, x (texts · n, width) -> (texts · slots, width). */

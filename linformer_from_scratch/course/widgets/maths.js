@@ -3,17 +3,28 @@
 /** a bᵀ / divisor: (n, d), (m, d) -> (n, m). */
 const scoresOf = (a, b, d, divisor) => product(a, transposed(b, d), d).map((sum) => sum / divisor);
 
-/** a b: (n, m), (m, p) -> (n, p); four rows of b at a time, so that a sum is read and written once for all four. */
+/** a b: (n, m), (m, p) -> (n, p), in blocks of two rows and four columns, whose sums stay in the processor. */
 function product(a, b, m) {
   const n = a.length / m, p = b.length / m, result = new Float64Array(n * p);
-  for (let i = 0; i < n; i++) {
-    let c = 0;
-    for (; c + 3 < m; c += 4) {
-      const at = i * m + c, w = a[at], x = a[at + 1], y = a[at + 2], z = a[at + 3];
-      for (let j = i * p, q = c * p; j < (i + 1) * p; j++, q++) result[j] += w * b[q] + x * b[q + p] + y * b[q + 2 * p] + z * b[q + 3 * p];
-    }
-    for (; c < m; c++) for (let j = 0, factor = a[i * m + c]; j < p; j++) result[i * p + j] += factor * b[c * p + j];
+  if (n < 2 || p < 4) {
+    for (let i = 0; i < n; i++)
+      for (let c = 0; c < m; c++)
+        for (let j = 0, factor = a[i * m + c]; j < p; j++) result[i * p + j] += factor * b[c * p + j];
+    return result;
   }
+  for (let row = 0; row < n; row += 2)
+    for (let column = 0; column < p; column += 4) {
+      const i = Math.min(row, n - 2), j = Math.min(column, p - 4); // what is left over is in two blocks
+      let s = 0, t = 0, u = 0, v = 0, w = 0, x = 0, y = 0, z = 0;
+      for (let at = i * m, q = j; q < b.length; at++, q += p) {
+        const upper = a[at], lower = a[at + m], b0 = b[q], b1 = b[q + 1], b2 = b[q + 2], b3 = b[q + 3];
+        s += upper * b0; t += upper * b1; u += upper * b2; v += upper * b3;
+        w += lower * b0; x += lower * b1; y += lower * b2; z += lower * b3;
+      }
+      const first = i * p + j, second = first + p;
+      result[first] = s; result[first + 1] = t; result[first + 2] = u; result[first + 3] = v;
+      result[second] = w; result[second + 1] = x; result[second + 2] = y; result[second + 3] = z;
+    }
   return result;
 }
 

@@ -52,30 +52,24 @@ function languageModel(given, rate) {
   };
 }
 
-let models, lesson; // what they learn, and how
+let models, plan, updates = 0;
 const LESSONS = {
   begin(given) {
-    lesson = { ...given, updates: 0, losses: [] };
-    models = given.weights.map((weights) => languageModel(weights, given.rate));
-    return this.measure();
+    plan = given;
+    models = plan.weights.map((weights) => languageModel(weights, plan.rate));
   },
-  /** Some updates. */
-  learn() {
-    const { batch, stride, every, ids, n, losses } = lesson, windows = ids.length - n;
-    for (const end = lesson.updates + every; lesson.updates < end; lesson.updates++) {
-      const starts = Array.from({ length: batch }, (_, i) => ((lesson.updates * batch + i) * stride) % windows);
+  /** So many updates, each with its losses; then those of unseen texts, of each model: all there, or only their beginning. */
+  learn(count) {
+    const { ids, n, batch, stride, unseen, given } = plan, losses = [];
+    for (const end = updates + count; updates < end; updates++) {
+      const starts = Array.from({ length: batch }, (_, i) => ((updates * batch + i) * stride) % (ids.length - n));
       const texts = starts.map((start) => Array.from(ids.subarray(start, start + n + 1)));
       losses.push(models.map((model) => model.learn(texts)));
     }
-    return this.measure();
-  },
-  /** Losses of unseen texts, of each model: all there, or only their beginning. */
-  measure() {
-    const { unseen, given, updates } = lesson;
     const there = models.map((model) => model.there(unseen));
     const yet = models.map((model) => given.reduce((sum, length) => sum + model.yet(unseen, length), 0) / given.length);
     tape.length = 0; // nothing is learned of them
-    return { updates, there, yet };
+    return { updates, losses, there, yet };
   },
   /** What each model adds to a text, of whose last tokens it sees so many. */
   write({ text, count, sees }) {
@@ -88,4 +82,4 @@ const LESSONS = {
   },
 };
 
-onmessage = ({ data: { task, given } }) => postMessage({ task, result: LESSONS[task](given) });
+onmessage = ({ data: { lesson, given } }) => postMessage({ lesson, result: LESSONS[lesson](given) });
