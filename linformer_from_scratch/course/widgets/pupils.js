@@ -82,4 +82,7 @@ const LESSONS = {
   },
 };
 
-onmessage = ({ data: { lesson, given } }) => postMessage({ lesson, result: LESSONS[lesson](given) });
+onmessage = ({ data: { lesson, given } }) => {
+  const result = LESSONS[lesson](given);
+  if (result) postMessage({ lesson, result });
+};

@@ -9,18 +9,21 @@ export default widget(({ model, stage, redraw }) => {
 
   const curves = chart(stage, {
     title: "Loss of the next byte, of texts that neither has seen", note: "solid: the text is there; dashed: it isn't yet",
-    width: 50, height: 17, margin: { top: 12, right: 96, bottom: 44, left: 30 },
+    width: 50, height: 17, margin: { top: 12, right: 128, bottom: 44, left: 30 },
   });
-  const learn = runner({ label: "Learn", running: "Pause", can: () => true, step: () => ask("learn", every), forget() { dismiss(); resets += 1; redraw(); } });
-  const input = html("input", { type: "text", change: () => choose(model, "begun", input.value) });
+  const learn = runner({
+    label: "Learn", running: "Pause", can: () => true, step: () => ask("learn", every),
+    forget() { dismiss(); resets += 1; redraw(); },
+  });
+  const input = html("input", { type: "text", input: () => choose(model, "begun", input.value) });
   const button = html("button", { type: "button", click() { now().isWriting = true; redraw(); } }, "Write");
   const lines = keyed(Object.keys(LOOKS), () => html("p", { class: "lw-text" })), beginning = row("Begin with", input, button);
   stage.append(html("div", { class: "lw-writing" }, learn.element, beginning, ...Object.values(lines)));
   const sight = new IntersectionObserver(([{ isIntersecting }]) => isIntersecting || learn.stop());
   sight.observe(stage);
 
-  /** Nothing is learned, and there is no worker yet. */
-  const begin = () => ({ updates: 0, there, yet, isWriting: false, isBusy: false, written: keyed(names, () => ""), of: "", worker: null });
+  /** Nothing is learned, and there is no worker yet; task: what was written last, or is being written. */
+  const begin = () => ({ updates: 0, there, yet, isWriting: false, isBusy: false, written: keyed(names, () => ""), task: "", worker: null });
 
   /** Two models in a worker, with the same weights; the Transformer has neither E nor F. */
   function hire(state) {
@@ -30,7 +33,7 @@ export default widget(({ model, stage, redraw }) => {
     const rows = range(0, unseen.length / (plan.n + 1) - 1).map((i) => Array.from(unseen.subarray(i * (plan.n + 1), (i + 1) * (plan.n + 1))));
     worker.onmessage = ({ data: { lesson, result } }) => {
       URL.revokeObjectURL(address);
-      if (state === now()) take[lesson](state, result);
+      if (state === now()) answered(state, lesson, result);
     };
     worker.postMessage({ lesson: "begin", given: { ...plan, ids: train, unseen: rows, weights: names.map((name) => Object.fromEntries(of[name])) } });
     return worker;
@@ -43,21 +46,17 @@ export default widget(({ model, stage, redraw }) => {
     if (state.isBusy) return;
     state.worker ??= hire(state);
     state.isBusy = true;
+    stage.ariaBusy = "true";
     state.worker.postMessage({ lesson, given });
   }
-  const take = {
-    begin() {},
-    learn(state, { updates, ...measured }) {
-      const more = (losses, last) => keyed(names, (name, i) => [...losses[name], last[i]]);
-      Object.assign(state, { updates, there: more(state.there, measured.there), yet: more(state.yet, measured.yet), isBusy: false });
-      redraw();
-    },
-    write(state, written) {
-      const text = (ids) => new TextDecoder().decode(Uint8Array.from(ids.filter((id) => id >= special), (id) => id - special));
-      Object.assign(state, { written: keyed(names, (_, i) => text(written[i])), isBusy: false });
-      redraw();
-    },
-  };
+  function answered(state, lesson, result) {
+    const more = (kind) => keyed(names, (name, i) => [...state[kind][name], result[kind][i]]);
+    const text = (ids) => new TextDecoder().decode(Uint8Array.from(ids.filter((id) => id >= special), (id) => id - special));
+    state.isBusy = false;
+    if (lesson === "learn") Object.assign(state, { updates: result.updates, there: more("there"), yet: more("yet") });
+    else state.written = keyed(names, (_, i) => text(result[i]).replace(/\n/g, "↵").replace(/\p{C}/gu, "�"));
+    redraw();
+  }
 
   /** Four losses by updates. */
   const draw = ({ updates, there, yet }) => (group, width, height) => {
@@ -71,7 +70,7 @@ export default widget(({ model, stage, redraw }) => {
         stroke(group, d3.line((_, i) => x(every * i), y)(losses), colour, 3, when === "there" ? null : "7 4");
         dot(group, x(updates), y(losses.at(-1)), 5, colour);
         points.push({ x: x(updates), y: y(losses.at(-1)), say: `${name}, ${when}: ${fixed(losses.at(-1), 2)} after ${updates} updates` });
-        if (name === "Linformer" || when === "there") ends.push({ name, y: y(losses.at(-1)), colour: `var(--${colour})`, bold: true });
+        if (name === "Linformer" || when === "there") ends.push({ name: name === "Linformer" ? `${name}, ${when}` : name, y: y(losses.at(-1)), colour: `var(--${colour})`, bold: true });
       }
     endNames(group, ends, { width, height });
     return points;
@@ -81,15 +80,16 @@ export default widget(({ model, stage, redraw }) => {
     controls: [{ ...learn, stop() { learn.stop(); dismiss(); sight.disconnect(); } }],
     hint: "press Learn and watch the orange curves part. Then press Write: which of the two would you ask for a sentence?",
     draw() {
-      const state = now(), { updates, there, yet, written } = state, text = model.get("begun"), due = `${updates} ${text}`;
-      if (state.isWriting && state.of !== due && !state.isBusy) {
-        state.of = due;
+      const state = now(), { updates, there, yet, written } = state, text = model.get("begun"), task = `${updates} ${text}`;
+      if (state.isWriting && state.task !== task && !state.isBusy) {
+        state.task = task;
         ask("write", { text: Array.from(new TextEncoder().encode(text || " "), (byte) => byte + special), count, sees });
       }
-      if (document.activeElement !== input) input.value = text;
+      stage.ariaBusy = String(state.isBusy); // after a reset too
+      input.value = text;
       curves.show(draw(state));
       for (const [name, line] of Object.entries(lines)) {
-        line.replaceChildren(html("b", { style: `color: var(--${LOOKS[name]})` }, name), " ", text, html("mark", {}, written[name].replace(/\n/g, "↵").replace(/\p{C}/gu, "�")));
+        line.replaceChildren(html("b", { style: `color: var(--${LOOKS[name]})` }, name), text, html("mark", {}, written[name]));
       }
       const [[a, b], [c, d]] = [there, yet].map((losses) => ["Linformer", "Transformer"].map((name) => fixed(losses[name].at(-1), 2)));
       const words = `${updates ? `After ${updates} updates` : "Before learning"}: where the text is there, the Linformer's loss is ${a} and the Transformer's ` +
