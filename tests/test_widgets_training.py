@@ -1,4 +1,4 @@
-"""Two models that learn to write: their updates are PyTorch's, one peeks, and both learn only while they are seen to."""
+"""Two models that learn to write: their updates are PyTorch's, one peeks, none learns out of sight."""
 
 import pytest
 import torch
@@ -79,7 +79,9 @@ def test_it_says_before_and_after_what_it_comes_to():
     assert explorer.words.endswith("A blind guess has 5.55.")
     explorer.updates = 100
     there, yet = (losses[LINFORMER][-1] for losses in (explorer.there, explorer.yet))
-    assert f"After 100 updates: where the text is there, the Linformer's loss is {there:.2f}" in explorer.words
+    assert (
+        f"After 100 updates: where the text is there, the Linformer's loss is {there:.2f}" in explorer.words
+    )
     assert f"where it isn't yet, {yet:.2f} and" in explorer.words
 
 
@@ -143,7 +145,9 @@ def test_fifty_updates_of_both_are_those_of_pytorch(browser, record_property):
 
 
 @pytest.mark.browser
-def test_a_press_of_learn_lowers_losses_as_in_pytorch_until_the_next_press_and_reset_forgets(browser, tmp_path):
+def test_a_press_of_learn_lowers_losses_as_in_pytorch_until_the_next_press_and_reset_forgets(
+    browser, tmp_path
+):
     explorer = TrainingExplorer()
     with alive(browser, tmp_path, explorer) as (live,):
         assert updates(live) == 0 and live.page.workers == []  # nothing runs before it is asked to
@@ -164,7 +168,11 @@ def test_both_write_on_what_a_reader_begins(browser, tmp_path):
         models = learned(learn(live, 10)).models
         assert set(written(live).values()) == {""}
         live.root.get_by_role("button", name="Write").click()
-        for text in (live.root.get_by_label("Begin with").input_value(), "Größe of a very long beginning, ", "é"):
+        for text in (
+            live.root.get_by_label("Begin with").input_value(),
+            "Größe of a very long beginning, ",
+            "é",
+        ):
             live.root.get_by_label("Begin with").fill(text)
             live.page.keyboard.press("Enter")
             expected = {name: written_by_pytorch(model, text) for name, model in models.items()}

@@ -28,14 +28,14 @@ export default widget(({ model, stage, redraw }) => {
   /** Two models in a worker, with the same weights; the Transformer has neither E nor F. */
   function hire(state) {
     const address = URL.createObjectURL(new Blob([program], { type: "text/javascript" })), worker = new Worker(address);
-    const all = Object.entries(weights).map(([name, data]) => [name, { data, shape: model.get("data")[name].shape }]);
-    const of = { Transformer: all.filter(([name]) => !/\.[EF]\./.test(name)), Linformer: all };
-    const rows = range(0, unseen.length / (plan.n + 1) - 1).map((i) => Array.from(unseen.subarray(i * (plan.n + 1), (i + 1) * (plan.n + 1))));
+    const packed = model.get("data"), own = { Transformer: (name) => !/\.[EF]\./.test(name), Linformer: () => true };
+    const given = (name) => keyed(Object.keys(weights).filter(own[name]), (one) => ({ data: weights[one], shape: packed[one].shape }));
+    const long = plan.n + 1, held = range(0, unseen.length / long - 1).map((i) => Array.from(unseen.subarray(i * long, (i + 1) * long)));
     worker.onmessage = ({ data: { lesson, result } }) => {
       URL.revokeObjectURL(address);
       if (state === now()) answered(state, lesson, result);
     };
-    worker.postMessage({ lesson: "begin", given: { ...plan, ids: train, unseen: rows, weights: names.map((name) => Object.fromEntries(of[name])) } });
+    worker.postMessage({ lesson: "begin", given: { ...plan, ids: train, unseen: held, weights: names.map(given) } });
     return worker;
   }
   const dismiss = () => now().worker?.terminate();

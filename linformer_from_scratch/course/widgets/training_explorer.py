@@ -24,7 +24,7 @@ from linformer_from_scratch.training.corpora import streams
 N, D_MODEL, SLOTS = 32, 32, 16  # bytes of a text, features of each, and slots that stand for them
 BYTES, UNSEEN = 40_000, 16  # of docstrings to learn from; texts that are kept apart
 BATCH, STRIDE = 16, 24_733  # texts in a batch; bytes from one to the next, around and around
-RATE, SEED = 0.015, 8  # of Adam; of the weights
+RATE, SEED = 0.015, 8  # of Adam; of weights that learn to peek soon, others take up to 150 updates
 GIVEN = (8, 16, 24)  # bytes of an unseen text that are there when the rest isn't yet
 EVERY, LEARNED = 5, 100  # updates from one measurement to the next; of the still picture
 COUNT, SEES = 40, 24  # bytes that are written, and the last ones that a model then sees
@@ -81,10 +81,11 @@ class TrainingExplorer(LiveWidget):
 
     def _words(self) -> str:
         when = f"After {self.updates} updates" if self.updates else "Before learning"
-        ours, theirs = ([losses[name][-1] for name in (LINFORMER, CAUSAL)] for losses in (self.there, self.yet))
+        there, yet = ([losses[name][-1] for name in (LINFORMER, CAUSAL)] for losses in (self.there, self.yet))
         return (
-            f"{when}: where the text is there, the Linformer's loss is {ours[0]:.2f} and the Transformer's "
-            f"{ours[1]:.2f}; where it isn't yet, {theirs[0]:.2f} and {theirs[1]:.2f}. A blind guess has {GUESS:.2f}."
+            f"{when}: where the text is there, the Linformer's loss is {there[0]:.2f} and the "
+            f"Transformer's {there[1]:.2f}; where it isn't yet, {yet[0]:.2f} and {yet[1]:.2f}. "
+            f"A blind guess has {GUESS:.2f}."
         )
 
     def _figure(self) -> Figure:
@@ -120,7 +121,7 @@ def untrained(name: str) -> nn.Module:
 
 @cache
 def begin() -> dict[str, Tensor]:
-    """Weights that both begin with, in half precision, by their names; the Transformer has neither E nor F."""
+    """Weights that both begin with, in half precision; the Transformer has neither E nor F."""
     cpu = torch.device("cpu")
     with use_rng_state(seeded(SEED, cpu), cpu):
         return {name: weight.detach().half() for name, weight in untrained(LINFORMER).named_parameters()}
