@@ -22,7 +22,7 @@ class LeakExplorer(LiveWidget):
     title = "One word is edited: whose answers move?"
     controls = ("token",)
 
-    token = traitlets.Int(11, min=1, max=WORDS).tag(sync=True)
+    token = traitlets.Int(8, min=1, max=WORDS).tag(sync=True)
 
     def __init__(self, **start):
         q, k, v, others, E, F = numbers()
