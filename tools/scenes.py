@@ -9,6 +9,7 @@ import importlib
 import json
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 
 from lectures import numbered
@@ -68,8 +69,8 @@ def render(path: Path) -> None:
         scene = Scene()
         scene.render()
     MEDIA.mkdir(exist_ok=True)
-    shrink(scene.renderer.file_writer.movie_file_path, clip)
     last = scene.renderer.camera.get_image().convert("RGB")
+    shrink(scene.renderer.file_writer.movie_file_path, clip, last)
     last.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1).save(still, optimize=True)  # keeps rare colours
     record = {
         "description": Scene.__doc__.splitlines()[0],
@@ -82,15 +83,19 @@ def render(path: Path) -> None:
     facts.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def shrink(source: Path, clip: Path) -> None:
-    """Encode again with few key frames, which flat pictures barely need: less than half the bytes."""
+def shrink(source: Path, clip: Path, cover: Image.Image) -> None:
+    """Encode again with few key frames, which flat pictures barely need: less than half the bytes.
+
+    cover: the clip's first frame, which pages show until it is played.
+    """
     import av
 
     with av.open(source) as rendered, av.open(clip, "w", options={"movflags": "faststart"}) as smaller:
         before = rendered.streams.video[0]
         after = smaller.add_stream("libx264", rate=before.average_rate, options=ENCODING)
         after.width, after.height, after.pix_fmt = before.width, before.height, "yuv420p"
-        for frame in rendered.decode(before):
+        for i, frame in enumerate(chain([av.VideoFrame.from_image(cover)], rendered.decode(before))):
+            frame.pts, frame.time_base = i, 1 / before.average_rate
             frame.pict_type = av.video.frame.PictureType.NONE  # the encoder chooses the key frames anew
             smaller.mux(after.encode(frame))
         smaller.mux(after.encode())
