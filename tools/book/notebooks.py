@@ -188,7 +188,8 @@ def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
             output.data = NotebookNode({"text/html": html})
         elif WIDGET in data:  # a quiz
             output.data = NotebookNode({"text/html": data["text/html"]})
-        elif "text/html" in data:  # the ledger
-            data["text/html"] = SHARED.sub(r"\1../chapters/\2", data["text/html"])
+        elif "text/html" in data:  # the ledger, or other advice
+            table = SHARED.sub(r"\1../chapters/\2", data["text/html"])
+            data["text/html"] = f'<div class="long">{table}</div>'
         elif "image/png" in data:
             figures.picture(cell, output.metadata["image/png"]["alt"])
