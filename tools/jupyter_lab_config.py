@@ -18,9 +18,8 @@ class Notebooks(AsyncLargeFileManager):
         running = [session["path"] for session in await self.parent.session_manager.list_sessions()]
         if model["type"] == "notebook" and model["content"] and model["path"] not in running:
             for cell in model["content"]["cells"]:
-                for data in (output.get("data", {}) for output in cell.get("outputs", [])):
-                    if "image/png" in data or "text/html" in data:
-                        data.pop(VIEW, None)
+                for output in cell.get("outputs", []):
+                    output.get("data", {}).pop(VIEW, None)
         return model
 
 

@@ -46,9 +46,10 @@ function distance(one, other) {
 
 /** The word of the texts that is nearest to one which they lack, of equals the most frequent; itself if none is near. */
 function nearest(texts, word) {
-  const times = {}, most = word.length < 6 ? 1 : 2;
+  const times = Object.create(null), most = word.length < 6 ? 1 : 2;
   for (const known of texts.join(" ").toLowerCase().match(/\p{L}{4,}/gu)) times[known] = (times[known] ?? 0) + 1;
-  const near = Object.keys(times).map((known) => ({ known, far: distance(word, known) })).filter(({ far }) => far <= most);
+  const alike = Object.keys(times).filter((known) => Math.abs(known.length - word.length) <= most);
+  const near = alike.map((known) => ({ known, far: distance(word, known) })).filter(({ far }) => far <= most);
   return near.sort((one, other) => one.far - other.far || times[other.known] - times[one.known])[0]?.known ?? word;
 }
 
@@ -57,7 +58,7 @@ function find(all, text) {
   const texts = all.map(([, , ...said]) => said.flat().join(" "));
   const words = wordsOf(text).map((word) => (texts.some((said) => finder([word]).test(said)) ? word : nearest(texts, word)));
   const together = finder(words), finders = words.map((word) => finder([word])), wholes = words.map((word) => finder([word], true));
-  const rare = finders.map((one) => Math.log(1 + all.length / texts.filter((said) => one.test(said)).length));
+  const rare = finders.map((one) => Math.log(1 + all.length / (texts.filter((said) => one.test(said)).length || Infinity)));
   const held = (said) => finders.reduce((sum, one, i) => sum + rare[i] * (one.test(said) + wholes[i].test(said)), 0);
   const count = (said) => held(said) * (together.test(said) ? 2 : 1);
   const shares = texts.map(held), least = Math.max(...shares) / 2;

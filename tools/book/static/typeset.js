@@ -1,5 +1,4 @@
-// Formulas are typeset when one is seen, or somebody begins to read or print, or the page is at rest: MathJax is
-// larger than all else on it.
+// Formulas are typeset when one is seen, or the page is read, printed or at rest: MathJax is larger than all else on it.
 window.MathJax = {
   loader: { load: ["input/tex", "output/svg", "a11y/assistive-mml"] },
   tex: { inlineMath: [["\\(", "\\)"]], displayMath: [["\\[", "\\]"]] },
@@ -19,4 +18,4 @@ function typeset() {
 const formulas = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && typeset());
 document.querySelectorAll(".math").forEach((formula) => formulas.observe(formula));
 for (const deed of ["keydown", "pointerdown", "scroll", "beforeprint"]) addEventListener(deed, typeset, { passive: true });
-addEventListener("load", () => setTimeout(typeset, 2000)); // who prints then waits for nothing
+addEventListener("load", () => setTimeout(typeset, 2000)); // at rest
