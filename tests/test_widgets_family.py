@@ -56,7 +56,7 @@ def test_the_browser_is_told_every_size_cost_and_error():
         assert facts["relatives"][name]["sizes"][i] == explorer.size
         assert facts["errors"][head][name][i] == explorer.errors[name]
         assert f"costs {facts['relatives'][name]['costs'][i]:.0f} " in explorer.words
-    assert facts["tokens"] == stored_tokens()
+    assert facts["tokens"] == stored_tokens("story")
 
 
 def test_the_still_is_drawn_from_the_same_numbers():

@@ -28,7 +28,7 @@ EDITS = {
     "5": "5 one tensor",
     "6": "after V4: choose tokens",
 }
-SHOWN = slice(24, 48)  # of the stored text: one sentence
+SHOWN = slice(26, 50)  # of the story: from “bank.” to “would look.”
 BLOCK, SMALL, WINDOW = 4, 2, 4  # tokens of a block, of a small one, of the window
 TOP, BEST = 3, 1  # slots that are chosen, and blocks whose tokens are attended to
 CHOOSING = cards()["GLM-5.3-Flash"].layers[-1].block  # tokens of such a block
@@ -62,7 +62,7 @@ class BlockExplorer(LiveWidget):
 
     edit = menu(EDITS)
     head = menu(HEADS, opening="5.6")
-    query = traitlets.Int(14, min=0, max=SHOWN.stop - SHOWN.start - 1).tag(sync=True)
+    query = traitlets.Int(13, min=0, max=SHOWN.stop - SHOWN.start - 1).tag(sync=True)
 
     def __init__(self, **start):
         super().__init__({"tokens": tokens(), "memory": [memory(edit) for edit in EDITS]}, data(), **start)
@@ -107,7 +107,7 @@ class BlockExplorer(LiveWidget):
 
 def tokens() -> list[str]:
     """The sentence."""
-    return stored_tokens()[SHOWN]
+    return stored_tokens("story")[SHOWN]
 
 
 def exact(head: str) -> Tensor:
@@ -173,7 +173,7 @@ def _block(edit: str) -> int:
 
 def _qkv(head: str) -> tuple[Tensor, Tensor, Tensor]:
     layer, number = map(int, head.split("."))
-    q, k, v, _ = stored_heads()[layer, number]
+    q, k, v, _ = stored_heads("story")[layer, number]
     return q[SHOWN], k[SHOWN], v[SHOWN]
 
 

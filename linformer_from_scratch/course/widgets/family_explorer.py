@@ -137,7 +137,7 @@ def facts() -> dict[str, Any]:
     errors = {
         head: {name: [error(head, name, size) for size in sizes[name]] for name in NAMES} for head in HEADS
     }
-    return {"tokens": stored_tokens(), "budgets": BUDGETS, "relatives": relatives, "errors": errors}
+    return {"tokens": stored_tokens("story"), "budgets": BUDGETS, "relatives": relatives, "errors": errors}
 
 
 @cache
