@@ -17,7 +17,15 @@ from linformer_from_scratch import pretrained
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
 from linformer_from_scratch.data import docstrings, documents
 from linformer_from_scratch.data.text import SHIPPED
-from linformer_from_scratch.pretrained import INSTALL, SENTENCES, attention_maps, encode, tokenize, weights
+from linformer_from_scratch.pretrained import (
+    INSTALL,
+    SENTENCES,
+    STORY,
+    attention_maps,
+    encode,
+    tokenize,
+    weights,
+)
 from linformer_from_scratch.pretrained.tokens import vocabulary
 
 REFERENCE = Path(__file__).parent / "data/minilm_reference.json"
@@ -86,14 +94,20 @@ def test_stored_maps_are_the_live_ones_in_half_precision(sentence):
     assert_close(stored.weights.sum(-1), torch.ones(stored.weights.shape[:-1]))
 
 
-def test_stored_heads_are_the_live_ones_in_half_precision():
-    ids = tokenize(documents()["assignment"], 128)
+@pytest.mark.parametrize(("name", "text"), [("manual", documents()["assignment"][:900]), ("story", STORY)])
+def test_stored_heads_are_the_live_ones_in_half_precision(name, text):
+    ids = tokenize(text, 128)
     found = encode(ids)
-    assert pretrained.stored_tokens() == [vocabulary()[i] for i in ids]
-    for (layer, head), stored in pretrained.stored_heads().items():
+    assert pretrained.stored_tokens(name) == [vocabulary()[i] for i in ids]
+    for (layer, head), stored in pretrained.stored_heads(name).items():
         for role in ("q", "k", "v"):
             live = getattr(found, role)[layer - 1, head - 1]
             assert_close(getattr(stored, role), live, atol=1e-3, rtol=1e-3)
+
+
+def test_the_story_has_128_tokens_and_all_sentences_but_one_are_of_it():
+    assert len(tokenize(STORY, None)) == 128
+    assert [sentence in STORY for sentence in SENTENCES] == [True] * 5 + [False]
 
 
 def test_stored_projections_were_fitted_to_their_heads():

@@ -15,8 +15,8 @@ from linformer_from_scratch.course.widgets.page import page as page_of
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 REACH = 640  # px, from a handle to the far end of what it changes
-COLUMNS = {"book": (1280, 720, 992), "phone": (390, 844, 358)}  # a window and the book's column in it, px
-DRESS = 'main { width: %dpx; margin: 0 auto } main .lw { font-family: "Source Serif", serif }'  # as in the book
+COLUMNS = {"book": (1280, 720, 992), "phone": (390, 844, 358)}  # a window and the book's column, px
+DRESS = 'main { width: %dpx; margin: 0 auto } main .lw { font-family: "Source Serif", serif }'
 
 # What a reader can move without opening "More": of a slider its thumb, of the heads the chosen one.
 HANDLES = (

@@ -24,7 +24,7 @@ from linformer_from_scratch.pretrained import stored_heads, stored_tokens
 
 def head_of(name):
     layer, number = map(int, name.split("."))
-    return stored_heads()[layer, number]
+    return stored_heads("story")[layer, number]
 
 
 def off_by(output, exact):
@@ -42,7 +42,7 @@ def test_the_effective_map_gives_the_output_of_linformer(name, kind):
             expected = best_rank(explorer.P, k).float() @ head.v
         else:
             expected = linformer_attention(head.q, head.k, head.v, explorer.E.float(), explorer.F.float())
-        assert_close(explorer.effective.float() @ head.v, expected, atol=1e-3, rtol=0)
+        assert_close(explorer.effective.float() @ head.v, expected, atol=2e-3, rtol=0)  # factors in float16
         assert explorer.error == pytest.approx(off_by(expected, exact), abs=1e-3)
         assert explorer.P_bar.shape == (len(head.q), k)
         assert f"off by {explorer.error:.0%}" in explorer.words
@@ -66,12 +66,12 @@ def test_learned_projections_beat_random_and_pooled_ones_on_the_head_they_open_w
 
 
 def test_the_words_name_what_the_query_attends_to_exactly_and_through_the_slots():
-    explorer, tokens = ProjectionExplorer(kind=STRIDED, proj_dim=4, query=37), stored_tokens()
+    explorer, tokens = ProjectionExplorer(kind=STRIDED, proj_dim=4, query=37), stored_tokens("story")
     exact, got = explorer.P[36], explorer.effective[36]
     assert got.nonzero().flatten().tolist() == [0, 32, 64, 96]
-    assert f"“and” attends most to “{tokens[int(exact.argmax())]}”, {exact.max():.2f}" in explorer.words
+    assert f"“bag” attends most to “{tokens[int(exact.argmax())]}”, {exact.max():.2f}" in explorer.words
     assert f"it gets most from “{tokens[int(got.argmax())]}”, {got.max():.2f}." in explorer.words
-    assert "rank" not in explorer.words.partition("“and”")[2]
+    assert "rank" not in explorer.words.partition("“bag”")[2]
     explorer.matrices = True
     assert "its rank is 4." in explorer.words
 
@@ -86,7 +86,7 @@ def test_the_square_grows_with_the_square_of_the_text_and_the_strip_with_the_tex
     assert even.work["square"] == even.work["strip"]
 
 
-@pytest.mark.parametrize("token", [1, 9, WORDS])
+@pytest.mark.parametrize("token", [1, 8, WORDS])
 def test_an_edit_moves_the_past_through_slots_and_not_in_exact_attention(token):
     explorer, head = LeakExplorer(token=token), head_of(HEAD)
     exact, through = explorer.moved.values()

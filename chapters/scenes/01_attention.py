@@ -6,7 +6,7 @@ from manim import *
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
 
-TOKENS = ["the", "cat", "chased", "its", "tail"]
+TOKENS = ["the", "bank", "raised", "its", "rates"]
 q = torch.tensor([[0.5, 1.0], [-1.0, 1.0], [1.5, 0.0], [1.0, 0.5], [0.0, -1.0]])
 k = torch.tensor([[-1.5, -0.5], [1.5, 1.5], [-1.0, 1.5], [0.0, -1.5], [1.5, -1.0]])
 v = torch.tensor([[-2.0, 0.5], [0.5, 2.0], [-1.0, -1.5], [1.0, -2.0], [2.0, -0.5]])

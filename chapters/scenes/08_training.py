@@ -16,7 +16,7 @@ class Training(Story):
     """Three encoders learn the same text, and the gap between them opens late."""
 
     def construct(self) -> None:
-        """First what counting reaches, as grey lines, and then the three curves at the same pace."""
+        """Grey lines for what counting reaches, and three curves at the same pace."""
         runs = {name: run_of(name) for name in COLOURS}
         steps = runs["full"]["steps"]
         baselines = runs["full"]["baselines"].items()
@@ -27,9 +27,10 @@ class Training(Story):
             words(f"{steps:,} updates", size=24).next_to(place(0.85, LOWEST), DOWN, buff=0.12),
             words("loss", size=24).next_to(place(0, HIGHEST), UP, buff=0.1),
         )
-        self.step("Dashed lines: what counting alone reaches on held-out text.", FadeIn(frame, levels))
+        self.add(frame, levels)
         curves = [self.curve(run["curve"], COLOURS[name]) for name, run in runs.items()]
-        self.step("Three encoders learn from the same batches.", *map(Create, curves), seconds=6.0, pause=0.5)
+        caption = "Three encoders learn. Dashed: what counting alone reaches."
+        self.step(caption, *map(Create, curves), seconds=6.0, pause=0.5)
         losses = {name: run["curve"][-1][1] for name, run in runs.items()}
         highest_first = sorted(losses, key=losses.get, reverse=True)
         ends = VGroup(*(self.end(name, losses[name]) for name in highest_first))

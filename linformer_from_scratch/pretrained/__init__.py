@@ -9,6 +9,7 @@ pages and their queries; bootstrap.py says whether one search is better than ano
 
 from linformer_from_scratch.pretrained.encoding import encode as encode
 from linformer_from_scratch.pretrained.maps import SENTENCES as SENTENCES
+from linformer_from_scratch.pretrained.maps import STORY as STORY
 from linformer_from_scratch.pretrained.maps import AttentionMaps as AttentionMaps
 from linformer_from_scratch.pretrained.maps import attention_maps as attention_maps
 from linformer_from_scratch.pretrained.maps import stored_maps as stored_maps

@@ -13,13 +13,21 @@ from linformer_from_scratch.pretrained.tokens import tokenize, vocabulary
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS, PretrainedMissing
 
 MAPS_FILE = DATA / "minilm_maps.safetensors"  # of SENTENCES; their tokens are beside it, in a .json
-SENTENCES = (  # their maps are stored, and so available without the package
+STORY = (  # 128 tokens, the first text of every picture that shows one
+    "The bank raised its rates because it expected inflation to rise. Anna heard of it on the ferry. She did "
+    "not trust the bank. She took her savings home in a red bag and hid it in the oven, where no thief would "
+    "look. Her brother came home hungry. He turned the oven on and fed the parrot, which says every night: "
+    "one egg, one egg, one egg. Tonight it said: red bag, red bag, red bag. The parrot is older than the "
+    "bank, and it is never wrong. He ran. The bag was lost, but not her savings, since Anna keeps them in "
+    "coins."
+)
+SENTENCES = (  # their maps are stored, and so available without the package; the last is not of the story
     "The bank raised its rates because it expected inflation to rise.",
-    "The animal did not cross the street because it was too tired.",
-    "The cat chased its own tail until it was tired.",
-    "Paris is the capital of France, and Rome is the capital of Italy.",
+    "She took her savings home in a red bag and hid it in the oven, where no thief would look.",
+    "He turned the oven on and fed the parrot, which says every night: one egg, one egg, one egg.",
+    "Tonight it said: red bag, red bag, red bag.",
+    "The bag was lost, but not her savings, since Anna keeps them in coins.",
     "She gave him the book, and he gave her the pen.",
-    "one two three one two three one two three",
 )
 
 

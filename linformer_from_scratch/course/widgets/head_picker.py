@@ -23,6 +23,7 @@ from linformer_from_scratch.low_rank import (
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
     NUM_LAYERS,
+    STORY,
     PretrainedMissing,
     attention_maps,
     encode,
@@ -30,10 +31,10 @@ from linformer_from_scratch.pretrained import (
     tokenize,
 )
 
-N, BLOCK = 256, 4  # tokens; neighbours that share a row and a column of the map that is shown
+N, BLOCK = 128, 2  # tokens; neighbours that share a row and a column of the map that is shown
 TEXTS = {
+    "": "the story",
     "assignment": "the Python reference on assignment",
-    "debugger": "the Python reference on its debugger",
     "the": f"the word “the”, {N - 2} times",
 }
 
@@ -45,7 +46,7 @@ class HeadPicker(TextWidget):
     controls = ("text", "share", "layer", "head")
     libraries = ("d3", "ml_matrix")
 
-    text = traitlets.Unicode("assignment").tag(sync=True, choices=TEXTS)
+    text = traitlets.Unicode("").tag(sync=True, choices=TEXTS)
     share = Number(0.9, min=0.5, max=0.99).tag(sync=True)
     layer = traitlets.Int(2, min=1, max=NUM_LAYERS).tag(sync=True)
     head = traitlets.Int(1, min=1, max=NUM_HEADS).tag(sync=True)
@@ -143,7 +144,7 @@ def analysed(text: str) -> Heads:
         tokens, (q, k, _) = read_heads(text)
         own = attention_weights(q.float(), k.float())
         return Heads(tokens, 255 * own.sqrt(), singular_values(own).half(), None)
-    read = documents()[text] if text in documents() else f"{text} " * N
+    read = {"": STORY, "the": "the " * N}.get(text) or documents()[text]
     try:
         tokens, weights = attention_maps(read, N)
         untrained = encode(tokenize(read, N), random_weights(seed=0)).weights[:, 0]

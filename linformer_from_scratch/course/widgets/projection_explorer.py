@@ -19,10 +19,10 @@ from linformer_from_scratch.projections import GaussianProjection, MeanPooling
 from linformer_from_scratch.random_projections import relative_error
 
 HEADS = {  # layer.head -> what a menu shows
+    "4.2": "layer 4, head 2: takes “it” to “bank”",
     "5.6": "the gist head: layer 5, head 6",
     "1.5": "layer 1, head 5: attends to its neighbours",
     "1.3": "the previous-token head: layer 1, head 3",
-    "4.2": "layer 4, head 2: took “it” to “bank”",
 }
 LEARNED, MEAN, STRIDED, GAUSSIAN, BEST = "learned", "mean", "strided", "gaussian", "best"
 KINDS = {
@@ -46,20 +46,20 @@ class ProjectionExplorer(TextWidget):
     helpers = ("text", "errors", "learn", "flow", "matrices")
 
     head = menu(HEADS)
-    text = traitlets.Unicode("").tag(sync=True, choices={"": "the start of the Python reference"})
+    text = traitlets.Unicode("").tag(sync=True, choices={"": "the story"})
     kind = menu(KINDS)
     proj_dim = traitlets.Enum(STORED_DIMS, default_value=16).tag(sync=True)
-    query = traitlets.Int(37, min=1, max=128).tag(sync=True)
+    query = traitlets.Int(8, min=1, max=128).tag(sync=True)
     matrices = traitlets.Bool(False).tag(sync=True)
 
     def __init__(self, **start):
-        facts = {"tokens": {"": stored_tokens()}, "dims": [*STORED_DIMS], "short": SHORT}
+        facts = {"tokens": {"": stored_tokens("story")}, "dims": [*STORED_DIMS], "short": SHORT}
         super().__init__(facts, data(), **start)
 
     @property
     def tokens(self) -> list[str]:
         """Of the text that is shown."""
-        return stored_tokens() if self.own is None else self.own.tokens
+        return stored_tokens("story") if self.own is None else self.own.tokens
 
     @property
     def dims(self) -> list[int]:
@@ -162,9 +162,9 @@ def dims_of(n: int) -> list[int]:
 
 @cache
 def stored_head(name: str, text: str = "") -> StoredHead:
-    """A head by its name in HEADS, in float64, on the stored text or the reader's, where E and F are cut."""
+    """A head by its name in HEADS, in float64, on the story or the reader's, where E and F are cut."""
     layer, head = map(int, name.split("."))
-    q, k, v, learned = stored_heads()[layer, head]
+    q, k, v, learned = stored_heads("story")[layer, head]
     if text:
         q, k, v = read_heads(text).heads[:, layer - 1, head - 1]
         learned = {size: (E[:, : len(q)], F[:, : len(q)]) for size, (E, F) in learned.items()}
@@ -201,7 +201,7 @@ def projections(kind: str, name: str, k: int, text: str = "") -> tuple[Tensor, T
         E, F = stored_head(name, text).learned[k]
         return E, F
     if kind == GAUSSIAN:
-        size = len(stored_tokens())
+        size = len(stored_tokens("story"))
         E, F = (GaussianProjection(size, k, i).weight.half().double()[:, :n] for i in range(2))
         return E, F
     if kind == BEST:
@@ -264,7 +264,7 @@ def data() -> dict[str, Any]:
     return {
         "qkv": packed(torch.stack([torch.stack([head.q, head.k, head.v]) for head in heads]), "float16"),
         "learned": packed(torch.stack([_stacked(LEARNED, name) for name in HEADS]), "float16"),
-        "gaussian": packed(_stacked(GAUSSIAN, "5.6"), "float16"),  # the same for every head
+        "gaussian": packed(_stacked(GAUSSIAN, "4.2"), "float16"),  # the same for every head
         "left": packed(torch.stack([left for left, _ in factors]), "float16"),
         "right": packed(torch.stack([right for _, right in factors]), "float16"),
         "errors": packed(errors),

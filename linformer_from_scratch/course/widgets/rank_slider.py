@@ -12,11 +12,11 @@ from linformer_from_scratch.common.random_state import permutations
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, menu, packed
 from linformer_from_scratch.course.widgets.reading import TextWidget
-from linformer_from_scratch.data import documents
 from linformer_from_scratch.low_rank import decompose, rebuild, singular_values, softmax_map, stable_rank
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
     NUM_LAYERS,
+    STORY,
     PretrainedMissing,
     encode,
     random_weights,
@@ -24,7 +24,7 @@ from linformer_from_scratch.pretrained import (
 )
 from linformer_from_scratch.pretrained.tokens import vocabulary
 
-N = 128  # tokens
+N = 128  # tokens of the story
 PERIOD = 32  # after how many tokens the text of the induction map repeats itself
 PRESETS = {
     "head": "a head of a real model",
@@ -45,7 +45,7 @@ class RankSlider(TextWidget):
     libraries = ("d3", "ml_matrix")
 
     preset = menu(PRESETS)
-    text = traitlets.Unicode("").tag(sync=True, choices={"": "the start of the Python reference"})
+    text = traitlets.Unicode("").tag(sync=True, choices={"": "the story"})
     rank = traitlets.Int(8, min=1, max=N).tag(sync=True)
     temperature = Number(1.0, min=0.1, max=10.0).tag(sync=True)
     layer = traitlets.Int(1, min=1, max=NUM_LAYERS).tag(sync=True)
@@ -146,13 +146,12 @@ class RealHeads(NamedTuple):
 
 @cache
 def real_heads() -> RealHeads:
-    """Heads on the first tokens of the first document that is long enough.
+    """Heads on the story.
 
     Raises: CannotDraw if the pretrained model is missing.
     """
-    text = next(text for text in documents().values() if len(text) > 8 * N)
     try:
-        ids = tokenize(text, N)
+        ids = tokenize(STORY)
         trained, untrained = encode(ids), encode(ids, random_weights(seed=0))
     except PretrainedMissing as missing:
         raise CannotDraw(f"This map needs the pretrained model: {missing}") from missing

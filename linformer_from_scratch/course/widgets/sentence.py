@@ -18,7 +18,7 @@ from linformer_from_scratch.pretrained import (
 )
 
 MOST_TOKENS = 40  # more would be too small to read
-OPENING_WORDS = ("it", "he", "is", "two")  # of the presets: words that attend to something worth seeing
+OPENING_WORDS = ("it", "them", "egg", "he")  # of the presets: words that attend to something worth seeing
 RESTS = ("[CLS]", "[SEP]")  # marks that stand for no word
 LIMITS = {  # as those of reading.py
     "trait": "sentence",
