@@ -143,14 +143,18 @@ class Lab:
             cells.append(new(source, metadata=metadata))
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
         nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), self.folder / name)
-        self.page.goto(self._url(f"lab/tree/{name}") + "&reset", wait_until="domcontentloaded")
-        # The notebook's own indicator says idle too early: cells sent before the status bar does are lost.
-        status = self.page.locator("#jp-main-statusbar")
-        wait_until(lambda: "| Idle" in status.inner_text(), "the kernel")
+        self.show(name)
         self.page.get_by_role("menuitem", name="Run", exact=True).click()
         self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
         last = self.page.locator(".jp-CodeCell .jp-InputPrompt").last
         wait_until(lambda: last.inner_text().strip("[]: ").isdigit(), "the last cell")
+
+    def show(self, name):
+        """Open a notebook that is there, as it is."""
+        self.page.goto(self._url(f"lab/tree/{name}") + "&reset", wait_until="domcontentloaded")
+        # The notebook's own indicator says idle too early: cells sent before the status bar does are lost.
+        status = self.page.locator("#jp-main-statusbar")
+        wait_until(lambda: "| Idle" in status.inner_text(), "the kernel")
 
     def widget(self, i):
         """The live widget below code cell i."""

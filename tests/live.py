@@ -107,8 +107,10 @@ class Live:
     def controls(self):
         """Name in the page -> locator of every slider, menu and box, and of the chosen head."""
         controls = {}
-        for control in self.root.locator(":is(input:not([type=text]), select):visible").all():
+        for control in self.root.locator(":is(input:not([type=text], [type=radio]), select):visible").all():
             controls[control.evaluate("it => it.labels[0].textContent")] = control
+        if self.root.locator("[type=radio]").count():
+            controls["Bars"] = self.root.locator("[type=radio]:checked")
         if self.root.locator(".lw-heads").count():
             controls["Layer and head"] = self.root.locator(".lw-heads button[aria-checked=true]")
         return controls
@@ -154,6 +156,8 @@ class Live:
 
             options = control.locator("option").count()
             return {"ArrowDown": press} | {f"option {n}": lambda n=n: choose(n) for n in range(options)}
+        if kind == "radio":
+            return {one: lambda one=one: control.press(one) for one in ("ArrowDown", "ArrowUp")}
         return {"Space": lambda: (control.focus(), key("Space")), "a click": control.click}
 
     def as_python(self):

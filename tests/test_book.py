@@ -4,6 +4,7 @@ import json
 import re
 import statistics
 from html import unescape
+from io import BytesIO
 from pathlib import Path
 
 import nbformat
@@ -13,6 +14,7 @@ from jupyter_lab import barriers, open_page
 from lectures import notes
 from live import Live, wait_until
 from page_scripts import lend
+from pypdf import PdfReader
 
 from linformer_from_scratch.course.exercises import EXERCISES
 from linformer_from_scratch.course.exercises.engine.quiz import questions
@@ -28,7 +30,7 @@ PHONE = (390, 844)  # CSS pixels
 AT_FIRST_MB = 2  # what a page may load before anybody touches it
 IMG = re.compile(r"<img\b[^>]*>")
 NEXT = re.compile(r'class="next-page" href="([^"]+)".*?class="question">(.*?)<', re.DOTALL)
-ALT = re.compile(r'\balt="[^"]+"')
+ALT = re.compile(r'\balt="(?![^"]*\.png")[^"]+"')  # its file's name is none
 # Of paragraphs that are text alone: characters in a line that is not the last.
 CHARACTERS_A_LINE = """all => all.filter((p) => !p.children.length).flatMap((p) => {
     const range = document.createRange();
@@ -141,9 +143,10 @@ def test_the_next_page_is_the_next_chapter_with_its_question(book, stem):
 
 @every_chapter
 def test_a_chapter_leads_to_its_notebook_which_has_no_outputs(book, stem):
-    page = text_of(book, f"chapters/{stem}.html")
-    assert f'href="http://127.0.0.1:8888/lab/tree/chapters/{stem}.ipynb"' in page
-    assert f'href="../notebooks/{stem}.ipynb" title="without outputs" download' in page
+    ways = re.search('<p class="ways">(.*?)</p>', text_of(book, f"chapters/{stem}.html"))[1].split("</a> ")
+    assert f'href="../notebooks/{stem}.ipynb" title="without outputs" download' in ways[0]
+    lab, why = f'href="http://127.0.0.1:8888/lab/tree/chapters/{stem}.ipynb"', ", while make course runs"
+    assert [lab in way for way in ways] == [why in way for way in ways] == [way is ways[-1] for way in ways]
     cells = json.loads(text_of(book, f"notebooks/{stem}.ipynb"))["cells"]
     assert [cell["source"] for cell in cells] and not any(cell.get("outputs") for cell in cells)
 
@@ -285,7 +288,7 @@ def test_the_search_answers_while_one_types_and_leads_to_a_section_of_a_chapter(
         wait_until(found.count, "a result")
         said = found.first.inner_text()
         assert "One row of E makes one slot" in said and "mixes the keys" in said
-        assert found.first.locator("b mark").all_inner_texts() == ["One", "row", "of", "E", "one"]
+        assert found.first.locator("b mark").all_inner_texts() == ["One", "row", "E", "one"]
         folders = [link.get_attribute("href").split("/")[-2] for link in found.all()]
         assert "solutions" in folders and "teacher" not in folders
         assert "chapters" not in folders[folders.index("solutions") :]
@@ -297,6 +300,28 @@ def test_the_search_answers_while_one_types_and_leads_to_a_section_of_a_chapter(
         page.wait_for_url("**/chapters/06_linformer.html#*")
         assert page.locator(":target h2").inner_text().startswith("One row of E")
         assert (page.outside, page.complaints) == ([], [])
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("asked", "place", "among"),
+    [
+        ("low-rank", "chapters/04_low_rank.html#low-rank", 1),
+        ("what is attention", "chapters/01_attention.html#attention", 1),
+        ("exercise 6.1 solution", "solutions/06_linformer.html#linformer-attention", 1),
+        ("train on my own data", "use.html#train-on-your-own-text", 2),
+        ("attenton", "chapters/01_attention.html#attention", 1),
+        ("How often are ranks unequal?", "chapters/", 1),
+    ],
+)
+def test_the_search_leads_to_what_a_question_means(book, browser, asked, place, among):
+    with open_page(browser, at=f"{book.as_uri()}/search.html?q={asked}") as page:
+        found = page.locator("article .found a")
+        wait_until(found.count, "a result")
+        first = [link.get_attribute("href") for link in found.all()[:among]]
+        assert any(f"{book.as_uri()}/{place}" in address for address in first), first
+        said = page.locator("article .found [role=status]").inner_text()
+        assert ("with “attention”" in said) is (asked == "attenton"), said
 
 
 @pytest.mark.browser
@@ -322,6 +347,26 @@ def test_j_and_k_move_by_section_and_are_letters_where_one_writes(book, browser)
         page.keyboard.press("/")
         page.keyboard.type("jk")
         assert page.evaluate("[scrollY, document.activeElement.value]") == [before, "jk"]
+
+
+@pytest.mark.browser
+def test_tab_comes_to_the_text_before_the_list_of_pages(book, browser):
+    where = "document.activeElement.closest('a.skip-to-content, article, .sidebar-drawer')?.className"
+    with open_page(browser, at=book / "chapters" / "06_linformer.html") as page:
+        seen = [page.keyboard.press("Tab") or page.evaluate(where) for _ in range(9)]
+        assert "skip-to-content" in seen[0] and seen[-7:] == [""] * 7, seen  # the article has no class
+        box = page.locator(".sidebar-drawer").bounding_box()
+        assert box["x"] == 0 and box["width"] < page.locator("article").bounding_box()["x"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("size", [(1280, 720), PHONE])
+def test_a_long_table_in_a_chapter_scrolls_in_its_own_box(book, browser, size):
+    with open_page(browser, *size, at=book / "chapters" / "12_limits.html") as page:
+        boxes = page.locator(".long").evaluate_all(
+            "all => all.map((one) => [one.scrollHeight, one.clientHeight, one.tabIndex])"
+        )
+        assert len(boxes) == 2 and all(whole > size[1] > seen and tab == 0 for whole, seen, tab in boxes)
 
 
 @pytest.mark.browser
@@ -375,3 +420,16 @@ def test_print_shows_stills_and_hides_what_only_a_screen_can_do(book, browser, n
         page.emulate_media(media="print")
         assert not page.locator(".ways").is_visible() and not page.locator("article video").first.is_visible()
         assert page.locator("figure.clip > img").first.is_visible()
+
+
+@pytest.mark.browser
+def test_a_chapter_printed_freshly_opened_has_its_formulas_and_its_pictures(book, browser):
+    with open_page(browser, at=book / "chapters" / "06_linformer.html") as page:
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("script#mathjax").count() == 1 and page.locator("img[loading=lazy]").count() == 0
+        page.reload()
+        missing = "[...document.images].filter((one) => !one.complete).length"
+        missing += " + document.querySelectorAll('.math:not(:has(mjx-container))').length"
+        wait_until(lambda: page.evaluate(missing) == 0, "all that was not set")
+        told = "".join(leaf.extract_text() for leaf in PdfReader(BytesIO(page.pdf())).pages)
+        assert "One row of E makes one slot" in told and "\\(" not in told

@@ -103,6 +103,15 @@ def test_the_stored_answer_to_a_prediction_is_folded_and_follows_its_question_on
         assert (tagged, hidden) == (cell in answers, cell in answers), cell.source
 
 
+@EVERY_CHAPTER
+def test_what_a_chapter_imports_before_its_first_heading_is_folded_and_no_other_code(path):
+    cells = read(path).cells
+    before = len([*takewhile(lambda cell: not cell.source.startswith("## "), cells)])
+    for i, cell in enumerate(cells):
+        setup = i < before and cell.cell_type == "code" and not cell.outputs
+        assert cell.metadata.get("jupyter", {}).get("source_hidden", False) is setup, cell.source
+
+
 @EVERY_NOTEBOOK
 def test_pictures_have_alternative_text_and_come_from_this_repository(path):
     notebook = read(path)

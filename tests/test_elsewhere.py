@@ -54,7 +54,7 @@ def test_all_chapters_begin_with_the_same_cell_which_no_deck_shows():
         cell = first_cell(path)
         assert "".join(cell["source"]) == CELL, path.stem
         assert (cell["id"], cell["outputs"]) == (f"{path.stem[:2]}-here", [])
-        assert cell["metadata"] == {"slideshow": {"slide_type": "skip"}}
+        assert cell["metadata"]["slideshow"] == {"slide_type": "skip"}
 
 
 def test_the_cell_names_the_wheel_of_this_version_and_the_python_it_needs():

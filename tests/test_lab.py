@@ -10,6 +10,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NAMES = widgets.__all__
 NOTEBOOK = ["from linformer_from_scratch.widgets import *"]
+QUIZ = "from linformer_from_scratch.exercises import quiz\nquiz('04')"
 NOTEBOOK += [line for name in NAMES for line in (f"one = {name}()\none", f"{name}()")]  # twins
 
 
@@ -99,3 +100,20 @@ def test_a_slider_stays_live_in_a_deck(lab):
     widget.root.get_by_label("Rank r", exact=True).press("ArrowRight")
     wait_until(lambda: widget.state() != before, "a change")
     assert page.outside == []
+
+
+def test_a_widget_lives_as_long_as_its_kernel_and_leaves_its_still(browser, tmp_path):
+    """And so does a quiz, whose questions still open."""
+    with open_page(browser) as page:
+        with Lab(tmp_path, page) as lab:
+            lab.open("session.ipynb", [NOTEBOOK[0], "RankSlider()", QUIZ])
+            lab.widget(1).root.wait_for()
+            with page.expect_response(lambda answer: answer.request.method == "PUT"):
+                page.keyboard.press("Control+s")
+            lab.show("session.ipynb")
+            lab.widget(1).root.wait_for()
+        with Lab(tmp_path, page) as lab:
+            lab.show("session.ipynb")
+            page.locator(".jp-OutputArea img").wait_for()
+            page.locator(".jp-OutputArea details").first.wait_for()
+            assert page.locator(".lw").count() == page.get_by_text("model not found").count() == 0

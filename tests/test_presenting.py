@@ -25,8 +25,7 @@ def page(chromium, tmp_path_factory):
     folder = tmp_path_factory.mktemp("presenting")
     notebook = write(folder, NOTEBOOK)
     with open_browser(chromium) as browser, open_page(browser, 1920, 1080) as page, Lab(folder, page) as lab:
-        page.goto(lab._url(f"lab/tree/{notebook.name}") + "&reset", wait_until="domcontentloaded")
-        wait_until(lambda: "| Idle" in page.locator("#jp-main-statusbar").inner_text(), "the kernel")
+        lab.show(notebook.name)
         yield page
 
 

@@ -6,11 +6,14 @@ import shutil
 import struct
 import sys
 import types
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from jupyter_lab import open_page
 from lectures import chapters
-from PIL import Image
+from live import wait_until
+from PIL import Image, ImageChops, ImageStat
 from scenes import digest
 
 ROOT = Path(__file__).parents[1]
@@ -66,6 +69,29 @@ def test_still_is_a_small_720p_picture_that_is_not_blank(scene):
     with Image.open(still) as picture:
         assert picture.size == (1280, 720)
         assert all(low < 64 and high == 255 for low, high in picture.convert("RGB").getextrema())
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@every_scene
+def test_a_clip_shows_its_last_moment_until_it_is_played(browser, scene, tmp_path):
+    with Image.open(media(scene, ".png")) as still:
+        last = still.convert("RGB")
+    blank = difference(Image.new("RGB", last.size, "white"), last)
+    (tmp_path / "clip.html").write_text(f'<video src="{media(scene, ".mp4").as_uri()}">', encoding="utf-8")
+    with open_page(browser, *last.size, at=tmp_path / "clip.html") as page:
+        video = page.locator("video")
+        wait_until(lambda: difference(picture(video.screenshot()), last) < blank / 2, "the last moment")
+
+
+def picture(png):
+    """A picture of its bytes."""
+    return Image.open(BytesIO(png)).convert("RGB")
+
+
+def difference(one, other):
+    """Of two pictures, the mean over their pixels."""
+    return sum(ImageStat.Stat(ImageChops.difference(one.resize(other.size), other)).mean)
 
 
 @pytest.fixture

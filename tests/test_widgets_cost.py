@@ -65,7 +65,7 @@ def test_the_tables_that_the_browser_gets_are_the_formulas(order):
 def test_it_opens_at_the_crossover_of_operations_just_above_twice_k():
     model = CostModel()
     assert model.crossings == {"full": 513, "tiled exact": 513}
-    assert "fewer operations than full from n = 513 on" in model.words
+    assert "Linformer takes less than full from n = 513 on" in model.words
     model.proj_dim = 64
     assert model.crossings["full"] == 129
 
@@ -82,6 +82,34 @@ def test_steps_sum_to_their_layer_and_curves_pass_through_it(show):
         total = model.costs[name][list(UNITS).index(show)]
         assert sum(model.shares[name]) == pytest.approx(total)
         assert model.curves[name][LENGTHS.index(4096)] == total
+
+
+def test_exact_attention_alone_is_a_wall_without_a_crossing():
+    model = CostModel(wall=True, n=1024)
+    assert [*model.costs] == [*model.curves] == ["full"] and model.crossings == {}
+    once, twice, again = (sum(model.shares[f"n = {n:,}"]) for n in (1024, 2048, 4096))
+    assert once == model.costs["full"][0] and again == CostModel(n=4096).costs["full"][0]
+    said = f"Twice the text takes {quantity(twice, UNITS['operations'])}, {twice / once:.1f} times as much."
+    assert model.words.endswith(said) and "Linformer" not in model.words
+    assert "wall" not in CostModel().arguments() and model.arguments()["wall"]
+    assert (
+        model.figure().axes[1].get_title(loc="right").startswith("Twice the text, 3.0 times the operations")
+    )
+
+
+def test_the_length_from_which_it_pays_is_that_of_the_fastest_that_were_measured():
+    """Of both the last that is there; twice as slow at 1,000, twice as fast at 4,000: 2,000 lies between."""
+    points = {
+        "full": [(1000, 1.0), (4000, 1.0)],
+        "tiled exact": [(1000, 2.0), (4000, 8.0)],
+        "Linformer, tiled": [(500, 9.0), (1000, 4.0), (4000, 4.0)],
+    }
+    model = CostModel(points, show="seconds")
+    assert model.pays == pytest.approx(2000)
+    assert model.words.endswith("Measured, Linformer pays from about n = 2,000 on.")
+    assert model.figure().axes[0].get_title() == "Measured, Linformer pays from about n = 2,000 on"
+    assert "Measured" not in CostModel(points).words
+    assert CostModel({"full": points["full"]}).pays is CostModel(POINTS).pays is None
 
 
 def test_what_was_measured_comes_along_and_nothing_is_measured_again(measurements):
@@ -149,6 +177,20 @@ def live(browser, tmp_path):
 def test_without_a_kernel_the_menu_offers_what_is_known(live):
     names = live.controls()["Device"].locator("option").all_inner_texts()
     assert names == ["a machine", *(device.name for device in DEVICES)]
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_the_wall_and_the_crossing_say_in_the_page_what_they_say_in_python(browser, tmp_path):
+    crossing = {"tiled exact": [(1000, 2.0), (4000, 8.0)], "Linformer": [(1000, 4.0), (4000, 4.0)]}
+    models = CostModel(POINTS, wall=True, show="bytes"), CostModel(crossing, show="seconds")
+    with alive(browser, tmp_path, *models) as seen:
+        for live, model in zip(seen, models, strict=True):
+            assert live.differences(model) == []
+        wall, pays = (live.root.locator(".lw-chart figcaption b").all_inner_texts() for live in seen)
+        assert wall == ["Twice the text, 3.9 times the bytes", "Bytes of all results of one layer"]
+        assert pays[0] == "Measured, Linformer pays from about n = 2,000 on"
+        assert "Slots k" not in seen[0].controls()
 
 
 @pytest.mark.slow

@@ -34,7 +34,8 @@ DETAILS = """() => {
 @pytest.mark.parametrize("state", STATES, ids=str)
 def test_it_says_what_decide_says(state):
     explorer, advice = DecisionExplorer(**state), decide(Case(**state))
-    assert f"take {advice.take}. {advice.why}" in explorer.words
+    assert explorer.words.endswith(f"take {advice.take}.")
+    assert explorer.details["Why"] == [advice.why]
     assert explorer.details["For which n"] == [advice.span]
     assert explorer.details["Where Linformer would save time"] == [advice.time]
     assert explorer.details["How far that reaches"] == [advice.reach]
@@ -96,17 +97,6 @@ def test_arrow_keys_move_the_dot_from_task_to_task(live):
         live.root.get_by_role("slider", name="Tokens n").focus()
         live.page.keyboard.press(key)
         assert live.as_python().state() == DecisionExplorer(**state).state()
-
-
-@pytest.mark.slow
-@pytest.mark.browser
-def test_pointing_at_a_place_shows_its_evidence_and_leaves_the_dot(live):
-    box, before = live.root.locator(".lw-stage svg").bounding_box(), live.words()
-    live.after(lambda: live.page.mouse.move(box["x"] + box["width"] - 30, box["y"] + 60))
-    seen = live.page.evaluate(DETAILS)[0]
-    assert seen == DecisionExplorer(n=2**20).details and live.words() == before
-    said = [live.root.locator(f"figcaption {part}").inner_text() for part in ("b", ".lw-tip")]
-    assert said == [f"Take {decide(Case(n=2**20)).take}.", "the gist: search, classify, n = 1,048,576"]
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from itertools import product
 
 import pytest
+from jupyter_lab import alive
 from torch.testing import assert_close
 
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
@@ -23,7 +24,7 @@ def test_the_map_in_its_place_gives_the_error_that_is_said(name, place):
     exact = scaled_dot_product_attention(head.q, head.k, head.v)
     error = ((explorer.effective @ head.v - exact).norm() / exact.norm()).item()
     assert explorer.errors[name] == pytest.approx(error, abs=1e-6)
-    assert f"off by {explorer.errors[name]:.0%}" in explorer.words
+    assert f"off by {explorer.errors[name]:.0%};" in explorer.words
     assert_close(explorer.P, attention_weights(head.q, head.k))
 
 
@@ -62,5 +63,31 @@ def test_the_still_is_drawn_from_the_same_numbers():
     explorer = FamilyExplorer()
     _, own, errors = explorer.figure().axes
     assert_close(own.images[0].get_array().data, explorer.effective.numpy())
-    widths = [bar.get_width() for bar in errors.patches]
-    assert widths == [min(error or 0, 2) for error in explorer.errors.values()]
+    bars = {
+        name.get_text(): bar.get_width()
+        for name, bar in zip(errors.get_yticklabels(), errors.patches, strict=True)
+    }
+    assert bars == {name: min(error or 0, 2) for name, error in explorer.errors.items()}
+    assert [*bars.values()] == [*sorted(bars.values())[1:], 0] and [*bars][-1] == "tiled exact"
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_bars_stand_in_the_order_of_their_errors_and_keys_walk_along_them(browser, tmp_path):
+    explorer = FamilyExplorer()
+    with alive(browser, tmp_path, explorer) as (live,):
+        for budget in (32, 128):
+            explorer.budget = budget
+            ranked = sorted(
+                NAMES, key=lambda name: 9 if explorer.errors[name] is None else explorer.errors[name]
+            )
+            shown = [
+                "too dear" if (error := explorer.errors[name]) is None else f"{error:.0%}" for name in ranked
+            ]
+            bars = live.root.locator(".lw-ranking > label")
+            rows = [[name, said] for name, said in zip(ranked, shown, strict=True)]
+            assert [bar.locator("span, b").all_inner_texts() for bar in bars.all()] == rows
+            live.after(lambda: [live.controls()["Keys per query"].press("ArrowRight") for _ in range(2)])
+        live.after(bars.first.click)
+        live.after(lambda: live.page.keyboard.press("ArrowDown"))
+        assert live.as_python().relative == ranked[1]

@@ -25,6 +25,7 @@ THERE_AND_BACK = {
     "range": ("ArrowRight", "ArrowLeft"),
     "select-one": ("ArrowDown", "ArrowUp"),
     "checkbox": ("Space", "Space"),
+    "radio": ("ArrowDown", "ArrowUp"),
     "button": ("ArrowDown", "ArrowUp"),
 }
 

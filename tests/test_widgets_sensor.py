@@ -115,8 +115,8 @@ def test_a_sensor_has_the_colour_of_the_places_that_it_is_tied_to():
 def test_it_says_before_and_after_what_is_right():
     explorer = SensorExplorer(proj_dim=8)
     assert explorer.words == (
-        "Before learning, 128 sensors with 8 slots answer 24% right; with one slot 0%, with one head of "
-        "exact attention 24%. Guessing gets 12.5%."
+        "Before learning, 128 sensors with 8 slots answer 24% right; with one slot 0%, with exact attention "
+        "24%, by a guess 12.5%."
     )
     explorer.updates = 120
     assert explorer.words.startswith(

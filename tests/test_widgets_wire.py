@@ -9,7 +9,7 @@ from test_widgets_cost import put
 
 from linformer_from_scratch.cost import Sizes
 from linformer_from_scratch.course.widgets import WireExplorer
-from linformer_from_scratch.course.widgets.wire_explorer import LENGTHS, TICKS, facts, in_bytes, sends, times
+from linformer_from_scratch.course.widgets.wire_explorer import facts, in_bytes, sends, times
 
 ENDS = [
     {"ranks": ranks, "n": n, "proj_dim": k, "d_model": d, "shared": shared}
@@ -18,18 +18,16 @@ ENDS = [
 
 
 @pytest.mark.parametrize(
-    ("ranks", "n", "k", "d", "shared", "sent", "tokens", "matrix_bytes", "above"),
+    ("ranks", "n", "k", "d", "shared", "sent", "matrix_bytes", "above"),
     [
-        (8, 131072, 256, 1024, False, (469762048, 117440512, 1835008), 16384, 16777216, (512, 2048)),
-        (256, 1024, 1024, 4096, True, (16711680, 130560, 16711680), 4, 8192, (1024, 131072)),
+        (8, 131072, 256, 1024, False, (469762048, 117440512, 1835008), 16777216, (512, 2048)),
+        (256, 1024, 1024, 4096, True, (16711680, 130560, 16711680), 8192, (1024, 131072)),
     ],
 )
-def test_what_a_rank_sends_and_holds_by_hand(ranks, n, k, d, shared, sent, tokens, matrix_bytes, above):
+def test_what_a_rank_sends_and_holds_by_hand(ranks, n, k, d, shared, sent, matrix_bytes, above):
     explorer = WireExplorer(ranks=ranks, n=n, proj_dim=k, d_model=d, shared=shared)
     assert explorer.sent == dict(zip(("ring attention", "Ulysses", "Linformer"), sent, strict=True))
-    assert explorer.exchanges == {"ring attention": ranks - 1, "Ulysses": 4, "Linformer": 1}
-    assert (explorer.tokens, explorer.matrix_bytes) == (tokens, matrix_bytes)
-    assert explorer.token_bytes == 2 * tokens * d
+    assert explorer.matrix_bytes == matrix_bytes
     assert explorer.above == dict(zip(("ring attention", "Ulysses"), above, strict=True))
 
 
@@ -49,28 +47,27 @@ def test_only_powers_of_two_are_taken():
 
 def test_where_the_curves_cross_the_words_turn():
     explorer = WireExplorer(n=2048)
-    assert "Ulysses 1.84 MB, just as much" in explorer.words
+    assert "Ulysses just as much" in explorer.words
     assert "less than both above n = 2,048, but not here" in explorer.words
     explorer.n = 4096
     assert "less than both above n = 2,048, as here" in explorer.words
 
 
-def test_words_and_curves_are_true_at_the_ends_of_every_control():
+def test_words_are_true_at_the_ends_of_every_control():
     for values in ENDS:
         explorer = WireExplorer(**values)
         ours, theirs = explorer.sent["Linformer"], [explorer.sent[name] for name in explorer.above]
         assert ("as here" in explorer.words) == (ours < min(theirs)), values
         assert ("but not here" in explorer.words) == (ours >= min(theirs)), values
-        assert ("columns of E = F" in explorer.words) == values["shared"]
-        for name, curve in explorer.curves.items():
-            assert curve[LENGTHS.index(values["n"])] == explorer.sent[name]
-            assert TICKS[0] <= min(curve) and max(curve) <= TICKS[-1]
 
 
-def test_the_still_prints_what_a_rank_sends_and_holds():
-    _, bars = WireExplorer(ranks=2).figure().axes
-    printed = {text.get_text().strip() for text in bars.texts}
-    assert {"268 MB in 1 pass", "268 MB in 4 all-to-alls", "67.1 MB"} <= printed
+def test_the_still_draws_every_rank_and_prints_what_it_sends():
+    ring, ulysses, linformer = WireExplorer(ranks=8).figure().axes
+    titles = ["ring attention: 470 MB", "Ulysses: 117 MB", "Linformer: 1.84 MB"]
+    assert [axis.get_title() for axis in (ring, ulysses, linformer)] == titles
+    assert [len(axis.texts) for axis in (ring, linformer)] == [8, 8]  # arrows
+    assert len(ulysses.lines) == 8 * 7 / 2 + 1  # between all pairs; the last are the ranks
+    assert all(len(axis.lines[-1].get_xdata()) == 8 for axis in (ring, ulysses, linformer))
 
 
 def test_bytes_have_three_digits_and_a_unit_and_ratios_are_in_words():
@@ -84,3 +81,22 @@ def test_the_page_says_what_python_says_at_the_ends_of_every_control(browser, tm
     with alive(browser, tmp_path, *explorers) as seen:
         for live, explorer in zip(seen, explorers, strict=True):
             assert live.differences(explorer) == []
+
+
+# Of each circle: how many boxes, and how wide its arrows are in units.
+DRAWN = """root => [...root.querySelectorAll(".lw-wires svg")].map((svg) => [
+    svg.querySelectorAll("rect").length,
+    ...new Set([...svg.querySelectorAll("[fill=none]")].map((path) => +path.getAttribute("stroke-width"))),
+])"""
+
+
+@pytest.mark.browser
+def test_an_arrow_is_as_thick_as_its_bytes_and_never_thinner_than_a_hair(browser, tmp_path):
+    explorers = [WireExplorer(n=2**20), WireExplorer(n=2**19, ranks=256)]
+    with alive(browser, tmp_path, *explorers) as seen:
+        (ring, ulysses, linformer), many = (live.root.evaluate(DRAWN) for live in seen)
+        said = [line.split("\n")[0] for line in seen[0].root.locator(".lw-wires p").all_inner_texts()]
+    assert ring == [8, 28] and linformer == [8, 0.4]
+    assert ulysses == [8, pytest.approx(28 / 4 / 7)]  # a quarter of the ring's bytes, to seven others
+    assert [boxes for boxes, *_ in many] == [16, 16, 16] and many[0][1] == 14
+    assert said == ["ring attention", "Ulysses", "Linformer"]

@@ -4,11 +4,31 @@ import os
 import sys
 from pathlib import Path
 
+from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+
+
+class Notebooks(AsyncLargeFileManager):
+    """Opens a notebook whose kernel is gone with the stills of its widgets: those lived in that kernel."""
+
+    async def get(self, path, *args, **kwargs):
+        """See `ContentsManager.get`."""
+        model = await super().get(path, *args, **kwargs)
+        running = [session["path"] for session in await self.parent.session_manager.list_sessions()]
+        if model["type"] == "notebook" and model["content"] and model["path"] not in running:
+            for cell in model["content"]["cells"]:
+                for output in cell.get("outputs", []):
+                    output.get("data", {}).pop(VIEW, None)
+        return model
+
+
 screens = {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"}  # a browser in the terminal cannot show JupyterLab
 
 c = get_config()  # noqa: F821 -- JupyterLab defines it for this file
 
 c.ServerApp.root_dir = str(Path(__file__).resolve().parents[1])
+c.ServerApp.contents_manager_class = Notebooks
 c.LabApp.default_url = "/lab/tree/chapters/00_start_here.ipynb"
 c.ServerApp.open_browser = not sys.platform.startswith("linux") or not screens.isdisjoint(os.environ)
 

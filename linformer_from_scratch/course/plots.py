@@ -575,6 +575,7 @@ def draw_growth(
     title: str,
     points: Mapping[str, Sequence[Sequence[float]]] | None = None,
     marks: Mapping[str, int] | None = None,
+    pays: float | None = None,
 ) -> None:
     """Curves over n on log axes, their names at their ends.
 
@@ -596,6 +597,8 @@ def draw_growth(
         if lengths[0] <= place <= lengths[-1]:
             axis.axvline(place, color=KEY, linewidth=1.2, linestyle="--")
             axis.text(place, 1.02, f" {words} ", color=KEY, ha=side, transform=axis.get_xaxis_transform())
+    if pays:  # a whole line
+        axis.axvline(pays, color=KEY, linewidth=3, linestyle="-")
     for name in sorted(curves, key=lambda name: -looks[name][1]):  # the widest lies below
         values, (colour, width) = curves[name], looks[name]
         axis.plot(lengths, values, color=colour, linewidth=0.7 * width, linestyle="-", clip_on=False)

@@ -24,7 +24,8 @@ class Figures:
     def picture(self, cell: NotebookNode, alt: str) -> None:
         """Have a cell's picture stand as a figure, as myst-nb makes one."""
         words = MARKUP.sub(r"\\\1", _in_short(alt))
-        cell.metadata.setdefault("mystnb", {})["figure"] = {"caption": f"**{next(self._numbers)}** {words}"}
+        figure = {"caption": f"**{next(self._numbers)}** {words}"}
+        cell.metadata.setdefault("mystnb", {}).update(image={"alt": alt}, figure=figure)
 
     def live(self, html: str, title: str) -> str:
         """A live picture as a figure."""

@@ -122,7 +122,6 @@ def ways(stem: str, teacher: bool, solutions: bool) -> str:
     """From a chapter's page to its notebook, its deck and its other edition."""
     deck = Path(f"../slides/{stem}.html")
     links = {
-        LIVE.format(stem): ("Open in JupyterLab", "on this machine, while make course runs"),
         f"../notebooks/{stem}.ipynb": ("Download the notebook", "without outputs"),
         f"../solutions/{stem}.html": ("Solutions", "each behind Show"),
         deck.as_posix(): ("Slides", "of the lecture"),
@@ -135,6 +134,7 @@ def ways(stem: str, teacher: bool, solutions: bool) -> str:
     if repository := os.environ.get("REPOSITORY"):
         for name, url in CLOUD.items():
             links[url.format(repository=repository, stem=stem)] = (f"Open in {name}", "runs elsewhere")
+    links[LIVE.format(stem)] = ("Open in JupyterLab, while make course runs", "on this machine")
     items = (
         f'<a href="{href}" title="{escape(why)}"{" download" * href.endswith(".ipynb")}>{name}</a>'
         for href, (name, why) in links.items()
@@ -188,7 +188,8 @@ def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
             output.data = NotebookNode({"text/html": html})
         elif WIDGET in data:  # a quiz
             output.data = NotebookNode({"text/html": data["text/html"]})
-        elif "text/html" in data:  # the ledger
-            data["text/html"] = SHARED.sub(r"\1../chapters/\2", data["text/html"])
+        elif "text/html" in data:  # the ledger, or other advice
+            table = SHARED.sub(r"\1../chapters/\2", data["text/html"])
+            data["text/html"] = f'<div class="long">{table}</div>'
         elif "image/png" in data:
             figures.picture(cell, output.metadata["image/png"]["alt"])

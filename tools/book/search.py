@@ -15,7 +15,8 @@ from linformer_from_scratch.course.ledger import ledger
 FILE = Path("_static", "sections.js")
 # What a page's address begins with -> where its sections stand among what is found.
 KINDS = {"chapters/": "Chapters", "solutions/": "Solutions", "api/": "Reference", "": "To look up"}
-LEFT_OUT = re.compile(r"(index|search|ledger|.*glossary|solutions|[A-Z]+)$|teacher")
+LEFT_OUT = re.compile(r"(index|search|clips|ledger|.*glossary|solutions|[A-Z]+)$|teacher")
+EXERCISE = re.compile(r"^(\d+\.\d+ · )")  # that a solution solves
 SENTENCE = re.compile(r"(?<=[.?!:])\s+(?=[A-Z“])")
 MARKS = re.compile(r"<[^>]*>|\\[a-zA-Z]+|[{}\\$]|\*\*")  # of HTML, TeX and Markdown
 Found = tuple[str, str, str, str, list[str]]  # kind, address, page, heading, sentences
@@ -48,7 +49,7 @@ def sections(doctree: nodes.document, page: str) -> Iterator[Found]:
     title = doctree.next_node(nodes.title).astext()
     for home in doctree.findall(lambda node: isinstance(node, nodes.section | addnodes.desc)):
         head = home.next_node(nodes.Titular) if isinstance(home, nodes.section) else home[0]
-        name = head.get("fullname") or head.astext()
+        name = EXERCISE.sub(r"Exercise \1", head.get("fullname") or head.astext())
         ids = (home if isinstance(home, nodes.section) else head)["ids"]
         blocks = [block for block in home.findall(_is_block) if _home(block) is home]
         words = [MARKS.sub("", block.astext().replace("\\times", "×")) for block in blocks]

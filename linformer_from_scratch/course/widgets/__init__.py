@@ -13,6 +13,7 @@ from linformer_from_scratch.course.widgets.projection_explorer import Projection
 from linformer_from_scratch.course.widgets.rank_slider import RankSlider
 from linformer_from_scratch.course.widgets.sensor_explorer import SensorExplorer
 from linformer_from_scratch.course.widgets.strip_explorer import StripExplorer
+from linformer_from_scratch.course.widgets.training_explorer import TrainingExplorer
 from linformer_from_scratch.course.widgets.wire_explorer import WireExplorer
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "RankSlider",
     "SensorExplorer",
     "StripExplorer",
+    "TrainingExplorer",
     "WireExplorer",
 ]

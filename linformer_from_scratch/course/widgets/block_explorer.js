@@ -1,6 +1,7 @@
 // One sentence, and what a query reads of it: slots above, tokens below. The numbers are in block_explorer.py.
 
-const CELL = 0.72; // em: the board above names the tokens
+const CELL = 0.6; // em: the board above names the tokens
+const STRONGEST = 0.25; // the strongest colour of a map: what a token gets of a query that attends to its block of four alone
 
 export default widget(({ model, stage }) => {
   const { tokens, memory } = model.get("facts"), n = tokens.length, square = n * n;
@@ -29,13 +30,12 @@ export default widget(({ model, stage }) => {
       const chooses = state === states.length - 1; // slots are scored there, and nobody attends to them
       const wanted = chooses ? scores.subarray(head * n * count, (head + 1) * n * count) : new Float32Array(n * count);
       row.show({ t, mix, chooses, ofSlots: chooses ? wanted.subarray(t * count, (t + 1) * count) : ofSlots, ofTokens, effective: effective.subarray(t * n, (t + 1) * n) });
-      [exacts.subarray(head * square, (head + 1) * square), effective].forEach((map, i) => maps[i].show(map, n, n, { limit: 1, theme, query: t, cell: CELL }));
+      [exacts.subarray(head * square, (head + 1) * square), effective].forEach((map, i) => maps[i].show(map, n, n, { limit: STRONGEST, theme, query: t, cell: CELL }));
       const sum = (weights) => weights.reduce((all, weight) => all + weight, 0), read = (weights) => weights.filter((w) => w > 0).length;
       const words =
-        `“${tokens[t]}” attends to ${read(ofSlots)} slots (${percent(sum(ofSlots))} of its attention) and ${read(ofTokens)} tokens ` +
-        `(${percent(sum(ofTokens))}); ${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} goes to the future. ` +
-        `The head is off by ${percent(errors[head * states.length + state])} from exact causal attention. Its layer keeps ` +
-        `${thousands(memory[state])} numbers where exact attention keeps ${thousands(memory[0])}.`;
+        `“${tokens[t]}” attends to ${read(ofSlots)} slots (${percent(sum(ofSlots))}) and ${read(ofTokens)} tokens (${percent(sum(ofTokens))}); ` +
+        `${percent(sum(effective.subarray(t * n + t + 1, (t + 1) * n)))} goes to the future. The head is off by ` +
+        `${percent(errors[head * states.length + state])}. Its layer keeps ${thousands(memory[state])} numbers (exact: ${thousands(memory[0])}).`;
       return { words, numbers: { weights: { slots: onSlots, tokens: onTokens, mix, scores: wanted, effective } } };
     },
   };
@@ -52,8 +52,8 @@ function board(stage, { tokens, pick }) {
   return {
     show({ t, mix, chooses, ofSlots, ofTokens, effective }) {
       const n = tokens.length, count = ofSlots.length, largest = Math.max(1e-9, ...effective);
-      const [above, below] = chooses ? ["blocks by their scores", "the best one's tokens, and the window"] : ["slots", "the window"];
-      small.textContent = `above: ${above}; below: ${below}; bars: what it gets from each token, at most ${percent(Math.max(...effective))}`;
+      const [above, below] = chooses ? ["blocks by score", "tokens"] : ["slots", "window"];
+      small.textContent = `${above} above, ${below} below; bars: at most ${percent(Math.max(...effective))}`;
       const spans = range(0, count - 1).map((i) => {
         const filled = range(0, n - 1).filter((j) => mix[i * n + j] > 1e-6);
         return { i, from: filled[0], to: filled.at(-1), weight: ofSlots[i] };

@@ -61,7 +61,7 @@ class BlockExplorer(LiveWidget):
     controls = ("edit", "head", "query")
 
     edit = menu(EDITS)
-    head = menu(HEADS)
+    head = menu(HEADS, opening="5.6")
     query = traitlets.Int(14, min=0, max=SHOWN.stop - SHOWN.start - 1).tag(sync=True)
 
     def __init__(self, **start):
@@ -88,20 +88,19 @@ class BlockExplorer(LiveWidget):
         read = int((slots > 0).sum()), int((near > 0).sum())
         ahead = now.effective[t, t + 1 :].sum()
         return (
-            f"“{tokens()[t]}” attends to {read[0]} slots ({slots.sum():.0%} of its attention) and {read[1]} "
-            f"tokens ({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%} "
-            f"from exact causal attention. Its layer keeps {memory(self.edit):,} numbers where exact "
-            f"attention keeps {memory('exact'):,}."
+            f"“{tokens()[t]}” attends to {read[0]} slots ({slots.sum():.0%}) and {read[1]} tokens "
+            f"({near.sum():.0%}); {ahead:.0%} goes to the future. The head is off by {self.error:.0%}. "
+            f"Its layer keeps {memory(self.edit):,} numbers (exact: {memory('exact'):,})."
         )
 
     def _figure(self) -> stills.Figure:
         now, t, n = self.reading, self.query, len(tokens())
         slots: dict[str, Any] = {"note": "slots across", "tall": n / len(now.mix)}
         shown = {
-            "exact": stills.heat_map(exact(self.head), "exact, causal", 1, query=t),
+            "exact": stills.heat_map(exact(self.head), "exact, causal", 1 / BLOCK, query=t),
             "slots": stills.heat_map(now.slots + now.scores, "slots", 1, query=t, **slots),
-            "tokens": stills.heat_map(now.tokens, "tokens", 1, query=t),
-            "effective": stills.heat_map(now.effective, "what it amounts to", 1, query=t),
+            "tokens": stills.heat_map(now.tokens, "tokens", 1 / BLOCK, query=t),
+            "effective": stills.heat_map(now.effective, "what it amounts to", 1 / BLOCK, query=t),
         }
         return stills.board([[*shown]], shown, (13, 4), widths=(1, 1, 1, 1))
 

@@ -1,9 +1,10 @@
 // What a layer costs against n. The formulas are those of cost.py: cost_model.py sends them as tables.
 
 export default widget(({ model, stage }) => {
-  const { opponents, lengths, lines, units, bases, bytes, formulas } = model.get("facts");
-  const names = Object.keys(lines), shown = Object.keys(units);
-  const curves = growth(stage, model, { lengths, values: lengths }), bars = shares(stage, { count: names.length });
+  const { opponents, lengths, lines, units, bases, bytes, formulas, pays } = model.get("facts");
+  const names = Object.keys(lines), shown = Object.keys(units), crosses = names.length > 1; // else it is the wall of full attention
+  const curves = growth(stage, model, { lengths }), bars = shares(stage, crosses ? { count: names.length } : { count: 3, row: 70 });
+  if (!crosses) stage.prepend(bars.element);
   const layersNow = remember(), curvesNow = remember();
   const device = () => model.get("facts").devices[model.get("device")];
   const devices = () => Object.fromEntries(Object.entries(model.get("choices").device).filter(([name]) => !model.alone || name in model.get("facts").devices));
@@ -53,13 +54,13 @@ export default widget(({ model, stage }) => {
       menu(model, "show", { label: "Show" }),
       slider(model, "n", { label: "Tokens n", values: lengths }),
     ],
-    hint: "drag across the curves. Where does Linformer start to pay, in operations and then in seconds?",
+    hint: crosses ? "drag across the curves. Where does Linformer start to pay, in operations and then in seconds?"
+      : "drag n to the right. As the text doubles, what doubles, and what becomes four times as much?",
     more: [
-      slider(model, "proj_dim", { label: "Slots k", values: powersOfTwo(5, 10) }),
+      ...(crosses ? [slider(model, "proj_dim", { label: "Slots k", values: powersOfTwo(5, 10) }), menu(model, "order", { label: "Linformer" })] : []),
       slider(model, "d_model", { label: "d_model", values: powersOfTwo(6, 12) }),
       slider(model, "num_heads", { label: "Heads", values: powersOfTwo(0, 5) }),
       slider(model, "batch", { label: "Batch", values: powersOfTwo(0, 5) }),
-      menu(model, "order", { label: "Linformer" }),
       menu(model, "number", { label: "Numbers" }),
       menu(model, "device", { label: "Device", choices: devices }),
     ],
@@ -72,35 +73,37 @@ export default widget(({ model, stage }) => {
       const steps = layersNow(state, layers);
       const { drawn, crossed } = curvesNow([state, device()], () => ({
         drawn: keyed(names, (name) => lengths.map((at) => cost(steps[name], at, show))),
-        crossed: keyed(opponents, (name) => crossover(steps.Linformer, steps[name], show)),
+        crossed: keyed(crosses ? opponents : [], (name) => crossover(steps.Linformer, steps[name], show)),
       }));
-      const crossings = keyed(opponents.filter((name) => crossed[name]), (name) => crossed[name]);
+      const crossings = keyed(Object.keys(crossed).filter((name) => crossed[name]), (name) => crossed[name]);
       const costs = keyed(names, (name) => shown.map((what) => cost(steps[name], n, what)));
-      const parts = keyed(names, (name) => steps[name].map((step) => ({ name: step.name, ...share(step, n, show) })));
       const colour = (name) => PALETTE[theme].lines[lines[name][0]], points = show === "seconds" ? model.get("facts").measured : {};
-      const title = { ...model.get("choices").show }[show], total = (name) => costs[name][shown.indexOf(show)];
-      const marks = Object.entries(crossings).map(([name, at]) => [`${name} ${thousands(at)}`, at]);
+      const title = { ...model.get("choices").show }[show], total = (name, at = n) => cost(steps[name], at, show);
+      const isMeasured = crosses && pays && show === "seconds", measured = isMeasured ? `Measured, Linformer pays from about n = ${thousands(pays)} on` : "";
       curves.show({
-        title: `${title[0].toUpperCase()}${title.slice(1)} of one layer`,
-        note: "dashed: from there on Linformer takes less",
+        title: measured || `${title[0].toUpperCase()}${title.slice(1)} of one layer`,
+        note: crosses ? `dashed: from there on Linformer${isMeasured ? "'s floor is lower; squares: measured" : " takes less"}` : "exact attention alone, by tokens n; both axes in powers",
         curves: names.map((name) => ({ name, colour: colour(name), width: lines[name][1], values: drawn[name], now: total(name), points: points[name] ?? [] })),
         ticks: ticksAround([...Object.values(drawn), ...Object.values(points).map((pairs) => pairs.map(([, value]) => value))].flat(), bases[show]),
-        say, marks,
+        say, marks: Object.entries(crossings).map(([name, at]) => [`${name} ${thousands(at)}`, at]), pays: isMeasured && pays,
       });
+      const rows = crosses ? names.map((name) => [name, name, n]) : [n, 2 * n, 4 * n].map((at) => [`n = ${thousands(at)}`, "full", at]);
+      const parts = keyed(rows.map(([row]) => row), (_, i) => steps[rows[i][1]].map((step) => ({ name: step.name, ...share(step, rows[i][2], show) })));
+      const more = fixed(total("full", 2 * n) / total("full"), 1);
       bars.show({
-        title: `Step by step at n = ${thousands(n)}`,
-        note: "strong colour: grows with n²",
-        rows: names.map((name) => ({
-          name, colour: colour(name), words: say(total(name)),
-          parts: parts[name].map(({ name: step, value, strong, why = "" }) => ({ name: step, value, strong, words: `${step}: ${say(value)}, ${percent(value / total(name))} of ${name}${why}` })),
+        title: crosses ? `At n = ${thousands(n)}; strong: grows with n²` : `Twice the text, ${more} times the ${show}`,
+        note: crosses ? "" : "strong colour: grows with n²",
+        rows: rows.map(([row, name, at]) => ({
+          name: row, colour: colour(name), words: say(total(name, at)),
+          parts: parts[row].map(({ name: step, value, strong, why = "" }) => ({ name: step, value, strong, words: `${step}: ${say(value)}, ${percent(value / total(name, at))} of ${row}${why}` })),
         })),
       });
-      const numbers_ = ["full", "tiled exact", "Linformer", "Linformer, tiled"].map((name) => `${name} ${say(total(name))}`);
       const less = opponents.map((name) => (name in crossings ? `than ${name} from n = ${thousands(crossings[name])} on` : `than ${name} at no length`));
       const words =
-        `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: ${numbers_.join("; ")}. ` +
-        `Linformer takes fewer ${show} ${less.join(", ")}.`;
-      return { words, numbers: { costs, curves: drawn, crossings, shares: keyed(names, (name) => parts[name].map(({ value }) => value)) } };
+        `At n = ${thousands(n)} on ${model.get("device")}, ${model.get("number")}: full ${say(total("full"))}` +
+        (crosses ? `, Linformer ${say(total("Linformer"))}. Linformer takes less ${less.join(", ")}.${measured && ` ${measured}.`}`
+          : `. Twice the text takes ${say(total("full", 2 * n))}, ${more} times as much.`);
+      return { words, numbers: { costs, curves: drawn, crossings, shares: keyed(Object.keys(parts), (row) => parts[row].map(({ value }) => value)) } };
     },
   };
 });

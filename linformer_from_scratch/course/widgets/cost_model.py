@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import traitlets
 
-from linformer_from_scratch.benchmark import copy_ceiling, matmul_ceiling
+from linformer_from_scratch.benchmark import copy_ceiling, matmul_ceiling, measured_crossover
 from linformer_from_scratch.cost import (
     DEVICES,
     Device,
@@ -24,9 +24,10 @@ from linformer_from_scratch.cost import (
     stored_bytes,
     tiled_attention,
 )
+from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.widgets import stills
-from linformer_from_scratch.course.widgets.growth import GrowthWidget, Letters, letters, quantity, table
-from linformer_from_scratch.course.widgets.live import CannotDraw, menu
+from linformer_from_scratch.course.widgets.growth import Letters, letters, quantity, table
+from linformer_from_scratch.course.widgets.live import CannotDraw, LiveWidget, menu
 
 LENGTHS = [2**i * quarters // 4 for i in range(8, 17) for quarters in (4, 5, 6, 7)] + [2**17]  # 256 … 131,072
 HERE = "the machine that ran this notebook"
@@ -45,7 +46,7 @@ LINES = {  # name -> place of its colour, width
     "Linformer, tiled": (6, 3),
     "linear attention": (2, 1.5),
 }
-OPPONENTS = ("full", "tiled exact")
+OPPONENTS, OURS = ("full", "tiled exact"), ("Linformer", "Linformer, tiled")
 UNITS: dict[str, dict[str, float]] = {
     "operations": {"MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12, "PFLOP": 1e15},
     "seconds": {"µs": 1e-6, "ms": 1e-3, "s": 1, "ks": 1e3},
@@ -54,18 +55,21 @@ UNITS: dict[str, dict[str, float]] = {
 BASES = {"operations": 10, "seconds": 10, "bytes": 16}  # of the axis: 16 MiB, 256 MiB, 4 GiB, …
 
 
-class CostModel(GrowthWidget):
+class CostModel(LiveWidget):
     """Operations, floor of the time, or bytes of a layer against n: full, tiled, Linformer, linear attention.
 
     Args:
         measured: name of a line -> (n, seconds) of points to draw where the time is shown.
         machines: devices to put first into the menu, such as that of a recorded benchmark.
+        wall: draw full attention alone, as its text doubles.
         start: values that controls open with, as in CostModel(n=1024, show="seconds").
+
+    Attributes:
+        pays: n from which Linformer's measured time lies below exact attention's, in two digits; or None.
     """
 
     title = "What a layer costs"
-    lengths = LENGTHS
-    lines = LINES
+    helpers = ("growth",)
     controls = ("show", "n", "proj_dim", "d_model", "num_heads", "batch", "order", "number", "device")
 
     show = menu(SHOWN)
@@ -82,11 +86,14 @@ class CostModel(GrowthWidget):
         self,
         measured: Mapping[str, Sequence[Sequence[float]]] | None = None,
         machines: Sequence[Device | Mapping[str, Any]] = (),
+        wall: bool = False,
         **start,
     ):
         self.measured = {name: [list(point) for point in points] for name, points in (measured or {}).items()}
+        self.wall, self.lines = wall, {"full": LINES["full"]} if wall else LINES
         if unknown := self.measured.keys() - LINES.keys():
             raise ValueError(f"no line is named {', '.join(unknown)}; there are {', '.join(LINES)}")
+        self.pays = measured_pays(self.measured)
         self.devices = {device.name: device for device in (*map(device_of, machines), *DEVICES)}
         super().__init__(**{"device": next(iter(self.devices))} | start)
         self._offer()
@@ -107,12 +114,13 @@ class CostModel(GrowthWidget):
     def _offer(self) -> None:
         self.choices = {**self.menus(), "device": {name: name for name in (*self.devices, HERE)}}
         devices = {name: device._asdict() for name, device in self.devices.items()}
-        self.facts = constants() | {"measured": self.measured, "devices": devices}
+        known = {"measured": self.measured, "devices": devices, "lines": self.lines, "pays": self.pays}
+        self.facts = constants() | known
 
     def arguments(self) -> dict[str, Any]:
         """See `LiveWidget.arguments`; what was measured comes along."""
         machines = [device._asdict() for device in self.devices.values() if device not in DEVICES]
-        more = {"measured": self.measured, "machines": machines}
+        more = {"measured": self.measured, "machines": machines, "wall": self.wall}
         return super().arguments() | {name: value for name, value in more.items() if value}
 
     def cost(self, name: str, n: int) -> tuple[float, float, float]:
@@ -128,51 +136,75 @@ class CostModel(GrowthWidget):
     @property
     def costs(self) -> dict[str, tuple[float, float, float]]:
         """Name of a line -> (operations, seconds, bytes) at the chosen n."""
-        return {name: self.cost(name, self.n) for name in LINES}
+        return {name: self.cost(name, self.n) for name in self.lines}
 
     @property
     def curves(self) -> dict[str, list[float]]:
         """Name of a line -> what is shown at each of LENGTHS."""
-        return {name: [self._shown(name, n) for n in LENGTHS] for name in LINES}
+        return {name: [self._shown(name, n) for n in LENGTHS] for name in self.lines}
 
     @property
     def crossings(self) -> dict[str, int]:
         """ "full", "tiled exact" -> first n at which Linformer is below it; left out if it never is."""
-        ours = partial(self._shown, "Linformer")
-        first = {name: crossover(ours, partial(self._shown, name)) for name in OPPONENTS}
+        ours, theirs = partial(self._shown, "Linformer"), () if self.wall else OPPONENTS
+        first = {name: crossover(ours, partial(self._shown, name)) for name in theirs}
         return {name: n for name, n in first.items() if n}
 
     @property
+    def rows(self) -> dict[str, tuple[str, int]]:
+        """Of the bars, words -> name of a line and n: every line at the chosen n; the wall's as n doubles."""
+        if self.wall:
+            return {f"n = {n:,}": ("full", n) for n in (self.n, 2 * self.n, 4 * self.n)}
+        return {name: (name, self.n) for name in self.lines}
+
+    @property
     def shares(self) -> dict[str, list[float]]:
-        """Name of a line -> what is shown of each of its steps, at the chosen n."""
-        return {name: [share for share, _ in self._shares(name)] for name in LINES}
+        """Words of a bar -> what is shown of each of its steps."""
+        return {words: [share for share, _ in self._shares(*row)] for words, row in self.rows.items()}
 
     def _words(self) -> str:
-        costs, crossings = self.costs, self.crossings
-        numbers = "; ".join(
-            f"{name} {quantity(costs[name][[*UNITS].index(self.show)], UNITS[self.show])}"
-            for name in (*OPPONENTS, "Linformer", "Linformer, tiled")
-        )
+        said = f"At n = {self.n:,} on {self.device}, {self.number}: full {self._said('full', self.n)}"
+        if self.wall:
+            more = self._shown("full", 2 * self.n) / self._shown("full", self.n)
+            return f"{said}. Twice the text takes {self._said('full', 2 * self.n)}, {more:.1f} times as much."
+        crossings = self.crossings
         less = ", ".join(
             f"than {name} {f'from n = {crossings[name]:,} on' if name in crossings else 'at no length'}"
             for name in OPPONENTS
         )
-        return (
-            f"At n = {self.n:,} on {self.device}, {self.number}: {numbers}. "
-            f"Linformer takes fewer {self.show} {less}."
-        )
+        words = f"{said}, Linformer {self._said('Linformer', self.n)}. Linformer takes less {less}."
+        return f"{words} {self._measured}." if self._measured else words
 
     def _figure(self) -> stills.Figure:
-        units, points = UNITS[self.show], self.measured if self.show == "seconds" else {}
+        points = self.measured if self.show == "seconds" else {}
         values = [*self.curves.values(), *([y for _, y in pairs] for pairs in points.values())]
-        shares = {name: self._shares(name) for name in LINES}
-        totals = {name: sum(value for value, _ in parts) for name, parts in shares.items()}
-        rows = {name: (self.colours[name], quantity(totals[name], units), shares[name]) for name in LINES}
-        marks = {f"{name} {n:,}": n for name, n in self.crossings.items()}
-        title = f"{SHOWN[self.show].capitalize()} of one layer"
-        bars = stills.shares(rows, f"At n = {self.n:,}; strong: grows with n²")
-        places = ticks(values, BASES[self.show])
-        return self.beside(title, places, units, bars, 4.6, dots=totals, points=points, marks=marks)
+        colours = {name: plots.LINES[place] for name, (place, _) in self.lines.items()}
+        rows = {
+            words: (colours[name], self._said(name, n), self._shares(name, n))
+            for words, (name, n) in self.rows.items()
+        }
+        curves = partial(
+            plots.draw_growth,
+            title=self._measured or f"{SHOWN[self.show].capitalize()} of one layer",
+            lengths=LENGTHS,
+            curves=self.curves,
+            looks={name: (colours[name], width) for name, (_, width) in self.lines.items()},
+            ticks={tick: quantity(tick, UNITS[self.show]) for tick in ticks(values, BASES[self.show])},
+            n=self.n,
+            dots={name: self._shown(name, self.n) for name in self.lines},
+            points=points,
+            marks={f"{name} {n:,}": n for name, n in self.crossings.items()},
+            pays=self.pays if self._measured else None,
+        )
+        title = f"{'As the text doubles' if self.wall else f'At n = {self.n:,}'}; strong: grows with n²"
+        shown: dict[str, stills.Drawing] = {"curves": curves, "bars": stills.shares(rows, title)}
+        return stills.board([[*shown]], shown, (11, 4.6), widths=(3, 2))
+
+    @property
+    def _measured(self) -> str:
+        """From which n on Linformer pays, as it was measured."""
+        is_shown = self.pays and self.show == "seconds" and not self.wall
+        return f"Measured, Linformer pays from about n = {self.pays:,.0f} on" if is_shown else ""
 
     @property
     def _bytes(self) -> int:
@@ -187,10 +219,13 @@ class CostModel(GrowthWidget):
     def _shown(self, name: str, n: int) -> float:
         return self.cost(name, n)[list(UNITS).index(self.show)]
 
-    def _shares(self, name: str) -> list[tuple[float, bool]]:
+    def _said(self, name: str, n: int) -> str:
+        return quantity(self._shown(name, n), UNITS[self.show])
+
+    def _shares(self, name: str, n: int) -> list[tuple[float, bool]]:
         """What is shown of each step, and whether it grows with n²."""
         device, shares = self.devices[self.device], []
-        for step, formula in zip(self._layer(name, self.n), formulas(self.order)[name], strict=True):
+        for step, formula in zip(self._layer(name, n), formulas(self.order)[name], strict=True):
             computing = step.flops / device.flops_per_s[self._bytes], "flops"
             moving = step.moved / device.bytes_per_s, "moved"
             amounts = {"operations": (step.flops, "flops"), "bytes": (step.result, "result")}
@@ -233,7 +268,6 @@ def constants() -> dict[str, Any]:
     return {
         "opponents": OPPONENTS,
         "lengths": LENGTHS,
-        "lines": LINES,
         "units": UNITS,
         "bases": BASES,
         "bytes": NUMBERS,
@@ -246,6 +280,15 @@ def ticks(curves: Iterable[Iterable[float]], base: int) -> list[float]:
     values = [value for curve in curves for value in curve]
     low, high = math.floor(math.log(min(values), base)), math.ceil(math.log(max(values), base))
     return [float(base) ** i for i in range(low, high + 1)]
+
+
+def measured_pays(measured: Mapping[str, Sequence[Sequence[float]]]) -> float | None:
+    """See `CostModel`: of both the fastest that was measured, where they have lengths in common."""
+    fastest = ([name for name in names if name in measured][-1:] for names in (OURS, OPPONENTS))
+    ours, theirs = ({int(n): s for name in names for n, s in measured[name]} for names in fastest)
+    lengths = sorted(ours.keys() & theirs.keys())
+    n = lengths and measured_crossover(lengths, *([times[n] for n in lengths] for times in (ours, theirs)))
+    return float(f"{n:.2g}") if n else None
 
 
 def device_of(machine: Device | Mapping[str, Any]) -> Device:

@@ -1,25 +1,25 @@
 // A map of which attention to use, by task and tokens, and what says so. The table is that of course/decision.py.
 
-const ROW = 56; // units from one row of the map to the next, where there is room
+const [ROW, LOW_ROW] = [56, 46]; // units from one row of the map to the next, on a wide page and on a phone
 const NAME = 22; // units of it above the bar
 const UNDER = 40; // units below the rows: what was timed
-const NOTE = "what to use, by task and tokens n; hatched: not tried at that n";
+const NOTE = "by task and tokens n; hatched: not tried there";
 
-export default widget(({ model, stage, redraw }) => {
+export default widget(({ model, stage }) => {
   const { lengths, tasks, rules, devices, spans, turn, several, flags, kinds } = model.get("facts");
   const rows = Object.keys(tasks), places = Object.keys(kinds);
   const margin = { top: 24, right: 2, bottom: 24, left: 2 };
-  const height = (rows.length * ROW + UNDER + margin.top + margin.bottom) / 16;
+  const height = (width) => (rows.length * (width < 46 ? LOW_ROW : ROW) + UNDER + margin.top + margin.bottom) / 16;
   const map = chart(stage, { title: "", note: NOTE, width: 80, height, margin });
   map.element.classList.add("lw-advised");
-  const evidence = html("dl", { class: "lw-advice lw-evidence" }), besides = html("dl", { class: "lw-advice" });
-  const summary = html("summary", {}, "Runner-up, and what would change it");
-  stage.append(evidence, html("details", { class: "lw-besides" }, summary, besides));
+  const asked = [menu(model, "device", { label: "Device" }), slider(model, "machines", { label: "Machines", values: powersOfTwo(0, 6) })];
+  const advice = html("dl", { class: "lw-advice" }), summary = html("summary", {}, "Why, and what would change it");
+  stage.append(html("div", { class: "lw-controls" }, ...asked.map(({ element }) => element)), html("details", { class: "lw-besides" }, summary, advice));
   const half = 0.5 / lengths.length; // of a cell: a share of the axis
   const chosen = map.handle(slider(model, "n", { label: "Tokens n", values: lengths }), { ends: () => [half, 1 - half] });
   const x = d3.scaleLog([lengths[0] / Math.SQRT2, lengths.at(-1) * Math.SQRT2], [0, 1]); // cells of an octave
   const hatch = `lw-${Math.random().toString(36).slice(2)}`;
-  let pointed = null, pitch = ROW; // the case that is pointed at, and the row's units as drawn last
+  let pitch = ROW; // a row's units as drawn last
 
   const state = () => keyed(Object.keys(model.get("defaults")), model.get);
   const isOf = (one, task) => Object.entries(tasks[task]).every(([name, value]) => one[name] === value);
@@ -33,20 +33,10 @@ export default widget(({ model, stage, redraw }) => {
     return { n, ...taskIn(Math.floor((top - margin.top) / pitch)) };
   }
   function move({ n, ...task }) {
-    pointed = null;
     choose(model, "n", n, task);
   }
   dragged(map.svg, (left, top) => move(there(left, top)), "pointer");
-  map.element.addEventListener("pointermove", (event) => {
-    if (event.buttons || event.target.closest("figcaption")) return;
-    const now = { ...state(), ...there(...placeIn(map.svg, event)) };
-    if (JSON.stringify(now) === JSON.stringify(pointed ?? state())) return;
-    pointed = now;
-    redraw();
-  });
-  chosen.element.addEventListener("input", () => { pointed = null; });
   chosen.element.addEventListener("keydown", (event) => {
-    pointed = null;
     const down = { ArrowUp: -1, ArrowDown: 1 }[event.key];
     if (!down) return;
     event.preventDefault();
@@ -99,12 +89,10 @@ export default widget(({ model, stage, redraw }) => {
     const rule = ruleOf(one), known = devices[one.device];
     const part = (name, ...said) => html("div", {}, html("dt", {}, name), ...said.map((line) =>
       (typeof line === "string" ? html("dd", {}, line) : line)));
-    map.tell(pointed ? `${rows[rowOf(one)]}, n = ${thousands(one.n)}` : "");
-    evidence.replaceChildren(
+    advice.replaceChildren(
+      part("Why", rule.why.replace("{n}", thousands(one.n))),
       part("What says so", ...[...rule.evidence, ...known.evidence].map(cited)),
       part("How far that reaches", reach(one)),
-    );
-    besides.replaceChildren(
       part("Runner-up", rule.runner_up), part("What would change it", ...changes(one)),
       part("For which n", spans[rule.span]), part("Where Linformer would save time", known.since),
     );
@@ -140,41 +128,36 @@ export default widget(({ model, stage, redraw }) => {
       const many = texts < one.batch ? `, with at most ${texts} texts at a time` : "";
       const said = timed ? `timed on this device${many}` : "nothing was timed on this device";
       write(group, said, timed ? x(timed[0]) : 0, low + 20).attr("class", "lw-quiet");
-      if (pointed)
-        cell(lengths.indexOf(pointed.n), rowOf(pointed), 1, "none").attr("stroke", "var(--ink)").attr("stroke-width", 2);
       const every = Math.ceil((70 * lengths.length) / width), xTicks = lengths.filter((_, i) => i % every === 0);
       const axis = d3.axisBottom(x).tickValues(xTicks).tickFormat(thousands).tickSizeOuter(0);
       group.append("g").attr("transform", `translate(0, ${height})`).call(axis);
-    }, { title: `Take ${ruleOf(pointed ?? one).take}.` });
+    }, { title: `Take ${ruleOf(one).take}.` });
     const below = (rows.length - 1 - rowOf(one)) * pitch + (pitch - NAME) / 2; // from the dot to the lowest row's end
     chosen.element.querySelector("input").style.bottom = `${(margin.bottom + UNDER + below) / 16}em`;
   }
 
   return {
     controls: [
-      chosen,
-      menu(model, "device", { label: "Device" }),
-      slider(model, "machines", { label: "Machines", values: powersOfTwo(0, 6) }),
+      chosen, ...asked,
     ],
     more: [
       slider(model, "batch", { label: "Batch", values: powersOfTwo(0, 8) }),
       tick(model, "causal", { label: "Causal" }), tick(model, "exact_recall", { label: "Exact look-up" }),
     ],
-    hint: "Drag the dot to your case, by mouse or arrow keys; point at another place to see what was tried there.",
+    hint: "Drag the dot to your case, by mouse or arrow keys. Where does the colour change?",
     draw(theme) {
       const one = state(), rule = ruleOf(one), cells = rows.map((task) => lengths.map((n) => ({ ...one, ...tasks[task], n })));
-      if (pointed) pointed = { ...one, n: pointed.n, ...taskIn(rowOf(pointed)) };
       const numbers = {
         from_n: rule.span === "from" ? turn : 1,
         taken: cells.map((row) => row.map((cell) => places.indexOf(ruleOf(cell).kind))),
         tried: cells.map((row) => row.map(tried)),
       };
       show(one, numbers, theme);
-      tell(pointed ?? one);
+      tell(one);
       const texts = one.batch === 1 ? "one text" : `${one.batch} texts`;
       const chosen = Object.entries(flags).flatMap(([name, shown]) => (one[name] ? [shown] : []));
       const words = [`${thousands(one.n)} tokens`, `${texts} at a time`, ...chosen, one.device, on(one.machines)];
-      return { words: `${words.join(", ")}: take ${rule.take}. ${rule.why.replace("{n}", thousands(one.n))}`, numbers };
+      return { words: `${words.join(", ")}: take ${rule.take}.`, numbers };
     },
   };
 });

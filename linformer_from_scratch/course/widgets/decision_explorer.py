@@ -73,6 +73,7 @@ class DecisionExplorer(LiveWidget):
         """Heading -> what is said below the map, in lines."""
         advice = self.advice
         return {
+            "Why": [advice.why],
             "What says so": [f"{one.shows} ({one.place})" for one in advice.evidence],
             "How far that reaches": [advice.reach],
             "Runner-up": [advice.runner_up],
@@ -88,7 +89,7 @@ class DecisionExplorer(LiveWidget):
         texts = "one text" if self.batch == 1 else f"{self.batch:,} texts"
         machines = "one machine" if self.machines == 1 else f"{self.machines:,} machines"
         case = [f"{self.n:,} tokens", f"{texts} at a time", *chosen, self.device, machines]
-        return f"{', '.join(case)}: take {advice.take}. {advice.why}"
+        return f"{', '.join(case)}: take {advice.take}."
 
     def _figure(self) -> stills.Figure:
         known, flags = decision.devices()[self.device], {name: getattr(self, name) for name in FLAGS}

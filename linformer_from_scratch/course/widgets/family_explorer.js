@@ -6,19 +6,11 @@ export default widget(({ model, stage }) => {
   const { tokens, budgets, relatives, errors } = model.get("facts"), { head: heads, relative: names } = model.get("choices");
   const { qk, learned, omega } = arrays(model), [, , n, d] = model.get("data").qk.shape, [, , rows] = model.get("data").learned.shape;
   const hover = pointing(), exactly = remember(), replaced = remember();
-  const [exact, own] = ["P: exact", ""].map((title) => heatMap(stage, { title, abreast: 2, rows: () => tokens, hover }));
-  const places = Object.keys(names), margin = { top: 4, right: 4, bottom: 30, left: 0 };
-  const height = 2.5 * places.length + 2.1, note = "click a bar to see its map";
-  const bars = chart(stage, { title: "Error of the output at this budget", note, width: 34, height, margin });
-  bars.element.style.flexBasis = "20em";
-  const text = sentence(null, { tokens: () => tokens, hover });
-
-  bars.svg.style.cursor = "pointer";
-  bars.svg.addEventListener("click", (event) => {
-    const [, y] = placeIn(bars.svg, event), share = (y - margin.top) / (bars.svg.viewBox.baseVal.height - margin.top - margin.bottom);
-    const name = places[Math.floor(share * places.length)];
-    if (name) choose(model, "relative", name);
-  });
+  const pair = html("div", { class: "lw-pair" }), { element, tell } = figure(stage, "Output error; the line: answering zero", "");
+  stage.prepend(pair);
+  const [exact, own] = ["P: exact", ""].map((title) => heatMap(pair, { title, abreast: 2, rows: () => tokens, hover }));
+  const ranked = ranking(model, Object.keys(names), tell);
+  element.append(ranked.element);
 
   /** Of rows that follow each other for every budget, those of the chosen one. */
   function ofBudget(all, sizes, width) {
@@ -50,41 +42,22 @@ export default widget(({ model, stage }) => {
     }
     if (name === "Nyström") return nystrom(q, k, n, d, size);
     const eluPlusOne = (x) => x.map((one) => Math.exp(Math.min(one, 0)) + Math.max(one, 0));
-    if (name === "linear") return kernelMap(eluPlusOne(aboveZero(q, d)), eluPlusOne(k), d);
+    if (name === "linear") return kernelMap(eluPlusOne(Float64Array.from(q)), eluPlusOne(Float64Array.from(k)), d);
     if (name === "Performer") return performer(q, k, n, d, ofBudget(omega, relatives[name].sizes, d));
     return softmax(scores, n); // tiled exact
-  }
-
-  function rowsOfBars(found, at) {
-    return (group, width, height) => {
-      const x = d3.scaleLinear([0, MOST], [0, width]), pitch = height / places.length; // from one bar to the next
-      stroke(group, `M${x(1)},0V${height}`, "grey");
-      write(group, "answering zero: 100%", x(1), height + 18, "middle").attr("class", "lw-quiet");
-      places.forEach((name, i) => {
-        const chosen = name === model.get("relative"), tooDear = Number.isNaN(found[name]);
-        const line = group.append("g").attr("transform", `translate(0, ${i * pitch})`).style("font-weight", chosen ? "bold" : null);
-        write(line, name, 0, 0.5 * pitch);
-        write(line, tooDear ? "too dear" : percent(found[name]), width, 0.5 * pitch, "end").attr("class", tooDear ? "lw-quiet" : null);
-        bar(line, 0, 0.6 * pitch, x(tooDear ? 0 : Math.min(found[name], MOST)), 0.3 * pitch, chosen ? "key" : "query");
-      });
-      return places.flatMap((name, i) => range(0, width, 30).map((x) => ({ x, y: (i + 0.75) * pitch, say: costOf(name, at) })));
-    };
   }
 
   /** A relative with its size and its cost, in words. */
   function costOf(name, at) {
     const { unit, sizes, costs } = relatives[name], keys = `costs ${fixed(costs[at], 0)}`;
     if (sizes[at] === null) return `${names[name]} ${keys} keys per query, the budget is ${budgets[at]}.`;
-    return `${names[name]}${unit && ` with ${sizes[at]} ${unit}`} ${keys} of ${n} keys per query.`;
+    return `${names[name]}${unit && ` with ${sizes[at]} ${unit}`} ${keys} of ${n} keys per query`;
   }
 
   return {
-    controls: [
-      slider(model, "budget", { label: "Keys per query", values: budgets }),
-      menu(model, "relative", { label: "Relative" }),
-    ],
-    hint: "click from bar to bar. Who keeps the diagonal, who keeps the columns, and what does it cost in error?",
-    more: [menu(model, "head", { label: "Map", wide: true }), text],
+    controls: [slider(model, "budget", { label: "Keys per query", values: budgets }), ranked],
+    hint: "go from bar to bar. Who keeps the diagonal, who keeps the columns, and what does it cost in error?",
+    more: [menu(model, "head", { label: "Map", wide: true })],
     draw(theme) {
       const [head, relative, budget] = ["head", "relative", "budget"].map(model.get), at = budgets.indexOf(budget);
       const size = relatives[relative].sizes[at], place = 2 * Object.keys(heads).indexOf(head);
@@ -97,14 +70,36 @@ export default widget(({ model, stage }) => {
       const negative = effective.reduce((count, weight) => count + (weight < -1e-6 ? 1 : 0), 0) / effective.length, signed = negative > 0;
       const found = keyed(Object.keys(errors[head]), (name) => errors[head][name][at] ?? NaN);
       exact.show(P, n, n, { limit, theme });
-      const note = size === null ? "nothing: too dear at this budget" : `queries down, keys across${signed ? "; red below 0" : ""}`;
-      own.show(effective, n, n, { limit, theme, signed, note, title: `In its place: ${relative}` });
-      bars.show(rowsOfBars(found, at));
-      const off = ` Its output is off by ${percent(found[relative])}. ${percent(negative)} of its weights are negative.`;
+      const note = size === null ? "nothing: too dear at this budget" : "in its place";
+      own.show(effective, n, n, { limit, theme, signed, note, title: relative });
+      ranked.show(found, (name) => costOf(name, at));
+      const off = ` and is off by ${percent(found[relative])}; ${percent(negative)} of its weights are negative.`;
       return { words: costOf(relative, at) + (size === null ? "" : off), numbers: { P, effective, errors: found } };
     },
   };
 });
+
+/** All relatives as bars, the smallest error first, to choose one of; say: its cost in words. */
+function ranking(model, names, tell) {
+  const element = html("div", { class: "lw-ranking", role: "radiogroup", "aria-label": "Relative" }), group = `lw-${Math.random().toString(36).slice(2)}`;
+  const parts = keyed(names, (name) => {
+    const input = html("input", { type: "radio", name: group, class: "lw-hidden", change: () => choose(model, "relative", name) }), number = html("b");
+    return { input, number, bar: html("label", { pointerleave: () => tell() }, input, html("span", {}, name), number) };
+  });
+  return {
+    element, refresh: () => { parts[model.get("relative")].input.checked = true; },
+    show(errors, say) {
+      const last = (name) => (Number.isNaN(errors[name]) ? Infinity : errors[name]), order = [...names].sort((a, b) => last(a) - last(b));
+      if (order.some((name, i) => element.children[i] !== parts[name].bar)) element.replaceChildren(...order.map((name) => parts[name].bar));
+      for (const name of names) {
+        const { number, bar } = parts[name], tooDear = Number.isNaN(errors[name]);
+        number.textContent = tooDear ? "too dear" : percent(errors[name]);
+        bar.style.setProperty("--share", tooDear ? 0 : Math.min(errors[name], MOST) / MOST);
+        bar.onpointerenter = () => tell(say(name));
+      }
+    },
+  };
+}
 
 /** Means over windows [from, to) of n tokens, as a matrix with a row for each window. */
 function averages(windows, n) {
@@ -145,24 +140,13 @@ function kernelMap(q, k, m) {
   return weights.map((weight, p) => weight / sums[Math.floor(p / n)]);
 }
 
-/** Features of queries, moved up where all of a query's lie below zero: a common factor cancels. */
-function aboveZero(q, d) {
-  return Float64Array.from(q, (one, p) => one - Math.min(0, Math.max(...q.subarray(p - (p % d), p - (p % d) + d))));
-}
-
 /** Kernel attention with positive random features in the directions omega. */
 function performer(q, k, n, d, omega) {
   const m = omega.length / d;
-  const logarithms = (x) => {
-    const small = Float64Array.from(x, (one) => one / d ** 0.25), products = scoresOf(small, omega, d, 1);
+  const features = (x) => {
+    const small = Float64Array.from(x, (one) => one / d ** 0.25);
     const halves = range(0, n - 1).map((i) => small.subarray(i * d, (i + 1) * d).reduce((sum, one) => sum + one * one, 0) / 2);
-    return products.map((one, p) => one - halves[Math.floor(p / m)]);
+    return scoresOf(small, omega, d, 1).map((one, p) => Math.exp(one - halves[Math.floor(p / m)]));
   };
-  const largest = (x) => x.reduce((most, one) => Math.max(most, one), -Infinity);
-  const ofQueries = logarithms(q), ofKeys = logarithms(k);
-  const tops = range(0, m - 1).map((f) => largest(ofKeys.filter((_, p) => p % m === f))); // taken off keys, added to queries
-  const raised = ofQueries.map((one, p) => one + tops[p % m]);
-  const most = range(0, n - 1).map((i) => largest(raised.subarray(i * m, (i + 1) * m)));
-  const features = (x, off) => x.map((one, p) => Math.exp(one - off(p)));
-  return kernelMap(features(raised, (p) => most[Math.floor(p / m)]), features(ofKeys, (p) => tops[p % m]), m);
+  return kernelMap(features(q), features(k), m);
 }

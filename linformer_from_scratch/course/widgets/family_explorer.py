@@ -39,7 +39,7 @@ class FamilyExplorer(LiveWidget):
     title = "What each relative puts in the place of a map"
     controls = ("head", "relative", "budget")
 
-    head = menu(HEADS)
+    head = menu(HEADS, opening="5.6")
     relative = menu(NAMES, opening="Nyström")
     budget = traitlets.Enum(BUDGETS, default_value=32).tag(sync=True)
 
@@ -76,8 +76,8 @@ class FamilyExplorer(LiveWidget):
         unit = members(self.head)[name].size
         sized = f" with {size} {unit}" if unit else ""
         return (
-            f"{shown}{sized} costs {cost(name, size):.0f} of {N} keys per query. "
-            f"Its output is off by {self.errors[name]:.0%}. "
+            f"{shown}{sized} costs {cost(name, size):.0f} of {N} keys per query "
+            f"and is off by {self.errors[name]:.0%}; "
             f"{(self.effective < -1e-6).double().mean():.0%} of its weights are negative."
         )
 

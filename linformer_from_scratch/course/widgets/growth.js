@@ -23,19 +23,19 @@ const NARROW = 28; // em of a chart from which on names stand at the ends of its
 /**
  * Curves over n on log axes. A drag sets n, pointing names the nearest point.
  *
- * lengths: where the curves have points; values: the n that can be set.
+ * lengths: where the curves have points, and the n that can be set.
  */
-function growth(stage, model, { lengths, values }) {
-  const high = (width) => (width < NARROW ? 17 : clamp(0.42 * width, 13, 19)), margin = { top: 28, right: 20, bottom: 44, left: 84 };
+function growth(stage, model, { lengths }) {
+  const high = (width) => (width < NARROW ? 12 : clamp(0.42 * width, 13, 19)), margin = { top: 28, right: 20, bottom: 44, left: 84 };
   const picture = chart(stage, { title: "", width: 52, height: high, margin });
   const x = d3.scaleLog(), octaves = Math.log2(lengths.at(-1) / lengths[0]);
-  dragged(picture.svg, (at) => choose(model, "n", values[nearest(values.map(Math.log2), Math.log2(x.invert(at - margin.left)))]));
+  dragged(picture.svg, (at) => choose(model, "n", lengths[nearest(lengths.map(Math.log2), Math.log2(x.invert(at - margin.left)))]));
 
   /**
    * curves: [{ name, colour, width, values, now, points }], now at the chosen n, points [[n, value]] as squares;
-   * ticks of the values; say: a value in words; marks: [[words, n]] of dashed lines, at most two.
+   * ticks of the values; say: a value in words; marks: [[words, n]] of dashed lines, at most two; pays: n of a whole one.
    */
-  function show({ title, note, curves, ticks, say, marks }) {
+  function show({ title, note, curves, ticks, say, marks, pays = false }) {
     const isWide = picture.element.clientWidth / emOf(picture.element) > NARROW;
     margin.right = isWide ? 130 : 34;
     picture.show((group, width, height) => {
@@ -52,6 +52,7 @@ function growth(stage, model, { lengths, values }) {
         const ends = Math.max(x(at) - 4, 7.5 * words.length - margin.left); // no farther left than the chart
         write(group, words, i ? x(at) + 4 : ends, -8, i ? "start" : "end").style("fill", "var(--key)");
       });
+      if (pays) stroke(group, `M${x(pays)},0V${height}`, "key", 3);
       stroke(group, `M${x(n)},0V${height}`, "ink", 1.2);
       const widestFirst = [...curves].sort((a, b) => b.width - a.width); // so that all are seen where they meet
       for (const curve of widestFirst)
@@ -78,11 +79,11 @@ function growth(stage, model, { lengths, values }) {
   return { show };
 }
 
-const ROW = 54; // units from one bar to the next
+const ROW = 34;
 
-/** Bars made of parts, `count` of them one below the other, on one scale; pointing names a part. */
-function shares(stage, { count }) {
-  const picture = chart(stage, { title: "", width: 40, height: (count * ROW) / 16, margin: { top: 4, right: 0, bottom: 0, left: 0 } });
+/** Bars made of parts, `count` of them one below the other, on one scale; pointing names a part. row: units from one to the next. */
+function shares(stage, { count, row = ROW }) {
+  const picture = chart(stage, { title: "", width: 40, height: (count * row) / 16, margin: { top: 4, right: 0, bottom: 0, left: 0 } });
   picture.element.style.flexBasis = "22em";
 
   /** rows: [{ name, colour, words, parts: [{ name, value, strong, words }] }]. */
@@ -98,10 +99,10 @@ function shares(stage, { count }) {
         for (const part of row.parts) {
           const left = x(from), wide = Math.max(1, x(part.value));
           from += part.value;
-          bar(line, left, 20, wide, pitch - 28, row.colour).attr("fill-opacity", part.strong ? 1 : 0.3)
+          bar(line, left, 18, wide, pitch - 22, row.colour).attr("fill-opacity", part.strong ? 1 : 0.3)
             .attr("stroke", row.parts.length > 1 ? "var(--paper)" : null);
           if (wide > 8 * part.name.length + 8)
-            write(line, part.name, left + wide / 2, 11 + pitch / 2, "middle").style("stroke", "none").style("fill", `var(--${part.strong ? "paper" : "ink"})`);
+            write(line, part.name, left + wide / 2, 12 + pitch / 2, "middle").style("stroke", "none").style("fill", `var(--${part.strong ? "paper" : "ink"})`);
           const along = Math.ceil(wide / 30); // a point for each stretch of it
           points.push(...range(1, along).map((at) => ({ x: left + ((at - 0.5) / along) * wide, y: i * pitch + 6 + pitch / 2, say: part.words })));
         }
@@ -109,5 +110,5 @@ function shares(stage, { count }) {
       return points;
     }, { title, note });
   }
-  return { show };
+  return { element: picture.element, show };
 }

@@ -1,4 +1,4 @@
-"""What widgets share that show how a cost grows with n: the picture, quantities in words, formulas as tables.
+"""What widgets share that show how a cost grows with n: quantities in words, formulas as tables.
 
 Python works a formula out once, with letters in place of numbers; growth.js puts the numbers in.
 
@@ -8,54 +8,9 @@ Python works a formula out once, with letters in place of numbers; growth.js put
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from linformer_from_scratch.cost import Sizes
-from linformer_from_scratch.course import plots
-from linformer_from_scratch.course.widgets import stills
-from linformer_from_scratch.course.widgets.live import LiveWidget
-
-
-class GrowthWidget(LiveWidget):
-    """Curves over n, beside bars of what there is at the chosen n; growth.js stands in front of its own file.
-
-    Attributes:
-        lines: name of a curve -> place of its colour in plots.LINES, width; narrow ones lie on wide ones.
-        lengths: the n at which curves are drawn.
-    """
-
-    lines: ClassVar[Mapping[str, tuple[int, float]]]
-    lengths: ClassVar[Sequence[int]]
-    helpers = ("growth",)
-    n: Any
-
-    @property
-    def curves(self) -> Mapping[str, Sequence[float]]:
-        """Name of a curve -> its value at each of `lengths`."""
-        raise NotImplementedError
-
-    @property
-    def colours(self) -> dict[str, str]:
-        """Name of a curve -> its colour on white."""
-        return {name: plots.LINES[place] for name, (place, _) in self.lines.items()}
-
-    def beside(
-        self, title: str, ticks: Sequence[float], units: dict[str, float], bars: Callable, high: float, **more
-    ) -> stills.Figure:
-        """Curves beside bars; ticks: of their axis, more: what else `plots.draw_growth` takes."""
-        curves = partial(
-            plots.draw_growth,
-            title=title,
-            lengths=self.lengths,
-            curves=self.curves,
-            looks={name: (self.colours[name], width) for name, (_, width) in self.lines.items()},
-            ticks={tick: quantity(tick, units) for tick in ticks},
-            n=self.n,
-            **more,
-        )
-        return stills.board([["curves", "bars"]], {"curves": curves, "bars": bars}, (11, high), widths=(3, 2))
 
 
 def quantity(value: float, units: dict[str, float]) -> str:

@@ -10,15 +10,21 @@ function slopes({ q, keys, v, wanted, d }, E, F) {
   const values = product(F, v, n), P = softmax(scoresOf(q, product(E, keys, n), d, root), slots);
   const off = product(P, values, slots).map((x, i) => x - wanted[i]);
   const dO = off.map((x) => (2 * x) / size), dP = scoresOf(dO, values, d, 1);
-  const dS = new Float64Array(P.length); // through the softmax: each weight by how much better it is than the row's mean
-  for (let start = 0; start < P.length; start += slots) {
-    let mean = 0;
-    for (let j = start; j < start + slots; j++) mean += P[j] * dP[j];
-    for (let j = start; j < start + slots; j++) dS[j] = (P[j] * (dP[j] - mean)) / root;
-  }
+  const dS = throughSoftmax(P, dP, slots, root);
   const dF = scoresOf(product(transposed(P, slots), dO, n), v, d, 1);
   const dE = scoresOf(product(transposed(dS, slots), q, n), keys, d, 1);
   return { error: norm(off) / Math.sqrt(size), dE, dF };
+}
+
+/** Slopes of scores from those of their weights, P = softmax(scores / divisor): each weight by how much better it is than the row's mean. */
+function throughSoftmax(P, dP, m, divisor) {
+  const dS = new Float64Array(P.length);
+  for (let start = 0; start < P.length; start += m) {
+    let mean = 0;
+    for (let j = start; j < start + m; j++) mean += P[j] * dP[j];
+    for (let j = start; j < start + m; j++) dS[j] = (P[j] * (dP[j] - mean)) / divisor;
+  }
+  return dS;
 }
 
 /** Adam (Kingma and Ba 2015) with PyTorch's defaults, on numbers in place: step(gradient). */

@@ -10,12 +10,11 @@ export default widget(({ model, stage, redraw }) => {
   const closest = (places, to) => places.reduce((best, place, i) => (far(place, to) < far(places[best], to) ? i : best), 0), heardBy = (place) => closest(sources, place);
   let resets = 0, due = 0, held = null, chosen = null, size = [1, 1]; // when the next update is; sensors in the hand, by the keys; of the plane
 
-  const lost = html("p", { class: "lw-large" }), scene = html("div", { class: "lw-flowing" }, lost);
+  const lost = html("p", { class: "lw-large" }), scene = html("div", { class: "lw-flowing lw-hall" }, lost);
   stage.append(scene);
   const margin = { top: EDGE, right: EDGE, bottom: EDGE, left: EDGE }, plane = chart(scene, { title: "", width: 80, height: (width) => Math.min(width / wide - 0.6, 27.4), margin });
   const curve = chart(scene, {
-    title: `Right answers in the last ${last} inputs`, height: 8, margin: { top: 10, right: 84, bottom: 44, left: 46 },
-    note: "One head of exact attention can't: the value isn't where the name is.",
+    title: `Right answers in the last ${last} inputs`, height: 7, margin: { top: 10, right: 84, bottom: 44, left: 46 },
   });
   const learn = runner({
     label: "Learn", running: "Stop", can: () => true,
@@ -145,16 +144,16 @@ export default widget(({ model, stage, redraw }) => {
       const means = keyed(ways, (way) => tried[way].map((_, t) => mean(tried[way].slice(Math.max(0, t + 1 - last), t + 1))));
       const right = keyed(ways, (way) => means[way][updates]), parts = mix(E, F, places), [ours, one, exact] = Object.values(right);
       if (chosen >= n) chosen = null;
-      lost.replaceChildren(html("b", {}, percent(ours)), ` of the answers are right after ${updates} updates, ${k} slots`);
+      lost.replaceChildren(html("b", {}, percent(ours)), ` right after ${updates} updates`);
       plane.show(scatter(state, parts, theme, ours), {
-        title: `${n} sensors, ${sources.length} hidden sources`, note: "● hears a name, ■ a value. Each has the colour of the places that E and F tie it to.",
+        title: `${n} sensors, ${sources.length} hidden sources`, note: "● hears a name, ■ a value; coloured as E and F tie them",
       });
       plane.element.setAttribute("aria-label", "Sensors: arrow keys walk from one to the next, Enter moves one into the next patch");
       if ((held ?? chosen) !== null) plane.tell(say(held ?? chosen, state));
       curve.show(curves(means, updates));
       const words =
         `${updates ? `After ${updates} updates` : "Before learning"}, ${n} sensors with ${k} slots answer ${percent(ours)} right; with one slot ` +
-        `${percent(one)}, with one head of exact attention ${percent(exact)}. Guessing gets ${fixed(100 / d, 1)}%.`;
+        `${percent(one)}, with exact attention ${percent(exact)}, by a guess ${fixed(100 / d, 1)}%.`;
       return { words, numbers: { E, F, mix: parts, curves: means, right } };
     },
   };

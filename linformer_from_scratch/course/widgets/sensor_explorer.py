@@ -87,7 +87,7 @@ class SensorExplorer(LiveWidget):
         ours, one, exact = self.right.values()
         return (
             f"{when}, {self.n} sensors with {self.proj_dim} slots answer {ours:.0%} right; with one slot "
-            f"{one:.0%}, with one head of exact attention {exact:.0%}. Guessing gets {1 / NAMES:.1%}."
+            f"{one:.0%}, with exact attention {exact:.0%}, by a guess {1 / NAMES:.1%}."
         )
 
     def _figure(self) -> stills.Figure:

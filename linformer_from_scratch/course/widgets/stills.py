@@ -108,6 +108,29 @@ def shares(axis: Axes, rows: Mapping[str, tuple[str, str, Sequence[tuple[float, 
 
 
 @drawing
+def wires(axis: Axes, title: str, how: str, ranks: int, colour: str, share: float) -> None:
+    """Ranks in a circle and what travels between them, as thick as its share of the thickest arrow: "round"
+    to the next, "across" to all others, or "inwards" to the sum in the middle.
+    """
+    turns = 2 * np.pi * np.arange(ranks) / ranks
+    places = np.stack([np.sin(turns), np.cos(turns)], axis=1)
+    look: dict[str, Any] = {"color": colour, "linewidth": max(0.4, 24 * share), "zorder": 0}
+    arrow = look | {"arrowstyle": "-|>", "shrinkA": 12, "shrinkB": 14}
+    for i, place in enumerate(places):
+        if how == "across":
+            for other in places[:i]:
+                axis.plot(*np.stack([place, other]).T, linestyle="-", **look)
+        else:
+            axis.annotate(
+                "", (0, 0) if how == "inwards" else places[(i + 1) % ranks], place, arrowprops=arrow
+            )
+    axis.plot(*places.T, "s", ms=min(22, 180 / ranks), color="white", markeredgecolor=INK)
+    axis.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal")
+    axis.set_title(title, color=colour)
+    axis.axis("off")
+
+
+@drawing
 def advice(
     axis: Axes,
     rows: Mapping[str, tuple[Sequence[int], Sequence[bool]]],
@@ -304,7 +327,8 @@ def needed(axis: Axes, numbers: Sequence[int], asked: Sequence[int], n: int, cho
 
 @drawing
 def error_bars(axis: Axes, of: Mapping[str, float | None], chosen: str) -> None:
-    """Relative errors as bars with their percentages, up to 200 %; the chosen one in orange."""
+    """Relative errors as bars with their percentages, smallest first, up to 200 %; the chosen in orange."""
+    of = dict(sorted(of.items(), key=lambda item: math.inf if item[1] is None else item[1]))
     for i, (name, error) in enumerate(of.items()):
         axis.barh(i, min(error or 0, 2), color=KEY if name == chosen else QUERY, height=0.6)
         label, ink = ("too dear", GREY) if error is None else (f"{error:.0%}", INK)

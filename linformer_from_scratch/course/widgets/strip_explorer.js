@@ -12,8 +12,8 @@ export default widget(({ model, stage, redraw }) => {
   stage.append(counters);
   const picture = chart(stage, {
     title: "", width: 80, margin: { top: 0, right: 12, bottom: AXIS, left: 12 },
-    height: (width) => (width < 46 ? 19 : 21),
-    note: `One layer, ${heads} heads. Seconds: plain JavaScript, measured here for n = ${thousands(MEASURED)}, counted for other lengths.`,
+    height: (width) => (width < 46 ? 18 : 21),
+    note: `One layer, ${heads} heads. Seconds: JavaScript, timed here at n = ${thousands(MEASURED)}, then scaled.`,
   });
   const length = picture.handle(slider(model, "n", { label: "Tokens n", values: lengths }));
   let corner = null; // where the square ends, if that is seen, and units a token
@@ -101,8 +101,8 @@ export default widget(({ model, stage, redraw }) => {
         counter("square", "query", `attention's square: ${thousands(n)} × ${thousands(n)}`));
       picture.show(scene(n, k), { title: `A text of ${thousands(n)} tokens, to one scale: a line every ${thousands(LINE)}` });
       const words =
-        `For a text of ${thousands(n)} tokens a layer's squares hold ${heads} × ${thousands(n)} × ${thousands(n)} numbers, ` +
-        `${quantity(memory.square, memory_units)}; its strips hold ${heads} × ${thousands(n)} × ${k}, ${quantity(memory.strip, memory_units)}: ` +
+        `A layer's ${heads} squares of ${thousands(n)} × ${thousands(n)} numbers take ${quantity(memory.square, memory_units)}, ` +
+        `its strips of ${thousands(n)} × ${k} ${quantity(memory.strip, memory_units)}: ` +
         `${n === k ? "no" : `${+(n / k).toPrecision(3)} times`} less.`;
       return { words, numbers: { memory, work } };
     },

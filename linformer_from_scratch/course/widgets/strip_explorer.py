@@ -46,9 +46,9 @@ class StripExplorer(LiveWidget):
     def _words(self) -> str:
         n, k, memory = self.n, self.proj_dim, self.memory
         return (
-            f"For a text of {n:,} tokens a layer's squares hold {HEADS} × {n:,} × {n:,} numbers, "
-            f"{quantity(memory['square'], MEMORY)}; its strips hold {HEADS} × {n:,} × {k}, "
-            f"{quantity(memory['strip'], MEMORY)}: {'no' if n == k else f'{n / k:.3g} times'} less."
+            f"A layer's {HEADS} squares of {n:,} × {n:,} numbers take {quantity(memory['square'], MEMORY)}, "
+            f"its strips of {n:,} × {k} {quantity(memory['strip'], MEMORY)}: "
+            f"{'no' if n == k else f'{n / k:.3g} times'} less."
         )
 
     def _figure(self) -> stills.Figure:

@@ -61,15 +61,22 @@ function walking({ key, target, ctrlKey, altKey, metaKey }) {
 }
 
 const reachable = () => {
-  for (const wide of document.querySelectorAll("article :is(figure, p):has(> img), article :is(pre, .table-wrapper)")) {
-    if (wide.scrollWidth > wide.clientWidth || wide.querySelector("table .math")) wide.tabIndex = 0; // arrow keys move it
+  for (const large of document.querySelectorAll("article :is(figure, p):has(> img), article :is(pre, .long, .table-wrapper)")) {
+    const { scrollWidth, clientWidth, scrollHeight, clientHeight } = large;
+    if (scrollWidth > clientWidth || scrollHeight > clientHeight || large.querySelector("table .math")) large.tabIndex = 0; // arrow keys move it
   }
 };
 
+/** Load the pictures that nobody has come near, for those who print; the page is at rest by then. */
+const illustrated = () => document.querySelectorAll("img[loading]").forEach((picture) => (picture.loading = "eager"));
+
+document.querySelector(".main").after(document.querySelector(".sidebar-drawer")); // Tab comes to the text before the list of pages
 reachable();
 document.fonts.ready.then(reachable); // some are wider in their own font
 document.querySelectorAll(".quiz > details").forEach(asking);
 document.querySelectorAll("form.filter").forEach(filtering);
+addEventListener("beforeprint", illustrated);
+addEventListener("load", () => setTimeout(illustrated, 2000));
 addEventListener("keydown", walking);
 addEventListener("hashchange", landing);
 landing();

@@ -2,8 +2,9 @@
 
 const SECTIONS = new URL("sections.js", document.currentScript.src).href;
 const ROOT = new URL("..", document.currentScript.src).href;
-const KINDS = ["Chapters", "To look up", "Solutions", "Reference"]; // in the order in which they are shown
+const KINDS = { "Chapters": 1, "To look up": 1, "Solutions": 1, "Reference": 0.5 }; // and what one found there counts
 const FEW = 4, MANY = 25; // results of a kind, beside a page and on the page of the search
+const COMMON = "a an and are can do does how i in is it me my of on or the there this to we what when where which who why you".split(" ");
 const LONG = 180; // characters; of a longer sentence a part is shown
 
 const element = (name, properties, inside = []) => {
@@ -18,39 +19,69 @@ const sections = () => (loading ??= new Promise((done, failed) => {
   document.head.append(element("script", { src: SECTIONS, onerror: failed, onload: () => done(window.sections) }));
 }));
 
-/** What finds a word, or the beginning of one of at least three letters, in either case. */
-function finder(word) {
-  const end = word.length < 3 ? "(?![\\p{L}\\d])" : "";
-  return new RegExp(`(?<![\\p{L}\\d])${word.replace(/[$()*+./?[\\\]^{|}]/g, "\\$&")}${end}`, "giu");
+/** The words of a question, without those that any question has, unless it has no others. */
+function wordsOf(text) {
+  const all = text.toLowerCase().split(/[\s\-–?!,;:"“”()]+/).filter(Boolean);
+  const own = all.filter((word) => !COMMON.includes(word));
+  return own.length ? own : all;
 }
 
-/** The sections with most of the words, best first: words count twice in a heading, and more side by side. */
+/** What finds words side by side, in either case: the last one whole, or in the plural, or as a beginning. */
+function finder(words, whole = words.at(-1).length < 3) {
+  const end = whole ? "s?(?![\\p{L}\\d])" : "";
+  const text = words.map((word) => word.replace(/[$()*+./?[\\\]^{|}]/g, "\\$&")).join("[\\s\\-–]+");
+  return new RegExp(`(?<![\\p{L}\\d])${text}${end}`, "iu");
+}
+
+/** How many letters are to be put in, left out or replaced to make one word of another. */
+function distance(one, other) {
+  let row = [...Array(other.length + 1).keys()];
+  for (let i = 0; i < one.length; i++) {
+    const above = row;
+    row = [i + 1];
+    for (let j = 0; j < other.length; j++) row.push(Math.min(above[j + 1] + 1, row[j] + 1, above[j] + (one[i] !== other[j])));
+  }
+  return row.at(-1);
+}
+
+/** The word of the texts that is nearest to one which they lack, of equals the most frequent; itself if none is near. */
+function nearest(texts, word) {
+  const times = Object.create(null), most = word.length < 6 ? 1 : 2;
+  for (const known of texts.join(" ").toLowerCase().match(/\p{L}{4,}/gu)) times[known] = (times[known] ?? 0) + 1;
+  const alike = Object.keys(times).filter((known) => Math.abs(known.length - word.length) <= most);
+  const near = alike.map((known) => ({ known, far: distance(word, known) })).filter(({ far }) => far <= most);
+  return near.sort((one, other) => one.far - other.far || times[other.known] - times[one.known])[0]?.known ?? word;
+}
+
+/** The sections that have most of the words, best first: what counts more is rare, whole, in a heading, side by side. */
 function find(all, text) {
-  if (text.trim().length < 2) return [];
-  const words = text.split(/\s+/).filter(Boolean).map(finder), together = finder(text.trim());
-  const has = (where) => (word) => where.search(word) >= 0;
-  const count = (where) => words.filter(has(where)).length + 2 * has(where)(together);
-  const held = all.map(([, , ...said]) => words.filter(has(said.flat().join(" "))).length);
-  const most = Math.max(1, ...held);
-  return all.filter((_, i) => held[i] === most).map(([kind, address, page, heading, sentences]) => {
-    const counts = sentences.map(count);
-    const best = Math.max(0, ...counts), sentence = sentences[counts.indexOf(best)] ?? "";
-    return { kind, address, page, heading, sentence, words, score: 2 * count(heading) + best };
-  }).sort((one, other) => other.score - one.score);
+  const texts = all.map(([, , ...said]) => said.flat().join(" "));
+  const words = wordsOf(text).map((word) => (texts.some((said) => finder([word]).test(said)) ? word : nearest(texts, word)));
+  const together = finder(words), finders = words.map((word) => finder([word])), wholes = words.map((word) => finder([word], true));
+  const rare = finders.map((one) => Math.log(1 + all.length / (texts.filter((said) => one.test(said)).length || Infinity)));
+  const held = (said) => finders.reduce((sum, one, i) => sum + rare[i] * (one.test(said) + wholes[i].test(said)), 0);
+  const count = (said) => held(said) * (together.test(said) ? 2 : 1);
+  const shares = texts.map(held), least = Math.max(...shares) / 2;
+  const found = all.filter((_, i) => shares[i] > 0 && shares[i] >= least).map(([kind, address, page, heading, sentences]) => {
+    const counts = sentences.map(count), best = Math.max(0, ...counts), sentence = sentences[counts.indexOf(best)] ?? "";
+    const named = wordsOf(heading.replace(/^\d+ · /, "")).join() === words.join() ? 3 : 1;
+    return { kind, address, page, heading, sentence, finders, score: KINDS[kind] * (3 * named * count(heading) + 2 * count(page) + best) };
+  });
+  return { words, found: found.sort((one, other) => other.score - one.score) };
 }
 
-/** The parts of a text, short around the first of the words, in which these are marked. */
-function marked(text, words) {
-  const any = new RegExp(`(${words.map(({ source }) => source).join("|")})`, "giu"), at = text.search(any);
+/** The parts of a text, short around the first word that is found, in which such words are marked. */
+function marked(text, finders) {
+  const any = new RegExp(`(${finders.map(({ source }) => source).join("|")})`, "giu"), at = text.search(any);
   const from = text.length > LONG ? Math.max(0, text.lastIndexOf(" ", at - 60)) : 0, to = from + LONG;
   const short = (from ? "… " : "") + text.slice(from, to) + (text.length > to ? " …" : "");
   return short.split(any).map((part, i) => (i % 2 ? element("mark", {}, [part]) : part));
 }
 
 /** A result: a link to the section, with the heading and the sentence. */
-function item({ address, page, heading, sentence, words }) {
+function item({ address, page, heading, sentence, finders }) {
   const where = element("small", {}, page === heading ? [] : [page]);
-  const told = [where, element("b", {}, marked(heading, words)), element("span", {}, marked(sentence, words))];
+  const told = [where, element("b", {}, marked(heading, finders)), element("span", {}, marked(sentence, finders))];
   return element("a", { href: ROOT + address }, told);
 }
 
@@ -62,13 +93,15 @@ function answering(form) {
   const said = element("p", { role: "status" });
   form.after(list);
   async function answer() {
-    const found = find(await sections(), input.value);
+    const asked = wordsOf(input.value), all = await sections();
+    const { words, found } = asked.join("").length > 1 ? find(all, input.value) : { words: asked, found: [] };
     list.hidden = !input.value.trim();
-    said.textContent = `Sections found: ${found.length}`;
-    list.replaceChildren(said, ...KINDS.flatMap((kind) => {
-      const some = found.filter((one) => one.kind === kind).slice(0, here ? MANY : FEW);
-      return some.length ? [element("p", { className: "kind", textContent: kind }), ...some.map(item)] : [];
-    }));
+    const other = words.filter((word, i) => word !== asked[i]).map((word) => `“${word}”`);
+    said.textContent = `Sections found${other.length ? ` with ${other.join(", ")}` : ""}: ${found.length}`;
+    const kinds = Object.keys(KINDS).map((kind) => found.filter((one) => one.kind === kind)).filter(({ length }) => length);
+    list.replaceChildren(said, ...kinds.sort(([one], [other]) => other.score - one.score).flatMap((some) => [
+      element("p", { className: "kind", textContent: some[0].kind }), ...some.slice(0, here ? MANY : FEW).map(item),
+    ]));
   }
   input.autocomplete = "off";
   input.addEventListener("focus", sections);

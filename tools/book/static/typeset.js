@@ -1,4 +1,4 @@
-// Formulas are typeset when one is seen, or somebody begins to read: MathJax is larger than all else on a page.
+// Formulas are typeset when one is seen, or the page is read, printed or at rest: MathJax is larger than all else on it.
 window.MathJax = {
   loader: { load: ["input/tex", "output/svg", "a11y/assistive-mml"] },
   tex: { inlineMath: [["\\(", "\\)"]], displayMath: [["\\[", "\\]"]] },
@@ -17,4 +17,5 @@ function typeset() {
 
 const formulas = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && typeset());
 document.querySelectorAll(".math").forEach((formula) => formulas.observe(formula));
-for (const deed of ["keydown", "pointerdown", "scroll"]) addEventListener(deed, typeset, { passive: true });
+for (const deed of ["keydown", "pointerdown", "scroll", "beforeprint"]) addEventListener(deed, typeset, { passive: true });
+addEventListener("load", () => setTimeout(typeset, 2000)); // at rest
