@@ -20,7 +20,8 @@ DRESS = 'main { width: %dpx; margin: 0 auto } main .lw { font-family: "Source Se
 
 # What a reader can move without opening "More": of a slider its thumb, of a choice what is chosen.
 HANDLES = (
-    ":is(input:not([type=text], [type=radio]:not(:checked)), select, .lw-heads > [aria-checked=true], .lw-control > button:only-child)"
+    ":is(input:not([type=text], [type=radio]:not(:checked)), select, .lw-heads > [aria-checked=true],"
+    ".lw-control > button:only-child)"
     ":not(.lw-more *, [disabled]):visible"
 )
 # Top and bottom on the page, px.
