@@ -15,14 +15,13 @@ from linformer_from_scratch.course.widgets.page import page as page_of
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 REACH = 640  # px, from a handle to the far end of what it changes
-COLUMNS = {"book": (1280, 720, 992), "phone": (390, 844, 358)}  # a window and the book's column in it, px
-DRESS = (
-    'main { width: %dpx; margin: 0 auto } main .lw { font-family: "Source Serif", serif }'  # as in the book
-)
+COLUMNS = {"book": (1280, 720, 992), "phone": (390, 844, 358)}  # a window and the book's column, px
+DRESS = 'main { width: %dpx; margin: 0 auto } main .lw { font-family: "Source Serif", serif }'
 
-# What a reader can move without opening "More": of a slider its thumb, of the heads the chosen one.
+# What a reader can move without opening "More": of a slider its thumb, of a choice what is chosen.
 HANDLES = (
-    ":is(input:not([type=text]), select, .lw-heads > [aria-checked=true], .lw-control > button:only-child)"
+    ":is(input:not([type=text], [type=radio]:not(:checked)), select, .lw-heads > [aria-checked=true],"
+    ".lw-control > button:only-child)"
     ":not(.lw-more *, [disabled]):visible"
 )
 # Top and bottom on the page, px.
@@ -47,11 +46,6 @@ TO_THE_WIDGET = """() => Reveal.slide(
 )"""
 ASLEEP = {"scripts": [], "megabytes": 13, "folder": "."}  # the model, beside a field for own words
 STEPS = {"range": ("ArrowRight", "ArrowLeft"), "checkbox": ("Space",)}
-
-WAITING = {  # to be rebuilt
-    *("BlockExplorer", "CostModel", "DecisionExplorer", "FamilyExplorer"),
-    *("SensorExplorer", "StripExplorer", "WireExplorer"),
-}
 
 every_kind = pytest.mark.parametrize("name", widgets.__all__)
 every_place = pytest.mark.parametrize("place", [*COLUMNS, "deck"])
@@ -101,11 +95,7 @@ def reach(seen, handle):
 
 @every_kind
 @every_place
-def test_a_handle_and_what_it_changes_lie_on_one_screen(
-    browser, tmp_path, name, place, record_property, request
-):
-    if name in WAITING:
-        request.applymarker(pytest.mark.xfail)
+def test_a_handle_and_what_it_changes_lie_on_one_screen(browser, tmp_path, name, place, record_property):
     with placed(browser, tmp_path, name, place) as seen:
         reached = {}
         for handle in seen.root.locator(HANDLES).all():

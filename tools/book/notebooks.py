@@ -1,6 +1,6 @@
 """Notebooks as pages of the book. No code is run: what the cells printed stands in the notebook.
 
-A page begins with the chapter's question and a picture; its imports stand at its end. Live pictures need no
+A page begins with the chapter's question and its live picture; its imports stand at its end. Live pictures need no
 kernel. Folded are answers to predictions and exercises, and code that the text does not speak of: that which
 the decks leave out, too. Hints stand below their exercise, sentences in brackets beside the text; the
 teacher's edition has the notes, set apart.
@@ -25,7 +25,6 @@ from linformer_from_scratch.course.widgets.page import widget_in
 
 CHECK = re.compile(r'^check\("(\d+\.\d+)"', re.MULTILINE)
 HEADING = re.compile(r"^## (\d+\.\d+) ", re.MULTILINE)
-STILL = re.compile(r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"')  # of a clip
 IN_BRACKETS = re.compile(r"(?:(?<=[.?!])\n\n|(?<![\w\]]))\(([A-Z][^()\n]*(?:\([^()]*\)[^()\n]*)*[.?!])\)")
 AS_IT_IS = re.compile(r"(```.*?```|^[|<].*?$)", re.DOTALL | re.MULTILINE)  # code, tables, HTML
 SHARED = re.compile(r"(\]\(|href=')(glossary\.md|evidence/)")  # links of a chapter in all its editions
@@ -50,13 +49,15 @@ def chapter_page(path: Path, solution: Path | None, shelf: Shelf, teacher: bool 
         notebook = without_answers(path)
     first, *rest = notebook.cells
     below = help_below(rest, solution)
-    begun = next(i for i, cell in enumerate(rest) if cell.source.startswith("## "))
-    imports = [cell for cell in rest[:begun] if cell.cell_type == "code"]
-    cells = [
-        new_markdown_cell(one) for one in opening(first.source, path.stem, rest, teacher, bool(solution))
-    ]
-    cells += [cell for cell in rest[:begun] if cell.cell_type == "markdown"]
-    for cell in rest[begun:]:
+    imports = [cell for cell in rest if cell.metadata.get("jupyter", {}).get("source_hidden")]
+    told = [cell for cell in rest if cell not in imports]
+    picture = next(i for i, cell in enumerate(told) if cell.cell_type == "code")
+    title, question, aims = first.source.split("\n\n", 2)
+    title += ", with the teacher's notes" * teacher
+    links = ways(path.stem, teacher, bool(solution))
+    cells = [new_markdown_cell(one) for one in (title, question)]
+    cells += [*told[: picture + 1], new_markdown_cell(links), new_markdown_cell(aims)]
+    for cell in told[picture + 1 :]:
         cells += [cell, *(new_markdown_cell(below[id]) for id in CHECK.findall(cell.source))]
     if imports:  # all in one fold
         imports[0].source = "\n\n".join(cell.source for cell in imports)
@@ -140,21 +141,6 @@ def ways(stem: str, teacher: bool, solutions: bool) -> str:
         for href, (name, why) in links.items()
     )
     return f'<p class="ways">{" ".join(items)}</p>'
-
-
-def opening(source: str, stem: str, rest: list[NotebookNode], teacher: bool, solutions: bool) -> list[str]:
-    """The first screen, of a chapter's first cell: its question, the last moment of its clip, ways, aims."""
-    title, question, aims = source.split("\n\n", 2)
-    alts = [alt for cell in rest for name, alt in STILL.findall(cell.source) if name == stem][:1]
-    picture = [f'<p class="opening"><img src="scenes/media/{stem}.png" alt="{alt}"></p>' for alt in alts]
-    title += ", with the teacher's notes" * teacher
-    return [
-        title,
-        question,
-        *picture,
-        ways(stem, teacher, solutions),
-        _folded("What you will be able to do", aims),
-    ]
 
 
 def prose(source: str, figures: Figures) -> str:

@@ -143,7 +143,7 @@ function reading(stage, { tokens, query, pick, hover }) {
       heading.textContent = `What “${tokens()[query()]}” attends to: lines as thick as weights`;
       place.wide = (box.clientWidth || 320) / em;
       place.top = frame ? (frame.offsetTop - box.offsetTop) / em : 26;
-      place.pitch = frame ? frame.offsetHeight / em / now.length : Math.max(12, 16 * LOW_CELL * getComputedStyle(element).getPropertyValue("--flat"));
+      place.pitch = frame ? frame.offsetHeight / em / now.length : Math.max(12, 16 * LOW_CELL * +getComputedStyle(element).getPropertyValue("--flat"));
       draw();
     },
   };

@@ -12,7 +12,7 @@ from linformer_from_scratch.course.widgets.live import LiveWidget, packed
 from linformer_from_scratch.course.widgets.projection_explorer import stored_head
 from linformer_from_scratch.pretrained import stored_tokens
 
-HEAD, WORDS, SLOTS = "5.6", 16, 4  # of the story the first words behind [CLS]
+HEAD, WORDS, SLOTS = "4.2", 12, 4  # the story's first sentence, behind [CLS]
 WAYS = "exact attention with a causal mask", f"{SLOTS} slots under a causal mask"
 
 
@@ -22,7 +22,7 @@ class LeakExplorer(LiveWidget):
     title = "One word is edited: whose answers move?"
     controls = ("token",)
 
-    token = traitlets.Int(8, min=1, max=WORDS).tag(sync=True)
+    token = traitlets.Int(9, min=1, max=WORDS).tag(sync=True)
 
     def __init__(self, **start):
         q, k, v, others, E, F = numbers()

@@ -164,7 +164,7 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       canvas.setAttribute("aria-label", `${now}; ${below}`);
       frame.setAttribute("aria-label", `${now}: arrow keys walk from cell to cell${pick ? `, Enter ${picks}` : ""}`);
       const room = element.parentElement.clientWidth / emOf(element), gap = room < 46 ? GAP / 2 : GAP;
-      const style = getComputedStyle(element), flat = +style.getPropertyValue("--flat"), allowed = flat * style.getPropertyValue("--side");
+      const style = getComputedStyle(element), flat = +style.getPropertyValue("--flat"), allowed = flat * +style.getPropertyValue("--side");
       const longest = Math.max(n, m), names = besides ? 2.5 : 9; // em: rows on the left, slanted columns beyond the right
       const readable = longest > MOST_NAMED ? Math.min(LEAST_SIDE, allowed) : (longest * READABLE) / 16, shrunk = Math.min(1, flat);
       const largestSide = Math.min((room - gap * (abreast - 1)) / abreast, cell * longest);
@@ -295,7 +295,7 @@ function chart(stage, { title, note = "", width = 46, height = 12, margin = { to
       picture.attr("aria-label", `${now} ${below}`);
       const style = getComputedStyle(element), wide = (16 * (element.clientWidth || 320)) / emOf(element);
       const whole = typeof height === "function" ? height(wide / 16) : height;
-      const high = 16 * Math.max(Math.min(whole, LEAST_HIGH), whole * style.getPropertyValue("--flat"));
+      const high = 16 * Math.max(Math.min(whole, LEAST_HIGH), whole * +style.getPropertyValue("--flat"));
       picture.attr("viewBox", `0 0 ${wide} ${high}`).style("height", `${high / 16}em`);
       picture.selectAll("*").remove();
       Object.assign(inside, { wide: wide - margin.left - margin.right, high: high - margin.top - margin.bottom });

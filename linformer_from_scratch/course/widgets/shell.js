@@ -119,7 +119,7 @@ function widget(make) {
     const buttons = Object.entries({ Pin: pin, Reset: reset, "Copy state": copy }).map(([name, click]) => html("button", { type: "button", click }, name));
     const bar = html("div", { class: "lw-bar" }, ...buttons, note);
     const more = html("details", { class: "lw-more" }, html("summary", {}, "More"), html("div", {}, rest, bar));
-    const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, stage, controls, words, hint, more, pins);
+    const root = html("div", { class: "lw", role: "group", "aria-label": model.get("heading") }, hint, stage, controls, words, more, pins);
     el.append(root);
     const made = { more: [], ...make({ model, stage, redraw: () => soon() }) }, all = [...made.controls, ...made.more];
     const outside = (some) => some.map((control) => control.element).filter((element) => !stage.contains(element));
