@@ -12,6 +12,7 @@ from lectures import chapters, slide_type
 from linformer_from_scratch.course.exercises import EXERCISES
 from linformer_from_scratch.course.listing import LONGEST, listing
 from linformer_from_scratch.course.start_here import PATH
+from linformer_from_scratch.course.widgets.live import LIVE
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = chapters()
@@ -104,12 +105,14 @@ def test_the_stored_answer_to_a_prediction_is_folded_and_follows_its_question_on
 
 
 @EVERY_CHAPTER
-def test_what_a_chapter_imports_before_its_first_heading_is_folded_and_no_other_code(path):
+def test_a_chapter_opens_with_its_question_and_a_live_picture_and_folds_what_it_imports(path):
     cells = read(path).cells
-    before = len([*takewhile(lambda cell: not cell.source.startswith("## "), cells)])
-    for i, cell in enumerate(cells):
-        setup = i < before and cell.cell_type == "code" and not cell.outputs
-        assert cell.metadata.get("jupyter", {}).get("source_hidden", False) is setup, cell.source
+    picture = next(i for i, cell in enumerate(cells) if cell.get("outputs"))
+    assert LIVE in cells[picture].outputs[0].data
+    assert len([cell for cell in cells[:picture] if cell.cell_type == "markdown"]) <= 2
+    for cell in cells:
+        imports = re.match("import |from |# The course's", cell.source) and not cell.get("outputs")
+        assert cell.metadata.get("jupyter", {}).get("source_hidden", False) is bool(imports), cell.source
 
 
 @EVERY_NOTEBOOK

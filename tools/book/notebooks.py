@@ -1,6 +1,6 @@
 """Notebooks as pages of the book. No code is run: what the cells printed stands in the notebook.
 
-A page begins with the chapter's question and its live picture; its imports stand at its end. Live pictures need no
+A page begins with its question and a live picture; its imports stand at its end. Live pictures need no
 kernel. Folded are answers to predictions and exercises, and code that the text does not speak of: that which
 the decks leave out, too. Hints stand below their exercise, sentences in brackets beside the text; the
 teacher's edition has the notes, set apart.
