@@ -1,5 +1,6 @@
 """The front page: it shows what the encoder finds, paints at once, moves, and is asked; its links lead."""
 
+import math
 import re
 import runpy
 import subprocess
@@ -274,12 +275,12 @@ def test_a_sentence_its_rows_and_a_rows_word_belong_together(page):
 @in_a_browser
 def test_the_address_keeps_what_is_asked_and_shows_it_again(page, index, browser):
     page.get_by_label("Ask").fill("Is it safe for kids?")
-    page.get_by_label("Slots k").fill("6")
-    wait_until(lambda: "k=Infinity" in page.evaluate("location.href"), "the address")
+    page.get_by_label("Slots k").fill("0")
+    wait_until(lambda: "k=4" in page.evaluate("location.href"), "the address")
     with open_page(browser, at=page.url) as other:
         wait_until(lambda: other.locator(".experiment li").count(), "sentences")
         assert other.get_by_label("Ask").input_value() == "Is it safe for kids?"
-        assert other.locator(".experiment output").inner_text() == str(N)
+        assert other.locator(".experiment output").inner_text() == "4"
         assert other.evaluate(LISTS) == page.evaluate(LISTS)
     page.locator("textarea").fill(OWN)
     wait_until(lambda: "text=" in page.evaluate("location.href"), "the address")
@@ -310,6 +311,9 @@ def test_the_first_screen_has_question_maps_handle_and_answers_and_nothing_below
     wake(page)
     page.locator(".seconds").get_by_text("On this machine").wait_for()
     tops.add(tuple(below.evaluate_all(TOPS)))
+    for said in ("", "words " * 15):
+        page.locator(".seconds").evaluate("(line, said) => { line.textContent = said }", said)
+        tops.add(tuple(below.evaluate_all(TOPS)))
     assert len(tops) == 1
 
 
@@ -387,7 +391,7 @@ def wake(page):
 def test_the_readers_text_is_found_in_as_python_finds_in_it(page):
     question = "What is the fine for a book that comes back late?"
     wake(page)
-    for text, k in ((OWN, 8), (OWN, 128), (LONG, 16)):
+    for text, k in ((OWN, 8), (OWN, 128), (OWN, math.inf), (LONG, 16)):
         found = page.evaluate(ASK, [text, question, k])
         assert found["sentences"] == front_page.sentences(text)[: len(found["spans"])]
         for half, key in zip(found["halves"], ("exact", k), strict=True):
