@@ -111,8 +111,8 @@
     const { found } = recorded, [exactly, through] = halves.map(({ seconds }) => seconds?.toFixed(2));
     place.querySelector(".tally").textContent = `Of ${recorded.asked} questions about three texts, exact attention has the answer among its first three ${found.exact} times, ${m < n ? k : "n"} slots ${found[m < n ? k : "exact"]} times.`;
     place.classList.remove("unanswered");
-    const cut = count > n ? ` Your text is cut at ${n} of ${thousands(count)} tokens.` : "";
-    say(exactly ? `On this machine, one run: ${exactly} s exactly, ${through} s through slots.${cut}` : hint());
+    const cut = count > n ? ` Cut at ${n} of ${thousands(count)} tokens.` : "";
+    say(exactly ? `One run on this machine: ${exactly} s exactly, ${through} s through slots.${cut}` : hint());
   }
 
   const say = (words) => { place.querySelector(".seconds").textContent = words; };
