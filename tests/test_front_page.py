@@ -1,6 +1,8 @@
 """The front page: it shows what the encoder finds, paints at once, moves, and is asked; its links lead."""
 
+import math
 import re
+import runpy
 import subprocess
 import sys
 
@@ -13,6 +15,7 @@ from book.shelf import Shelf
 from jupyter_lab import barriers, open_page
 from live import wait_until
 from page_scripts import lend, model
+from PIL import Image, ImageChops, ImageStat
 from torch.nn import functional
 
 from linformer_from_scratch.attention import attention_weights
@@ -27,7 +30,7 @@ from linformer_from_scratch.pretrained.tokens import tokenize
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS
 from linformer_from_scratch.pretrained.windows import windows
 
-PHONE = {"width": 390, "height": 844}  # CSS pixels
+PHONE, LAPTOP = ({"width": 390, "height": 844}, {"width": 1280, "height": 720})  # CSS pixels
 AT_FIRST_KB, PAINT_MS = 500, 300  # before anybody acts, from disk, on idle cores
 LOADED = 4  # how much slower two test workers may make it
 CLOSE = {"rtol": 1e-3, "atol": 1e-3}
@@ -37,6 +40,8 @@ The reading room on the second floor is; laptops are welcome in the café.  Lost
 LONG = " ".join(f"Number {i} is a sentence of a text that is too long." for i in range(99))
 ASK = "([text, question, k]) => frontPage.ask(text, question, k)"
 MANUAL = front_page.texts()[0]
+N = len(tokenize(MANUAL.text))
+WAYS = [*map(str, front_page.SLOTS), "exact"]  # by the slider's place
 
 
 def in_a_browser(test):
@@ -49,6 +54,12 @@ every_text = pytest.mark.parametrize("one", front_page.texts(), ids=lambda one: 
 # What a side shows: ranks and sentences, and which of them is marked.
 LISTS = """() => [...document.querySelectorAll(".experiment ol")].map((list) =>
     [...list.children].map((line) => [line.value, line.textContent, line.classList.contains("answer")]))"""
+# Top and bottom of what is lit in each map, in rows of tokens.
+LIT = """n => [...document.querySelectorAll(".experiment .seen")].map((map) => {
+    const [all, lit] = ["canvas", "i"].map((one) => map.querySelector(one).getBoundingClientRect());
+    return [lit.top, lit.bottom].map((y) => Math.round(n * (y - all.top) / all.height));
+})"""
+TOPS = "all => all.map((one) => one.getBoundingClientRect().top + scrollY)"
 DRAWN = """new MutationObserver((_, watch) => {
     if (!document.querySelector(".experiment li")) return;
     window.drawn = performance.now();
@@ -107,12 +118,18 @@ def test_sentences_that_score_alike_are_found_at_the_mean_of_their_places():
     assert front_page.hits(equal, one) == 0  # of more than twice BEST, none is among the first
 
 
+def test_with_a_slot_for_each_token_strip_and_square_are_one():
+    of_slots, exact = (front_page.vectors(one, MANUAL.text) for one in (window_encoder(N), full_encoder()))
+    torch.testing.assert_close(of_slots, exact, rtol=0, atol=1e-5)
+    assert torch.equal(windows(torch.tensor([N]), N, N)[0], torch.eye(N))
+
+
 def test_the_first_layers_strip_is_what_the_encoder_with_slots_computes():
-    maps, n = front_page.maps(), len(tokenize(MANUAL.text))
-    assert maps["exact"].shape == (n, n)
+    maps = front_page.maps()
+    assert maps["exact"].shape == (N, N)
     for k in front_page.SLOTS:
-        assert maps[str(k)].shape == (n, k)
-        torch.testing.assert_close(maps[str(k)].sum(dim=-1), torch.ones(n))
+        assert maps[str(k)].shape == (N, k)
+        torch.testing.assert_close(maps[str(k)].sum(dim=-1), torch.ones(N))
     assert front_page.shaded(maps["16"]).max() == front_page.SHADES - 1
 
 
@@ -123,6 +140,35 @@ def test_the_map_of_the_course_has_every_chapter_once_and_the_heading_counts_the
     kinds = by_kind(ledger())
     assert told["verdict"].startswith(f"{len(ledger())} claims tested: {len(kinds['wrong'])} wrong, ")
     assert front.COUNTED.keys() <= KINDS.keys()
+
+
+def test_where_it_is_published_a_link_to_it_shows_a_picture(monkeypatch):
+    image = 'property=og:image: "https://owner.github.io/name/_static/front/preview.png"'
+    for repository in ("", "Owner/name"):
+        monkeypatch.setenv("REPOSITORY", repository)
+        page = site.filled(site.HERE / "pages" / "index.md", site.written() | {"solutions": True})
+        assert ("og:image" in page) == (image in page) == bool(repository)
+
+
+def test_the_readmes_picture_is_small_moves_for_six_seconds_and_begins_with_the_whole_square():
+    with Image.open(front.PICTURE) as moving:
+        ms, widths = 0, []
+        for place in range(moving.n_frames):
+            moving.seek(place)
+            moving.load()
+            ms += moving.info["duration"]
+            widths.append(orange(moving))
+    assert front.PICTURE.stat().st_size < 700_000 and 5500 < ms <= 6500
+    assert widths[0] == max(widths) > 4 * widths[-1]
+    assert f"({front.PICTURE.relative_to(site.ROOT).as_posix()})" in (site.ROOT / "README.md").read_text(
+        "utf-8"
+    )
+
+
+def orange(picture):
+    """How many pixels of the strip's colour it has where maps stand, between the lists."""
+    pixels = np.asarray(picture.convert("RGB").crop((470, 0, 725, picture.height))).astype(int)
+    return int((pixels[..., 0] - pixels[..., 2] > 40).sum())
 
 
 # In a browser.
@@ -164,8 +210,136 @@ def test_both_sides_show_the_best_sentences_and_where_the_answer_comes(page):
             for seen, way in zip(page.evaluate(LISTS), ("exact", str(k)), strict=True):
                 order = sorted(range(len(lines)), key=lambda i, way=way, row=row: -scores[way][row][i])
                 shown = order[:3] if answer in order[:3] else [*order[:3], answer]
-                assert seen == [[order.index(i) + 1, lines[i], i == answer] for i in shown], (question, k)
+                ranks = [f"{order.index(i) + 1}{' ✓' if i == answer else '.'} " for i in shown]
+                said = [
+                    [int(rank[:-2]), rank + lines[i], i == answer]
+                    for rank, i in zip(ranks, shown, strict=True)
+                ]
+                assert seen == said, (question, k)
         press(page, "Next question")
+    assert page.locator(".experiment li").first.aria_snapshot().count('img "the answer"') == 1
+
+
+@in_a_browser
+def test_one_sentence_says_what_happens_as_it_happens(page):
+    slider, says = page.get_by_label("Slots k"), page.locator(".happens [role=status]")
+    for question in (front_page.OPENING[0], "How do I make the machine stay on longer?"):
+        page.get_by_label("Ask").fill(question)
+        row = list(MANUAL.questions).index(question)
+        places = {way: int(front_page.ranks(front_page.scores(0)[way], MANUAL)[row]) for way in WAYS}
+        for at, way in enumerate(WAYS):
+            slider.fill(str(at))
+            before, after, k = places["exact"], places[way], N if way == "exact" else way
+            moved = f"{'falls' if after > before else 'rises'} from {nth(before)} to {nth(after)}"
+            kept = f"With {k} slots the answer {moved if after != before else f'stays {nth(after)}'}."
+            one = f"With a slot for each token, strip and square are one: the answer is {nth(after)} in both."
+            assert says.inner_text() == (one if way == "exact" else kept)
+            assert slider.get_attribute("aria-valuetext") == f"{k} slots, answer {nth(after)}"
+    exact, slots = page.evaluate(LISTS)
+    assert exact == slots and says.get_attribute("aria-live") == "polite"
+
+
+def nth(rank):
+    """A place in words."""
+    return ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"][rank - 1]
+
+
+@in_a_browser
+def test_a_sentence_its_rows_and_a_rows_word_belong_together(page):
+    lines, spans, named = (
+        front_page.sentences(MANUAL.text),
+        front_page.spans(MANUAL.text),
+        page.locator(".named"),
+    )
+    answer = front_page.answer(MANUAL, front_page.OPENING[0])
+    assert page.evaluate(LIT, N) == [list(spans[answer])] * 2
+    second = page.locator(".exact li").nth(1)
+    second.hover()
+    (place,) = (i for i, line in enumerate(lines) if second.inner_text().endswith(line))
+    assert page.evaluate(LIT, N) == [list(spans[place])] * 2 != [list(spans[answer])] * 2
+    assert page.locator("li.pointed").all_inner_texts() == [
+        line for line in page.locator(".experiment li").all_inner_texts() if line.endswith(lines[place])
+    ]
+    tokens = front_page.recorded()["tokens"]
+    (at,) = (i for i in range(2, N) if tokens[i - 2 : i + 1] == ["des", "##cal", "##ing"])
+    (place,) = (i for i, (start, end) in enumerate(spans) if start <= at < end)
+    for side in (".exact", ".slots"):
+        box = page.locator(f"{side} canvas").bounding_box()  # right of it is the square that the strip was
+        page.mouse.move(box["x"] + 150, box["y"] + (at + 0.5) / N * box["height"])
+        assert page.evaluate(LIT, N) == [list(spans[place])] * 2
+        assert named.inner_text() == f"“descaling”: {lines[place]}"
+    page.mouse.move(2, 2)
+    assert named.inner_text() == "" and page.evaluate(LIT, N) == [list(spans[answer])] * 2
+
+
+@in_a_browser
+def test_the_address_keeps_what_is_asked_and_shows_it_again(page, index, browser):
+    page.get_by_label("Ask").fill("Is it safe for kids?")
+    page.get_by_label("Slots k").fill("0")
+    wait_until(lambda: "k=4" in page.evaluate("location.href"), "the address")
+    with open_page(browser, at=page.url) as other:
+        wait_until(lambda: other.locator(".experiment li").count(), "sentences")
+        assert other.get_by_label("Ask").input_value() == "Is it safe for kids?"
+        assert other.locator(".experiment output").inner_text() == "4"
+        assert other.evaluate(LISTS) == page.evaluate(LISTS)
+    page.locator("textarea").fill(OWN)
+    wait_until(lambda: "text=" in page.evaluate("location.href"), "the address")
+    with open_page(browser, at=page.url) as other:
+        other.locator(".seconds").get_by_text("Nobody has recorded").wait_for()
+        assert other.locator("textarea").input_value() == page.locator("textarea").input_value()
+    page.locator("textarea").fill(LONG)
+    wait_until(
+        lambda: page.evaluate("location.href") == f"{index.as_uri()}#", "an address that promises nothing"
+    )
+
+
+@in_a_browser
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_the_first_screen_has_question_maps_handle_and_answers_and_nothing_below_moves(page, size):
+    page.set_viewport_size(size)
+    firsts = [".experiment [name=question]", ".happens", ".exact .seen", ".slots .seen", ".handle"]
+    for first in (*firsts, ".exact li >> nth=0", ".slots li >> nth=0"):
+        box = page.locator(first).bounding_box()
+        lines = 20 if "li" in first else box["height"]
+        assert box["y"] >= 0 and box["y"] + lines <= size["height"], first
+    below, tops = page.locator(".experiment :is(ol, .seen), .tally, .verdicts"), set()
+    for at in reversed(range(len(WAYS))):
+        page.get_by_label("Slots k").fill(str(at))
+        tops.add(tuple(below.evaluate_all(TOPS)))
+    page.locator("textarea").fill(OWN)
+    tops.add(tuple(below.evaluate_all(TOPS)))
+    wake(page)
+    page.locator(".seconds").get_by_text("On this machine").wait_for()
+    tops.add(tuple(below.evaluate_all(TOPS)))
+    longest = "One run on this machine: 0.00 s exactly, 0.00 s through slots. Cut at 512 of 1,234 tokens."
+    for said in ("", longest):
+        page.locator(".seconds").evaluate("(line, said) => { line.textContent = said }", said)
+        tops.add(tuple(below.evaluate_all(TOPS)))
+    assert len(tops) == 1
+
+
+@in_a_browser
+def test_tab_reaches_the_question_before_the_list_of_pages(page):
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.name") == "question":
+            break
+    else:
+        raise AssertionError("four stops, and no question")
+    assert page.locator(".sidebar-drawer").bounding_box()["x"] == 0
+
+
+@in_a_browser
+def test_the_readmes_picture_is_this_page(index, browser):
+    tool = runpy.run_path(str(site.ROOT / "chapters" / "scenes" / "front_page.py"))
+    with open_page(browser, 1280, 800, at=index) as page:
+        drawn = tool["frames"](page)
+    with Image.open(tool["PICTURE"]) as moving:
+        for place, (now, _) in ((0, drawn[0]), (moving.n_frames - 1, drawn[-1])):
+            moving.seek(place)
+            assert moving.size == now.size, "run python chapters/scenes/front_page.py"
+            apart = ImageStat.Stat(ImageChops.difference(moving.convert("RGB"), now)).mean
+            assert max(apart) < 4, "run python chapters/scenes/front_page.py"
 
 
 @in_a_browser
@@ -218,7 +392,7 @@ def wake(page):
 def test_the_readers_text_is_found_in_as_python_finds_in_it(page):
     question = "What is the fine for a book that comes back late?"
     wake(page)
-    for text, k in ((OWN, 8), (OWN, 128), (LONG, 16)):
+    for text, k in ((OWN, 8), (OWN, 128), (OWN, math.inf), (LONG, 16)):
         found = page.evaluate(ASK, [text, question, k])
         assert found["sentences"] == front_page.sentences(text)[: len(found["spans"])]
         for half, key in zip(found["halves"], ("exact", k), strict=True):
@@ -245,7 +419,7 @@ def test_awake_it_answers_what_one_types_and_asleep_again_what_was_recorded(page
     for seen, scores in zip(page.evaluate(LISTS), (exact, slots), strict=True):
         best = np.argsort(-scores)
         wanted = [*best[:3], *([] if np.argmax(exact) in best[:3] else [np.argmax(exact)])]
-        assert [line[1] for line in seen] == [lines[i] for i in wanted]
+        assert [line[1].partition(" ")[2] for line in seen] == [lines[i] for i in wanted]
     text.fill(LONG)
     says.get_by_text("cut at 512").wait_for()
     for field, refusal in ((ask, "The question is empty"), (text, "The text is empty")):
@@ -261,12 +435,18 @@ def test_awake_it_answers_what_one_types_and_asleep_again_what_was_recorded(page
 
 
 @in_a_browser
-def test_the_edge_of_the_strip_is_a_handle(page):
+def test_the_edge_of_the_strip_is_a_handle_up_to_the_whole_square(page):
     handle, said = page.locator(".handle"), page.locator(".experiment output")
     box, strip = handle.bounding_box(), page.locator(".slots canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
-    page.mouse.move(strip["x"] + 64 * strip["height"] / len(tokenize(MANUAL.text)), box["y"])
+    page.mouse.move(strip["x"] + strip["height"], box["y"])
+    assert said.inner_text() == str(N)
+    exact, slots = (page.locator(f"{side} canvas").bounding_box() for side in (".exact", ".slots"))
+    assert [slots[edge] for edge in ("width", "height", "y")] == [
+        exact[edge] for edge in ("width", "height", "y")
+    ]
+    page.mouse.move(strip["x"] + 64 * strip["height"] / N, box["y"])
     assert said.inner_text() == "64"
     page.mouse.up()
     page.keyboard.press("ArrowLeft")
@@ -297,11 +477,15 @@ def test_where_a_script_of_the_model_is_missing_it_says_so_and_shows_what_was_re
 
 
 @in_a_browser
-def test_every_claim_is_a_tile_that_leads_to_its_line(page):
-    tiles = page.locator(".verdicts a")
-    links = tiles.evaluate_all("all => all.map((one) => one.getAttribute('href'))")
-    assert sorted(links) == sorted(f"ledger.html#claim-{claim.id}" for claim in ledger())
-    tiles.first.click()
+def test_every_claim_is_a_sentence_that_leads_to_its_line_and_no_wrong_one_is_cut(page):
+    page.set_viewport_size(PHONE)
+    claims = page.locator(".verdicts a")
+    links = claims.evaluate_all("all => all.map((one) => [one.getAttribute('href'), one.textContent])")
+    assert sorted(links) == sorted([f"ledger.html#claim-{claim.id}", claim.claim] for claim in ledger())
+    cut = claims.evaluate_all("all => all.map((one) => one.scrollWidth > one.clientWidth)")
+    wrong = len(by_kind(ledger())["wrong"])
+    assert not any(cut[:wrong]) and any(cut[wrong:])
+    claims.first.click()
     wait_until(lambda: page.locator("tr:target").count() == 1, "its line")
     assert re.search(r"ledger.html#claim-\w+", page.url)
 

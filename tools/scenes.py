@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SCENES = ROOT / "chapters" / "scenes"
 MEDIA = SCENES / "media"
 ENCODING = {"crf": "28", "preset": "slow", "tune": "animation", "g": "600"}
-MOVES = {"06_linformer": "linformer.webp", "14_fields": "fields.webp"}  # clips, and what the README shows
-BAND = 72  # pixels below the caption, for the player's bar
+MOVES = {"14_fields": "fields.webp"}  # clips, and what the README shows
+BAND = 72  # pixels below the caption, for the player\'s bar
 EVERY, WIDTH, QUALITY = 3, 640, 60  # each third frame; pixels; of 100
 MISSING = "manim is missing: run `make scenes`, or `python tools/course.py install --with scenes`, first"
 

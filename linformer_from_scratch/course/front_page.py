@@ -22,7 +22,7 @@ from linformer_from_scratch.pretrained.encoding import encode
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.network import SentenceEncoder
 from linformer_from_scratch.pretrained.sentence_encoder import full_encoder, silent_encoder
-from linformer_from_scratch.pretrained.tokens import tokenize
+from linformer_from_scratch.pretrained.tokens import tokenize, vocabulary
 from linformer_from_scratch.pretrained.windows import windows
 
 SLOTS = (4, 8, 16, 32, 64, 128)
@@ -142,14 +142,15 @@ def shaded(weights: Tensor) -> Tensor:
 
 
 def recorded() -> dict[str, Any]:
-    """What the page shows before anything is loaded; "scores" by way, question and sentence."""
+    """What the page shows before anything is loaded; "scores" of way, question, sentence, in 1/10,000."""
     one = texts()[0]
     return {
         "sentences": sentences(one.text),
         "spans": spans(one.text),
+        "tokens": [vocabulary()[i] for i in tokenize(one.text, None)],
         "questions": {question: answer(one, question) for question in list(one.questions)[:ON_PAGE]},
         "scores": {
-            way: [[round(cosine, 3) for cosine in row] for row in cosines[:ON_PAGE].tolist()]
+            way: (10_000 * cosines[:ON_PAGE]).round().int().tolist()
             for way, cosines in scores(0).items()
             if way not in CONTROLS
         },

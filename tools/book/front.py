@@ -1,10 +1,12 @@
 """What the front page is made of: the recorded experiment, the verdicts, the map of the course."""
 
 import json
+import os
 import re
 from pathlib import Path
 
-from kept import ENCODER, kept
+from kept import ENCODER, ROOT, kept
+from PIL import Image
 
 from linformer_from_scratch.common.files import PACKAGE
 from linformer_from_scratch.course import front_page
@@ -13,6 +15,7 @@ from linformer_from_scratch.course.start_here import ACTS, PATH
 from linformer_from_scratch.course.widgets.page import in_text
 
 CHAPTER = re.compile(r"^\| (\d\d) \| \[(.+)\]\(chapters/(\w+)\.ipynb\) \| (.+) \| (\d+) \|$", re.MULTILINE)
+PICTURE = ROOT / "chapters" / "front_page.webp"  # of this page, which moves; picture.py makes it
 COLUMNS = "number", "name", "stem", "question", "minutes"  # of a chapter in the README's table
 # Kind of verdict -> how the heading counts it.
 COUNTED = {"wrong": "wrong", "only if": "true only under a condition", "not reproduced": "not reproduced"}
@@ -31,7 +34,14 @@ def told(chapters: str) -> dict[str, object]:
         "question": front_page.OPENING[0],
         "slots": front_page.SLOTS,
         "found": json.loads(recorded())["found"],
+        "address": address(os.environ.get("REPOSITORY", "")),
     }
+
+
+def address(repository: str) -> str:
+    """Where GitHub shows the book of owner/name: what is previewed elsewhere needs whole addresses."""
+    owner, _, name = repository.partition("/")
+    return f"https://{owner.lower()}.github.io/{name}/" if name else ""
 
 
 def acts(chapters: str) -> dict[str, list[dict[str, str]]]:
@@ -55,6 +65,9 @@ def record(folder: Path) -> None:
 
 
 def write(folder: Path) -> None:
-    """Write the script with what was recorded."""
+    """Write the script with what was recorded, and the picture that links to the page are shown with."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "recorded.js").write_text(f"window.recorded = {recorded()};", encoding="utf-8")
+    with Image.open(PICTURE) as moving:
+        moving.seek(moving.n_frames - 1)
+        moving.convert("RGB").save(folder / "preview.png")
