@@ -79,7 +79,7 @@ function growth(stage, model, { lengths }) {
   return { show };
 }
 
-const ROW = 34;
+const ROW = 38;
 
 /** Bars made of parts, `count` of them one below the other, on one scale; pointing names a part. row: units from one to the next. */
 function shares(stage, { count, row = ROW }) {

@@ -10,7 +10,7 @@ export default widget(({ model, stage, redraw }) => {
   const closest = (places, to) => places.reduce((best, place, i) => (far(place, to) < far(places[best], to) ? i : best), 0), heardBy = (place) => closest(sources, place);
   let resets = 0, due = 0, held = null, chosen = null, size = [1, 1]; // when the next update is; sensors in the hand, by the keys; of the plane
 
-  const lost = html("p", { class: "lw-large" }), scene = html("div", { class: "lw-flowing lw-hall" }, lost);
+  const lost = html("p", { class: "lw-large" }), scene = html("div", { class: "lw-flowing" }, lost);
   stage.append(scene);
   const margin = { top: EDGE, right: EDGE, bottom: EDGE, left: EDGE }, plane = chart(scene, { title: "", width: 80, height: (width) => Math.min(width / wide - 0.6, 27.4), margin });
   const curve = chart(scene, {
