@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from book import api, links, site
 from jupyter_lab import barriers, open_page
-from lectures import notes
+from lectures import chapters, notes
 from live import Live, wait_until
 from page_scripts import lend
 from pypdf import PdfReader
@@ -385,13 +385,17 @@ def test_a_line_of_text_has_65_to_75_characters(book, browser):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("size", [(1280, 800), PHONE])
-def test_the_first_screen_has_the_question_its_picture_and_where_to_start(book, browser, size):
-    with open_page(browser, *size, at=book / "chapters" / "06_linformer.html") as page:
-        for first in ("article h1 + p", ".opening img", ".ways", "article h2"):
-            box = page.locator(first).first.bounding_box()
-            assert box["y"] + box["height"] <= size[1], first
-        assert page.get_by_text("Show the imports").bounding_box()["y"] > 10 * size[1]
+@pytest.mark.slow
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("size", [(1280, 720), PHONE])
+def test_the_first_screen_has_the_question_a_live_picture_and_a_line_to_try(book, browser, path, size):
+    with open_page(browser, *size, at=book / "chapters" / f"{path.stem}.html") as page:
+        page.locator(".lw").first.wait_for()
+        for part, share in (("article h1 + p", 1), (".lw-hint", 1), (".lw-stage", 0.4)):
+            box = page.locator(part).first.bounding_box()
+            assert box["y"] + share * box["height"] <= size[1], part
+        if code := page.get_by_text("Show the imports").all():
+            assert code[0].bounding_box()["y"] > 10 * size[1]
 
 
 @pytest.mark.browser

@@ -153,7 +153,6 @@
     return state.has("q");
   }
 
-  document.querySelector(".page").append(document.querySelector(".sidebar-drawer")); // Tab reaches the question before the list of pages
   window.frontPage = { draw, ask: null };
   addEventListener("DOMContentLoaded", async () => { // host.js has run by now: encoder and revived are its
     const views = Object.entries(await revived(recorded.maps)), maps = Object.fromEntries(views.map(([way, { buffer }]) => [way, new Uint8Array(buffer)]));
