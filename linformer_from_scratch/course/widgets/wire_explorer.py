@@ -68,8 +68,9 @@ class WireExplorer(LiveWidget):
         here = "as here" if self.n > least else "but not here"
         ring, ulysses = (times(sent[name] / sent[LINFORMER]) for name in self.above)
         return (
-            f"{self.n:,} tokens on {self.ranks} ranks: Linformer sends {in_bytes(sent[LINFORMER])}, {RING} {ring}, "
-            f"{ULYSSES} {ulysses}. Linformer sends less than both above n = {least:,}, {here}."
+            f"{self.n:,} tokens on {self.ranks} ranks: Linformer sends {in_bytes(sent[LINFORMER])}, "
+            f"{RING} {ring}, {ULYSSES} {ulysses}. "
+            f"Linformer sends less than both above n = {least:,}, {here}."
         )
 
     def _figure(self) -> stills.Figure:
