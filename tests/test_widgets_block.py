@@ -4,7 +4,15 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.widgets.block_explorer import EDITS, HEADS, errors, memory, reading, tokens
+from linformer_from_scratch.course.widgets.block_explorer import (
+    EDITS,
+    HEADS,
+    BlockExplorer,
+    errors,
+    memory,
+    reading,
+    tokens,
+)
 
 N = len(tokens())
 every_edit = pytest.mark.parametrize("edit", EDITS)
@@ -62,3 +70,11 @@ def test_the_block_that_is_chosen_scored_best(head):
 def test_the_window_lowers_the_error(head):
     by_edit = dict(zip(EDITS, errors(head).tolist(), strict=True))
     assert by_edit["2"] < by_edit["1"] and by_edit["5"] == by_edit["4"] < by_edit["0"]
+
+
+def test_the_map_that_it_opens_with_is_not_blank():
+    opened = BlockExplorer().figure().axes[-1].images[0]
+    darkest = opened.get_clim()[1]
+    assert darkest == 1 / 4  # a token's share where a query attends to its block of four alone
+    shades = opened.get_array() / darkest
+    assert (shades > 0.1).mean() > 0.5

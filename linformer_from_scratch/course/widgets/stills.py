@@ -114,7 +114,7 @@ def wires(axis: Axes, title: str, how: str, ranks: int, colour: str, share: floa
     """
     turns = 2 * np.pi * np.arange(ranks) / ranks
     places = np.stack([np.sin(turns), np.cos(turns)], axis=1)
-    look: dict[str, Any] = {"color": colour, "linewidth": max(0.4, 24 * share), "zorder": 0}
+    look: dict[str, Any] = {"color": colour, "linewidth": max(0.4, 16 * share), "zorder": 0}
     arrow = look | {"arrowstyle": "-|>", "shrinkA": 12, "shrinkB": 14}
     for i, place in enumerate(places):
         if how == "across":
@@ -125,8 +125,8 @@ def wires(axis: Axes, title: str, how: str, ranks: int, colour: str, share: floa
                 "", (0, 0) if how == "inwards" else places[(i + 1) % ranks], place, arrowprops=arrow
             )
     axis.plot(*places.T, "s", ms=min(22, 180 / ranks), color="white", markeredgecolor=INK)
-    axis.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal")
-    axis.set_title(title, color=colour)
+    axis.text(0, 1.3, title, color=colour, ha="center")
+    axis.set(xlim=(-1.4, 1.4), ylim=(-1.2, 1.6), aspect="equal")
     axis.axis("off")
 
 

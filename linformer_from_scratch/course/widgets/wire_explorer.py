@@ -69,7 +69,8 @@ class WireExplorer(LiveWidget):
         ring, ulysses = (times(sent[name] / sent[LINFORMER]) for name in self.above)
         return (
             f"{self.n:,} tokens on {self.ranks} ranks: Linformer sends {in_bytes(sent[LINFORMER])}, "
-            f"{RING} {ring}, {ULYSSES} {ulysses}. Linformer sends less than both above n = {least:,}, {here}."
+            f"{RING} {ring}, {ULYSSES} {ulysses}. "
+            f"Linformer sends less than both above n = {least:,}, {here}."
         )
 
     def _figure(self) -> stills.Figure:
