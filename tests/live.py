@@ -8,6 +8,13 @@ import numpy as np
 from linformer_from_scratch.course import widgets
 
 LIMIT_S = 60  # for anything that is waited for: a loaded machine is slow, a broken one is caught all the same
+SCRIPTS = {  # what a reader may type -> the words that the vocabulary cannot make
+    "Crème brûlée, naïve façade, Ærø and 😀Ångström😀!": ["😀Ångström😀"],
+    "Ελληνικά και Русский язык: всё ясно? 🎉🎉": ["🎉🎉"],
+    "我喜欢机器学习，你呢？「東京で寿司を食べました。」": ["喜", "欢", "机", "器", "习", "你", "呢", "寿"],
+    "مرحبا بالعالم، كيف حالك اليوم؟ 👩🏾‍🚀": ["؟", "👩🏾‍🚀"],
+    "שלום עולם, नमस्ते दुनिया 😀 कैसे हो।": ["😀"],
+}
 
 # What is seen: the pixels of every canvas, the drawing of every chart, and which control is where.
 PICTURE = """root => {

@@ -16,6 +16,7 @@ from live import Live, wait_until
 from page_scripts import lend
 from pypdf import PdfReader
 
+from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.exercises import EXERCISES
 from linformer_from_scratch.course.exercises.engine.quiz import questions
 from linformer_from_scratch.course.glossary import entries
@@ -42,6 +43,10 @@ CHARACTERS_A_LINE = """all => all.filter((p) => !p.children.length).flatMap((p) 
 TEXT = "article :is(h1, h2, h3, p, .math svg, div.cell_input pre):visible"
 CUT = """(all, width) => all.filter((one) => one.getBoundingClientRect().right > width)
     .filter((one) => !one.closest("table, .lw")).map((one) => one.textContent.slice(0, 80))"""
+
+OWN = "The ferry was late.\nIts captain said sorry, gave tea to all, and then it left with a 😀 on its flag."
+TAKES = {"01_attention": 1, "02_multihead": 1, "04_low_rank": 2, "06_linformer": 1, "13_descendants": 0}
+SAID = OWN.replace("\n", " "), "Unknown to the model"
 
 every_chapter = pytest.mark.parametrize("stem", STEMS)
 
@@ -215,6 +220,33 @@ def test_a_chapter_read_to_its_end_is_alive_and_whole(book, browser, stem):
             page.locator(".math").first.scroll_into_view_if_needed()
             wait_until(lambda: page.locator("mjx-container").count() >= formulas, "typeset formulas")
         assert width(page) == PHONE[0] and page.locator(TEXT).evaluate_all(CUT, PHONE[0]) == []
+        assert (page.outside, page.complaints) == ([], [])
+
+
+@pytest.mark.browser
+def test_the_readers_text_goes_from_the_front_page_through_the_chapters_until_it_is_forgotten(book, browser):
+    with open_page(browser, 1280, 720, at=book / "index.html") as page:
+        page.get_by_role("button", name="Wake the model").click()
+        page.locator("textarea").fill(OWN)
+        page.locator(".seconds").get_by_text("On this machine").wait_for()
+        for stem, takes in TAKES.items():
+            page.goto((book / "chapters" / f"{stem}.html").as_uri())
+            for widget in page.locator(".live-widget").all():
+                widget.scroll_into_view_if_needed()
+                live = Live(page, widget.locator(".lw"))
+                if (field := live.root.locator("input[type=text]")).count():
+                    wait_until(
+                        lambda it=field, live=live: (it.input_value(), live.words()[:20]) == SAID, stem
+                    )
+            assert page.locator(".lw input[type=text]").count() == takes
+        page.goto((book / "index.html").as_uri())
+        wait_until(lambda: page.locator("textarea").input_value() == OWN, "the text")
+        page.get_by_role("button", name="Forget my text").click()
+        assert page.locator("textarea").input_value() == front_page.texts()[0].text
+        page.goto((book / "chapters" / "01_attention.html").as_uri())
+        page.locator(".live-widget").first.scroll_into_view_if_needed()
+        page.locator(".lw input[type=text]:visible").first.wait_for()  # the model is awake again
+        assert page.get_by_role("button", name="Forget my text").count() == 0
         assert (page.outside, page.complaints) == ([], [])
 
 

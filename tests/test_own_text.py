@@ -1,4 +1,4 @@
-"""The reader's own text in a page: five widgets show it with Python's numbers; memory comes back."""
+"""The reader's own text in pages: it travels, widgets show it with Python's numbers; memory comes back."""
 
 import statistics
 
@@ -7,7 +7,7 @@ import psutil
 import pytest
 import torch
 from jupyter_lab import open_page
-from live import TWO_FRAMES, Live, wait_until
+from live import SCRIPTS, TWO_FRAMES, Live, wait_until
 from page_scripts import lend, model
 
 from linformer_from_scratch.attention import attention_weights
@@ -17,8 +17,8 @@ from linformer_from_scratch.course.widgets.page import host
 from linformer_from_scratch.course.widgets.page import page as page_of
 from linformer_from_scratch.course.widgets.reading import OwnHeads
 from linformer_from_scratch.course.widgets.sentence import rounded
-from linformer_from_scratch.pretrained import AttentionMaps, attention_maps, tokenize
-from linformer_from_scratch.pretrained.tokens import vocabulary
+from linformer_from_scratch.pretrained import SENTENCES, AttentionMaps, attention_maps, tokenize
+from linformer_from_scratch.pretrained.tokens import pieces
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -29,6 +29,14 @@ FIRST, WAKES, GIVEN_BACK = 5, 20, 100e6  # bytes that twenty wakes may keep beyo
 LIMITS_S = {128: 1, 512: 5}  # for a text, on a loaded machine
 CLOSE = 1e-3
 NAP = "encoder.wake().then(() => encoder.read('a text', 128, 'maps')).then(encoder.sleep)"
+REFUSED = """Object.defineProperty(window, "sessionStorage", { get() { throw new Error("refused"); } })"""
+# Tokens, their titles, and which way the text and the field run.
+LISTED = """root => {
+    const list = root.querySelector(".lw-text"), words = [...list.children];
+    const told = words.filter((word) => word.title === "unknown to the model");
+    const ways = [list, root.querySelector("input[type=text]")].map((it) => getComputedStyle(it).direction);
+    return [words.map((word) => word.textContent), told.map((word) => word.textContent), ...ways];
+}"""
 DAMAGED = 'lent["piece_3"] = {"file": "weights.bin", "base64": "AAAA"};'
 # Seconds for each text; they begin with different words, so that none is known yet.
 SECONDS = """async ([texts, most]) => {
@@ -49,6 +57,10 @@ def folder(tmp_path_factory):
     shown = [getattr(widgets, name)() for name in FIVE]
     lent = lend(folder / "model") | {"folder": "model"}
     (folder / "page.html").write_text(page_of(shown, model=lent), encoding="utf-8")
+    (folder / "next").mkdir()
+    (folder / "next" / "page.html").write_text(
+        page_of(shown[:3], model=lent | {"folder": "../model"}), encoding="utf-8"
+    )
     (folder / "alone.html").write_text(page_of(shown[:1]), encoding="utf-8")
     (folder / "bare.html").write_text(f"<!DOCTYPE html><script>{host(lent)}</script>", encoding="utf-8")
     return folder
@@ -70,15 +82,15 @@ def graph(monkeypatch):
     def heads(text, most):
         ids = tokenize(text, most)
         q, k, v = map(torch.from_numpy, session.run(["q", "k", "v"], {"ids": ids[None].numpy()}))
-        return OwnHeads([vocabulary()[i] for i in ids.tolist()], torch.stack([q, k, v]))
+        return OwnHeads(pieces(text, most), torch.stack([q, k, v]))
 
-    def maps(text):
-        tokens, (q, k, _) = heads(text, sentence.MOST_TOKENS)
+    def maps(text, most=sentence.MOST_TOKENS):
+        tokens, (q, k, _) = heads(text, most)
         return AttentionMaps(tokens, attention_weights(q, k))
 
     for module in (reading, head_picker, projection_explorer):
         monkeypatch.setattr(module, "read_heads", lambda text: heads(text, reading.MOST))
-    monkeypatch.setattr(sentence, "read_maps", maps)
+    monkeypatch.setattr(sentence, "attention_maps", maps)
     caches = head_picker.analysed, projection_explorer.errors_of
     caches += projection_explorer.stored_head, projection_explorer.real_map, projection_explorer.best_factors
     for cached in caches:
@@ -98,16 +110,31 @@ def type_in(live, text):
     field = live.root.locator("input[type=text]")
     field.fill(text)
     field.press("Enter")
+    settle(live)
+
+
+def settle(live):
     live.page.evaluate(TWO_FRAMES)
     wait_until(lambda: "The model reads" not in live.words(), "the text to be read")
+
+
+def shown_in(live):
+    """The text that a widget's field holds, once it is read."""
+    settle(live)
+    return live.root.locator("input[type=text]").input_value()
+
+
+def widgets_of(page):
+    return [Live(page, root) for root in page.locator(".lw").all()]
 
 
 def test_five_widgets_show_the_readers_text_with_the_numbers_of_the_same_graph_in_python(opened, graph):
     page, all_five = opened
     wake(page)
+    type_in(all_five[2], OWN)
     for live in all_five:
-        type_in(live, OWN)
-        assert live.root.locator(".lw-refused").count() == 0
+        assert shown_in(live) == OWN and live.root.locator(".lw-refused").count() == 0
+        assert live.words().startswith("Unknown to the model: “😀”. ")
         assert live.differences(live.as_python(), CLOSE) == []
     explorer = all_five[-1]
     for kind in ("mean", "strided", "gaussian"):
@@ -124,25 +151,86 @@ def test_the_maps_are_close_to_those_of_the_exact_model(graph):
 def test_limits_and_refusals_are_those_of_python(opened):
     page, (explorer, _, slider, *_) = opened
     wake(page)
-    for live, refusing, taken in ((explorer, ("", LONG), "constructor"), (slider, (" ", "hi"), LONG)):
-        for text in refusing:
+    for text in ("", " ", "hi", "\u200b", "constructor", LONG):
+        for live in (explorer, slider):
             type_in(live, text)
-            assert live.words() == live.as_python().refused != ""
-        type_in(live, taken)
-        assert live.root.locator(".lw-refused").count() == 0
-    assert f"of {reading.MOST} loses" in slider.words()
+            python = live.as_python()
+            assert live.words().startswith(python.refused or python.facts["remark"]), text
+            assert live.root.locator(".lw-refused").count() == bool(python.refused)
+    assert f"tokens; this picture shows the first {sentence.MOST_TOKENS}. “" in explorer.words()
+    assert f"tokens; this picture shows the first {reading.MOST}. Rank" in slider.words()
+    slider.root.get_by_label("Map", exact=True).select_option("random softmax")
+    page.evaluate(TWO_FRAMES)
+    assert slider.words().startswith("Rank") and slider.as_python().words.startswith("Rank")
+    explorer.root.get_by_label("Sentence").select_option(index=0)
+    page.evaluate(TWO_FRAMES)
+    assert explorer.root.get_by_placeholder("its first 40 tokens are shown").input_value() == ""
     assert page.complaints == []
 
 
-def test_a_text_typed_in_one_widget_is_offered_in_the_next(opened):
-    page, (first, _, third, *_) = opened
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_every_script_runs_its_way_and_unknown_words_are_shown_as_they_are(opened, graph, text):
+    page, (explorer, _, slider, *_) = opened
+    wake(page)
+    type_in(explorer, text)
+    assert shown_in(slider) == text
+    tokens, unknown, *ways = slider.root.evaluate(LISTED)
+    assert tokens == pieces(text) and list(dict.fromkeys(unknown)) == SCRIPTS[text]
+    assert explorer.root.locator(".lw-words bdi").first.inner_text() == SCRIPTS[text][0]
+    assert ways == 2 * ["rtl" if text[0] in "مש" else "ltr"]
+    for live in (explorer, slider):
+        assert live.differences(live.as_python(), CLOSE) == []
+
+
+def test_a_text_travels_from_page_to_page_until_it_is_forgotten(opened, folder):
+    page, (first, *_) = opened
     wake(page)
     type_in(first, OWN)
-    menu = third.root.get_by_label("Text", exact=True)
-    menu.select_option(index=menu.locator("option").count() - 1)
-    wait_until(lambda: f"of {len(tokenize(OWN))} loses" in third.words(), "the other widget to read it")
-    page.reload()  # it is kept nowhere
-    assert "your own" not in Live(page, page.locator(".lw").nth(0)).root.get_by_label("Sentence").inner_text()
+    page.goto((folder / "next" / "page.html").as_uri())
+    all_three = widgets_of(page)
+    for live in all_three:  # the model wakes by itself
+        wait_until(lambda live=live: shown_in(live) == OWN, "the text")
+        assert live.words().startswith("Unknown to the model: “😀”. ")
+    before = all_three[0].root.get_by_label("Sentence").evaluate("it => it.selectedIndex")
+    all_three[0].root.get_by_label("Sentence").select_option(index=1)
+    page.evaluate(TWO_FRAMES)
+    assert before > 1 and shown_in(all_three[1]) == OWN != shown_in(all_three[0])
+    page.get_by_role("button", name="Forget my text").first.click()
+    for live, kind in zip(all_three, FIVE, strict=False):
+        assert shown_in(live) != OWN and "your own" not in live.root.inner_text()
+        chosen = {"sentence": SENTENCES[1]} if live is all_three[0] else {}
+        assert live.words() == getattr(widgets, kind)(**chosen).words
+    page.reload()
+    page.locator(".lw input[type=text]:visible").first.wait_for()
+    assert all(shown_in(live) != OWN for live in widgets_of(page))
+    page.goto((folder / "bare.html").as_uri())
+    page.evaluate("encoder.sleep()")
+    page.goto((folder / "page.html").as_uri())
+    assert widgets_of(page)[0].root.get_by_role("button", name="Wake the model").is_visible()
+    assert page.complaints == []
+
+
+def test_a_page_that_comes_back_as_it_was_left_takes_up_what_has_changed(opened):
+    page, (first, *_) = opened
+    wake(page)
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+    page.get_by_role("button", name="Wake the model").first.wait_for()
+    page.evaluate("own => sessionStorage.setItem('linformer', JSON.stringify({ own, isAwake: true }))", OWN)
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    wait_until(lambda: shown_in(first) == OWN, "the text")
+
+
+def test_where_storage_is_refused_a_text_is_shown_in_this_page_alone(browser, folder):
+    with open_page(browser) as page:
+        page.add_init_script(REFUSED)
+        page.goto((folder / "next" / "page.html").as_uri())
+        wake(page)
+        first, second, _ = widgets_of(page)
+        type_in(first, OWN)
+        assert shown_in(second) == OWN
+        page.reload()
+        assert widgets_of(page)[0].root.get_by_role("button", name="Wake the model").is_visible()
+        assert page.complaints == []
 
 
 def test_a_page_without_the_model_says_where_ones_own_text_works(browser, folder):

@@ -26,7 +26,7 @@ from linformer_from_scratch.pretrained import (
     tokenize,
     weights,
 )
-from linformer_from_scratch.pretrained.tokens import vocabulary
+from linformer_from_scratch.pretrained.tokens import pieces, unknown_among, vocabulary
 
 REFERENCE = Path(__file__).parent / "data/minilm_reference.json"
 REFERENCE = json.loads(REFERENCE.read_text(encoding="utf-8"))["texts"]
@@ -59,8 +59,9 @@ PIECES = {  # by the rules of BERT's tokenizer, by hand
     "人東a": ["人", "東", "a"],
     "한국": ["ᄒ", "##ᅡ", "##ᆫ", "##ᄀ", "##ᅮ", "##ᆨ"],
     "x" * 100: ["xx", *["##xx"] * 49],
-    "x" * 101 + " y": ["[UNK]", "y"],
-    "🎉 can't": ["[UNK]", "can", "'", "t"],
+    "x" * 101 + " y": ["x" * 101, "y"],  # [UNK], as the text has it
+    "🎉 can't": ["🎉", "can", "'", "t"],
+    "No🎉Way\ud800É!": ["No🎉WayÉ", "!"],
     "": [],
 }
 
@@ -74,7 +75,9 @@ def test_every_shipped_document_has_the_tokens_of_a_second_tokenizer(corpus):
 
 @pytest.mark.parametrize("text", PIECES, ids=ascii)
 def test_a_text_is_cut_into_the_longest_known_pieces(text):
-    assert [vocabulary()[i] for i in tokenize(text).tolist()] == ["[CLS]", *PIECES[text], "[SEP]"]
+    assert pieces(text) == ["[CLS]", *PIECES[text], "[SEP]"]
+    for i, piece in zip(tokenize(text).tolist(), pieces(text), strict=True):
+        assert vocabulary()[i] == ("[UNK]" if piece in unknown_among(pieces(text)) else piece)
 
 
 def test_maps_of_any_text_have_a_row_for_each_token_that_sums_to_one():

@@ -1,6 +1,7 @@
 """The reader's own text in Python: five widgets show what the model makes of it, or say why not."""
 
 import pytest
+from live import SCRIPTS
 from torch.testing import assert_close
 
 from linformer_from_scratch import pretrained
@@ -10,12 +11,12 @@ from linformer_from_scratch.course.widgets.reading import LEAST, MOST
 from linformer_from_scratch.pretrained import attention_maps
 
 OWN = "My dog sleeps because it is old and tired of running after the cat."
-LONG = "word " * 300
+LONG = "word " * 3000
 TEXTS = widgets.RankSlider, widgets.HeadPicker, widgets.ProjectionExplorer
 SENTENCES = widgets.AttentionExplorer, widgets.HeadGallery
 REFUSED = {  # kinds -> text -> why it cannot be read
     TEXTS: {" ": "text is empty", "hi": f"3 tokens; at least {LEAST}"},
-    SENTENCES: {"": "sentence is empty", "  ": "sentence is empty", "word " * 57: "59 tokens; up to 40 can"},
+    SENTENCES: {"": "text is empty", "  ": "text is empty", "\u200b": "2 tokens; at least 3"},
 }
 
 
@@ -36,6 +37,25 @@ def test_a_readers_text_is_read_by_the_model_up_to_the_most_tokens(kind, text):
     assert f" {len(tokens)}" in widget.words and widget.still()
 
 
+@pytest.mark.parametrize("kind", TEXTS + SENTENCES)
+def test_a_long_text_is_told_its_whole_length_and_how_much_of_it_is_shown(kind):
+    widget, most = kind(**{kind.reads["trait"]: LONG}), 40 if kind in SENTENCES else MOST
+    assert widget.words.startswith(f"Your text has 3,002 tokens; this picture shows the first {most}. ")
+    assert len(shown_map(widget)) == most == len(widget.facts["tokens"][LONG])
+    if kind is widgets.RankSlider:
+        assert not type(widget)(text=LONG, preset="local").words.startswith("Your")
+
+
+@pytest.mark.parametrize("kind", [widgets.RankSlider, widgets.AttentionExplorer])
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_a_word_that_the_vocabulary_lacks_is_shown_as_it_is_and_called_unknown(kind, text):
+    widget, unknown = kind(**{kind.reads["trait"]: text}), SCRIPTS[text]
+    tokens = widget.facts["tokens"][text]
+    assert widget.facts["unknown"] == unknown and set(unknown) < set(tokens) and "[UNK]" not in tokens
+    named = ", ".join([*(f"“{word}”" for word in unknown[:5]), *(["…"] if len(unknown) > 5 else [])])
+    assert widget.words.startswith(f"Unknown to the model: {named}. ") and widget.still()
+
+
 @pytest.mark.parametrize(
     ("kind", "text", "said"),
     [(kind, *one) for kinds, texts in REFUSED.items() for kind in kinds for one in texts.items()],
@@ -54,10 +74,10 @@ def test_a_text_that_cannot_be_read_is_refused_in_a_sentence_and_the_last_stays(
 
 @pytest.mark.parametrize("kind", [widgets.ProjectionExplorer, *SENTENCES])
 def test_without_the_package_its_own_texts_show_and_others_say_what_to_install(kind, without_the_package):
-    widget, known = kind(), "presets" if kind in SENTENCES else "texts of the menu"
+    widget = kind()
     before = shown_map(widget)
     setattr(widget, kind.reads["trait"], OWN)
-    assert f"Only the {known} can be shown" in widget.words and pretrained.INSTALL in widget.words
+    assert "Only the texts of the menu can be shown" in widget.words and pretrained.INSTALL in widget.words
     assert_close(shown_map(widget), before)
 
 

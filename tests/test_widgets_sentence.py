@@ -12,7 +12,6 @@ from torch.testing import assert_close
 from linformer_from_scratch.course.widgets import AttentionExplorer, HeadGallery, stills
 from linformer_from_scratch.course.widgets import sentence as sentence_module
 from linformer_from_scratch.course.widgets.attention_explorer import reheat
-from linformer_from_scratch.course.widgets.live import CannotDraw
 from linformer_from_scratch.course.widgets.sentence import opening_query, rounded
 from linformer_from_scratch.pretrained import SENTENCES, AttentionMaps, attention_maps, stored_maps
 
@@ -116,13 +115,8 @@ def test_a_learners_own_sentence_is_read_by_the_model(widget_class):
     assert list(received(widget)) == [*SENTENCES, OWN]
 
 
-def test_a_sentence_too_long_to_be_seen_is_told_its_whole_length():
-    with pytest.raises(CannotDraw, match=r"^The sentence has 602 tokens; up to 40 can be shown"):
-        sentence_module.read_maps("한국 " * 100)  # six pieces each, more than the model reads
-
-
 def test_damaged_weights_are_said(monkeypatch):
-    def damaged(sentence):
+    def damaged(sentence, most):
         raise ValueError("model.safetensors has SHA-256 12, expected 53")
 
     monkeypatch.setattr(sentence_module, "attention_maps", damaged)

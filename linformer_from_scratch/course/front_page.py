@@ -32,6 +32,10 @@ ON_PAGE = 20  # questions that it asks
 HEAD = 0, 3  # layer and head of the map, from 0; in the first layer slots change neither queries nor tokens
 SHADES = 16  # of a map's weights
 CONTROLS = SINGLE, SILENT, ALONE = "a single summary", "no attention", "each sentence alone"
+SENTENCE = re.compile(  # from what is no space to what is none; sentences.js has the same
+    r"\S(?:[^\n]*?\S)??(?:(?<=[.!?؟।])(?=\s)"  # a mark before a space,
+    r"|(?<=[。！？])[。！？」』”’）]*|(?=\s*(?![^\n])))"  # one that needs none, or the end of a line
+)
 
 
 class Text(NamedTuple):
@@ -50,8 +54,8 @@ def texts() -> tuple[Text, ...]:
 
 
 def sentences(text: str) -> list[str]:
-    """A text's sentences: each ends with a full stop or a question or exclamation mark before a space."""
-    return re.split(r"(?<=[.!?])\s+", text.strip())
+    """A text's sentences: each ends at the end of a line, or with a mark that ends one in its script."""
+    return SENTENCE.findall(text)
 
 
 def answer(one: Text, question: str) -> int:

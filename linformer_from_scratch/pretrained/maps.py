@@ -9,7 +9,7 @@ from torch import Tensor
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.files import DATA
 from linformer_from_scratch.pretrained.encoding import encode
-from linformer_from_scratch.pretrained.tokens import tokenize, vocabulary
+from linformer_from_scratch.pretrained.tokens import pieces, tokenize
 from linformer_from_scratch.pretrained.weights import MAX_TOKENS, PretrainedMissing
 
 MAPS_FILE = DATA / "minilm_maps.safetensors"  # of SENTENCES; their tokens are beside it, in a .json
@@ -34,7 +34,8 @@ SENTENCES = (  # their maps are stored, and so available without the package; th
 class AttentionMaps(NamedTuple):
     """How much every token of a text attends to every other.
 
-    tokens: n strings, from [CLS] to [SEP]; a piece that continues a word begins with ##.
+    tokens: n strings, from [CLS] to [SEP]; a piece that continues a word begins with ##;
+        a word that the vocabulary cannot make is as the text has it.
     weights: (layers, heads, n, n), float32, each row sums to one.
     """
 
@@ -53,8 +54,8 @@ def attention_maps(text: str, max_tokens: int = MAX_TOKENS) -> AttentionMaps:
         raise ValueError(f"expected a text of at least one word, got {text!r}")
     check_size("max_tokens", max_tokens, 3, MAX_TOKENS)
     try:
-        ids = tokenize(text, max_tokens)
-        return AttentionMaps([vocabulary()[i] for i in ids.tolist()], encode(ids).weights)
+        weights = encode(tokenize(text, max_tokens)).weights
+        return AttentionMaps(pieces(text, max_tokens), weights)
     except PretrainedMissing:
         if text in SENTENCES and len(stored_maps()[text].tokens) <= max_tokens:
             return stored_maps()[text]

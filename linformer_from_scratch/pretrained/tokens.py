@@ -31,10 +31,27 @@ def tokenize(text: str, max_tokens: int | None = MAX_TOKENS) -> Tensor:
         raise ValueError(f"expected a text, got {text!r}")
     if max_tokens is not None:
         check_size("max_tokens", max_tokens, least=2)  # [CLS] and [SEP]
-    readable = text.encode(errors="ignore").decode()  # half a surrogate pair is not a character
     room = None if max_tokens is None else max_tokens - 2
     first, last = map(tokenizer().token_to_id, ("[CLS]", "[SEP]"))
-    return torch.tensor([first, *tokenizer().encode(readable).ids[:room], last], device="cpu")
+    return torch.tensor([first, *tokenizer().encode(readable(text)).ids[:room], last], device="cpu")
+
+
+def pieces(text: str, max_tokens: int | None = MAX_TOKENS) -> list[str]:
+    """What the ids of `tokenize` stand for, one by one; in the place of [UNK] the word as the text has it."""
+    text, room = readable(text), None if max_tokens is None else max_tokens - 2
+    whole = tokenizer().encode(text)
+    read = list(zip(whole.tokens, whole.offsets, strict=True))[:room]
+    return ["[CLS]", *(text[a:b] if piece == "[UNK]" else piece for piece, (a, b) in read), "[SEP]"]
+
+
+def unknown_among(shown: list[str]) -> list[str]:
+    """The words among `pieces` that the vocabulary cannot make, each once."""
+    return [word for word in dict.fromkeys(shown) if tokenizer().token_to_id(word) is None]
+
+
+def readable(text: str) -> str:
+    """The text without halves of surrogate pairs, which are no characters."""
+    return text.encode(errors="ignore").decode()
 
 
 @cache

@@ -6,7 +6,7 @@ const [STACKED, MOST_ROWS] = [46, 26]; // em: below this width, or with more tok
 const PRINTED = 0.05; // weights from here on have their number beside the bar
 
 export default widget(({ model, stage }) => {
-  const { tokens, query, pick, map: mapOf, maps, isWord, refusal, controls } = sentenceOf(model);
+  const { tokens, query, pick, map: mapOf, maps, isWord, said, controls } = sentenceOf(model);
   const hover = pointing(), bands = reading(stage, { tokens, query, pick, hover });
   const map = heatMap(stage, { title: "The attention map", abreast: 1, rows: tokens, hover, pick });
   const all = figure(stage, "Layers down, heads across", "shaded: attends to another word");
@@ -49,7 +49,7 @@ export default widget(({ model, stage }) => {
       const words =
         `“${tokens()[query()]}” attends to “${tokens()[most]}” most: weight ${fixed(weights[most], 2)}. ` +
         `Its attention is as spread out as if ${fixed(2 ** entropy(weights), 1)} of the ${n} tokens shared it equally.`;
-      return { refusal: refusal(), words, numbers };
+      return { ...said(words), numbers };
     },
   };
 });

@@ -108,16 +108,16 @@ function runner({ label, running, step, can, forget }) {
 }
 
 /** A field for the learner's own words, sent on Enter. In a page without a kernel the model must be awake to read them. */
-function field(model, trait, { label, also = {} }) {
-  const input = html("input", { type: "text", change: () => choose(model, trait, input.value, also) });
+function field(model, trait, { label, also, hint }) {
+  const input = html("input", { type: "text", dir: "auto", placeholder: hint, change: () => choose(model, trait, input.value, also) });
   const wake = model.encoder?.waker(input, (awake) => { input.hidden = input.disabled = !awake; }) ?? [];
   const element = row(label, input, ...wake);
   element.classList.add("lw-wide");
   return {
     element,
     refresh() {
-      const value = model.get(trait), shown = model.get("choices")[trait][value] ?? value;
-      input.value = shown === value ? value : ""; // a menu's name for a text is not the text
+      const value = model.get(trait), isOfMenu = Object.hasOwn(model.get("choices")[trait], value);
+      input.value = isOfMenu ? "" : value.replace(/\n/g, " "); // empty, it says how much will be shown
     },
   };
 }

@@ -3,7 +3,7 @@
 const pieces = {}; // file -> what has come of it, compressed
 const graphs = {}, sessions = {}; // "exact" and "slots"
 const WARM = { runs: 4, tokens: 128 }; // after which the browser has compiled all to its fastest: seconds are those of later runs
-let vocabulary, cutter, weights, last = Promise.resolve();
+let cutter, weights, last = Promise.resolve();
 
 /** A file, whole. */
 async function file(name) {
@@ -19,8 +19,7 @@ async function load() {
   Object.assign(ort.env.wasm, { wasmBinary, numThreads: 1 });
   Object.assign(graphs, { exact, slots });
   weights = data;
-  vocabulary = vocabularyOf(new TextDecoder().decode(vocab));
-  cutter = wordPiece(vocabulary);
+  cutter = wordPiece(vocabularyOf(new TextDecoder().decode(vocab)));
   const exactly = await session("exact"), ids = tensorOf(Array(WARM.tokens).fill(cutter.ids("")[0]));
   for (let i = 0; i < WARM.runs; i++) await exactly.run({ ids }, ["vector"]);
 }
@@ -50,8 +49,8 @@ const ASKED = {
  * sends: "heads", queries, keys and values (3, layers, heads, n, d); "maps" (layers, heads, n, n); "vector" (1, d); or
  * "sentences", which have vectors (sentences, d), spans, and a map.
  *
- * @returns {Promise<{count: number, tokens: string[], seconds: number, packed: any}>} count: tokens of the whole text;
- *   seconds: of this one run
+ * @returns {Promise<{count: number, tokens: string[], unknown: string[], seconds: number, packed: any}>} count: tokens of the
+ *   whole text; unknown: those that the vocabulary cannot make, each once; seconds: of this one run
  */
 async function read({ text, most, sends, slots }) {
   const count = cutter.ids(text, Infinity).length, ids = cutter.ids(text, most), n = ids.length, k = Math.min(slots, n);
@@ -59,7 +58,8 @@ async function read({ text, most, sends, slots }) {
   if (slots) inputs.E = new ort.Tensor("float32", windows(n, k), [k, n]);
   const runs = await session(slots ? "slots" : "exact"), start = performance.now();
   const found = await runs.run(inputs, outputs), seconds = (performance.now() - start) / 1000;
-  return { count, tokens: ids.map((id) => vocabulary[id]), seconds, ...made(found, text) };
+  const tokens = cutter.tokens(text, most), unknown = [...new Set(tokens.filter((_, i) => ids[i] === cutter.unknown))];
+  return { count, tokens, unknown, seconds, ...made(found, text) };
 }
 
 /** An array as live.py packs it; the array is given away. */

@@ -1,7 +1,7 @@
 // All heads of the model side by side, one of them large. The numbers are in head_gallery.py.
 
 export default widget(({ model, stage }) => {
-  const { tokens, query, pick, map: mapOf, maps, isWord, refusal, controls } = sentenceOf(model);
+  const { tokens, query, pick, map: mapOf, maps, isWord, said, controls } = sentenceOf(model);
   const all = figure(stage, "All heads: layers down, heads across", "arrow keys walk; a click shows a head large");
   const large = heatMap(stage, { title: "The chosen head", abreast: 1, rows: tokens, pick });
   const entropies = remember(), painted = remember();
@@ -44,7 +44,7 @@ export default widget(({ model, stage }) => {
         `Layer ${layer}, head ${head}: “${tokens()[query()]}” attends to “${tokens()[most]}” most, weight ${fixed(weights[most], 2)}. ` +
         `Mean entropy ${fixed(bitsOf(layer, head), 2)} bits of at most ${fixed(Math.log2(n), 2)}. On average a token gives ` +
         `${Object.entries(numbers.shares).map(([where, share]) => `${percent(share)} to ${where}`).join(", ")}.`;
-      return { refusal: refusal(), words, numbers };
+      return { ...said(words), numbers };
     },
   };
 });

@@ -5,7 +5,7 @@ const DASHES = { "untrained": "7 4", "random softmax": "9 3 2 3", "identity": "2
 
 export default widget(({ model, stage }) => {
   const { missing } = model.get("facts"), data = model.get("data"), texts = Object.keys(model.get("choices").text);
-  const [layers, heads] = [6, 12], read = textOf(model, "text", { label: "Text" }), tokens = read.tokens, sent = arrays(model);
+  const [layers, heads] = [6, 12], read = textOf(model), tokens = read.tokens, sent = arrays(model);
   const table = figure(stage, "", "");
   const map = heatMap(stage, {
     title: "", rows: tokens, abreast: 2.4,
@@ -105,7 +105,7 @@ export default widget(({ model, stage }) => {
         `Layer ${layer}, head ${head}: ${own[1]} of ${n} singular values make up ${percent(share)} ` +
         `of their sum (${others.map((one) => one.join(" ")).join(", ")}); stable rank ${fixed(stable, 1)}. Mean over the heads of ` +
         `layers 1 to ${layers}: ${means.join(", ")}; smallest ${Math.min(...ranks())}, largest ${Math.max(...ranks())}.`;
-      return { refusal: read.refusal(), words, numbers: { ranks: ranks(), map: shown, sigma: here, spectra } };
+      return { ...read.said(words), numbers: { ranks: ranks(), map: shown, sigma: here, spectra } };
     },
   };
 });

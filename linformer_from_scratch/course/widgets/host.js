@@ -16,7 +16,7 @@ async function revived(value) {
 
 /** What a widget needs of its host. Where it takes a reader's own text, the page's model reads that, as Python would. */
 function hosted(state) {
-  const listeners = {}, { reads } = state.facts;
+  const listeners = {}, sent = { ...state }, { trait, also } = state.facts.reads ?? {};
   const tell = (name) => (listeners[`change:${name}`] ?? []).forEach((listener) => listener());
   const model = {
     alone: true, // there is no kernel behind it
@@ -25,34 +25,42 @@ function hosted(state) {
     set(name, value) {
       state[name] = value;
       tell(name);
-      if (name === reads?.trait && !Object.hasOwn(state.facts.tokens, value)) take(model, value);
+      if (name !== trait || Object.hasOwn(state.facts.tokens, value)) return;
+      take(model, value, sent);
+      if (!EMPTY.test(value)) encoder.keep(value);
     },
     on(event, listener) { (listeners[event] ??= []).push(listener); },
     off(event, listener) { listeners[event] = (listeners[event] ?? []).filter((other) => other !== listener); },
     save_changes() {},
   };
   encoder.listen(() => tell("encoder"));
+  if (trait) encoder.follow((own) => {
+    const isShown = !Object.hasOwn(sent.facts.tokens, state[trait]), { facts, data, opening } = sent;
+    const next = own ? own !== state[trait] && { ...also, [trait]: own } : { ...(isShown && { [trait]: opening[trait] }), facts, data };
+    Object.entries(next).forEach(([name, value]) => model.set(name, value));
+  }, () => encoder.state === "awake");
   return model;
 }
 
 const EMPTY = /^[\s\x1c-\x1f\x85]*$/; // what Python's strip() leaves nothing of
 
-/** Read a text that a widget does not know; then it has what Python would send: tokens and numbers, or why there are none. */
-async function take(model, text) {
-  const { reads } = model.get("facts"), { least, most } = reads;
+/** Read a text that a widget was not sent; then it has what Python would send: tokens and numbers, or why there are none. */
+async function take(model, text, { facts, data }) {
+  const { reads } = facts, { least, most } = reads;
   let found = null, refusal = EMPTY.test(text) ? reads.empty : "";
   try {
     found = refusal ? null : await encoder.read(text, most, reads.sends);
     if (found?.count < least) refusal = reads.short;
-    if (found?.count > most) refusal = reads.long;
   } catch ({ message }) {
     refusal = message;
   }
   if (model.get(reads.trait) !== text) return; // meanwhile another one was chosen
-  const { tokens, ...facts } = model.get("facts");
-  if (refusal) return model.set("facts", { ...facts, tokens, refused: { [text]: refusal.replace("{n}", found?.count) } });
-  model.set("data", { ...model.get("data"), [text]: found.packed });
-  model.set("facts", { ...facts, tokens: { ...tokens, [text]: found.tokens }, refused: {} });
+  if (refusal) return model.set("facts", { ...model.get("facts"), refused: { [text]: refusal.replace("{n}", found?.count) } });
+  const { count, unknown } = found, words = [...unknown.slice(0, reads.named).map((word) => `“${word}”`), "…"].slice(0, unknown.length).join(", ");
+  const cut = count > most ? reads.cut.replace("{n}", count.toLocaleString("en-US")) : "";
+  model.set("data", { ...data, [text]: found.packed });
+  const own = { unknown, remark: cut + (words && reads.unknown.replace("{words}", () => words)) };
+  model.set("facts", { ...facts, tokens: { ...facts.tokens, [text]: found.tokens }, ...own });
 }
 
 /** What was promised under a name, made once; a promise that was broken is made again the next time. */

@@ -26,6 +26,7 @@ The module runs where a kernel is (anywidget) and where none is (host.js, throug
 
 import json
 import math
+import warnings
 from collections.abc import Mapping
 from functools import cache
 from io import BytesIO
@@ -151,12 +152,14 @@ class LiveWidget(anywidget.AnyWidget):
 
     def still(self) -> bytes:
         """PNG of the present picture with its line of words beneath, for places without a script."""
-        try:
-            figure = self.figure()
-        except CannotDraw:
-            figure = plots.board([["nothing"]], {"nothing": Axes.set_axis_off}, (8, 0.4))
         png = BytesIO()
-        stills.captioned(figure, self.caption()).savefig(png, format="png", facecolor="white")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # a reader's script that the font has not
+            try:
+                figure = self.figure()
+            except CannotDraw:
+                figure = plots.board([["nothing"]], {"nothing": Axes.set_axis_off}, (8, 0.4))
+            stills.captioned(figure, self.caption()).savefig(png, format="png", facecolor="white")
         return png.getvalue()
 
     def caption(self) -> str:

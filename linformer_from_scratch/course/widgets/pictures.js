@@ -207,14 +207,14 @@ function pointing() {
 }
 
 /**
- * The text itself: the tokens of the row and column that are pointed at are marked; a click picks a query. Without a
- * stage it is one of the controls under "More".
+ * The text itself, in its own direction: the tokens of the row and column that are pointed at are marked; a click picks a
+ * query. Without a stage it is one of the controls under "More".
  *
  * @param {HTMLElement | null} stage
- * @param {{tokens: () => string[], hover: any, query?: () => number, pick?: (i: number) => void}} options
+ * @param {{tokens: () => string[], hover: any, isUnknown?: (token: string) => boolean, query?: () => number, pick?: (i: number) => void}} options
  */
-function sentence(stage, { tokens, hover, query = () => -1, pick }) {
-  const element = html("p", { class: "lw-text" });
+function sentence(stage, { tokens, hover, isUnknown = () => false, query = () => -1, pick }) {
+  const element = html("p", { class: "lw-text", dir: "auto" });
   let spans = [], shown = null;
   stage?.append(element);
   function mark() {
@@ -230,7 +230,11 @@ function sentence(stage, { tokens, hover, query = () => -1, pick }) {
     refresh() {
       if (shown !== tokens()) {
         shown = tokens();
-        spans = shown.map((token, i) => (pick ? html("button", { type: "button", click: () => pick(i) }, token) : html("span", {}, token)));
+        spans = shown.map((token, i) => html(pick ? "button" : "span", {
+          ...(pick && { type: "button", click: () => pick(i) }),
+          dir: token.startsWith("[") ? "ltr" : null, // [CLS] says nothing of the text's direction
+          ...(isUnknown(token) && { class: "lw-unknown", title: "unknown to the model" }),
+        }, token));
         element.replaceChildren(...spans.flatMap((span) => [span, " "]));
       }
       mark();

@@ -3,7 +3,7 @@
 const RATE = 0.003, STEPS = 4; // of Adam; updates a frame
 
 export default widget(({ model, stage, redraw }) => {
-  const { dims: allDims, short: shortNames } = model.get("facts"), data = model.get("data"), sent = arrays(model), readText = textOf(model, "text", { label: "Text" });
+  const { dims: allDims, short: shortNames } = model.get("facts"), data = model.get("data"), sent = arrays(model), readText = textOf(model);
   const { head: heads, kind: kinds } = model.get("choices");
   const [, , whole, d] = data.qkv.shape, rows = data.learned.shape[2]; // tokens of the stored text
   const tokens = readText.tokens, size = () => tokens().length, dims = () => allDims.filter((k) => 2 * k <= size());
@@ -14,7 +14,7 @@ export default widget(({ model, stage, redraw }) => {
   const exactly = remember(), approximately = remember(), factors = remember(), measured = remember();
 
   // The text above, the flow below it, and beside it how much is lost: all light up what is pointed at.
-  const pointed = pointing(), text = ribbon(stage, { tokens, hover: pointed, query: asked, pick: ask });
+  const pointed = pointing(), text = ribbon(stage, { tokens, isUnknown: readText.isUnknown, hover: pointed, query: asked, pick: ask });
   const lost = html("p", { class: "lw-large" }), scene = html("div", { class: "lw-flowing" }, lost);
   stage.append(scene);
   const stream = flow(scene, { tokens, hover: pointed, pick: ask, say }), maps = matrices(scene, { tokens, most: allDims.at(-1), hover: pointed });
@@ -167,7 +167,7 @@ export default widget(({ model, stage, redraw }) => {
         (shown ? ` The rows of P̄F sum to ${fixed(Math.min(...sums), 2)} … ${fixed(Math.max(...sums), 2)}, ` +
           `${percent(negative)} of its entries are negative, its rank is ${rank()}.` : "")
       ).replaceAll("-", "−");
-      return { refusal: readText.refusal(), words, numbers: { P, E, F, P_bar, effective, error, errors } };
+      return { ...readText.said(words), numbers: { P, E, F, P_bar, effective, error, errors } };
     },
   };
 });
@@ -178,9 +178,9 @@ function strongest(weights, count) {
 }
 
 /** The text itself: pointing at a word points at its token, a click makes it the query. Its colours are those of the flow. */
-function ribbon(stage, { tokens, hover, query, pick }) {
+function ribbon(stage, { tokens, isUnknown, hover, query, pick }) {
   const at = { get cell() { return { i: query(), j: hover.cell?.key }; }, listen: (listener) => hover.listen(listener) };
-  const { element, refresh } = sentence(stage, { tokens, hover: at });
+  const { element, refresh } = sentence(stage, { tokens, isUnknown, hover: at });
   let shown = null;
   const place = (event) => [...element.children].indexOf(event.target);
   element.classList.add("lw-ribbon");

@@ -57,11 +57,6 @@ class ProjectionExplorer(TextWidget):
         super().__init__(facts, data(), **start)
 
     @property
-    def tokens(self) -> list[str]:
-        """Of the text that is shown."""
-        return stored_tokens("story") if self.own is None else self.own.tokens
-
-    @property
     def dims(self) -> list[int]:
         """See `dims_of`."""
         return dims_of(len(self.tokens))

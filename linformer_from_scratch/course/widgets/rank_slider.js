@@ -1,7 +1,7 @@
 // A map rebuilt from its first r singular values: P_r = U_r diag(σ_r) Vᵀ_r. The numbers are in rank_slider.py.
 
 export default widget(({ model, stage }) => {
-  const { period, missing } = model.get("facts"), data = model.get("data"), read = textOf(model, "text", { label: "Text", also: { preset: "head" } });
+  const { period, missing } = model.get("facts"), data = model.get("data"), read = textOf(model);
   const [most] = data.random.shape, { random, order, queries, keys, untrained, stable } = arrays(model);
   const d = data.queries?.shape.at(-1), places = range(1, most).map(String);
   const isOwn = () => read.isOwn() && ["head", "shuffled"].includes(model.get("preset")); // the others have no text, or another
@@ -13,7 +13,7 @@ export default widget(({ model, stage }) => {
     `“${tokens()[i]}” attends to “${tokens()[j]}”: ${signed(Math.abs(weight))} too ${weight < 0 ? "much" : "little"}`;
   const maps = ["P", "P_r", "P − P_r"].map((title, i) => heatMap(stage, { title, rows: tokens, hover, read: i === 2 ? missed : undefined }));
   const spectrum = chart(stage, { title: "Singular values σ₁, σ₂, …", width: 75, height: 11.5, margin: { top: 20, right: 20, bottom: 44, left: 64 } });
-  const text = sentence(null, { tokens, hover });
+  const text = sentence(null, { tokens, isUnknown: read.isUnknown, hover });
 
   /** Scores whose softmax is the map (n, n), as in rank_slider.py. */
   function scores(n) {
@@ -109,8 +109,7 @@ export default widget(({ model, stage }) => {
       });
       const isUnique = rank === n || parts.sigma[rank - 1] - parts.sigma[rank] > 1e-4; // else there are several best maps
       return {
-        refusal: read.refusal(),
-        words: `Rank ${rank} of ${n} loses ${percent(frobenius / norm(P))} of the map (Frobenius error ${fixed(frobenius, 4)}), and no map of that rank loses less.`,
+        ...read.said(`Rank ${rank} of ${n} loses ${percent(frobenius / norm(P))} of the map (Frobenius error ${fixed(frobenius, 4)}), and no map of that rank loses less.`, isOwn()),
         numbers: { P, sigma: parts.sigma, error: [frobenius, spectral], ...(isUnique && { rebuilt: map }) },
       };
     },

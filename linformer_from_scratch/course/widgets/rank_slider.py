@@ -11,7 +11,7 @@ from torch import Tensor
 from linformer_from_scratch.common.random_state import permutations
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, menu, packed
-from linformer_from_scratch.course.widgets.reading import TextWidget
+from linformer_from_scratch.course.widgets.reading import LIMITS, TextWidget
 from linformer_from_scratch.low_rank import decompose, rebuild, singular_values, softmax_map, stable_rank
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
@@ -43,6 +43,7 @@ class RankSlider(TextWidget):
     title = "A map rebuilt from its first r singular values"
     controls = ("preset", "text", "rank", "temperature", "layer", "head")
     libraries = ("d3", "ml_matrix")
+    reads = LIMITS | {"also": {"preset": "head"}}
 
     preset = menu(PRESETS)
     text = traitlets.Unicode("").tag(sync=True, choices={"": "the story"})
@@ -55,12 +56,17 @@ class RankSlider(TextWidget):
         super().__init__(facts(), data(), **start)
 
     @property
+    def own(self) -> Any:
+        """See `TextWidget.own`; None while a map is shown that is not of it."""
+        return super().own if self.preset in OF_A_TEXT else None
+
+    @property
     def P(self) -> Tensor:
         """The map, (n, n)."""
         return (self._scores() / self.temperature).softmax(dim=-1)
 
     def _scores(self) -> Tensor:
-        if self.own is None or self.preset not in OF_A_TEXT:
+        if self.own is None:
             return scores(self.preset, self.layer, self.head)
         q, k, _ = self.own.heads[:, self.layer - 1, self.head - 1]
         return of_head(q, k, shuffled=self.preset == "shuffled")

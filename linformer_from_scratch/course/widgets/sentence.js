@@ -3,7 +3,7 @@
 /** What is shown of a model's state. */
 function sentenceOf(model) {
   const decoded = remember(), facts = () => model.get("facts");
-  const { shown, tokens, controls, refusal } = textOf(model, "sentence", { label: "Sentence", also: { query: null } }); // each has its own word
+  const { shown, tokens, controls, said } = textOf(model, "Sentence");
   const opening = () => facts().openings.map((word) => tokens().indexOf(word)).find((i) => i >= 0) ?? Math.floor(tokens().length / 2);
   const query = () => {
     const chosen = model.get("query");
@@ -13,7 +13,7 @@ function sentenceOf(model) {
   /** Weights of all heads, (layers, heads, n, n), rows sum to one. */
   const maps = () => decoded(shown(), () => softmax(Float64Array.from(numbers(model, shown()), Math.log), tokens().length));
   return {
-    tokens, query, pick, maps, refusal,
+    tokens, query, pick, maps, said,
     controls: {
       ...controls,
       query: slider(model, "query", { label: "Query token", value: query, values: () => tokens().map((_, i) => i), say: (i) => tokens()[i] }),

@@ -7,7 +7,7 @@ import traitlets
 from torch import Tensor
 
 from linformer_from_scratch.course.widgets.live import packed
-from linformer_from_scratch.course.widgets.reading import TextWidget, read_text
+from linformer_from_scratch.course.widgets.reading import TextWidget, limits, read_text
 from linformer_from_scratch.pretrained import (
     NUM_HEADS,
     NUM_LAYERS,
@@ -17,18 +17,10 @@ from linformer_from_scratch.pretrained import (
     stored_maps,
 )
 
-MOST_TOKENS = 40  # more would be too small to read
+MOST_TOKENS = 40  # more would be too small to see
 OPENING_WORDS = ("it", "them", "egg", "he")  # of the presets: words that attend to something worth seeing
 RESTS = ("[CLS]", "[SEP]")  # marks that stand for no word
-LIMITS = {  # as those of reading.py
-    "trait": "sentence",
-    "sends": "maps",
-    "least": 0,
-    "most": MOST_TOKENS,
-    "empty": "The sentence is empty; type at least one word, or choose a preset.",
-    "short": "",
-    "long": f"The sentence has {{n}} tokens; up to {MOST_TOKENS} can be shown, so make it shorter.",
-}
+LIMITS = limits(MOST_TOKENS, sends="maps", trait="sentence", query=None)  # each has its own query
 SMALLEST = 2**-24  # of float16: no weight of a softmax is zero, so none becomes zero on its way
 
 
@@ -36,7 +28,7 @@ class SentenceWidget(TextWidget):
     """Attention maps of a sentence: a preset or the learner's own, a query token, a layer and a head.
 
     Args:
-        sentence: a preset, which needs no pretrained model, or any other of at most MOST_TOKENS tokens.
+        sentence: a preset, which needs no pretrained model, or any other, of which MOST_TOKENS are shown.
         start: as for `LiveWidget`. query=None, or one beyond the sentence, is a word worth seeing.
     """
 
@@ -57,12 +49,7 @@ class SentenceWidget(TextWidget):
 
     def read(self, text: str) -> AttentionMaps:
         """See `TextWidget.read`."""
-        return rounded(read_maps(text))
-
-    @property
-    def tokens(self) -> list[str]:
-        """From [CLS] to [SEP]; an empty, long or unreadable sentence leaves those of the last one."""
-        return self.facts["tokens"][self.shown]
+        return rounded(read_text(text, LIMITS, attention_maps))
 
     @property
     def place(self) -> int:
@@ -102,11 +89,6 @@ def presets() -> dict[str, AttentionMaps]:
 def rounded(maps: AttentionMaps) -> AttentionMaps:
     """The same maps in float16."""
     return AttentionMaps(maps.tokens, maps.weights.clamp_min(SMALLEST).half())
-
-
-def read_maps(sentence: str) -> AttentionMaps:
-    """Tokens and maps of a sentence short enough to be seen. Raises: CannotDraw as `read_text`."""
-    return read_text(sentence, LIMITS, attention_maps, "presets")
 
 
 def opening_query(tokens: list[str]) -> int:

@@ -1,6 +1,7 @@
 // A text's sentences as the front page has them (front_page.py): their vectors, and the text as one head attends to it.
 
-const PAUSE = /(?<=[.!?])(?:(?!\ufeff)[\s\x1c-\x1f\x85])+/; // Python's \s
+// SENTENCE of front_page.py, with Python's \s and \S.
+const SENTENCE = /[^\p{White_Space}\x1c-\x1f](?:[^\n]*?[^\p{White_Space}\x1c-\x1f])??(?:(?<=[.!?؟।])(?=[\p{White_Space}\x1c-\x1f])|(?<=[。！？])[。！？」』”’）]*|(?=[\p{White_Space}\x1c-\x1f]*(?![^\n])))/gu;
 const HEAD = 3, LEVELS = 16; // a head of the first layer, from 0; how many its map shows
 
 /**
@@ -13,7 +14,7 @@ const HEAD = 3, LEVELS = 16; // a head of the first layer, from 0; how many its 
 function sentencesOf(text, idsOf, n) {
   const sentences = [], spans = [];
   let start = 1; // behind [CLS]
-  for (const line of text.trim().split(PAUSE)) {
+  for (const line of text.match(SENTENCE) ?? []) {
     const end = Math.min(start + idsOf(line).length - 2, n - 1);
     if (end > start) {
       sentences.push(line);

@@ -173,7 +173,8 @@ function widget(make) {
       stage.classList.toggle("lw-stale", isRefused); // the picture is that of the last state
       buttons[0].disabled = isRefused;
       if (note.textContent !== stateText(model)) note.textContent = "";
-      words.textContent = refusal || line;
+      const parts = (refusal || line).split(/(?<=“)([^”]*)(?=”)/); // each word in its own direction
+      words.replaceChildren(...parts.map((part, i) => (i % 2 ? html("bdi", {}, part) : part)));
       fit();
       stage.querySelectorAll("[role=img]").forEach((picture) => picture.setAttribute("aria-describedby", words.id));
       root.pictures += 1;

@@ -4,14 +4,31 @@
 const HOME = new URL(document.currentScript?.getAttribute("src") ?? "", document.baseURI);
 window.lent ??= {}; // script -> what it holds
 
+const KEY = "linformer"; // of what a browser tab remembers from page to page; where that is refused each page stands alone
+/** @type {() => {own?: string, isAwake?: boolean}} the reader's text; whether the model is awake */
+const remembered = () => { try { return JSON.parse(sessionStorage.getItem(KEY)) ?? {}; } catch { return {}; } };
+let tab = remembered();
+const store = (now) => {
+  try { sessionStorage.setItem(KEY, JSON.stringify(Object.assign(tab, now))); } catch {}
+};
+
 const encoder = {
   state: MODEL ? "asleep" : "missing", // then "waking", then "awake"
   megabytes: MODEL?.megabytes,
   share: 0, // of the scripts that have come
   trouble: "", // why it did not wake
-  texts: [], // that were read, for the menus of all widgets
+  own: tab.own ?? "", // the reader's text, in all widgets
   wake, sleep, read, waker,
+  /** Another text is the reader's; "" forgets it. */
+  keep(own) { store({ own }); tell({ own }); },
   listen(listener) { listeners.push(listener); },
+  /** Call show with the reader's text, now and whenever it is another one; with "" only when it was forgotten. */
+  follow(show, isReady = () => true) {
+    let last = "";
+    const look = () => encoder.own !== last && (!encoder.own || isReady()) && show(last = encoder.own);
+    listeners.push(look);
+    look();
+  },
 };
 const listeners = [];
 let turn = 0; // how often it was sent to sleep: what began before has no say
@@ -69,21 +86,29 @@ async function wake() {
       tell({ share: (i + 1) / all.length });
     }
     await ask({});
+    store({ isAwake: true });
     tell({ state: "awake" });
   } catch ({ message }) {
     if (turn === mine) fail(message);
   }
 }
 
+/** Let go of the model, here and in the pages that follow. */
+function sleep() { store({ isAwake: false }); rest(); }
+
 /** Let go of the model and of all that it holds. */
-function sleep() {
+function rest() {
   turn += 1;
   worker?.terminate();
   waiting.forEach(({ failed }) => failed(new Error("The model sleeps.")));
   [worker, waiting, readings] = [null, [], {}];
   if (encoder.state !== "missing") tell({ state: "asleep", share: 0 });
 }
-addEventListener("pagehide", sleep);
+addEventListener("pagehide", rest);
+addEventListener("pageshow", ({ persisted }) => { // one that comes back as it was left; elsewhere things have changed
+  if (persisted) tell({ own: (tab = remembered()).own ?? "" });
+  if (persisted && tab.isAwake) wake();
+});
 
 function fail(message) {
   sleep();
@@ -93,23 +118,22 @@ function fail(message) {
 /** What the model makes of the first tokens of a text, exactly or through slots, as encoder.js says. Rejects with one sentence. */
 async function read(text, most, sends, slots = 0) {
   if (encoder.state !== "awake") throw new Error("The model sleeps; wake it to read your text.");
-  const found = await once(readings, JSON.stringify([text, most, sends, slots]), () => ask({ text, most, sends, slots }));
-  if (!encoder.texts.includes(text)) tell({ texts: [...encoder.texts, text] });
-  return found;
+  return once(readings, JSON.stringify([text, most, sends, slots]), () => ask({ text, most, sends, slots }));
 }
 
 /**
- * What stands beside a field of a reader's own words until the model is awake: a button that wakes it, how far it is, why it
- * cannot.
+ * What stands beside a field of a reader's own words: until the model is awake a button that wakes it, how far it is, why it
+ * cannot; then one that forgets the reader's text. Where the reader had the model awake before, it wakes by itself.
  *
  * @param {HTMLElement} field is focused after it, where the button was
  * @param {(awake: boolean) => void} show what else depends on it
  * @returns {HTMLElement[]}
  */
 function waker(field, show) {
-  const button = document.createElement("button"), bar = document.createElement("progress"), words = document.createElement("span");
+  const [button, forget] = ["", "Forget my text"].map((textContent) => Object.assign(document.createElement("button"), { type: "button", textContent }));
+  const bar = document.createElement("progress"), words = document.createElement("span");
   const place = location.protocol === "file:" ? "this disk" : "this site";
-  button.type = "button";
+  forget.addEventListener("click", () => { encoder.keep(""); field.focus(); });
   button.addEventListener("click", () => (encoder.state === "asleep" ? wake() : sleep()));
   bar.setAttribute("aria-label", "The model wakes");
   words.setAttribute("role", "status");
@@ -118,6 +142,7 @@ function waker(field, show) {
     const { state, share, megabytes, trouble } = encoder, isWaking = state === "waking", hadHand = document.activeElement === button;
     Object.assign(bar, { hidden: !isWaking, value: share });
     button.hidden = state === "missing" || state === "awake";
+    forget.hidden = state === "missing" || !encoder.own;
     button.textContent = isWaking ? "Stop" : `Wake the model (${megabytes} MB from ${place})`;
     words.textContent = state === "missing" ? "A text of your own works in the book, in its decks, and in the notebook." : trouble;
     if (state !== before) show(state === "awake");
@@ -126,5 +151,6 @@ function waker(field, show) {
   };
   listeners.push(refresh);
   refresh();
-  return [button, bar, words];
+  if (tab.isAwake) wake();
+  return [button, bar, words, forget];
 }

@@ -32,13 +32,20 @@ function folded(character) {
 
 const FOLDED = new Map(); // what became of the characters so far
 
-/** The words of a text, ready to be cut. */
+/** The words of a text, ready to be cut, and where in the text each begins and ends. */
 function wordsOf(text) {
-  const simple = text.replace(/[^a-z0-9 ]/gu, (character) => {
+  const words = [];
+  let word = null, at = 0;
+  for (const character of text) {
     if (!FOLDED.has(character)) FOLDED.set(character, folded(character));
-    return FOLDED.get(character);
-  });
-  return simple.split(" ").filter(Boolean);
+    for (const part of FOLDED.get(character)) {
+      if (!word && part !== " ") words.push(word = { ready: "", start: at, end: at });
+      if (part === " ") word = null;
+      else Object.assign(word, { ready: word.ready + part, end: at + character.length });
+    }
+    at += character.length;
+  }
+  return words;
 }
 
 /** The pieces in the order of their ids, from the text of vocab.txt, or from "\n".join(vocabulary()). */
@@ -70,14 +77,23 @@ function wordPiece(vocabulary) {
     return found;
   }
 
-  function ids(text, maxTokens = 512) {
-    const found = [first];
-    for (const word of wordsOf(text)) {
+  /** Ids, and for each the part of the text whose word it is of. */
+  function read(text, maxTokens) {
+    const found = [[first]];
+    for (const { ready, start, end } of wordsOf(text)) {
       if (found.length >= maxTokens - 1) break;
-      found.push(...cut(word));
+      found.push(...cut(ready).map((id) => [id, start, end]));
     }
-    return [...found.slice(0, maxTokens - 1), last];
+    return [...found.slice(0, maxTokens - 1), [last]];
   }
 
-  return { ids, tokens: (text, maxTokens = 512) => ids(text, maxTokens).map((id) => vocabulary[id]) };
+  const ids = (text, maxTokens = 512) => read(text, maxTokens).map(([id]) => id);
+
+  /** What the ids stand for; in the place of [UNK] the word as the text has it. */
+  function tokens(text, maxTokens = 512) {
+    const whole = text.replace(/\p{Cs}/gu, "");
+    return read(whole, maxTokens).map(([id, start, end]) => (id === unknown ? whole.slice(start, end) : vocabulary[id]));
+  }
+
+  return { ids, tokens, unknown };
 }

@@ -176,6 +176,7 @@
       noting = setTimeout(note, 300); // browsers take a hundred addresses in half a minute
     }
 
+    own.addEventListener("input", () => own.value.trim() && encoder.keep(own.value === text ? "" : own.value));
     for (const field of [asked, own, slider]) field.addEventListener("input", act);
     next.addEventListener("click", () => {
       const at = own.value === text ? questions.indexOf(asked.value) + 1 : 0;
@@ -214,5 +215,6 @@
       window.frontPage.ask = awake ? ask : null;
       again();
     }));
+    encoder.follow((words) => { own.value = words || text; act(); }, () => !sent || own.value === encoder.own); // an address's text stands
   });
 }
