@@ -1,5 +1,8 @@
 """Two models that learn to write: their updates are PyTorch's, one peeks, none learns out of sight."""
 
+import base64
+import json
+
 import pytest
 import torch
 from jupyter_lab import alive, open_page
@@ -109,6 +112,12 @@ def resting(live):
     return updates(live)
 
 
+def workers(page):
+    """Those that run now."""
+    page.wait_for_timeout(50)  # without it no news of them comes
+    return page.workers
+
+
 def written(live):
     """What the models have added, by name."""
     lines = live.root.locator(".lw-writing > p").all()
@@ -150,12 +159,12 @@ def test_a_press_of_learn_lowers_losses_as_in_pytorch_until_the_next_press_and_r
 ):
     explorer = TrainingExplorer()
     with alive(browser, tmp_path, explorer) as (live,):
-        assert updates(live) == 0 and live.page.workers == []  # nothing runs before it is asked to
+        assert updates(live) == 0 and workers(live.page) == []  # nothing runs before it is asked to
         explorer.updates = learn(live, 10)
         assert live.differences(explorer) == []
-        assert len(live.page.workers) == 1
+        assert len(workers(live.page)) == 1
         live.after(live.root.get_by_role("button", name="Reset").click)
-        wait_until(lambda: live.page.workers == [], "the worker's end")
+        wait_until(lambda: workers(live.page) == [], "the worker's end")
         explorer.updates = 0
         assert live.differences(explorer) == []
         explorer.updates = learn(live, 5)  # the same again
@@ -192,3 +201,29 @@ def test_nothing_is_learned_out_of_sight(browser, tmp_path):
         live.page.evaluate("() => scrollTo(0, 0)")
         assert resting(live) == before
         assert live.root.get_by_role("button", name="Learn").is_visible()
+
+
+# A widget without a host, which is shown and then removed, as JupyterLab does with an output.
+SHOW = """async ([parts, state]) => {
+    const bytes = (text) => new DataView(Uint8Array.from(atob(text), (one) => one.charCodeAt(0)).buffer);
+    for (const array of Object.values(state.data)) array.bytes = bytes(array.bytes);
+    const module = new Blob([parts], { type: "text/javascript" });
+    const { default: widget } = await import(URL.createObjectURL(module));
+    const model = { get: (name) => state[name], set() {}, on() {}, off() {}, save_changes() {} };
+    document.body.innerHTML = "<div></div>";
+    window.remove = widget.render({ model, el: document.body.firstChild });
+}"""
+
+
+@pytest.mark.browser
+def test_the_worker_goes_with_the_widget(browser, tmp_path):
+    explorer, blank = TrainingExplorer(), tmp_path / "blank.html"
+    blank.write_text("<!DOCTYPE html><title>blank</title>", encoding="utf-8")
+    state = json.loads(json.dumps(explorer.synced(), default=lambda some: base64.b64encode(some).decode()))
+    with open_page(browser, at=blank) as page:
+        page.evaluate(SHOW, [explorer._esm, state])
+        page.get_by_role("button", name="Learn").click()
+        wait_until(lambda: workers(page), "a worker")
+        page.evaluate("remove()")
+        wait_until(lambda: workers(page) == [], "the worker's end")
+        assert page.complaints == []

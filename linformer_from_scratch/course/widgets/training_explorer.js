@@ -9,7 +9,7 @@ export default widget(({ model, stage, redraw }) => {
 
   const curves = chart(stage, {
     title: "Loss of the next byte, of texts that neither has seen", note: "solid: the text is there; dashed: it isn't yet",
-    width: 50, height: 17, margin: { top: 12, right: 128, bottom: 44, left: 30 },
+    width: 50, height: (width) => (width < 30 ? 15 : 17), margin: { top: 12, right: 136, bottom: 44, left: 30 },
   });
   const learn = runner({
     label: "Learn", running: "Pause", can: () => true, step: () => ask("learn", every),

@@ -1,6 +1,7 @@
 """A causal Transformer and a Linformer of bytes that learn to write. Drawn by training_explorer.js."""
 
 import math
+import re
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -24,7 +25,7 @@ from linformer_from_scratch.training.corpora import streams
 N, D_MODEL, SLOTS = 32, 32, 16  # bytes of a text, features of each, and slots that stand for them
 BYTES, UNSEEN = 40_000, 16  # of docstrings to learn from; texts that are kept apart
 BATCH, STRIDE = 16, 24_733  # texts in a batch; bytes from one to the next, around and around
-RATE, SEED = 0.015, 8  # of Adam; of weights that learn to peek soon, others take up to 150 updates
+RATE, SEED = 0.01, 8  # of Adam; of the weights
 GIVEN = (8, 16, 24)  # bytes of an unseen text that are there when the rest isn't yet
 EVERY, LEARNED = 5, 100  # updates from one measurement to the next; of the still picture
 COUNT, SEES = 40, 24  # bytes that are written, and the last ones that a model then sees
@@ -98,8 +99,9 @@ class TrainingExplorer(LiveWidget):
 
 @cache
 def texts() -> tuple[Tensor, Tensor]:
-    """Tokens to learn from, (BYTES,), and unseen texts, (UNSEEN, N + 1)."""
-    train, held = streams(docstrings(), ByteVocabulary())
+    """Tokens to learn from, (BYTES,), and unseen texts, (UNSEEN, N + 1), of lines without their indents."""
+    plain = {title: re.sub(r"\s*\n\s*", "\n", text) for title, text in docstrings().items()}
+    train, held = streams(plain, ByteVocabulary())
     return train[:BYTES], held.unfold(0, N + 1, N + 1)[:UNSEEN]
 
 
