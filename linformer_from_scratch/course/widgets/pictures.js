@@ -69,7 +69,7 @@ function figure(stage, title, note) {
 const MOST_NAMED = 40; // tokens; a map of so many is made large enough to name them all, where there is room
 const [GAP, LEAST_SIDE] = [1.6, 6.2]; // em, of maps beside each other; the largest is --side of the style
 const PHONE = 27; // em of a phone, where slanted names have no room
-const READABLE = 13; // px of a cell from which on every token is named beside its row
+const READABLE = 12; // px of a cell from which on every token is named beside its row
 
 /**
  * A map of n × m numbers. It names what is pointed at, by pointer or by arrow keys, and marks row and column.
