@@ -7,7 +7,7 @@ import slides
 from deck_browser import open_deck
 from deck_fixture import code, live, prose, write
 from jupyter_lab import ROOT, open_page
-from live import Live
+from live import Live, wait_until
 
 from linformer_from_scratch.course import widgets
 from linformer_from_scratch.course.widgets.page import page as page_of
@@ -73,7 +73,9 @@ def placed(browser, folder, name, place):
 def move(seen, handle):
     """Move a handle by one step, or back where it is at its end; what a button starts is stopped again."""
     if handle.evaluate("it => it.matches('button:not([role])')"):
-        seen.after(handle.click)
+        before = seen.picture()
+        handle.click()
+        wait_until(lambda: seen.picture() != before, "what the button does")
         handle.click()
         return
     for key in STEPS.get(handle.get_attribute("type"), ("ArrowDown",)):
@@ -85,6 +87,7 @@ def move(seen, handle):
 
 def reach(seen, handle):
     """Pixels from the highest to the lowest of a handle and of all that its move changes."""
+    seen.root.locator(".lw-more").evaluate("it => { it.open = false }")
     before = {look for look, *_ in seen.root.evaluate(PARTS)}
     move(seen, handle)
     changed = [place for look, *place in seen.root.evaluate(PARTS) if look not in before]

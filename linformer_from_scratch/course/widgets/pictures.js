@@ -68,8 +68,9 @@ function figure(stage, title, note) {
 
 const MOST_NAMED = 40; // tokens; a map of so many is made large enough to name them all, where there is room
 const [GAP, LEAST_SIDE] = [1.6, 6.2]; // em, of maps beside each other; the largest is --side of the style
+const LEAST_FLAT = 0.45; // of the pictures, below which a map shrinks until it has no names
 const PHONE = 27; // em of a phone, where slanted names have no room
-const READABLE = 13; // px of a cell from which on every token is named beside its row
+const READABLE = 12; // px of a cell from which on every token is named beside its row
 
 /**
  * A map of n × m numbers. It names what is pointed at, by pointer or by arrow keys, and marks row and column.
@@ -166,7 +167,8 @@ function heatMap(stage, { title, note = "queries down, keys across", abreast = 3
       const room = element.parentElement.clientWidth / emOf(element), gap = room < 46 ? GAP / 2 : GAP;
       const style = getComputedStyle(element), flat = +style.getPropertyValue("--flat"), allowed = flat * +style.getPropertyValue("--side");
       const longest = Math.max(n, m), names = besides ? 2.5 : 9; // em: rows on the left, slanted columns beyond the right
-      const readable = longest > MOST_NAMED ? Math.min(LEAST_SIDE, allowed) : (longest * READABLE) / 16, shrunk = Math.min(1, flat);
+      const isNamed = longest <= MOST_NAMED && (besides || flat > LEAST_FLAT), shrunk = Math.min(1, flat);
+      const readable = isNamed ? (longest * READABLE) / 16 : Math.min(LEAST_SIDE, allowed);
       const largestSide = Math.min((room - gap * (abreast - 1)) / abreast, cell * longest);
       const side = Math.min(Math.max(Math.min(shrunk * largestSide, allowed), readable), largestSide);
       const isSquare = n === m, wide = Math.min(side * (isSquare ? 1 : clamp(m / n, 0.05, 1)), room);

@@ -128,7 +128,7 @@ function widget(make) {
     tried.textContent = made.hint;
     root.pictures = 0; // drawn so far
 
-    let waiting = 0, theme = "", wide = -1, flat = 1, fits = true; // heights of the pictures, as shares of their own
+    let waiting = 0, theme = "", wide = -1, flat = 1; // heights of the pictures, as shares of their own
     function look() {
       const [r, g, b] = paperBehind(el), paper = `rgb(${r}, ${g}, ${b})`;
       if (root.style.getPropertyValue("--paper") === paper) return false;
@@ -151,19 +151,15 @@ function widget(make) {
     }
     function fit() {
       const before = flat;
-      for (; fits && over() > 0 && flat > 0.3; made.draw(theme)) flatten(flat - 0.05);
-      if (!fits || over() <= 0) return;
-      fits = false;
+      for (; over() > 0 && flat > 0.3; made.draw(theme)) flatten(flat - 0.05);
+      if (!isLow() || over() <= 0) return;
       flatten(before); // it was not the pictures
       made.draw(theme);
     }
     function draw() {
       waiting = 0;
       if (!stage.clientWidth) return; // it has no place on the page yet; `sizes` says when it has
-      if (wide !== stage.clientWidth) {
-        flatten(isLow() ? 1.5 : 1);
-        fits = true;
-      }
+      if (wide !== stage.clientWidth) flatten(isLow() ? 1.5 : 1);
       wide = stage.clientWidth;
       look();
       all.forEach((control) => control.refresh(theme));
