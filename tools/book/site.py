@@ -15,11 +15,12 @@ from lectures import CHAPTERS, chapters, without_answers
 from nbconvert.preprocessors import ClearOutputPreprocessor
 
 from book import api, front, teaching
-from book.notebooks import STILL, chapter_page, shown, solution_page
+from book.notebooks import chapter_page, shown, solution_page
 from book.shelf import Shelf
 from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import KINDS, by_kind, kind_of, ledger
 
+STILL = re.compile(r'<img [^>]*src="scenes/media/(\w+)\.png" alt="([^"]+)"')  # of a clip
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 MEDIA = Path("scenes", "media")  # beside the chapters; in the book beside the decks, which play them too
