@@ -88,7 +88,7 @@ export default widget(({ model, stage }) => {
       const state = [read.shown(), ...["preset", "temperature", "layer", "head"].map(model.get)];
       const { P, parts, strongest } = decomposed(state, () => {
         const P = softmax(scores(n), n, temperature);
-        return { P, parts: decompose(P, n), strongest: Math.max(0.05, quantile(P, 0.999)) }; // a few outliers may be darker
+        return { P, parts: decompose(P, n), strongest: Math.max(0.05, quantile(P, 0.98)) }; // a few outliers may be darker
       });
       const { map, difference } = rebuilt([state, rank], () => {
         const map = rebuild(parts, rank);

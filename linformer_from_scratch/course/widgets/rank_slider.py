@@ -100,7 +100,7 @@ class RankSlider(TextWidget):
         )
 
     def _figure(self) -> stills.Figure:
-        limit = max(0.05, self.P.quantile(0.999).item())
+        limit = max(0.05, self.P.quantile(0.98).item())
         n, best, title = len(self.P), self.rebuilt, f"its best map of rank {self.terms}"
         shown = {
             "P": stills.heat_map(self.P, f"P: {n} × {n} tokens", limit),
