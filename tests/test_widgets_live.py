@@ -153,7 +153,7 @@ def test_the_first_view_holds_the_picture_and_a_handle(browser, files, kind, wid
     with open_page(browser, width, height, at=files[kind]) as page:
         page.locator("h1").evaluate("it => it.remove()")
         page.locator(".lw-words").wait_for()
-        assert page.locator(".lw-stage").bounding_box()["y"] < 20
+        assert page.locator(".lw-hint").bounding_box()["y"] < 20
         handles = page.locator(".lw :is(input, select, .lw-heads > button):not(.lw-more *):not([disabled])")
         assert min(it.bounding_box()["y"] + it.bounding_box()["height"] for it in handles.all()) <= height
         assert page.locator(".lw > .lw-controls > *").count() <= 2

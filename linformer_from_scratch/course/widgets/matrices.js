@@ -40,7 +40,7 @@ function matrices(stage, { tokens, most, hover }) {
       strip.element.style.minWidth = `${parseFloat(exact.canvas.parentElement.style.width) * (Math.min(most, n / 2) / n)}em`; // for every k
       const darkest = quantile(P_bar.map(Math.abs), 0.98); // a few weights may be darker
       strip.show(P_bar, n, k, { limit: darkest, theme, signed: best, title: `${best ? "UΣ" : "P̄"}: ${n} × ${k}` });
-      effective.show(product_, n, n, { limit, theme, title: best ? "UΣVᵀ: the best map" : "P̄F: what it amounts to" });
+      effective.show(product_, n, n, { limit, theme, title: best ? "UΣVᵀ: nearest to P" : "P̄F: what it amounts to" });
     },
   };
 }

@@ -123,6 +123,7 @@ export default widget(({ model, stage, redraw }) => {
       const began = errors[model.get("kind")][ks.indexOf(k)];
       stroke(group, `M${x(k)},${y(began)}V${y(error)}`, "query", 3); // what has been learned here
       dot(group, x(k), y(error), 6, "query");
+      if (here()) write(group, "learned here", x(k) - 12, y(error) + 5, "end").style("fill", "var(--query)").style("font-weight", "bold");
       return places.kind.flatMap((kind) => ks.map((slots, i) =>
         ({ x: x(slots), y: y(errors[kind][i]), say: `${kinds[kind]}, k = ${slots}: off by ${percent(errors[kind][i])}` })));
     };
@@ -149,7 +150,7 @@ export default widget(({ model, stage, redraw }) => {
       });
       text.show(stream.colours, F);
       curve.margin.right = isWide() ? 112 : 12;
-      curve.show(curves(errors, k, error), { note: isWide() ? "" : "dashed: the best map" });
+      curve.show(curves(errors, k, error), { note: isWide() ? "" : "dashed: nearest to P" });
       const sums = range(0, n - 1).map((i) => row(effective, i).reduce((sum, x) => sum + x, 0));
       const negative = effective.reduce((count, weight) => count + (weight < 0 ? 1 : 0), 0) / effective.length;
       const shown = model.get("matrices");
@@ -160,7 +161,7 @@ export default widget(({ model, stage, redraw }) => {
       const rank = () => (readText.isOwn() ? rankOf(effective, n) : sent.ranks[(headAt() * places.kind.length + kindNow()) * allDims.length + at]);
       const words = (
         `With k = ${k} slots for ${n} tokens, the head's output is off by ${percent(error)}; ` +
-        `the best map of rank ${k} is off by ${percent(errors.best[at])}. ` +
+        `the map of rank ${k} nearest to P is off by ${percent(errors.best[at])}. ` +
         (updates ? `E and F have learned on this very text for ${updates} updates. ` : "") +
         `“${tokens()[query]}” attends most to “${tokens()[most_]}”, ${fixed(weight, 2)}; ` +
         `through the slots it gets most from “${tokens()[other]}”, ${fixed(gotten, 2)}.` +

@@ -30,11 +30,9 @@ KINDS = {
     MEAN: "mean pooling",
     STRIDED: "every n/k-th token",
     GAUSSIAN: "Gaussian",
-    BEST: "best map of rank k (needs P itself)",
+    BEST: "map of rank k nearest to P (needs P)",
 }
-SHORT = dict(
-    zip(KINDS, ("learned", "mean pooling", "every n/k-th", "Gaussian", "best of rank k"), strict=True)
-)
+SHORT = dict(zip(KINDS, ("learned", "mean pooling", "every n/k-th", "Gaussian", "nearest to P"), strict=True))
 
 
 class ProjectionExplorer(TextWidget):
@@ -114,7 +112,7 @@ class ProjectionExplorer(TextWidget):
         best = self.errors[BEST][self.dims.index(k)]
         words = (
             f"With k = {k} slots for {len(tokens)} tokens, the head's output is off by {self.error:.0%}; "
-            f"the best map of rank {k} is off by {best:.0%}. "
+            f"the map of rank {k} nearest to P is off by {best:.0%}. "
             f"“{tokens[at]}” attends most to “{tokens[most]}”, {exact[most]:z.2f}; "
             f"through the slots it gets most from “{tokens[other]}”, {got[other]:z.2f}."
         )
@@ -136,7 +134,7 @@ class ProjectionExplorer(TextWidget):
             shown[name] = stills.heat_map(matrix, title, strongest, True, note="slots down, tokens across")
         title, strongest = f"{'UΣ' if best else 'P̄'}: {n} × {k}", self.P_bar.abs().quantile(0.98).item()
         shown["P̄"] = stills.heat_map(self.P_bar, title, strongest, best, note="slots across", tall=n / k)
-        title = "UΣVᵀ: the best map" if best else "P̄F: what it amounts to"
+        title = "UΣVᵀ: nearest to P" if best else "P̄F: what it amounts to"
         shown["P̄F"] = stills.heat_map(self.effective, title, limit, signed=True)
         lines = {SHORT[kind]: (values, *self._look(kind)) for kind, values in self.errors.items()}
         shown["errors"] = stills.errors(self.dims, lines, k)

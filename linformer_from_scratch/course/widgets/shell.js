@@ -185,7 +185,7 @@ function widget(make) {
     for (const watched of [document.documentElement, document.body, document.head]) themes.observe(watched, { attributes: true, childList: true });
     const scheme = matchMedia("(prefers-color-scheme: dark)");
     scheme.addEventListener("change", soon);
-    root.addEventListener("keydown", (event) => event.stopPropagation()); // keys in here turn no page
+    root.addEventListener("keydown", (event) => /^Page/.test(event.key) || event.stopPropagation()); // no other key in here turns a page
 
     function pin() {
       pins.replaceChildren(frozen(stage, `${stateText(model)}. ${words.textContent}`));

@@ -8,11 +8,11 @@ export default widget(({ model, stage, redraw }) => {
   let resets = 0;
 
   const curves = chart(stage, {
-    title: "Loss of the next byte, of texts that neither has seen", note: "solid: the text is there; dashed: it isn't yet",
+    title: "Loss of the next byte, of texts that neither has seen", note: "solid: the whole text is in sight; dashed: only its start, as for a writer",
     width: 50, height: (width) => (width < 30 ? 15 : 17), margin: { top: 12, right: 136, bottom: 44, left: 30 },
   });
   const learn = runner({
-    label: "Learn", running: "Pause", can: () => true, step: () => ask("learn", every),
+    label: "Learn", running: "Pause", can: () => true, step: () => due() || ask("learn", every),
     forget() { dismiss(); resets += 1; redraw(); },
   });
   const input = html("input", { type: "text", input: () => choose(model, "begun", input.value) });
@@ -21,6 +21,8 @@ export default widget(({ model, stage, redraw }) => {
   stage.append(html("div", { class: "lw-writing" }, learn.element, beginning, ...Object.values(lines)));
   const sight = new IntersectionObserver(([{ isIntersecting }]) => isIntersecting || learn.stop());
   sight.observe(stage);
+
+  const task = () => `${now().updates} ${model.get("begun")}`, due = () => now().isWriting && now().task !== task();
 
   /** Nothing is learned, and there is no worker yet; task: what was written last, or is being written. */
   const begin = () => ({ updates: 0, there, yet, isWriting: false, isBusy: false, written: keyed(names, () => ""), task: "", worker: null });
@@ -54,7 +56,7 @@ export default widget(({ model, stage, redraw }) => {
     const text = (ids) => new TextDecoder().decode(Uint8Array.from(ids.filter((id) => id >= special), (id) => id - special));
     state.isBusy = false;
     if (lesson === "learn") Object.assign(state, { updates: result.updates, there: more("there"), yet: more("yet") });
-    else state.written = keyed(names, (_, i) => text(result[i]).replace(/\n/g, "↵").replace(/\p{C}/gu, "�"));
+    else state.written = keyed(names, (_, i) => text(result[i]).replace(/\n/g, "↵").replace(/\p{C}|�/gu, "·"));
     redraw();
   }
 
@@ -66,11 +68,11 @@ export default widget(({ model, stage, redraw }) => {
     stroke(group, `M0,${y(guess)}H${width}`, "grey", 1.2, "2 4");
     const ends = [{ name: "a blind guess", y: y(guess), colour: "var(--grey)" }];
     for (const [name, colour] of Object.entries(LOOKS))
-      for (const [when, losses] of Object.entries({ there: there[name], "not yet": yet[name] })) {
-        stroke(group, d3.line((_, i) => x(every * i), y)(losses), colour, 3, when === "there" ? null : "7 4");
+      for (const [when, losses] of Object.entries({ "sees all": there[name], "start only": yet[name] })) {
+        stroke(group, d3.line((_, i) => x(every * i), y)(losses), colour, 3, when === "sees all" ? null : "7 4");
         dot(group, x(updates), y(losses.at(-1)), 5, colour);
         points.push({ x: x(updates), y: y(losses.at(-1)), say: `${name}, ${when}: ${fixed(losses.at(-1), 2)} after ${updates} updates` });
-        if (name === "Linformer" || when === "there") ends.push({ name: name === "Linformer" ? `${name}, ${when}` : name, y: y(losses.at(-1)), colour: `var(--${colour})`, bold: true });
+        if (name === "Linformer" || when === "sees all") ends.push({ name: name === "Linformer" ? `${name}, ${when}` : name, y: y(losses.at(-1)), colour: `var(--${colour})`, bold: true });
       }
     endNames(group, ends, { width, height });
     return points;
@@ -80,16 +82,16 @@ export default widget(({ model, stage, redraw }) => {
     controls: [{ ...learn, stop() { learn.stop(); dismiss(); sight.disconnect(); } }],
     hint: "press Learn and watch the orange curves part. Then press Write: which of the two would you ask for a sentence?",
     draw() {
-      const state = now(), { updates, there, yet, written } = state, text = model.get("begun"), task = `${updates} ${text}`;
-      if (state.isWriting && state.task !== task && !state.isBusy) {
-        state.task = task;
+      const state = now(), { updates, there, yet, written } = state, text = model.get("begun");
+      if (due() && !state.isBusy) {
+        state.task = task();
         ask("write", { text: Array.from(new TextEncoder().encode(text || " "), (byte) => byte + special), count, sees });
       }
       stage.ariaBusy = String(state.isBusy); // after a reset too
       input.value = text;
       curves.show(draw(state));
       for (const [name, line] of Object.entries(lines)) {
-        line.replaceChildren(html("b", { style: `color: var(--${LOOKS[name]})` }, name), text, html("mark", {}, written[name]));
+        line.replaceChildren(html("b", { style: `color: var(--${LOOKS[name]})` }, state.isWriting ? `${name}, after ${state.task.split(" ")[0]} updates` : name), text, html("mark", {}, written[name]));
       }
       const [[a, b], [c, d]] = [there, yet].map((losses) => ["Linformer", "Transformer"].map((name) => fixed(losses[name].at(-1), 2)));
       const words = `${updates ? `After ${updates} updates` : "Before learning"}: where the text is there, the Linformer's loss is ${a} and the Transformer's ` +

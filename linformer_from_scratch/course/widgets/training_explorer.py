@@ -91,9 +91,9 @@ class TrainingExplorer(LiveWidget):
 
     def _figure(self) -> Figure:
         at, found = range(0, LEARNED + 1, EVERY), learned(LEARNED)
-        both = {"there": found.there, "not yet": found.yet}
+        both = {"sees all": found.there, "start only": found.yet}
         runs = {f"{name}, {when}": (at, both[when][name]) for name in found.models for when in both}
-        title = f"{LEARNED} updates: the text is there, or not yet"
+        title = f"{LEARNED} updates: the whole text is in sight, or only its start"
         return plots.learning_curves(runs, "loss of the next byte, nats", title, {"a blind guess": GUESS})
 
 
