@@ -41,17 +41,23 @@ OVERFLOW = """([width, height, foot]) => {
   const pictures = [...Reveal.getCurrentSlide().querySelectorAll(".frame :is(img, video)")]
     .filter((picture) => isDrawn(picture) && !picture.closest(".live-widget"))
     .map((picture) => picture.getBoundingClientRect());
+  const isBeside = (text) => {  // words of a chart that stick out of it, and of the widget that cuts them off
+    const [box, room] = [text, text.closest(".lw")].map((it) => it.getBoundingClientRect());
+    return text.checkVisibility() && box.width && (box.left < room.left || box.right > room.right);
+  };
   const isBeneath = (element) => element.matches(".prose :is(p, li)") && pictures.some((picture) =>
     rows(element).some((row) => row.right > picture.left + 1 && row.left < picture.right
       && row.bottom > picture.top && row.top < picture.bottom));
   const name = (element) => `<${element.tagName.toLowerCase()}> ${element.textContent.trim().slice(0, 40)}`;
   const shown = [...Reveal.getCurrentSlide().querySelectorAll(".frame *")];
   const isSaid = (element) => element.matches(".lw-hidden, .lw-handle > :is(label, output)");  // not seen
-  return shown.filter((element) => isDrawn(element) && !isSaid(element)).flatMap((element) => [
+  const beside = shown.filter((element) => element.matches(".lw svg text") && isBeside(element));
+  const cut = beside.map((text) => `${name(text)} is cut off`);
+  return cut.concat(shown.filter((element) => isDrawn(element) && !isSaid(element)).flatMap((element) => [
     ...(leaves(element) ? [`${name(element)} leaves the slide`] : []),
     ...(isCut(element) ? [`${name(element)} is cut off`] : []),
     ...(isBeneath(element) ? [`${name(element)} lies beneath a picture`] : []),
-  ]);
+  ]));
 }"""
 
 # Text of the current slide whose contrast with its ground is below what reading needs.
@@ -82,8 +88,8 @@ SMALL = """([where, least]) => {
     return (own * Math.hypot(a, b)) / scale;
   };
   return [...document.querySelectorAll(`section.present ${where} :not(.lw-hidden)`)]
-    .filter((element) => element.checkVisibility() && !element.closest("aside, mjx-assistive-mml") && hasText(element))
-    .filter((element) => size(element) < least - 0.05)
+    .filter((element) => element.checkVisibility() && hasText(element) && size(element) < least - 0.05)
+    .filter((element) => !element.closest("aside, mjx-assistive-mml"))
     .map((element) => `${element.textContent.trim().slice(0, 40)}: ${size(element).toFixed(1)}`);
 }"""
 
