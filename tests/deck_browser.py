@@ -9,6 +9,7 @@ from jupyter_lab import open_page
 from playwright.sync_api import Browser, Page
 
 WIDTH, HEIGHT, FOOT = 1280, 720, 50  # CSS pixels; the foot belongs to the slide's number
+LABEL = 12 * 110 / 72  # pixels: type of the labels in a picture of plots.py
 
 HELPERS = """
   const isDrawn = (element) => element.checkVisibility({visibilityProperty: true})
@@ -32,25 +33,31 @@ OVERFLOW = """([width, height, foot]) => {
   const leaves = (element) => {
     const bottom = height - (element.matches(".live") ? 0 : foot);
     return boxes(element).some(
-      (box) => box.left < -1 || box.top < -1 || box.right > width + 1 || box.bottom > bottom + 1);
+      (box) => box.left < 0 || box.top < 0 || box.right > width || box.bottom > bottom + 0.5);
   };
   const isCut = (element) => getComputedStyle(element).overflow !== "visible"
     && !element.matches("img, video, svg")
-    && (element.scrollWidth > element.clientWidth + 1 || element.scrollHeight > element.clientHeight + 1);
+    && (element.scrollWidth > element.clientWidth || element.scrollHeight > element.clientHeight);
   const pictures = [...Reveal.getCurrentSlide().querySelectorAll(".frame :is(img, video)")]
     .filter((picture) => isDrawn(picture) && !picture.closest(".live-widget"))
     .map((picture) => picture.getBoundingClientRect());
+  const isBeside = (text) => {  // words of a chart that stick out of it, and of the widget that cuts them off
+    const [box, room] = [text, text.closest(".lw")].map((it) => it.getBoundingClientRect());
+    return text.checkVisibility() && box.width && (box.left < room.left || box.right > room.right);
+  };
   const isBeneath = (element) => element.matches(".prose :is(p, li)") && pictures.some((picture) =>
     rows(element).some((row) => row.right > picture.left + 1 && row.left < picture.right
       && row.bottom > picture.top && row.top < picture.bottom));
   const name = (element) => `<${element.tagName.toLowerCase()}> ${element.textContent.trim().slice(0, 40)}`;
   const shown = [...Reveal.getCurrentSlide().querySelectorAll(".frame *")];
   const isSaid = (element) => element.matches(".lw-hidden, .lw-handle > :is(label, output)");  // not seen
-  return shown.filter((element) => isDrawn(element) && !isSaid(element)).flatMap((element) => [
+  const beside = shown.filter((element) => element.matches(".lw svg text") && isBeside(element));
+  const cut = beside.map((text) => `${name(text)} is cut off`);
+  return cut.concat(shown.filter((element) => isDrawn(element) && !isSaid(element)).flatMap((element) => [
     ...(leaves(element) ? [`${name(element)} leaves the slide`] : []),
     ...(isCut(element) ? [`${name(element)} is cut off`] : []),
     ...(isBeneath(element) ? [`${name(element)} lies beneath a picture`] : []),
-  ]);
+  ]));
 }"""
 
 # Text of the current slide whose contrast with its ground is below what reading needs.
@@ -72,17 +79,33 @@ PALE = """(least) => {
     .map((element) => `${element.textContent.trim().slice(0, 40)}: ${contrast(element).toFixed(2)}`);
 }"""
 
-# Text of the current slide's live widgets that is smaller than the last row can read, in pixels of the slide.
-SMALL = """(least) => {
+# Text of the current slide that is smaller than the last row can read, in pixels of the slide.
+SMALL = """([where, least]) => {
   const scale = Reveal.getScale();
   const size = (element) => {
     const own = parseFloat(getComputedStyle(element).fontSize);
     const {a, b} = element.getScreenCTM?.() ?? {a: scale, b: 0};  // of a turned text both
     return (own * Math.hypot(a, b)) / scale;
   };
-  return [...document.querySelectorAll("section.present .lw :not(.lw-hidden)")]
+  return [...document.querySelectorAll(`section.present ${where} :not(.lw-hidden)`)]
     .filter((element) => element.checkVisibility() && hasText(element) && size(element) < least - 0.05)
+    .filter((element) => !element.closest("aside, mjx-assistive-mml"))
     .map((element) => `${element.textContent.trim().slice(0, 40)}: ${size(element).toFixed(1)}`);
+}"""
+
+# Pictures of the current slide whose labels are too small; label: their pixels in a picture of its own size.
+FAR = """([label, least]) => [...Reveal.getCurrentSlide().querySelectorAll("img")]
+  .filter((it) => isDrawn(it) && !it.closest(".live-widget")).map((it) => {
+    const {width, height} = it.getBoundingClientRect();
+    return (label * Math.min(width / it.naturalWidth, height / it.naturalHeight)) / Reveal.getScale();
+  }).filter((size) => size < least).map((size) => `a picture with labels of ${size.toFixed(1)}`)"""
+
+# Whether the current slide, all steps of it, is empty below its middle.
+EMPTY = """(middle) => {
+  const shown = [...Reveal.getCurrentSlide().querySelectorAll(".frame *")].filter((it) => it.checkVisibility()
+    && !it.closest("aside, .live") && (hasText(it) || it.matches("img, video, canvas, svg, mjx-container")));
+  const lowest = Math.max(...shown.map((it) => it.getBoundingClientRect().bottom)) / Reveal.getScale();
+  return lowest < middle ? [`nothing below ${Math.round(lowest)}`] : [];
 }"""
 
 # What the current slide shows more of than a room takes in: lines, pictures, printed rows.
@@ -95,7 +118,8 @@ DENSE = """([lines, rows]) => {
   };
   const share = (element) => element.getBoundingClientRect().width / scale / 1180;  // of a whole line
   const prose = shown(".frame .prose :is(p, li):not(:has(p, li, [display=true])):not(.argument *)");
-  const read = Math.round(prose.reduce((sum, element) => sum + linesOf(element) * share(element), 0));
+  const grown = slide.querySelector(".frame").style.getPropertyValue("--grow") || 1;  // type: lines are short
+  const read = Math.round(prose.reduce((sum, it) => sum + (linesOf(it) * share(it)) / grown, 0));
   const pictures = shown(".frame :is(img, video, .live-widget)").length;
   const printed = shown(".frame pre:not(.code pre)").map((it) => it.textContent.trim().split("\\n").length);
   const titles = shown(".frame :is(h2, h3)").map(linesOf);
@@ -159,7 +183,10 @@ def look(page: Page, script: str, argument: object) -> list[str]:
 
 overflow = partial(look, script=OVERFLOW, argument=[WIDTH, HEIGHT, FOOT])  # shown beyond its edges
 pale = partial(look, script=PALE, argument=4.5)  # texts whose contrast is below what reading needs
-small = partial(look, script=SMALL, argument=18)  # texts of live widgets that the last row cannot read
+small = partial(look, script=SMALL, argument=[".lw", 18])  # texts of live widgets that are hard to read
+tiny = partial(look, script=SMALL, argument=[".frame", 14])  # texts of any kind that nobody can read
+far = partial(look, script=FAR, argument=[LABEL, 14])  # the same in pictures
+empty = partial(look, script=EMPTY, argument=HEIGHT / 2)
 dense = partial(
     look, script=DENSE, argument=[8, 7]
 )  # more lines of prose or printed rows than a room takes in

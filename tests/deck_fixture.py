@@ -133,7 +133,7 @@ EVERYTHING = [
     code("table", result(text_html=TABLE, text_plain="   n\n0  8")),
     notes(5, "Wrong answer to expect: 16."),
     prose("## A picture takes the room that is left", "slide"),
-    code("plots.heatmaps(…)", result(image_png=png(1400, 1400), text_plain="a map")),
+    code("plots.heatmaps(…)", result(image_png=png(600, 600), text_plain="a map")),
     notes(8, "Look."),
     prose("## A widget leaves its picture, and a way to the live one", "slide"),
     code("explorer = Explorer()\nexplorer", widget(image_png=png(990, 580)), tags=["no-code"]),

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import kept
 import pytest
 import slides
-from deck_browser import UNTYPESET, dense, dress, open_deck, overflow, pale, small, steps
+from deck_browser import UNTYPESET, dense, dress, empty, far, open_deck, overflow, pale, small, steps, tiny
 from deck_fixture import EVERYTHING, QUIZ, code, live, png, prose, result, write
 from jupyter_lab import barriers
 from lectures import chapters, lecture, minutes, notes, slide_type
@@ -218,7 +218,8 @@ def test_minutes_go_forward_and_end_by_fifty(chapter):
 
 
 CLIPS_PLAY = """[...document.querySelectorAll("section.present video")].every((it) => it.currentTime > 1.7)"""
-LOOKS = {"too much": overflow, "small": small, "dense": dense}
+LOOKS = {"too much": overflow, "small": small, "tiny": tiny, "dense": dense}
+CROWDED = {("09_efficient_attention", "3")}  # eight maps, a question and its answer leave the labels no room
 FORMULAS = ":is(.prose, aside) mjx-container:not(.argument *)"
 LOST_PICTURES = """() => [...document.images].filter((it) => !it.naturalWidth).map((it) => it.alt)"""
 # The lowest edge of what a page of the handout shows above its notes.
@@ -246,7 +247,9 @@ def assert_presentable(browser, chapter, deck):
                 dress(page, theme)
                 seen |= {f"pale, {theme}": pale(page)}
             if where.isdigit():  # the slide before its steps
-                seen |= {"barriers": barriers(page, "light")}
+                seen |= {"barriers": barriers(page, "light"), "far": far(page), "empty": empty(page)}
+            if (chapter.stem, where) in CROWDED:
+                assert seen.pop("far")
             wrong |= {(where, name): found for name, found in seen.items() if found}
             page.wait_for_function(CLIPS_PLAY)
         assert wrong == {}
@@ -319,6 +322,33 @@ def test_what_a_room_does_not_take_in_is_listed(opened):
     with opened(FITS, much, code("n", new_output("stream", name="stdout", text="n 1\n" * 8))) as page:
         listed = ["9 lines of prose", "8 printed rows", "a title of two lines"]
         assert [dense(page) for _ in steps(page)] == [[], listed]
+
+
+FONT = "getComputedStyle(document.querySelector('section.present .frame')).fontSize"
+
+
+@pytest.mark.browser
+def test_text_alone_is_set_as_large_as_its_slide_has_room_and_a_pair_of_maps_takes_all_of_it(opened):
+    full, pair = prose(f"## Full\n\n{MANY_LINES[: 10 * 16]}", "slide"), result(image_png=png(846, 441))
+    maps = [prose("## Two maps", "slide"), code("heatmaps", pair, tags=["no-code"])]
+    with opened(FITS, full, *maps) as page:
+        sizes = [page.evaluate(FONT) for _ in steps(page)]
+        assert [sizes[0], sizes[2]] == ["35.1px", "22px"] and 27 <= float(sizes[1][:-2]) < 35
+        assert page.locator("img").bounding_box()["height"] > 540
+        assert far(page) == empty(page) == overflow(page) == []
+
+
+@pytest.mark.browser
+def test_an_empty_half_and_type_that_nobody_can_read_are_found(opened):
+    little = prose("## Little\n\n<p style='font-size: 13px'>so little</p>", "slide")
+    maps = [
+        prose("## Far\n\n" + "- one more line\n" * 6, "slide"),
+        code("maps", result(image_png=png(900, 900))),
+    ]
+    with opened(prose("## Nothing", "slide"), little, *maps) as page:
+        found = [[*empty(page), *tiny(page), *far(page)] for _ in steps(page)]
+    assert found[0] == ["nothing below 80"] and found[1] == ["so little: 13.0"]
+    assert re.match(r"a picture with labels of \d\.", found[2][0]) and len(found[2]) == 1
 
 
 @pytest.mark.browser

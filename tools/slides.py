@@ -42,7 +42,7 @@ ENDS = "What we checked", "Quiz"  # behind the argument
 WHOLE = "The whole argument, made of the titles of the slides. The strip below each slide leads to its steps."
 MINUTES = re.compile(r" · \d+ minutes$")  # that reading a chapter takes; a lecture is shorter
 POINT = re.compile(r"^(?=\d\. )", re.MULTILINE)  # of a numbered list
-WIDE = 2.1  # of a picture: from here on it stands below the text, not beside it
+WIDE = 1.91  # of a picture: from here on it stands below the text, not beside it
 LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:|#)[^)]*\)")  # leads nowhere in a deck
 MEDIA = re.compile(r"""(?:!\[[^\]]*\]\(|src=["'])(?!https?:|data:)([^)"']+)""")
 NO_CHROMIUM = "no Chromium found, so handouts are left out (set CHROMIUM to its path, or install one)"

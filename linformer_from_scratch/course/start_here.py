@@ -20,7 +20,7 @@ SHARE = 16  # of the tokens: one part in so many is kept
 WIDTH = 90  # characters of a printed sentence
 ACTS = {  # of the course -> its chapters, number and name, and what each asks
     "the wall": {
-        "00 Start here": "how much could\na model throw away?",
+        "00 Start here": "how much could a\nmodel throw away?",
         "01 Attention": "what does a word\nattend to?",
         "02 Multi-head": "why several small\nattentions?",
         "03 Cost": "what exactly\ngrows with n²?",
@@ -96,4 +96,4 @@ def course_map() -> Figure:
         arrows += pairwise(chapters)
         for column, (name, question) in enumerate(chapters.items(), start=1):
             boxes[name] = Box(f"{name}\n{question}", column, row, colour, bold=name[:2] in PATH)
-    return flow(boxes, arrows, "The course, from question to question", size=(2.35, 1.05))
+    return flow(boxes, arrows, "The course, from question to question", size=(2.05, 0.97))
