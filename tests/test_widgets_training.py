@@ -121,7 +121,7 @@ def workers(page):
 def written(live):
     """What the models have added, by name."""
     lines = live.root.locator(".lw-writing > p").all()
-    return {line.locator("b").inner_text(): line.locator("mark").text_content() for line in lines}
+    return {line.locator("b").inner_text().partition(",")[0]: line.locator("mark").text_content() for line in lines}
 
 
 def written_by_pytorch(model, text):
@@ -186,6 +186,17 @@ def test_both_write_on_what_a_reader_begins(browser, tmp_path):
             live.page.keyboard.press("Enter")
             expected = {name: written_by_pytorch(model, text) for name, model in models.items()}
             wait_until(lambda expected=expected: written(live) == expected, f"{expected} after {text!r}")
+
+
+@pytest.mark.browser
+def test_they_write_while_they_learn(browser, tmp_path):
+    with alive(browser, tmp_path, TrainingExplorer()) as (live,):
+        for name in ("Write", "Learn"):
+            live.root.get_by_role("button", name=name).click()
+        for count in (10, 20):
+            line = live.root.get_by_text(f"Linformer, after {count} updates", exact=True)
+            wait_until(line.is_visible, f"what is written after {count} updates")
+        assert all(written(live).values())
 
 
 @pytest.mark.browser
