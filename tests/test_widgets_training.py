@@ -121,7 +121,10 @@ def workers(page):
 def written(live):
     """What the models have added, by name."""
     lines = live.root.locator(".lw-writing > p").all()
-    return {line.locator("b").inner_text().partition(",")[0]: line.locator("mark").text_content() for line in lines}
+    return {
+        line.locator("b").inner_text().partition(",")[0]: line.locator("mark").text_content()
+        for line in lines
+    }
 
 
 def written_by_pytorch(model, text):
