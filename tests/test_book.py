@@ -45,7 +45,7 @@ CUT = """(all, width) => all.filter((one) => one.getBoundingClientRect().right >
     .filter((one) => !one.closest("table, .lw")).map((one) => one.textContent.slice(0, 80))"""
 
 OWN = "The ferry was late.\nIts captain said sorry, gave tea to all, and then it left with a 😀 on its flag."
-TAKES = {"01_attention": 1, "02_multihead": 1, "04_low_rank": 2, "06_linformer": 1, "13_descendants": 0}
+TAKES = {"01_attention": 1, "02_multihead": 2, "04_low_rank": 3, "06_linformer": 2, "13_descendants": 0}
 SAID = OWN.replace("\n", " "), "Unknown to the model"
 
 every_chapter = pytest.mark.parametrize("stem", STEMS)
@@ -257,9 +257,12 @@ def width(page):
 
 
 def moves(page, live):
-    """A live picture's first control changes its line of numbers."""
-    name, control = next(iter(live.controls().items()))
+    """A live picture's first control, or its first button, changes its line of numbers."""
     before = live.words()
+    if not live.controls():
+        live.root.get_by_role("button", name="Learn").click()
+        return wait_until(lambda: live.words() != before, "other words")
+    name, control = next(iter(live.controls().items()))
     for move in live.moves(name, control).values():
         live.after(move)
         if live.words() != before:

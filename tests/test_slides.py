@@ -11,6 +11,7 @@ from deck_browser import UNTYPESET, dense, dress, empty, far, open_deck, overflo
 from deck_fixture import EVERYTHING, QUIZ, code, live, png, prose, result, write
 from jupyter_lab import barriers
 from lectures import chapters, lecture, minutes, notes, slide_type
+from live import wait_until
 from nbformat.v4 import new_output
 from pypdf import PdfReader
 
@@ -363,7 +364,7 @@ def test_every_slide_says_where_in_the_argument_one_is(browser, deck):
         strip = page.get_by_role("navigation", name="Steps")
         assert strip.locator("[aria-current=step]").get_attribute("title") == claims[1]
         strip.get_by_role("link", name="Quiz").click()
-        assert page.evaluate(WHERE) == 8
+        wait_until(lambda: page.evaluate(WHERE) == 8, "the quiz")
 
 
 @pytest.mark.browser

@@ -96,4 +96,4 @@ def course_map() -> Figure:
         arrows += pairwise(chapters)
         for column, (name, question) in enumerate(chapters.items(), start=1):
             boxes[name] = Box(f"{name}\n{question}", column, row, colour, bold=name[:2] in PATH)
-    return flow(boxes, arrows, "The course, from question to question", size=(2.05, 0.97))
+    return flow(boxes, arrows, "The course, from question to question", size=(1.97, 0.93))

@@ -185,6 +185,7 @@ function ribbon(stage, { tokens, isUnknown, hover, query, pick }) {
   let shown = null;
   const place = (event) => [...element.children].indexOf(event.target);
   element.classList.add("lw-ribbon");
+  element.tabIndex = 0; // on a phone it scrolls
   element.addEventListener("pointerover", (event) => hover.point(place(event) < 0 ? null : { key: place(event) }, element));
   element.addEventListener("pointerleave", () => hover.point(null, element));
   element.addEventListener("click", (event) => place(event) >= 0 && pick(place(event)));
