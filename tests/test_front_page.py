@@ -3,7 +3,6 @@
 import math
 import re
 import runpy
-import shutil
 import subprocess
 import sys
 
@@ -183,7 +182,6 @@ def index(tmp_path_factory):
     for name in ("index.md", "ledger.md"):
         (source / name).write_text(site.filled(site.HERE / "pages" / name, told), encoding="utf-8")
     (source / "chapters").mkdir()
-    shutil.copy(site.ROOT / "chapters" / "fields.webp", source / "chapters")
     front.write(out / "_static" / "front")
     Shelf(out / "_static" / "live", "").close(lend(out / site.MODEL) | {"folder": f"../../{site.MODEL}"})
     command = [sys.executable, "-m", "sphinx", "-Q", "-c", str(site.HERE), str(source), str(out)]

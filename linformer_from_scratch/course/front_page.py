@@ -30,7 +30,7 @@ OPENING = "Where do I throw away the old machine?", 16  # question and k
 BEST = 3  # sentences that are shown
 ON_PAGE = 20  # questions that it asks
 HEAD = 0, 3  # layer and head of the map, from 0; in the first layer slots change neither queries nor tokens
-SHADES = 16  # of a map's weights
+SHADES = 14  # of a map's weights
 CONTROLS = SINGLE, SILENT, ALONE = "a single summary", "no attention", "each sentence alone"
 SENTENCE = re.compile(  # from what is no space to what is none; sentences.js has the same
     r"\S(?:[^\n]*?\S)??(?:(?<=[.!?؟।])(?=\s)"  # a mark before a space,

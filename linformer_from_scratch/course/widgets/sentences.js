@@ -2,7 +2,7 @@
 
 // SENTENCE of front_page.py, with Python's \s and \S.
 const SENTENCE = /[^\p{White_Space}\x1c-\x1f](?:[^\n]*?[^\p{White_Space}\x1c-\x1f])??(?:(?<=[.!?؟।])(?=[\p{White_Space}\x1c-\x1f])|(?<=[。！？])[。！？」』”’）]*|(?=[\p{White_Space}\x1c-\x1f]*(?![^\n])))/gu;
-const HEAD = 3, LEVELS = 16; // a head of the first layer, from 0; how many its map shows
+const HEAD = 3, LEVELS = 14; // a head of the first layer, from 0; how many its map shows
 
 /**
  * A text's sentences that have tokens among the first n - 1, and where these begin and end.

@@ -76,7 +76,7 @@ document.fonts.ready.then(reachable); // some are wider in their own font
 document.querySelectorAll(".quiz > details").forEach(asking);
 document.querySelectorAll("form.filter").forEach(filtering);
 addEventListener("beforeprint", illustrated);
-addEventListener("load", () => setTimeout(illustrated, 2000));
+if (!document.querySelector(".experiment")) addEventListener("load", () => setTimeout(illustrated, 2000)); // the front page stays small
 addEventListener("keydown", walking);
 addEventListener("hashchange", landing);
 landing();
