@@ -62,7 +62,7 @@ def test_ones_own_sentence_is_read_by_the_kernel_and_a_bad_one_is_said(lab):
     assert (words, picture) != before
     field.fill("")
     field.press("Enter")
-    explorer.root.get_by_text("The sentence is empty").wait_for()
+    explorer.root.get_by_text("Your text is empty").wait_for()
     assert explorer.picture() == picture
 
 
@@ -102,9 +102,9 @@ def test_a_slider_stays_live_in_a_deck(lab):
     assert page.outside == []
 
 
-def test_a_widget_lives_as_long_as_its_kernel_and_leaves_its_still(browser, tmp_path):
+def test_a_widget_lives_as_long_as_its_kernel_and_leaves_its_still(lab, tmp_path):
     """And so does a quiz, whose questions still open."""
-    with open_page(browser) as page:
+    with open_page(lab.page.context.browser) as page:
         with Lab(tmp_path, page) as lab:
             lab.open("session.ipynb", [NOTEBOOK[0], "RankSlider()", QUIZ])
             lab.widget(1).root.wait_for()
