@@ -46,11 +46,8 @@ from linformer_from_scratch.projections import MeanPooling
 
 SHORTEST, LEAST = 30, 300  # characters of a docstring, and of a module's docstrings together
 NOT_LIBRARY = {"site-packages", "test", "tests", "idle_test", "pydoc_data"}  # folders left out
-SHOWN, TOKENS, STRIDE = (
-    "assignment",
-    128,
-    900,
-)  # of the manual, for the stored heads; tokens; characters between
+SHOWN = "assignment"  # the page of the manual that the stored heads read
+TOKENS, STRIDE = 128, 900  # of a text; characters from one to the next
 
 
 def make_docstrings() -> None:

@@ -15,7 +15,9 @@ from linformer_from_scratch.course.start_here import ACTS, PATH
 from linformer_from_scratch.course.widgets.page import in_text
 
 CHAPTER = re.compile(r"^\| (\d\d) \| \[(.+)\]\(chapters/(\w+)\.ipynb\) \| (.+) \| (\d+) \|$", re.MULTILINE)
-PICTURE = ROOT / "chapters" / "front_page.webp"  # of this page, which moves; picture.py makes it
+PICTURE = (
+    ROOT / "chapters" / "front_page.webp"
+)  # of this page, which moves; chapters/scenes/front_page.py makes it
 COLUMNS = "number", "name", "stem", "question", "minutes"  # of a chapter in the README's table
 # Kind of verdict -> how the heading counts it.
 COUNTED = {"wrong": "wrong", "only if": "true only under a condition", "not reproduced": "not reproduced"}

@@ -101,8 +101,8 @@ function frozen(stage, words) {
 const REACH = 40; // em, from a handle to the far end of what it changes
 
 /**
- * A widget from its parts: the picture over the full width, under it at most two controls, what came out in a sentence,
- * what to try, and the rest under "More". make({ model, stage, redraw }) puts pictures on the stage and returns
+ * A widget from its parts: what to try, under it the picture over the full width, at most two controls, what came out in a
+ * sentence, and the rest under "More". make({ model, stage, redraw }) puts pictures on the stage and returns
  *
  *   controls  the two that matter, in reading order; one that stands on the stage (a handle, a grid) stays there
  *   more      the others, under "More" with pin, reset and copy
