@@ -13,7 +13,7 @@ from linformer_from_scratch.pretrained.tokens import tokenize
 SENTENCES = {  # a text, by a bar where one sentence ends and the next begins
     "latin": "Crème brûlée costs 3.50!| «Où ?» asked nobody in Zürich.|\n\n Then 😀 went\n| home",
     "cyrillic": "Всё ясно.| Правда?| Да\n|Ελληνικά.| Τι;",
-    "chinese and japanese": "我喜欢。|你呢？！|他说：「好。」|走\n|東京で食べました。| はい",
+    "chinese and japanese": "我喜欢。|谁？|你呢？！|他说：「好。」|走\n|東京で食べました。| はい",
     "arabic": "مرحبا بالعالم.| كيف حالك؟| بخير، 3.5\n| شكرا!",
     "hebrew and hindi": "שלום עולם 🎉.| מה נשמע?| नमस्ते।| कैसे हो?| ठीक 😀",
 }
