@@ -10,7 +10,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from linformer_from_scratch.course.plots import EDGE, GREY, INK, board
 
-WIDTH, HEIGHT = 0.8, 0.68  # of a box, where columns and rows are one apart
+WIDTH, HEIGHT = 0.88, 0.68  # of a box, where columns and rows are one apart
 
 
 class Box(NamedTuple):
@@ -77,7 +77,14 @@ def _draw_box(axis: Axes, box: Box) -> None:
     place: dict[str, Any] = {"xycoords": "data", "ha": "center", "textcoords": "offset points"}
     top = 7.5 * len(others)
     axis.annotate(
-        first, (box.column, box.row), (0, top), va="center", weight="bold", color=box.colour, **place
+        first,
+        (box.column, box.row),
+        (0, top),
+        va="center",
+        weight="bold",
+        fontsize=11,
+        color=box.colour,
+        **place,
     )
     for i, line in enumerate(others, start=1):
         axis.annotate(

@@ -17,7 +17,7 @@ KINDS = {  # of verdict, and what each means
     "right": "the algebra, or a count, says so too",
     ONLY_IF: "holds under the condition that the verdict names",
     "reproduced": "measured here, and found again",
-    "reproduced smaller": "the effect is there, on something smaller than the source's",
+    "reproduced at smaller scale": "the effect is there, on something smaller than the source's",
     "not reproduced": "measured here, and not found",
     "not testable here": "what we can run does not decide it",
 }

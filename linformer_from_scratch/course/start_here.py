@@ -18,34 +18,37 @@ from linformer_from_scratch.pretrained.weights import INSTALL, model_folder
 REMEDY = f"missing  the pretrained model; to get it: %{INSTALL}"
 SHARE = 16  # of the tokens: one part in so many is kept
 WIDTH = 90  # characters of a printed sentence
+APPENDIX = "an appendix"  # off the main line
 ACTS = {  # of the course -> its chapters, number and name, and what each asks
     "the wall": {
         "00 Start here": "how much could a\nmodel throw away?",
         "01 Attention": "what does a word\nattend to?",
-        "02 Multi-head": "why several small\nattentions?",
+        "02 Multi-head attention": "why several small\nattentions?",
         "03 Cost": "what exactly\ngrows with n²?",
     },
     "a hope": {
         "04 Low rank": "how much of a map\nis redundant?",
-        "05 Projections": "can we compress\nwithout looking?",
+        "05 Random projections": "can we compress\nwithout looking?",
     },
     "the layer": {
         "06 Linformer": "must every token\nattend to all?",
-        "07 E and F": "what can stand in\nfor E and F?",
+        "07 Projections": "what can stand in\nfor E and F?",
     },
     "does it hold?": {
         "08 Training": "does it learn\nas well?",
-        "09 Relatives": "what do others\ngive up?",
+        "09 Efficient attention": "what do others\ngive up?",
         "10 Benchmark": "from what n\ndoes it pay off?",
     },
     "how far?": {
-        "11 Distributed": "what if one machine\nisn't enough?",
         "12 Limits": "when should you\nnot use it?",
         "13 Descendants": "what became\nof E?",
         "14 Fields": "when should\nyou use it?",
     },
+    APPENDIX: {
+        "11 Distributed": "what if one machine\nisn't enough?",
+    },
 }
-COLOURS = plots.GREY, plots.QUERY, plots.KEY, plots.VALUE, plots.LINES[3]  # of the acts
+COLOURS = plots.GREY, plots.QUERY, plots.KEY, plots.VALUE, plots.LINES[3], plots.GREY  # of the acts
 PATH = {  # of three hours: number of a chapter -> how far, and minutes
     "00": ("all of it", 25),
     "01": ("to the whole function", 45),
@@ -90,10 +93,10 @@ def ask(question: str, text: str) -> None:
 
 def course_map() -> Figure:
     """The chapters as a way from question to question, an act a line; PATH stands out."""
-    boxes, arrows = {}, list(pairwise(ACTS))
+    boxes, arrows = {}, list(pairwise(act for act in ACTS if act != APPENDIX))
     for row, ((act, chapters), colour) in enumerate(zip(ACTS.items(), COLOURS, strict=True)):
         boxes[act] = Box(act, 0, row, colour, framed=False)
         arrows += pairwise(chapters)
-        for column, (name, question) in enumerate(chapters.items(), start=1):
-            boxes[name] = Box(f"{name}\n{question}", column, row, colour, bold=name[:2] in PATH)
-    return flow(boxes, arrows, "The course, from question to question", size=(1.97, 0.93))
+        for column, (name, question) in enumerate(chapters.items()):
+            boxes[name] = Box(f"{name}\n{question}", column + 0.8, row, colour, bold=name[:2] in PATH)
+    return flow(boxes, arrows, "The course, from question to question", size=(2.35, 0.93))
