@@ -1,7 +1,7 @@
 """Exercises, checked on the spot.
 
 check("6.2", my_function) says in one sentence what is wrong, hint("6.2") opens one step more, quiz("06") asks what
-a chapter taught, progress() shows where you stand, and yours("linformer_layer") is what you have built, or the
+a chapter taught, bet("6a") what a cell will show, bets() how you did, progress() shows where you stand, and yours("linformer_layer") is what you have built, or the
 package's where you have not. In a notebook the answer is shown wherever in its cell the call is; in a
 script, print it.
 """
@@ -25,8 +25,20 @@ from linformer_from_scratch.course.exercises.engine.checking import (
 from linformer_from_scratch.course.exercises.engine.compare import described
 from linformer_from_scratch.course.exercises.engine.completion import code_of
 from linformer_from_scratch.course.exercises.engine.overview import Overview
-from linformer_from_scratch.course.exercises.engine.progress import forget, load, open_hint, record_pass
-from linformer_from_scratch.course.exercises.engine.quiz import questions, quiz_widget
+from linformer_from_scratch.course.exercises.engine.progress import (
+    forget,
+    load,
+    open_hint,
+    place_bet,
+    record_pass,
+)
+from linformer_from_scratch.course.exercises.engine.quiz import (
+    BetsLine,
+    bet_widget,
+    bets_of,
+    questions,
+    quiz_widget,
+)
 
 if sys.flags.optimize > 1:
     raise ImportError(
@@ -110,6 +122,25 @@ def quiz(chapter: str):
     if not known(chapter, CHAPTERS):
         return _unknown(chapter, "quiz", f'the chapters are {", ".join(CHAPTERS)}, as in quiz("00")')
     return to_be_seen(quiz_widget(chapter, questions(STEMS[int(chapter)])))
+
+
+def bet(id: str):
+    """Ask for a bet before a cell answers it, as in bet("6a"); it is kept beside your progress and sent nowhere."""
+    known_bets = {one.id: one for stem in STEMS for one in bets_of(stem)}
+    if not known(id, known_bets):
+        return _unknown(id, "bet", 'they are numbered like chapters, as in bet("6a")')
+    placed = load().bets.get(id)
+    one = known_bets[id]
+    placed = placed if placed in one.options else None
+    return to_be_seen(bet_widget(one, placed, lambda answer: place_bet(id, answer)))
+
+
+def bets(chapter: str | None = None):
+    """Say how your bets have done, in a chapter or, without one, in all."""
+    if chapter is not None and not known(chapter, CHAPTERS):
+        return _unknown(chapter, "chapter", f"the chapters are {', '.join(CHAPTERS)}")
+    stems = STEMS if chapter is None else [STEMS[int(chapter)]]
+    return to_be_seen(BetsLine([one for stem in stems for one in bets_of(stem)], load().bets))
 
 
 def progress(code: bool = False) -> Overview | str:

@@ -1,4 +1,4 @@
-"""What has been passed, and which hints were opened: kept in one local file, and nowhere else.
+"""What has been passed, which hints were opened and what was bet: kept in one local file, and nowhere else.
 
 The file is .progress.json in the course's folder chapters/, wherever Python was started; without that folder, as
 where the package alone is installed, in the working directory. The environment variable LINFORMER_PROGRESS names
@@ -21,18 +21,20 @@ PATIENCE = 10  # seconds to wait for another kernel that writes
 
 @dataclass
 class State:
-    """Ids that were passed; id -> number of hints opened."""
+    """Ids that were passed; id -> number of hints opened; bet -> the answer chosen."""
 
     passed: set[str] = field(default_factory=set)
     hints: dict[str, int] = field(default_factory=dict)
+    bets: dict[str, str] = field(default_factory=dict)
 
     def __or__(self, other: "State") -> "State":
         hints = self.hints | {one: max(count, self.hints.get(one, 0)) for one, count in other.hints.items()}
-        return State(self.passed | other.passed, hints)
+        return State(self.passed | other.passed, hints, self.bets | other.bets)
 
     def without(self, exercise: str) -> "State":
         """A state that does not know of one exercise."""
-        return State(self.passed - {exercise}, {one: n for one, n in self.hints.items() if one != exercise})
+        hints = {one: n for one, n in self.hints.items() if one != exercise}
+        return State(self.passed - {exercise}, hints, self.bets)
 
 
 _unsaved: dict[Path, State] = {}  # what could not be written, so that hints go on opening
@@ -76,6 +78,11 @@ def remember(news: State) -> None:
 def record_pass(exercise: str) -> None:
     """Remember that an exercise was passed."""
     remember(State({exercise}))
+
+
+def place_bet(bet: str, answer: str) -> None:
+    """Remember what was bet; a later answer takes the place of an earlier one."""
+    remember(State(bets={bet: answer}))
 
 
 def open_hint(exercise: str, steps: int) -> int:
@@ -126,7 +133,10 @@ def parsed(text: str) -> State:
         raise ValueError("passed is not a list of ids")
     if not isinstance(hints, dict) or not all(type(count) is int and count > 0 for count in hints.values()):
         raise ValueError("hints are not counts")
-    return State(set(passed), hints)
+    bets = content.get("bets", {})  # files of earlier editions have none
+    if not isinstance(bets, dict) or not all(isinstance(answer, str) for answer in bets.values()):
+        raise ValueError("bets are not answers")
+    return State(set(passed), hints, bets)
 
 
 def write(file: Path, state: State) -> None:
@@ -136,7 +146,7 @@ def write(file: Path, state: State) -> None:
     """
     if file.exists() and not file.is_file():
         raise OSError(None, "not a regular file")
-    content = {"format": FORMAT, "passed": sorted(state.passed), "hints": state.hints}
+    content = {"format": FORMAT, "passed": sorted(state.passed), "hints": state.hints, "bets": state.bets}
     atomic_write(file, json.dumps(content, indent=1, sort_keys=True))
 
 
