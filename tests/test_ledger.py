@@ -96,12 +96,12 @@ def test_a_number_that_no_cell_gives_is_missed():
     assert missing_numbers("At n = 256 it is 0.44, not 0.7.", cells) == ["256", "0.44", "0.7"]
 
 
-def test_prose_and_ledger_give_the_same_verdicts():
+def test_the_tables_of_the_chapters_and_the_ledger_give_the_same_verdicts():
     verdicts = []
     for path in sorted(CHAPTERS.glob("*.ipynb")):
         text = "\n".join(cell.source for cell in read(path.stem).cells if cell.cell_type == "markdown")
-        prose = re.findall(r"\*\*Claim ([\w-]+): ([^*]+?)\.\*\*", text)
-        verdicts += [(claim, path.stem, verdict) for claim, verdict in prose]
+        rows = re.findall(r"^\| ([\w-]+) \| .* \| \*\*([^*|]+)\*\* \|$", text, re.MULTILINE)
+        verdicts += [(claim, path.stem, verdict) for claim, verdict in rows]
     assert sorted(verdicts) == sorted((claim.id, claim.chapter, claim.verdict) for claim in ledger())
 
 
