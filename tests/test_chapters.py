@@ -84,7 +84,7 @@ PUTS_OFF = re.compile(r"^(?:bet|check)\(", re.MULTILINE)  # the answer
 def answer_to(following):
     """The code cells that answer a prediction, given the cells after it; none if a fold of prose answers it.
 
-    They are the first code cells that come, up to the next prose; a bet or an exercise on the way is none of them.
+    They are the first code cells that come, up to the next prose; no bet or exercise on the way is one of them.
     """
     cells = [cell for cell in following if not (cell.cell_type == "code" and PUTS_OFF.search(cell.source))]
     fold = "<details><summary>Answer</summary>"
