@@ -137,9 +137,22 @@ def test_pictures_have_alternative_text_and_come_from_this_repository(path):
 
 
 NOT_A_MEASUREMENT = re.compile(
-    r"arXiv:? ?\d{4}\.\d+|sections? [\d.]+|[Ee]xercises? [\d.]+(?: and [\d.]+)?|^#+ .*$|`[^`]*`|\$[^$]*\$",
+    r"\[[\d.,± %]+\]\([^)]*\)|arXiv:? ?\d{4}\.\d+|sections? [\d.]+|[Ee]xercises? [\d.]+(?: and [\d.]+)?|^#+ .*$|`[^`]*`|\$[^$]*\$",
     re.MULTILINE,
 )
+
+
+@EVERY_CHAPTER
+def test_a_number_that_is_a_link_is_printed_where_the_link_leads(path):
+    text = "\n".join(markdown(read(path)))
+    links = re.findall(r"\[([\d.,± %]+)\]\(((?:evidence/)?\w*)(?:\.ipynb)?#([^)]+)\)", text)
+    assert len(links) >= 12 or path.stem[:2] != "00", "the verdict"
+    for number, stem, anchor in links:
+        cells = read(ROOT / "chapters" / f"{stem or path.stem}.ipynb").cells
+        heads = [i for i, cell in enumerate(cells) if re.search(r"^#+ ", cell.source, re.MULTILINE)]
+        (at,) = [i for i in heads if f"# {anchor.replace('-', ' ')}" in cells[i].source.replace("-", " ")]
+        section = cells[at : min((i for i in heads if i > at), default=len(cells))]
+        assert number in shown(nbformat.from_dict({"cells": section})), (number, stem, anchor)
 
 
 @EVERY_CHAPTER
