@@ -84,7 +84,7 @@ PUTS_OFF = re.compile(r"^(?:bet|check)\(", re.MULTILINE)  # the answer
 def answer_to(following):
     """The code cells that answer a prediction, given the cells after it; none if a fold of prose answers it.
 
-    They are the first code cells that come, up to the next prose; no bet or exercise on the way is one of them.
+    They are the first code cells that come, up to the next prose; no bet or exercise is one of them.
     """
     cells = [cell for cell in following if not (cell.cell_type == "code" and PUTS_OFF.search(cell.source))]
     fold = "<details><summary>Answer</summary>"
@@ -137,7 +137,8 @@ def test_pictures_have_alternative_text_and_come_from_this_repository(path):
 
 
 NOT_A_MEASUREMENT = re.compile(
-    r"\[[\d.,± %]+\]\([^)]*\)|arXiv:? ?\d{4}\.\d+|sections? [\d.]+|[Ee]xercises? [\d.]+(?: and [\d.]+)?|^#+ .*$|`[^`]*`|\$[^$]*\$",
+    r"\[[\d.,± %]+\]\([^)]*\)|"  # a link to where it was printed
+    r"arXiv:? ?\d{4}\.\d+|sections? [\d.]+|[Ee]xercises? [\d.]+(?: and [\d.]+)?|^#+ .*$|`[^`]*`|\$[^$]*\$",
     re.MULTILINE,
 )
 
