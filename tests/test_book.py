@@ -18,7 +18,7 @@ from pypdf import PdfReader
 
 from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.exercises import EXERCISES
-from linformer_from_scratch.course.exercises.engine.quiz import bets_of, questions, tally
+from linformer_from_scratch.course.exercises.engine.quizzes import bets_of, questions, tally
 from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import by_kind, ledger
 from linformer_from_scratch.course.widgets.live import LIVE

@@ -10,7 +10,7 @@ import pytest
 from lectures import chapters, slide_type
 
 from linformer_from_scratch.course.exercises import EXERCISES
-from linformer_from_scratch.course.exercises.engine.quiz import bets_of
+from linformer_from_scratch.course.exercises.engine.quizzes import bets_of
 from linformer_from_scratch.course.listing import LONGEST, listing
 from linformer_from_scratch.course.start_here import PATH
 from linformer_from_scratch.course.widgets.live import LIVE
@@ -243,6 +243,7 @@ def test_every_prediction_is_a_bet_whose_answer_a_cell_shows(path):
     assert [cell.source for cell in code(read(path))].count(f'bets("{path.stem[:2]}")') == 1
     for bet in bets:
         assert 3 <= len(bet.options) <= 4 and len(set(bet.options)) == len(bet.options), bet.id
+        assert {bet.right, bet.paper or bet.right, bet.ours or bet.right} <= {*bet.options}, bet.id
         for figure in re.findall(r"\d+\.\d+", bet.right):
             assert figure in shown(read(path)), f"{bet.id}: {figure} is in no output"
 

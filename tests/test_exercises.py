@@ -17,7 +17,7 @@ from linformer_from_scratch import exercises
 from linformer_from_scratch.course.exercises import CHAPTERS, EXERCISES, STEMS, check
 from linformer_from_scratch.course.exercises.engine import checking
 from linformer_from_scratch.course.exercises.engine.checking import SEEDS, call, judge, observe, tensors
-from linformer_from_scratch.course.exercises.engine.quiz import questions
+from linformer_from_scratch.course.exercises.engine.quizzes import questions
 from linformer_from_scratch.course.exercises.grader.submissions import of_cells
 
 ROOT = Path(__file__).parents[1]
