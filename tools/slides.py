@@ -30,6 +30,7 @@ from page_scripts import lend
 from linformer_from_scratch.course.widgets.page import embedded, scripts, widget_in
 
 ROOT = Path(__file__).resolve().parents[1]
+BETS = ROOT / "tools" / "book" / "static" / "bets.js"  # of the book, too
 DECK = Path(__file__).resolve().parent / "deck"
 OUT = ROOT / "build" / "slides"
 LIVE = "http://127.0.0.1:8888/lab/tree/chapters/{}.ipynb"  # where `make course` serves a chapter
@@ -117,7 +118,8 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
             cell.source = cell.source.replace("\n\n\n", "\n\n")  # a slide has no room for two empty lines
             shows = cell.metadata.get("slideshow", {})
             cell.metadata.marks = shows.get("mark", [])
-            cell.metadata.live = any(WIDGET in output.get("data", {}) for output in cell.outputs)
+            widgets = [output for output in cell.outputs if WIDGET in output.get("data", {})]
+            cell.metadata.live = widgets and not cell.source.startswith("bet(")
             for output in cell.outputs:
                 if "text" in output:
                     output.text = rows(output.text, shows.get("rows", []))
@@ -167,6 +169,7 @@ def build(
         shutil.copy(chapter.parent / path, out / path)
     shutil.copytree(DECK / "vendor", out / "vendor", dirs_exist_ok=True)
     shutil.copy(DECK / "deck.css", out)
+    shutil.copy(BETS, out)
     exporter = SlidesExporter(
         template_name="deck",
         extra_template_basedirs=[str(DECK.parent)],
