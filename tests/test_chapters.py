@@ -84,7 +84,7 @@ PUTS_OFF = re.compile(r"^(?:bet|check)\(", re.MULTILINE)  # the answer
 def answer_to(following):
     """The code cells that answer a prediction, given the cells after it; none if a fold of prose answers it.
 
-    They are the first code cells that come, up to the next prose; no bet or exercise on the way is one of them.
+    They are the first code cells that come, up to the next prose; no bet or exercise is one of them.
     """
     cells = [cell for cell in following if not (cell.cell_type == "code" and PUTS_OFF.search(cell.source))]
     fold = "<details><summary>Answer</summary>"
@@ -100,7 +100,8 @@ def test_the_stored_answer_to_a_prediction_is_folded_and_follows_its_question_on
         if cell.cell_type == "markdown" and "**Predict.**" in cell.source:
             answers += answer_to(cells[i + 1 :])
             if slide_type(cell) != "skip":
-                then = next(after for after in cells[i + 1 :] if slide_type(after) != "skip")
+                others = [after for after in cells[i + 1 :] if not after.source.startswith("bet(")]
+                then = next(after for after in others if slide_type(after) != "skip")
                 assert slide_type(then) in ("fragment", "slide"), f"shown with its question: {then.source}"
     for cell in code(read(path)):
         tagged = "answer" in cell.metadata.get("tags", [])
@@ -137,9 +138,23 @@ def test_pictures_have_alternative_text_and_come_from_this_repository(path):
 
 
 NOT_A_MEASUREMENT = re.compile(
+    r"\[[\d.,± %]+\]\([^)]*\)|"  # a link to where it was printed
     r"arXiv:? ?\d{4}\.\d+|sections? [\d.]+|[Ee]xercises? [\d.]+(?: and [\d.]+)?|^#+ .*$|`[^`]*`|\$[^$]*\$",
     re.MULTILINE,
 )
+
+
+@EVERY_CHAPTER
+def test_a_number_that_is_a_link_is_printed_where_the_link_leads(path):
+    text = "\n".join(markdown(read(path)))
+    links = re.findall(r"\[([\d.,± %]+)\]\(((?:evidence/)?\w*)(?:\.ipynb)?#([^)]+)\)", text)
+    assert len(links) >= 12 or path.stem[:2] != "00", "the verdict"
+    for number, stem, anchor in links:
+        cells = read(ROOT / "chapters" / f"{stem or path.stem}.ipynb").cells
+        heads = [i for i, cell in enumerate(cells) if re.search(r"^#+ ", cell.source, re.MULTILINE)]
+        (at,) = [i for i in heads if f"# {anchor.replace('-', ' ')}" in cells[i].source.replace("-", " ")]
+        section = cells[at : min((i for i in heads if i > at), default=len(cells))]
+        assert number in shown(nbformat.from_dict({"cells": section})), (number, stem, anchor)
 
 
 @EVERY_CHAPTER

@@ -30,6 +30,7 @@ from page_scripts import lend
 from linformer_from_scratch.course.widgets.page import embedded, scripts, widget_in
 
 ROOT = Path(__file__).resolve().parents[1]
+BETS = ROOT / "tools" / "book" / "static" / "bets.js"  # of the book, too
 DECK = Path(__file__).resolve().parent / "deck"
 OUT = ROOT / "build" / "slides"
 LIVE = "http://127.0.0.1:8888/lab/tree/chapters/{}.ipynb"  # where `make course` serves a chapter
@@ -102,8 +103,13 @@ def media(notebook: NotebookNode) -> set[str]:
     return {path for source in prose for path in MEDIA.findall(source)}
 
 
-def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = None) -> NotebookNode:
-    """The notebook as its deck shows it: slides only, notes unfolded, widgets that live without a kernel."""
+def as_deck(
+    notebook: NotebookNode, stem: str, model: dict[str, Any] | None = None, hands: bool = False
+) -> NotebookNode:
+    """The notebook as its deck shows it: slides only, notes unfolded, widgets that live without a kernel.
+
+    hands: a lecturer counts hands, where a reader places bets.
+    """
     kinds, cells = {}, []  # a set of kinds would have no order
     for first, *rest in arranged(notebook):
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
@@ -117,7 +123,9 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
             cell.source = cell.source.replace("\n\n\n", "\n\n")  # a slide has no room for two empty lines
             shows = cell.metadata.get("slideshow", {})
             cell.metadata.marks = shows.get("mark", [])
-            cell.metadata.live = any(WIDGET in output.get("data", {}) for output in cell.outputs)
+            cell.metadata.live = not cell.source.startswith("bet(") and any(
+                WIDGET in output.get("data", {}) for output in cell.outputs
+            )
             for output in cell.outputs:
                 if "text" in output:
                     output.text = rows(output.text, shows.get("rows", []))
@@ -125,7 +133,7 @@ def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = No
                     output.data["text/html"] = embedded(widget)
                     kinds[type(widget)] = None
     program = scripts(kinds, model) if kinds else ""
-    facts = {"title": heading(notebook.cells), "live": LIVE.format(stem), "scripts": program}
+    facts = {"title": heading(notebook.cells), "live": LIVE.format(stem), "scripts": program, "hands": hands}
     return new_notebook(cells=cells, metadata=facts)
 
 
@@ -166,14 +174,15 @@ def build(
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(chapter.parent / path, out / path)
     shutil.copytree(DECK / "vendor", out / "vendor", dirs_exist_ok=True)
-    shutil.copy(DECK / "deck.css", out)
+    for part in (DECK / "deck.css", BETS):
+        shutil.copy(part, out)
     exporter = SlidesExporter(
         template_name="deck",
         extra_template_basedirs=[str(DECK.parent)],
         exclude_anchor_links=True,
         filters={"printed": printed, "is_wide": is_wide},
     )
-    page, _ = exporter.from_notebook_node(as_deck(notebook, chapter.stem, model))
+    page, _ = exporter.from_notebook_node(as_deck(notebook, chapter.stem, model, "teacher" in readers))
     deck = out / f"{chapter.stem}.html"
     deck.write_text(page, encoding="utf-8")
     for old in handouts(deck).values():

@@ -14,6 +14,20 @@ from linformer_from_scratch.common.files import atomic_write
 from linformer_from_scratch.course.ledger import CHAPTERS
 
 PAGE = CHAPTERS / "glossary.md"
+NOTATION = """
+| here | means | in code |
+| --- | --- | --- |
+| $n$ | tokens | `n`, `seq_len` for the length a layer is built for |
+| $d_{model}$ | features of a token | `d_model` |
+| $h$ | heads | `num_heads` |
+| $d$ | features of one head | `d_head` |
+| $k$ | Linformer's projected length | `proj_dim`; in code `k` is always the keys |
+| $Q, K, V$ | queries, keys, values, n×d | `q, k, v` |
+| $E, F$ | Linformer's projections, shape (k, n) | `E`, `F` |
+| $P$ | softmax(QKᵀ/√d), the attention map, n×n | `P` |
+| $\\bar P$ | softmax(Q(EK)ᵀ/√d), n×k | `P_bar` |
+| a ± b | a mean and its 95 % interval (Student's t): with three seeds, b is 2.5 standard deviations | |
+"""
 SENTENCE_ENDS = re.compile(r"(?:(?<=[.?!])|(?<=[.?!]\)))\s+(?=[A-Z\"“$*(\[])")
 
 
@@ -67,8 +81,8 @@ def page(terms: Iterable[Entry]) -> str:
     head = [
         "# Glossary",
         "",
-        "Every term as the chapter that introduces it defines it, and a link to that chapter.",
-        "",
+        "The letters, the same everywhere; then every term as the chapter that introduces it defines it.",
+        NOTATION,
         "| term | what it means | chapter |",
         "| --- | --- | --- |",
     ]

@@ -50,7 +50,7 @@ ACTS = {  # of the course -> its chapters, number and name, and what each asks
 }
 COLOURS = plots.GREY, plots.QUERY, plots.KEY, plots.VALUE, plots.LINES[3], plots.GREY  # of the acts
 PATH = {  # of three hours: number of a chapter -> how far, and minutes
-    "00": ("all of it", 25),
+    "00": ("to the verdict", 20),
     "01": ("to the whole function", 45),
     "04": ("to figure 1 and its controls", 20),
     "06": ("to the whole layer", 60),

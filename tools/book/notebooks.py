@@ -162,6 +162,8 @@ def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
     tags = cell.metadata.get("tags", [])
     if "answer" in tags:
         fold(cell, "hide-cell" if UNSPOKEN in tags else "hide-output", "the answer")
+    elif cell.source.startswith("bet("):
+        tags.append("remove-input")
     elif UNSPOKEN in tags:
         fold(cell, "hide-input", "the code")
     if CHECK.search(cell.source):
@@ -172,7 +174,7 @@ def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
             still = base64.b64decode(data["image/png"])
             html = figures.live(shelf.put(widget, still), escape(widget.title))
             output.data = NotebookNode({"text/html": html})
-        elif WIDGET in data:  # a quiz
+        elif WIDGET in data:  # a quiz or a bet
             output.data = NotebookNode({"text/html": data["text/html"]})
         elif "text/html" in data:  # the ledger, or other advice
             table = SHARED.sub(r"\1../chapters/\2", data["text/html"])
