@@ -342,7 +342,7 @@ def guesses_below_curves(
     Args:
         runs: model -> updates, and losses of one run, each (points,).
         moments: updates, on an axis of equal ratios.
-        masks: what is to be guessed -> model -> at each moment a token, per cent for it, and whether it is right.
+        masks: what is asked -> model -> at each moment a token, per cent for it, and whether it is right.
     """
     with house_style():
         rows = sum(1 + len(models) for models in masks.values())
@@ -365,6 +365,7 @@ def guesses_below_curves(
                 for moment, (token, percent, right) in zip(moments, at_moments, strict=True):
                     words, weight = f"{token} {percent} %{' ✓' * right}", "bold" if right else "normal"
                     style: Any = {"color": MODELS[name], "weight": weight, "fontsize": 9.5}
+                    style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}  # over the line
                     below.text(moment, len(said), words, ha="center", va="center", **style)
                 places.append(len(said))
                 names.append(name)
@@ -373,7 +374,7 @@ def guesses_below_curves(
         below.set(ylim=(len(said) - 0.4, -0.6), xticks=moments, xticklabels=[f"{m:,}" for m in moments])
         below.set_yticks(places, names, fontsize=10)
         for label, name in zip(below.get_yticklabels(), names, strict=True):
-            label.set_color(MODELS[name])
+            label.set(color=MODELS[name], va="center")
         for each in (axis, below):
             each.tick_params(which="both", length=0)
             each.minorticks_off()

@@ -1,4 +1,4 @@
-"""What chapter 08's three models said of the same masks while they trained: the rows of 08_guesses, in words."""
+"""What chapter 08's three models said of the same masks while they trained: 08_guesses, in words."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -55,7 +55,7 @@ class MaskedText:
         return "".join(mark.get(at, "▢") if i == MASK else _vocabulary().decode([i]) for at, i in ids)
 
     def guesses(self, mask: int, moments: Sequence[int]) -> dict[str, list[Guess]]:
-        """What each model took for likeliest after so many updates, each of them a moment that is recorded."""
+        """What each model took for likeliest after so many updates, each a recorded moment."""
         found: dict[str, list[Guess]] = {}
         for name, row in watched().items():
             recorded = dict(row["guesses"])
