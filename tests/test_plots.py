@@ -107,6 +107,12 @@ def test_a_roofline_has_its_corner_where_the_two_ceilings_meet_and_every_step_be
     assert figure.alt.endswith("softmax under the slope; product under the flat part.")
 
 
+def test_a_recipe_has_a_bar_for_each_token_and_an_outline_of_where_it_began():
+    (axis,) = plots.recipe([0.25, -0.5, 1.0], [0.5, 0.5, 0.0], "A row of E").axes
+    assert [bar.get_height() for bar in axis.patches] == [0.25, -0.5, 1.0]
+    assert list(axis.lines[0].get_ydata()) == [0.5, 0.5, 0.0] and list(axis.lines[0].get_xdata()) == [1, 2, 3]
+
+
 def test_bars_carry_their_numbers_and_their_spreads():
     figure = plots.bars({"a": [1.5, 2.25]}, ["x", "y"], "error", "t", {"a": [0.5, 0.25]})
     (axis,) = figure.axes

@@ -430,6 +430,20 @@ def bars(
         return _finish(figure, f"{title}. Bars of {y_label} for {named}: {', '.join(groups)}.")
 
 
+def recipe(weights: ArrayLike, start: ArrayLike, title: str) -> Figure:
+    """The weights that a slot gives the tokens, a bar each, and an outline of those before training."""
+    with house_style():
+        figure, (axis,) = _figure(1, width=9.5, height=3.4)
+        tokens = np.arange(1, len(np.asarray(weights)) + 1)
+        axis.bar(tokens, weights, width=0.9, color=KEY, label="after training")
+        axis.step(tokens, start, where="mid", color=GREY, lw=2, label="before training")
+        axis.axhline(0, color=INK, lw=0.8)
+        axis.set(xlabel="token", ylabel="weight", title=title)
+        axis.margins(x=0.01)
+        axis.legend(frameon=False, loc="upper left")
+        return _finish(figure, f"{title}. Bars of each token's weight after training, an outline before it.")
+
+
 def covers(
     middles: ArrayLike,
     shares: ArrayLike,
