@@ -357,7 +357,9 @@ def guesses_below_curves(
             axis.plot(x, losses, lw=2, label=name, **_look(name, [*runs]))
         axis.set(ylabel=y_label, title=title, xscale="log", xlim=(0.55 * moments[0], 1.6 * moments[-1]))
         axis.legend(frameon=False, fontsize=10)
-        said, places, names = [], [], []
+        said: list[str] = []
+        places: list[int] = []
+        names: list[str] = []
         for mask, models in masks.items():
             below.text(0.0, len(said), mask, transform=below.get_yaxis_transform(), va="center", fontsize=10)
             said.append(f"{mask}:")
