@@ -17,6 +17,7 @@ from lab import (
     descendants,
     efficient,
     fields,
+    guesses,
     lengths,
     long_texts,
     mixed_lengths,
@@ -31,6 +32,7 @@ from linformer_from_scratch.course.recorded import RESULTS
 
 DECLARING = (
     training,
+    guesses,
     mixed_lengths,
     efficient,
     recall,

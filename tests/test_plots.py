@@ -166,6 +166,18 @@ def test_learning_curves_show_means_bands_and_the_levels_within_the_picture():
     assert texts(axis) == ["middle"] and axis.get_ylim() == (2, 5)
 
 
+def test_guesses_stand_below_the_curves_at_their_moments_and_in_the_alternative_text():
+    runs = {name: ([1, 10, 100], [3.0, 2.0, 1.0]) for name in ("Transformer", "no attention")}
+    right, wrong = ("a", 90, True), ("b", 4, False)
+    masks = {"the first": {"Transformer": [wrong, right], "no attention": [wrong, wrong]}}
+    figure = plots.guesses_below_curves(runs, "loss", "Guesses", [10, 100], masks)
+    above, below = figure.axes
+    assert [line.get_xdata()[0] for line in above.lines[2:]] == [10, 100]
+    assert texts(below) == ["the first", "b 4 %", "a 90 % ✓", "b 4 %", "b 4 %"]
+    assert [text.get_position()[0] for text in below.texts[1:]] == [10, 100, 10, 100]
+    assert figure.alt.endswith("the first: Transformer b 4 %; a 90 %, right. no attention b 4 %; b 4 %.")
+
+
 def test_no_two_of_many_learning_curves_look_alike():
     names = [f"run {i}" for i in range(16)]
     axis = plots.learning_curves({name: ([1, 2], [3, 4]) for name in names}, "loss", "Many").axes[0]
