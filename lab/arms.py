@@ -203,11 +203,6 @@ ARMS: dict[str, Callable[[Place], nn.Module]] = {
     "Fourier layers": lambda at: FourierMixing(at.side, D_MODEL),
 }
 EVERYWHERE = list(ARMS)[:13]
-EXTRA_OF_SENSORS = [
-    "E = F",
-    "fixed mixing, then exact",
-    "chunks of n / 4",
-    "places known",
-]
+EXTRA_OF_SENSORS = ["E = F", "fixed mixing, then exact", "chunks of n / 4", "places known"]
 EXTRA_OF_ELECTRODES = ["E and F, from shuffled windows"]
 EXTRA_OF_A_GRID = ["tiles", "Fourier layers"]  # and a U-Net

@@ -10,12 +10,7 @@ from torch.testing import assert_close
 from linformer_from_scratch.attention import causal_mask, scaled_dot_product_attention
 from linformer_from_scratch.benchmark import peak_bytes
 from linformer_from_scratch.descendants.blocks import block_attention, compress_blocks, ended
-from linformer_from_scratch.descendants.choice import (
-    best_slots,
-    chosen_attention,
-    index_scores,
-    tokens_read,
-)
+from linformer_from_scratch.descendants.choice import best_slots, chosen_attention, index_scores, tokens_read
 from linformer_from_scratch.descendants.layer import CompressedAttention, SharedSlots
 from linformer_from_scratch.descendants.memory import BoundedMemoryAttention, bounded_memory_attention
 from linformer_from_scratch.heads import merge_heads, split_heads

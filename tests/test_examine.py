@@ -292,11 +292,7 @@ FAULTS = {  # what is wrong -> the layer, how it is examined, and the promises t
         CAUSAL,
         ["causal", "padding amount", "all padding"],
     ),
-    "louder in training, behind dropout": (
-        lambda: Louder(drop=nn.Dropout(0.1)),
-        {},
-        ["training mode"],
-    ),
+    "louder in training, behind dropout": (lambda: Louder(drop=nn.Dropout(0.1)), {}, ["training mode"]),
     "a mean over the batch": (lambda: of_forward(lambda s, x: x - x.mean(0)), {}, ["batch"]),
     "Linear on the wrong axis": (TokenAxis, {}, ["axes", "length"]),
     "reads only the first N keys": (
@@ -488,26 +484,14 @@ def test_assert_keeps_raises_with_the_broken_lines_only():
 
 
 test_what_cannot_be_examined_is_said_in_one_sentence = refusing(
-    (
-        lambda: examine(scaled_dot_product_attention),
-        "attention does not say how many features a token has",
-    ),
-    (
-        lambda: examine(nn.Bilinear(DIM, DIM, 1), DIM),
-        "takes input1, input2: give call=lambda layer, x, mask",
-    ),
-    (
-        lambda: examine(compressed(learned)()),
-        "does not run on 128 tokens of 24 features: ValueError: input",
-    ),
+    (lambda: examine(scaled_dot_product_attention), "attention does not say how many features a token has"),
+    (lambda: examine(nn.Bilinear(DIM, DIM, 1), DIM), "takes input1, input2: give call=lambda layer, x, mask"),
+    (lambda: examine(compressed(learned)()), "does not run on 128 tokens of 24 features: ValueError: input"),
     (
         lambda: examine(fault(Plain, weights=lambda s, scores: 0 * scores)),
         "gives 0 for every text: give it weights first",
     ),
-    (
-        lambda: examine(Plain(), promises=["casual"]),
-        "got casual as promises, expected some of causal, pad",
-    ),
+    (lambda: examine(Plain(), promises=["casual"]), "got casual as promises, expected some of causal, pad"),
 )
 
 

@@ -80,7 +80,7 @@ def test_a_row_that_another_process_measures_is_left_to_it(toy, tmp_path, capsys
 
 
 def test_a_bad_name_gets_one_sentence_with_those_that_are_known_and_nothing_is_measured():
-    with pytest.raises(SystemExit, match=r"^there is no experiment 'nothing', expected one of 08_size, "):
+    with pytest.raises(SystemExit, match=r"^there is no experiment 'nothing', expected one of 06_lengths, "):
         command.main(["08_size", "nothing"])
 
 

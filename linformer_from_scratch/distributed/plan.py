@@ -130,10 +130,7 @@ def feed_forward(s: Sizes) -> list[Step]:
     """Each token alone, to 4 d_model features and back: 16nd² operations, nothing to exchange."""
     d, b = s.d_model, s.bytes_per_number
     operations, moved = 8 * s.numel * d, (5 * s.numel + 4 * d * d) * b
-    return [
-        Step("up", operations, moved, 4 * s.numel * b),
-        Step("down", operations, moved, s.numel * b),
-    ]
+    return [Step("up", operations, moved, 4 * s.numel * b), Step("down", operations, moved, s.numel * b)]
 
 
 def training_bytes(

@@ -769,12 +769,7 @@ def curve_of(log: Tensor) -> Tensor:
 def visits_of(seed: int) -> Sequence[tuple[int, int]]:
     """First and last step of each stretch between a resume and the next kill."""
     if seed < 4:
-        return (
-            ((1, 7), (5, 9)),
-            ((1, 6), (4, 8), (2, 10)),
-            ((1, 1),),
-            ((1, 5), (1, 4), (3, 4)),
-        )[seed]
+        return (((1, 7), (5, 9)), ((1, 6), (4, 8), (2, 10)), ((1, 1),), ((1, 5), (1, 4), (3, 4)))[seed]
     generator = python_random.Random(seed)
     visits = [(1, generator.randint(5, 12))]
     for _ in range(generator.randint(1, 3)):

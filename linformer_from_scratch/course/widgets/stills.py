@@ -258,10 +258,7 @@ def reading(axis: Axes, tokens: Sequence[str], values: ArrayLike, query: int, ti
 
 @drawing
 def errors(
-    axis: Axes,
-    dims: Sequence[int],
-    lines: Mapping[str, tuple[ArrayLike, str, float, str]],
-    k: int,
+    axis: Axes, dims: Sequence[int], lines: Mapping[str, tuple[ArrayLike, str, float, str]], k: int
 ) -> None:
     """Errors against the slots k on log axes, each curve named at its end.
 

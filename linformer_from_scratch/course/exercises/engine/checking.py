@@ -23,12 +23,7 @@ from torch import Tensor
 
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.course.exercises.engine.answers import Answer
-from linformer_from_scratch.course.exercises.engine.compare import (
-    LONG,
-    described,
-    kind,
-    value_difference,
-)
+from linformer_from_scratch.course.exercises.engine.compare import LONG, described, kind, value_difference
 from linformer_from_scratch.course.exercises.engine.isolation import isolated
 
 SEEDS = range(4)  # the draws an attempt must survive; authors make one of them odd (n = 1)
