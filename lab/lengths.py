@@ -21,15 +21,9 @@ from linformer_from_scratch.data import docstrings, documents, split
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS, sentence_encoder
+from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS, capstone, sentence_encoder
 from linformer_from_scratch.pretrained.adapting import Crops, VectorLoss, adapt
-from linformer_from_scratch.pretrained.capstone import (
-    ChunkEncoder,
-    embed_all,
-    following_ranks,
-    mean_cosine,
-    passages,
-)
+from linformer_from_scratch.pretrained.capstone import ChunkEncoder, embed_all, mean_cosine, passages
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.low_rank_updates import learned, load_updates
 from linformer_from_scratch.pretrained.network import SentenceEncoder
@@ -206,7 +200,7 @@ def retained(way: str, n: int) -> dict:
     for name, (ids, pairs, expected) in texts(n).items():
         vectors = embed_all(model, ids)
         cosine, error = cosine_and_error(vectors, expected)
-        ranks = following_ranks(vectors, pairs).tolist()
+        ranks = capstone.following_ranks(vectors, pairs).tolist()
         row[name] = {"cosine": cosine, "standard error": error, "ranks": ranks}
     return row
 

@@ -11,13 +11,8 @@ import pytest
 
 from linformer_from_scratch.course.exercises import EXERCISES
 from linformer_from_scratch.course.exercises.engine.completion import code_of
-from linformer_from_scratch.course.exercises.grader.gradebook import (
-    STARS,
-    Gradebook,
-    moment,
-    points_in,
-    roster_in,
-)
+from linformer_from_scratch.course.exercises.grader import gradebook
+from linformer_from_scratch.course.exercises.grader.gradebook import STARS, Gradebook, moment, roster_in
 from linformer_from_scratch.exercises.__main__ import main
 
 RIGHT = "def entries(n, num_heads):\n    return num_heads * n * n\n\n\ncheck('0.1', entries)"
@@ -151,7 +146,7 @@ def test_points_begin_with_the_stars_and_the_last_row_counts(tmp_path):
     assert Gradebook(STARS, {}).points == {id: one.stars for id, one in EXERCISES.items()}
     file = tmp_path / "points.csv"
     file.write_text("exercise,points\n6.*,0\n6.1,2.5\n", encoding="utf-8")
-    assert {id: n for id, n in points_in(file).items() if n != STARS[id]} == dict(
+    assert {id: n for id, n in gradebook.points_in(file).items() if n != STARS[id]} == dict(
         {id: 0 for id in EXERCISES if id.startswith("6.")}, **{"6.1": 2.5}
     )
 

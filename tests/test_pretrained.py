@@ -18,15 +18,7 @@ from linformer_from_scratch import pretrained
 from linformer_from_scratch.attention import attention_weights, scaled_dot_product_attention
 from linformer_from_scratch.data import docstrings, documents
 from linformer_from_scratch.data.text import SHIPPED
-from linformer_from_scratch.pretrained import (
-    INSTALL,
-    SENTENCES,
-    STORY,
-    attention_maps,
-    encode,
-    tokenize,
-    weights,
-)
+from linformer_from_scratch.pretrained import SENTENCES, STORY, attention_maps, encode, tokenize, weights
 from linformer_from_scratch.pretrained.tokens import pieces, unknown_among, vocabulary
 
 REFERENCE = Path(__file__).parent / "data/minilm_reference.json"
@@ -128,7 +120,7 @@ def test_without_the_package_stored_sentences_show_and_others_say_what_to_type(w
     shown, stored = attention_maps(SENTENCES[0]), pretrained.stored_maps()[SENTENCES[0]]
     assert shown.tokens == stored.tokens and torch.equal(shown.weights, stored.weights)
     for text, most in (("A sentence of my own.", 512), (SENTENCES[0], len(stored.tokens) - 1)):
-        with pytest.raises(pretrained.PretrainedMissing, match=re.escape(INSTALL)):
+        with pytest.raises(pretrained.PretrainedMissing, match=re.escape(pretrained.INSTALL)):
             attention_maps(text, max_tokens=most)
 
 

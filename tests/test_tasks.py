@@ -202,7 +202,7 @@ def test_a_run_has_the_rate_and_the_updates_that_its_row_names(monkeypatch):
 
 @pytest.mark.slow
 def test_a_trained_model_is_read_through_slots_with_nothing_else_changed(monkeypatch):
-    monkeypatch.setattr(recall, "STEPS", 10)
+    monkeypatch.setattr(declared, "STEPS", 10)
     monkeypatch.setattr(recall, "masked_accuracy", lambda model, _: models.append(model.state_dict()) or 0.5)
     models = []
     row = recall.transplanted(64, 16, seed=0)

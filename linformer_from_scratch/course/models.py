@@ -68,5 +68,5 @@ def cards() -> dict[str, Card]:
     """All cards, by name."""
     found = read_yaml(Path(__file__).with_suffix(".yml"))
     return {
-        card["name"]: Card(**card | {"layers": [Layers(**some) for some in card["layers"]]}) for card in found
+        one["name"]: Card(**one | {"layers": [Layers(**some) for some in one["layers"]]}) for one in found
     }

@@ -70,9 +70,7 @@ class ProjectAndSplit:
 
     def tokens_cut(x, stacked, num_heads):
         """You cut the text into pieces, one for each head. It's in many a diagram, and it's wrong: every head keeps all n tokens. Cut the features."""
-        return [
-            part.repeat(1, num_heads, 1).unflatten(1, (num_heads, -1)) for part in three_parts(x, stacked)
-        ]
+        return [x.repeat(1, num_heads, 1).unflatten(1, (num_heads, -1)) for x in three_parts(x, stacked)]
 
     def stacked_head_by_head(x, stacked, num_heads):
         """You cut into heads first, and then each head into three. The stack isn't sorted by head: all queries come first, then all keys, then all values. Split into three first."""

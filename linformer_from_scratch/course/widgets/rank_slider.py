@@ -8,20 +8,13 @@ import torch
 import traitlets
 from torch import Tensor
 
+from linformer_from_scratch import pretrained
 from linformer_from_scratch.common.random_state import permutations
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, menu, packed
 from linformer_from_scratch.course.widgets.reading import LIMITS, TextWidget
 from linformer_from_scratch.low_rank import decompose, rebuild, singular_values, softmax_map, stable_rank
-from linformer_from_scratch.pretrained import (
-    NUM_HEADS,
-    NUM_LAYERS,
-    STORY,
-    PretrainedMissing,
-    encode,
-    random_weights,
-    tokenize,
-)
+from linformer_from_scratch.pretrained import NUM_HEADS, NUM_LAYERS, STORY, encode, random_weights, tokenize
 from linformer_from_scratch.pretrained.tokens import vocabulary
 
 N = 128  # tokens of the story
@@ -159,7 +152,7 @@ def real_heads() -> RealHeads:
     try:
         ids = tokenize(STORY)
         trained, untrained = encode(ids), encode(ids, random_weights(seed=0))
-    except PretrainedMissing as missing:
+    except pretrained.PretrainedMissing as missing:
         raise CannotDraw(f"This map needs the pretrained model: {missing}") from missing
     return RealHeads(
         [vocabulary()[i] for i in ids.tolist()],
