@@ -233,16 +233,11 @@ def seconds(n: int) -> dict:
 
 
 EXPERIMENTS = [
-    Experiment(
-        "12_fits", "sentence encoders fitted to the exact one on texts of every length", every(way=FITS), fit
-    ),
+    Experiment("12_fits", "encoders fitted to the exact one, texts of every length", every(way=FITS), fit),
     Experiment("12_layers", "windows in one layer of six", every(layer=range(NUM_LAYERS)), retained_by_layer),
-    Experiment(
-        "12_lengths",
-        "what sentence encoders keep of the exact one, by length",
-        every(n=LENGTHS, way=WAYS),
-        retained,
-    ),
+    Experiment("12_lengths", "what encoders keep, by length", every(n=LENGTHS, way=WAYS), retained),
     Experiment("12_rest", "slots that hold nothing, beside those that do", RESTING, rest),
-    Experiment("12_seconds", "what they take; let nothing else run", every(n=TIMED_AT), seconds, threads=2),
+    Experiment(
+        "12_seconds", "seconds of encoders; let nothing else run", every(n=TIMED_AT), seconds, threads=2
+    ),
 ]
