@@ -237,7 +237,5 @@ EXPERIMENTS = [
     Experiment("12_layers", "windows in one layer of six", every(layer=range(NUM_LAYERS)), retained_by_layer),
     Experiment("12_lengths", "what encoders keep, by length", every(n=LENGTHS, way=WAYS), retained),
     Experiment("12_rest", "slots that hold nothing, beside those that do", RESTING, rest),
-    Experiment(
-        "12_seconds", "seconds of encoders; let nothing else run", every(n=TIMED_AT), seconds, threads=2
-    ),
+    Experiment("12_seconds", "of encoders; let nothing else run", every(n=TIMED_AT), seconds, threads=2),
 ]

@@ -138,9 +138,8 @@ def searched(side: int, n: int) -> Searched:
         rows.append(ids)
         queries.append((tokenize(page.title, QUERY_TOKENS), tokenize(paragraph, QUERY_TOKENS)))
     teacher = sentence_encoder.full_encoder()
-    vectors = [
-        torch.cat([embed_all(teacher, ids[None]) for ids in kind]) for kind in zip(*queries, strict=True)
-    ]
+    kinds = zip(*queries, strict=True)
+    vectors = [torch.cat([embed_all(teacher, ids[None]) for ids in kind]) for kind in kinds]
     return Searched(torch.stack(rows), torch.stack(vectors))
 
 
@@ -303,7 +302,5 @@ EXPERIMENTS = [
     Experiment("12_long_parts", "as 12_long, by the best of a page's parts", PARTED, look_up, SEEDS),
     Experiment("12_long_others", "as 12_long: other encoders and lengths", OTHERS, look_up, SEEDS[:1]),
     Experiment("12_long_unfitted", "long pages looked up by what needs no fitting", UNFITTED, look_up),
-    Experiment(
-        "12_long_costs", "cost of long texts; let nothing else run", every(n=LENGTHS), costs, threads=2
-    ),
+    Experiment("12_long_costs", "of long texts; let nothing else run", every(n=LENGTHS), costs, threads=2),
 ]

@@ -230,9 +230,8 @@ def runs(
     seeds: tuple[int, ...] = SEEDS,
 ) -> Experiment:
     """Every recipe trained at every rate."""
-    grid = [
-        asdict(recipe) | {"steps": steps, "learning_rate": rate} for recipe, rate in product(recipes, rates)
-    ]
+    pairs = product(recipes, rates)
+    grid = [asdict(recipe) | {"steps": steps, "learning_rate": rate} for recipe, rate in pairs]
     return Experiment(f"08_{word}", about, grid, partial(pretrain, word), seeds)
 
 

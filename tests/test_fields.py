@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from refusals import refusing
 from torch import nn
 from torch.testing import assert_close
 
@@ -66,17 +67,12 @@ def test_a_step_gives_the_same_readings_again_and_another_step_others():
     assert not torch.equal(heard(sensors)[0], heard(sensors, step=1)[0])
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"sources": 17}, "sources is 17"),
-        ({"n": 4, "sources": 8}, "sources is 8"),
-        ({"moving": 1.5}, "moving is 1.5, expected a share from 0 to 1"),
-    ],
+test_a_task_that_cannot_be_is_refused = refusing(
+    ({"sources": 17}, "sources is 17"),
+    ({"n": 4, "sources": 8}, "sources is 8"),
+    ({"moving": 1.5}, "moving is 1.5, expected a share from 0 to 1"),
+    by=lambda wrong: Sensors(**wrong),
 )
-def test_a_task_that_cannot_be_is_refused(wrong, said):
-    with pytest.raises(ValueError, match=said):
-        Sensors(**wrong)
 
 
 def test_rows_of_groups_average_their_tokens():

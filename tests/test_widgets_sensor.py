@@ -101,9 +101,7 @@ def test_it_says_before_and_after_what_is_right():
         "24%, by a guess 12.5%."
     )
     explorer.updates = 120
-    assert explorer.words.startswith(
-        "After 120 updates, 128 sensors with 8 slots answer 100% right; with one"
-    )
+    assert explorer.words.startswith("After 120 updates, 128 sensors with 8 slots answer 100% right;")
 
 
 # In a page
@@ -127,10 +125,8 @@ def learn(live, until):
 def on_screen(live, place):
     """A place of the plane in the page."""
     svg = live.root.locator(".lw-chart > svg").first
-    box, size = (
-        svg.bounding_box(),
-        svg.evaluate("({ viewBox: { baseVal } }) => [baseVal.width, baseVal.height]"),
-    )
+    size = svg.evaluate("({ viewBox: { baseVal } }) => [baseVal.width, baseVal.height]")
+    box = svg.bounding_box()
     at = (14 + share * (whole - 28) for share, whole in zip(place, size, strict=True))
     x, y = (units * box["width"] / size[0] for units in at)
     return box["x"] + x, box["y"] + y

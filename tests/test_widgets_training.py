@@ -108,10 +108,8 @@ def workers(page):
 def written(live):
     """What the models have added, by name."""
     lines = live.root.locator(".lw-writing > p").all()
-    return {
-        line.locator("b").inner_text().partition(",")[0]: line.locator("mark").text_content()
-        for line in lines
-    }
+    named = [line.locator("b").inner_text().partition(",")[0] for line in lines]
+    return {name: line.locator("mark").text_content() for name, line in zip(named, lines, strict=True)}
 
 
 def written_by_pytorch(model, text):
@@ -144,9 +142,7 @@ def test_fifty_updates_of_both_are_those_of_pytorch(browser, record_property):
 
 
 @pytest.mark.browser
-def test_a_press_of_learn_lowers_losses_as_in_pytorch_until_the_next_press_and_reset_forgets(
-    browser, tmp_path
-):
+def test_learn_lowers_losses_as_in_pytorch_until_the_next_press_and_reset_forgets(browser, tmp_path):
     explorer = TrainingExplorer()
     with alive(browser, tmp_path, explorer) as (live,):
         assert updates(live) == 0 and workers(live.page) == []  # nothing runs before it is asked to
@@ -167,12 +163,9 @@ def test_both_write_on_what_a_reader_begins(browser, tmp_path):
         models = learned(learn(live, 10)).models
         assert set(written(live).values()) == {""}
         live.root.get_by_role("button", name="Write").click()
-        for text in (
-            live.root.get_by_label("Begin with").input_value(),
-            "Größe of a very long beginning, ",
-            "é",
-        ):
-            live.root.get_by_label("Begin with").fill(text)
+        field = live.root.get_by_label("Begin with")
+        for text in (field.input_value(), "Größe of a very long beginning, ", "é"):
+            field.fill(text)
             live.page.keyboard.press("Enter")
             expected = {name: written_by_pytorch(model, text) for name, model in models.items()}
             wait_until(lambda expected=expected: written(live) == expected, f"{expected} after {text!r}")

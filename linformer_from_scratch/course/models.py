@@ -67,6 +67,4 @@ class Card:
 def cards() -> dict[str, Card]:
     """All cards, by name."""
     found = read_yaml(Path(__file__).with_suffix(".yml"))
-    return {
-        one["name"]: Card(**one | {"layers": [Layers(**some) for some in one["layers"]]}) for one in found
-    }
+    return {one["name"]: Card(**one | {"layers": [Layers(**it) for it in one["layers"]]}) for one in found}
