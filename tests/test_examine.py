@@ -441,10 +441,7 @@ test_what_cannot_be_examined_is_said_in_one_sentence = refusing(
     (lambda: examine(scaled_dot_product_attention), "attention does not say how many features a token has"),
     (lambda: examine(nn.Bilinear(DIM, DIM, 1), DIM), "takes input1, input2: give call=lambda layer, x, mask"),
     (lambda: examine(compressed(learned)()), "does not run on 128 tokens of 24 features: ValueError: input"),
-    (
-        lambda: examine(fault(Plain, weights=lambda s, scores: 0 * scores)()),
-        "gives 0 for every text: give it weights first",
-    ),
+    (lambda: examine(fault(Plain, weights=lambda s, scores: 0 * scores)()), "gives 0 for every text: give"),
     (lambda: examine(Plain(), promises=["casual"]), "got casual as promises, expected some of causal, pad"),
 )
 

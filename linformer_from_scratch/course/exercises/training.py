@@ -461,17 +461,8 @@ class TrainingLoop:
         unseen, asked = (normal(seed + i, *((batch + 3 * j, i) for j in range(held))) for i in (d, outputs))
         growing = torch.arange(1, steps + 1)[:, None, None] / 2  # gradients below and above the norm of 1
         kept = torch.tensor([1, 0, 1, 1, 0, 1, 1, 0])
-        return (
-            inputs,
-            growing * targets,
-            unseen,
-            tuple(3 * each for each in asked),
-            [first / 2, second / 4],
-            kept,
-            highest,
-            warmup,
-            evaluate_every,
-        )
+        wanted, weights = tuple(3 * each for each in asked), [first / 2, second / 4]
+        return inputs, growing * targets, unseen, wanted, weights, kept, highest, warmup, evaluate_every
 
     def use(attempt, inputs, targets, unseen, asked, weights, kept, highest, warmup, evaluate_every):
         """Train a tiny model on some batches; it comes in evaluation mode.

@@ -167,8 +167,7 @@ class CostModel(LiveWidget):
         values = [*self.curves.values(), *([y for _, y in pairs] for pairs in points.values())]
         colours = {name: plots.LINES[place] for name, (place, _) in self.lines.items()}
         rows = {
-            words: (colours[name], self._said(name, n), self._shares(name, n))
-            for words, (name, n) in self.rows.items()
+            words: (colours[row[0]], self._said(*row), self._shares(*row)) for words, row in self.rows.items()
         }
         curves = partial(
             plots.draw_growth,
@@ -239,27 +238,19 @@ def formulas(order: str) -> dict[str, list[dict[str, Any]]]:
 
     Letters: n, d_model, num_heads, proj_dim, batch, bytes_per_number.
     """
-    sizes = Letters(*letters(6))
-    return {
-        name: [
-            {"name": step.name} | {kind: table(getattr(step, kind)) for kind in ("flops", "moved", "result")}
-            for step in layer(sizes)
-        ]
-        for name, layer in layers(order).items()
-    }
+    sizes, kinds = Letters(*letters(6)), ("flops", "moved", "result")
+
+    def tables(step: Step) -> dict[str, Any]:
+        return {"name": step.name} | {kind: table(getattr(step, kind)) for kind in kinds}
+
+    return {name: [*map(tables, layer(sizes))] for name, layer in layers(order).items()}
 
 
 @cache
 def constants() -> dict[str, Any]:
     """What the browser needs to know whatever is chosen."""
-    return {
-        "opponents": OPPONENTS,
-        "lengths": LENGTHS,
-        "units": UNITS,
-        "bases": BASES,
-        "bytes": NUMBERS,
-        "formulas": {order: formulas(order) for order in ORDERS},
-    }
+    fixed = {"opponents": OPPONENTS, "lengths": LENGTHS, "units": UNITS, "bases": BASES, "bytes": NUMBERS}
+    return fixed | {"formulas": {order: formulas(order) for order in ORDERS}}
 
 
 def ticks(curves: Iterable[Iterable[float]], base: int) -> list[float]:
