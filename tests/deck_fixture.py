@@ -115,6 +115,8 @@ CLIP_CELL = """## A clip plays
 ![The last moment of the clip](scenes/media/clip.png)"""
 QUIZ = f'<div class="quiz">{"".join(_question(f"{i}. How much of it?") for i in range(1, 6))}</div>'
 
+BET = '<ol class=\'bet\' data-bet=\'{"id": "9a", "right": 1}\'><li>13</li><li>42</li></ol>'
+
 EVERYTHING = [
     prose(TITLE, "slide"),
     notes(0, "Say *hello*, and that $n = 8$."),
@@ -141,6 +143,7 @@ EVERYTHING = [
     prose(CLIP_CELL, "slide"),
     notes(15, "Twice."),
     prose(PREDICT, "slide"),
+    code('bet("9a")', widget(text_html=BET), tags=["no-code"]),
     code("6 * 7", result(text_plain="forty-two"), kind="fragment", tags=["answer"]),
     prose("So it is not 13."),
     notes(16, "Wrong answer to expect: 13."),

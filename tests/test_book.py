@@ -18,7 +18,7 @@ from pypdf import PdfReader
 
 from linformer_from_scratch.course import front_page
 from linformer_from_scratch.course.exercises import EXERCISES
-from linformer_from_scratch.course.exercises.engine.quiz import questions
+from linformer_from_scratch.course.exercises.engine.quizzes import bets_of, questions, tally
 from linformer_from_scratch.course.glossary import entries
 from linformer_from_scratch.course.ledger import by_kind, ledger
 from linformer_from_scratch.course.widgets.live import LIVE
@@ -221,6 +221,21 @@ def test_a_chapter_read_to_its_end_is_alive_and_whole(book, browser, stem):
             wait_until(lambda: page.locator("mjx-container").count() >= formulas, "typeset formulas")
         assert width(page) == PHONE[0] and page.locator(TEXT).evaluate_all(CUT, PHONE[0]) == []
         assert (page.outside, page.complaints) == ([], [])
+
+
+@pytest.mark.browser
+@every_chapter
+def test_bets_are_kept_and_told_as_a_notebook_tells_them(book, browser, stem):
+    bets = bets_of(stem[3:])
+    with open_page(browser, at=book / "chapters" / f"{stem}.html") as page:
+        line, buttons = page.locator("p.bets"), page.locator(".bet button")
+        assert line.text_content() == tally(bets, {})
+        for bet in bets[1:]:
+            page.get_by_role("button", name=bet.options[0], exact=True).and_(buttons).last.click()
+        page.reload()
+        pressed = page.locator(".bet [aria-pressed=true]").all_text_contents()
+        assert pressed == [bet.options[0] for bet in bets[1:]]
+        assert line.text_content() == tally(bets, {bet.id: bet.options[0] for bet in bets[1:]})
 
 
 @pytest.mark.browser

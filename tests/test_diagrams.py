@@ -5,7 +5,7 @@ import pytest
 from lectures import chapters
 from test_chapters import read
 
-from linformer_from_scratch.course.diagrams import Box, flow
+from linformer_from_scratch.course.diagrams import Box, flow, linformer_head
 from linformer_from_scratch.course.start_here import ACTS, course_map
 
 
@@ -25,6 +25,12 @@ def test_an_arrow_runs_from_border_to_border():
     (axis,) = flow(boxes, [("a", "b"), ("b", "c")], "Two arrows").axes
     arrows = [(note.xyann, note.xy) for note in axis.texts if note.arrow_patch]
     assert np.array(arrows) == pytest.approx(np.array([[(0.44, 0), (0.56, 0)], [(1, 0.34), (1, 0.66)]]))
+
+
+def test_in_a_head_of_linformer_nothing_has_two_sides_of_n_tokens():
+    shapes = [text for text in texts(linformer_head()) if text.startswith("(")]
+    assert len(shapes) == 11 and shapes.count("(k, n)") == 2 and "(n, n)" not in shapes
+    assert linformer_head().alt.startswith("One head of Linformer: k slots for n tokens. X: (n, d_model) → Q")
 
 
 def test_the_map_of_the_course_has_every_chapter_in_order_by_the_name_it_bears_itself():

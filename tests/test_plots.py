@@ -107,6 +107,12 @@ def test_a_roofline_has_its_corner_where_the_two_ceilings_meet_and_every_step_be
     assert figure.alt.endswith("softmax under the slope; product under the flat part.")
 
 
+def test_a_recipe_has_a_bar_for_each_token_and_an_outline_of_where_it_began():
+    (axis,) = plots.recipe([0.25, -0.5, 1.0], [0.5, 0.5, 0.0], "A row of E").axes
+    assert [bar.get_height() for bar in axis.patches] == [0.25, -0.5, 1.0]
+    assert list(axis.lines[0].get_ydata()) == [0.5, 0.5, 0.0] and list(axis.lines[0].get_xdata()) == [1, 2, 3]
+
+
 def test_bars_carry_their_numbers_and_their_spreads():
     figure = plots.bars({"a": [1.5, 2.25]}, ["x", "y"], "error", "t", {"a": [0.5, 0.25]})
     (axis,) = figure.axes
@@ -158,6 +164,18 @@ def test_learning_curves_show_means_bands_and_the_levels_within_the_picture():
     assert texts(axis) == ["low", "middle", "high"]
     axis = plots.learning_curves(runs, "loss", "A race", levels, between=(2, 5)).axes[0]
     assert texts(axis) == ["middle"] and axis.get_ylim() == (2, 5)
+
+
+def test_guesses_stand_below_the_curves_at_their_moments_and_in_the_alternative_text():
+    runs = {name: ([1, 10, 100], [3.0, 2.0, 1.0]) for name in ("Transformer", "no attention")}
+    right, wrong = ("a", 90, True), ("b", 4, False)
+    masks = {"the first": {"Transformer": [wrong, right], "no attention": [wrong, wrong]}}
+    figure = plots.guesses_below_curves(runs, "loss", "Guesses", [10, 100], masks)
+    above, below = figure.axes
+    assert [line.get_xdata()[0] for line in above.lines[2:]] == [10, 100]
+    assert texts(below) == ["the first", "b 4 %", "a 90 % ✓", "b 4 %", "b 4 %"]
+    assert [text.get_position()[0] for text in below.texts[1:]] == [10, 100, 10, 100]
+    assert figure.alt.endswith("the first: Transformer b 4 %; a 90 %, right. no attention b 4 %; b 4 %.")
 
 
 def test_no_two_of_many_learning_curves_look_alike():

@@ -15,7 +15,13 @@ from linformer_from_scratch.common.files import locked
 from linformer_from_scratch.course.exercises import CHAPTERS, EXERCISES, check, hint, progress, reset
 from linformer_from_scratch.course.exercises.engine import progress as kept
 from linformer_from_scratch.course.exercises.engine.overview import Overview
-from linformer_from_scratch.course.exercises.engine.progress import State, load, open_hint, record_pass
+from linformer_from_scratch.course.exercises.engine.progress import (
+    State,
+    load,
+    open_hint,
+    record_pass,
+    remember,
+)
 
 PASSED = EXERCISES["0.1"].reference
 ROOT = Path(__file__).parents[1]
@@ -32,6 +38,19 @@ def test_the_file_may_lie_at_home(home, monkeypatch):
     monkeypatch.setenv("LINFORMER_PROGRESS", "~/kept.json")
     assert check("0.1", PASSED).status == "passed"
     assert (home / "kept.json").is_file()
+
+
+def test_bets_stay_beside_progress_and_a_file_of_an_earlier_edition_has_none(file):
+    record_pass("0.1")
+    content = json.loads(file.read_text())
+    assert content.pop("bets") == {}
+    file.write_text(json.dumps(content))
+    for answer in ("yes", "no"):
+        remember(State(bets={"0a": answer}))
+    assert reset("0.1").status == "open"
+    assert load() == State(bets={"0a": "no"})
+    file.write_text(json.dumps(content | {"bets": {"0a": 1}}))
+    assert load() == State() and len(list(file.parent.glob("*set-aside*"))) == 1
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""quiz.py: an explanation for every option, by keyboard and mouse, on paper and without a kernel."""
+"""quizzes.py: an explanation for every option, by keyboard and mouse, on paper and without a kernel."""
 
 import subprocess
 import sys
@@ -6,9 +6,16 @@ import sys
 import pytest
 from ipywidgets import HTML, RadioButtons, Widget
 
-from linformer_from_scratch.course.exercises import quiz
-from linformer_from_scratch.course.exercises.engine import quiz as module
-from linformer_from_scratch.course.exercises.engine.quiz import Option, Question, as_html, as_text
+from linformer_from_scratch.course.exercises import bet, bets, quiz
+from linformer_from_scratch.course.exercises.engine import quizzes as module
+from linformer_from_scratch.course.exercises.engine.quizzes import (
+    Bet,
+    Option,
+    Question,
+    as_html,
+    as_text,
+    tally,
+)
 
 THREE = Option("1 & 1", "No: 2."), Option("3", "Yes: it is.", True), Option("2", "It is 2.")
 TWO = Option("sum to one", "Yes: softmax.", True), Option("sum to n", "No: to one.")
@@ -81,6 +88,50 @@ def test_the_bundle_is_constant_but_for_the_live_view():
 def test_an_unknown_chapter_is_told_the_known_ones(chapter):
     said = repr(quiz(chapter))
     assert "There is no such quiz" in said and "00, 01" in said and "\n" not in said
+
+
+# Bets.
+
+NINE = Bet("9a", ("1", "2", "3", "4"), "3", paper="1", ours="3")
+TEN = Bet("9b", ("up", "down"), "up", paper="up")
+
+
+def test_a_bet_is_placed_once_for_every_kernel_and_may_be_changed_but_tells_nothing(
+    tmp_path, monkeypatch, capsys
+):
+    def told(*chapter):
+        bets(*chapter)
+        return capsys.readouterr().out
+
+    monkeypatch.setenv("LINFORMER_PROGRESS", str(tmp_path / "kept.json"))
+    assert told("00") == "No bet placed yet, of 3.\n"
+    for chosen in (2, 0):
+        (choices,) = parts(bet("0c"), RadioButtons)
+        choices.value = choices.options[chosen]
+        again = bet("0c")
+        assert parts(again, RadioButtons)[0].value == choices.options[chosen]
+        assert parts(again, HTML)[-1].value == "", "the cell answers"
+    assert told("00").endswith("won 0; a coin wins 0.3; the paper's claim wins 0 of 1, you 0 of these.\n")
+    assert told().partition("bets")[2] == told("00").partition("bets")[2]
+    assert int(told().split()[4]) > 3, "of all chapters"
+
+
+def test_bets_are_told_against_a_coin_the_paper_and_our_own():
+    assert tally([NINE, TEN], {}) == "No bet placed yet, of 2."
+    assert tally([NINE, TEN], {"9a": "7", "8a": "3"}) == "No bet placed yet, of 2."
+    assert tally([NINE, TEN], {"9a": "3"}) == (
+        "You placed 1 of 2 bets and won 1; a coin wins 0.2; the paper's claim wins 0 of 1, you 1 of these; "
+        "what we wrote down before the run wins 1 of 1, you 1 of these."
+    )
+    assert tally([TEN, NINE], {"9a": "1", "9b": "up"}) == (
+        "You placed 2 of 2 bets and won 1; a coin wins 0.8; the paper's claim wins 1 of 2, you 1 of these; "
+        "what we wrote down before the run wins 1 of 1, you 0 of these."
+    )
+
+
+@pytest.mark.parametrize("id", ["9z", "", 0, None])
+def test_an_unknown_bet_is_told_how_they_are_numbered(id):
+    assert "There is no such bet" in repr(bet(id)) and 'bet("6a")' in repr(bet(id))
 
 
 @pytest.mark.slow

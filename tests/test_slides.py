@@ -164,7 +164,12 @@ def test_without_a_chromium_one_line_says_that_handouts_are_left_out(command, mo
     monkeypatch.setattr(slides, "find_chromium", lambda: None)
     out = command("09")
     assert capsys.readouterr().out.splitlines() == [slides.NO_CHROMIUM, "1 deck: decks/index.html"]
-    assert {path.name for path in out.glob("*.*")} == {"09_everything.html", "index.html", "deck.css"}
+    assert {path.name for path in out.glob("*.*")} == {
+        "09_everything.html",
+        "index.html",
+        "deck.css",
+        "bets.js",
+    }
 
 
 @pytest.mark.browser
@@ -186,6 +191,21 @@ def test_students_and_teacher_get_a_handout_each_kept_while_its_deck_is_as_it_wa
 def squeezed(text):
     """A text without its spaces: a PDF has none at the ends of lines."""
     return "".join(text.split())
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("readers", [slides.READERS, ("students",)])
+def test_a_lecturer_counts_hands_and_a_reader_places_bets(browser, tmp_path, readers):
+    deck = slides.build(write(tmp_path, EVERYTHING), tmp_path / "out", readers=readers)
+    with open_deck(browser, deck) as page:
+        page.evaluate("Reveal.slide(7)")
+        first, second = page.locator(".bet button").all()
+        for keys in ([], [], ["Shift"]):
+            second.click(modifiers=keys)
+        first.click()
+        hands, pressed = page.locator(".bet [data-hands='1']"), page.locator(".bet [aria-pressed=true]")
+        assert (hands.count(), pressed.count()) == ((2, 0) if "teacher" in readers else (0, 1))
+        assert page.locator(".answer").is_hidden()
 
 
 # The chapters as lectures.

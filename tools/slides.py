@@ -103,13 +103,8 @@ def media(notebook: NotebookNode) -> set[str]:
     return {path for source in prose for path in MEDIA.findall(source)}
 
 
-def as_deck(
-    notebook: NotebookNode, stem: str, model: dict[str, Any] | None = None, hands: bool = False
-) -> NotebookNode:
-    """The notebook as its deck shows it: slides only, notes unfolded, widgets that live without a kernel.
-
-    hands: a lecturer counts hands, where a reader places bets.
-    """
+def as_deck(notebook: NotebookNode, stem: str, model: dict[str, Any] | None = None) -> NotebookNode:
+    """The notebook as its deck shows it: slides only, notes unfolded, widgets that live without a kernel."""
     kinds, cells = {}, []  # a set of kinds would have no order
     for first, *rest in arranged(notebook):
         notes = [cell for cell in rest if slide_type(cell) == "notes"]
@@ -123,9 +118,8 @@ def as_deck(
             cell.source = cell.source.replace("\n\n\n", "\n\n")  # a slide has no room for two empty lines
             shows = cell.metadata.get("slideshow", {})
             cell.metadata.marks = shows.get("mark", [])
-            cell.metadata.live = not cell.source.startswith("bet(") and any(
-                WIDGET in output.get("data", {}) for output in cell.outputs
-            )
+            widgets = [output for output in cell.outputs if WIDGET in output.get("data", {})]
+            cell.metadata.live = widgets and not cell.source.startswith("bet(")
             for output in cell.outputs:
                 if "text" in output:
                     output.text = rows(output.text, shows.get("rows", []))
@@ -133,7 +127,7 @@ def as_deck(
                     output.data["text/html"] = embedded(widget)
                     kinds[type(widget)] = None
     program = scripts(kinds, model) if kinds else ""
-    facts = {"title": heading(notebook.cells), "live": LIVE.format(stem), "scripts": program, "hands": hands}
+    facts = {"title": heading(notebook.cells), "live": LIVE.format(stem), "scripts": program}
     return new_notebook(cells=cells, metadata=facts)
 
 
@@ -174,15 +168,15 @@ def build(
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(chapter.parent / path, out / path)
     shutil.copytree(DECK / "vendor", out / "vendor", dirs_exist_ok=True)
-    for part in (DECK / "deck.css", BETS):
-        shutil.copy(part, out)
+    shutil.copy(DECK / "deck.css", out)
+    shutil.copy(BETS, out)
     exporter = SlidesExporter(
         template_name="deck",
         extra_template_basedirs=[str(DECK.parent)],
         exclude_anchor_links=True,
         filters={"printed": printed, "is_wide": is_wide},
     )
-    page, _ = exporter.from_notebook_node(as_deck(notebook, chapter.stem, model, "teacher" in readers))
+    page, _ = exporter.from_notebook_node(as_deck(notebook, chapter.stem, model))
     deck = out / f"{chapter.stem}.html"
     deck.write_text(page, encoding="utf-8")
     for old in handouts(deck).values():

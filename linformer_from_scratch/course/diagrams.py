@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from linformer_from_scratch.course.plots import EDGE, GREY, INK, board
+from linformer_from_scratch.course.plots import EDGE, GREY, INK, KEY, QUERY, VALUE, board
 
 WIDTH, HEIGHT = 0.88, 0.68  # of a box, where columns and rows are one apart
 
@@ -57,6 +57,26 @@ def flow(
     said = [f"{_flat(boxes[a].text)} → {_flat(boxes[b].text)}{_way(words)}" for a, b, *words in arrows]
     figure.alt = f"{title}. {'; '.join(said)}."  # type: ignore[attr-defined]
     return figure
+
+
+def linformer_head() -> Figure:
+    """One head of Linformer (chapter 06), with the shape of everything that it makes."""
+    boxes = {
+        "X": Box("X\n(n, d_model)", 0, 1),
+        "Q": Box("Q\n(n, d)", 1, 0, QUERY),
+        "K": Box("K\n(n, d)", 1, 1, KEY),
+        "V": Box("V\n(n, d)", 1, 2, VALUE),
+        "E": Box("E\n(k, n)", 2, 1, KEY, bold=True),
+        "F": Box("F\n(k, n)", 2, 2, VALUE, bold=True),
+        "EK": Box("E K\n(k, d)", 3, 1, KEY),
+        "FV": Box("F V\n(k, d)", 3, 2, VALUE),
+        "map": Box("P̄\n(n, k)", 4, 0.5),
+        "head": Box("P̄ (F V)\n(n, d)", 4, 1.75),
+        "output": Box("output\n(n, d_model)", 5, 1.75),
+    }
+    arrows = [("X", "Q"), ("X", "K"), ("X", "V"), ("K", "E"), ("V", "F"), ("E", "EK"), ("F", "FV")]
+    arrows += [("Q", "map"), ("EK", "map"), ("map", "head"), ("FV", "head"), ("head", "output")]
+    return flow(boxes, arrows, "One head of Linformer: k slots for n tokens", size=(1.75, 1.05))
 
 
 def _draw_box(axis: Axes, box: Box) -> None:

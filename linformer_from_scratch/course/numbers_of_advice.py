@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from functools import cache
+from statistics import fmean
 from typing import Any
 
 from linformer_from_scratch.benchmark import measured_crossover, published
-from linformer_from_scratch.benchmark.layers import FUSED
+from linformer_from_scratch.benchmark.layers import FUSED, TOKENS_FIRST
 from linformer_from_scratch.cost import DEVICES, Sizes, compress_tokens, floor_seconds, tiled_attention
 from linformer_from_scratch.course.recorded import benchmark as records
 from linformer_from_scratch.course.recorded import read_rows, select
-from linformer_from_scratch.course.recorded.curves import accuracies
+from linformer_from_scratch.course.recorded.curves import accuracies, kept, recorded
 from linformer_from_scratch.course.recorded.lengths import over_exact
 from linformer_from_scratch.course.recorded.writers import SEQ_LEN
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes, ulysses_bytes
@@ -23,7 +24,7 @@ FITTED = "windows of n, last layer exact, fitted"  # of 12_lengths
 
 @cache
 def numbers() -> dict[str, Any]:
-    """Name -> number, as course/decision.yml asks for it."""
+    """Name -> number, as course/decision.yml and the chapter's section of advice ask for it."""
     chosen = {"k": K, "worth": WORTH, "several": SEVERAL}
     return chosen | _devices() | _wire() | _quality() | _encoder() | _long()
 
@@ -36,6 +37,7 @@ def first_worth(speed_ups: Mapping[int, float]) -> int:
 def _devices() -> dict[str, Any]:
     content = records.recorded_cpu()
     sure = records.table_3(content["rows"], records.surely, FUSED, "forward")  # in four rounds of five
+    layer: Any = records.crossing(content["rows"], "forward", TOKENS_FIRST, FUSED)
     rows, machine = select(content["rows"], part="table 3", **{"pass": "forward"}), content["machine"]
     lengths, texts = ({row[name] for row in rows} for name in ("n", "texts"))
     flash_n, milliseconds = published.FLASH_LENGTHS, published.FLASH_FORWARD_MS
@@ -48,6 +50,7 @@ def _devices() -> dict[str, Any]:
         for steps in (compress_tokens(million, fused=True), tiled_attention(million))
     )
     return {
+        "cpu_crossover": layer.middle,
         "cpu_from_n": first_worth({n: times[K] for n, times in sure.items()}),
         "cpu_shortest": min(lengths),
         "cpu_longest": max(lengths),
@@ -82,14 +85,18 @@ def _quality() -> dict[str, Any]:
     recalled = accuracies("recall")
     shortest, longest = min(recalled["full"]), max(recalled["full"])
     text = published.LRA_TASKS.index("Text")
+    full, none = (recorded("longer", attention=one, seq_len=128) for one in ("full", "none"))
+    gain, about = kept(recorded("longer", seq_len=128, projection_rate=0.1), full, none)  # of chapter 08
     return {
         "recall_shortest": shortest,
         "recall_longest": longest,
         "recall_exact": min(recalled["full"][longest]),
         "recall_linformer": max(recalled["Linformer, learned"][longest]),
         "written_n": SEQ_LEN,
-        "written_exact": _last_loss("full, causal"),
-        "written_linformer": _last_loss("Linformer"),
+        "gain_kept": 100 * gain,
+        "gain_about": 100 * about,
+        "sensors_exact": _answered("exact attention"),
+        "sensors_linformer": _answered("E and F, from windows"),
         "arena_transformer": published.LRA_XIONG["Transformer"][text],
         "arena_linformer": published.LRA_XIONG["Linformer"][text],
     }
@@ -121,7 +128,6 @@ def _long() -> dict[str, Any]:
     }
 
 
-def _last_loss(attention: str) -> float:
-    """Loss of the last look with the beginning only, mean over seeds."""
-    losses = [row["curve"][-1][2] for row in read_rows("12_writing", attention=attention)]
-    return sum(losses) / len(losses)
+def _answered(arm: str) -> float:
+    """Share of right answers of a layer in chapter 14's race on the sensors, mean over seeds."""
+    return fmean(row["score"] for row in read_rows("14_fields", task="sensors", arm=arm))

@@ -330,6 +330,68 @@ def learning_curves(
         return _finish(figure, f"{title}. {y_label} against {x_label}: {drawn}.")
 
 
+def guesses_below_curves(
+    runs: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    y_label: str,
+    title: str,
+    moments: Sequence[int],
+    masks: Mapping[str, Mapping[str, Sequence[tuple[str, int, bool]]]],
+) -> Figure:
+    """Losses against updates, and under each moment what every model says then; right answers have a tick.
+
+    Args:
+        runs: model -> updates, and losses of one run, each (points,).
+        moments: updates, on an axis of equal ratios.
+        masks: what is asked -> model -> at each moment a token, per cent for it, and whether it is right.
+    """
+    with house_style():
+        rows = sum(1 + len(models) for models in masks.values())
+        figure, (axis, below) = plt.subplots(
+            2,
+            sharex=True,
+            figsize=(7.4, 2.3 + 0.235 * rows),
+            height_ratios=(2.3, 0.235 * rows),
+            FigureClass=Picture,
+        )
+        for name, (x, losses) in runs.items():
+            axis.plot(x, losses, lw=2, label=name, **_look(name, [*runs]))
+        axis.set(ylabel=y_label, title=title, xscale="log", xlim=(0.55 * moments[0], 1.6 * moments[-1]))
+        axis.legend(frameon=False, fontsize=10)
+        said: list[str] = []
+        places: list[int] = []
+        names: list[str] = []
+        for mask, models in masks.items():
+            below.text(0.0, len(said), mask, transform=below.get_yaxis_transform(), va="center", fontsize=10)
+            said.append(f"{mask}:")
+            for name, at_moments in models.items():
+                for moment, (token, percent, right) in zip(moments, at_moments, strict=True):
+                    words, weight = f"{token} {percent} %{' ✓' * right}", "bold" if right else "normal"
+                    style: Any = {"color": MODELS[name], "weight": weight, "fontsize": 9.5}
+                    style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}  # over the line
+                    below.text(moment, len(said), words, ha="center", va="center", **style)
+                places.append(len(said))
+                names.append(name)
+                told = (f"{token} {percent} %{', right' * right}" for token, percent, right in at_moments)
+                said.append(f"{name} {'; '.join(told)}.")
+        below.set(ylim=(len(said) - 0.4, -0.6), xticks=moments, xticklabels=[f"{m:,}" for m in moments])
+        below.set_yticks(places, names, fontsize=10)
+        for label, name in zip(below.get_yticklabels(), names, strict=True):
+            label.set(color=MODELS[name], va="center")
+        for each in (axis, below):
+            each.tick_params(which="both", length=0)
+            each.minorticks_off()
+            for moment in moments:
+                each.axvline(moment, color=EDGE, lw=1, zorder=0)
+        below.grid(visible=False)
+        below.spines[["left", "bottom"]].set_visible(False)
+        axis.tick_params(labelbottom=True)
+        axis.set_xlabel("updates")
+        below.tick_params(labelbottom=False)
+        return _finish(
+            figure, f"{title}. {y_label} against updates, and what each model says. {' '.join(said)}"
+        )
+
+
 def _look(name: str, names: Sequence[str]) -> dict[str, Any]:
     """A model's curve has the model's colour in every picture; several of one model differ in their lines."""
     model = next((model for model in MODELS if name.startswith(model)), None)
@@ -368,6 +430,20 @@ def bars(
             axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=len(groups))
         named = ", ".join(label.replace("\n", " ") for label in labels)
         return _finish(figure, f"{title}. Bars of {y_label} for {named}: {', '.join(groups)}.")
+
+
+def recipe(weights: ArrayLike, start: ArrayLike, title: str) -> Figure:
+    """The weights that a slot gives the tokens, a bar each, and an outline of those before training."""
+    with house_style():
+        figure, (axis,) = _figure(1, width=9.5, height=3.4)
+        tokens = np.arange(1, len(np.asarray(weights)) + 1)
+        axis.bar(tokens, weights, width=0.9, color=KEY, label="after training")
+        axis.step(tokens, start, where="mid", color=GREY, lw=2, label="before training")
+        axis.axhline(0, color=INK, lw=0.8)
+        axis.set(xlabel="token", ylabel="weight", title=title)
+        axis.margins(x=0.01)
+        axis.legend(frameon=False, loc="upper left")
+        return _finish(figure, f"{title}. Bars of each token's weight after training, an outline before it.")
 
 
 def covers(

@@ -99,4 +99,4 @@ def course_map() -> Figure:
         arrows += pairwise(chapters)
         for column, (name, question) in enumerate(chapters.items()):
             boxes[name] = Box(f"{name}\n{question}", column + 0.8, row, colour, bold=name[:2] in PATH)
-    return flow(boxes, arrows, "The course, from question to question", size=(2.35, 0.93))
+    return flow(boxes, arrows, "The course, from question to question", size=(2.35, 0.88))

@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 from lectures import lecture, slide_type, without_answers
 from nbformat import NotebookNode
-from nbformat.v4 import new_markdown_cell
+from nbformat.v4 import new_markdown_cell, new_output
 from slides import LIVE, WIDGET, handouts
 
 from book.figures import Figures
@@ -168,6 +168,8 @@ def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
         fold(cell, "hide-input", "the code")
     if CHECK.search(cell.source):
         cell.outputs = []  # they say that nobody has tried it yet
+    if cell.source.startswith("bets("):  # bets.js says it here
+        cell.outputs = [new_output("display_data", {"text/html": "<p class='bets' role='status'></p>"})]
     for output in cell.outputs:
         data = output.get("data", {})
         if widget := widget_in(output):
@@ -176,7 +178,7 @@ def show(cell: NotebookNode, shelf: Shelf, figures: Figures) -> None:
             output.data = NotebookNode({"text/html": html})
         elif WIDGET in data:  # a quiz or a bet
             output.data = NotebookNode({"text/html": data["text/html"]})
-        elif "text/html" in data:  # the ledger, or other advice
+        elif "text/html" in data and not data["text/html"].startswith("<p"):  # the ledger, or other advice
             table = SHARED.sub(r"\1../chapters/\2", data["text/html"])
             data["text/html"] = f'<div class="long">{table}</div>'
         elif "image/png" in data:

@@ -1,9 +1,9 @@
 """Exercises, checked on the spot.
 
 check("6.2", my_function) says in one sentence what is wrong, hint("6.2") opens one step more, quiz("06") asks what
-a chapter taught, bet("6a") what a cell will show, bets() how you did, progress() shows where you stand, and yours("linformer_layer") is what you have built, or the
-package's where you have not. In a notebook the answer is shown wherever in its cell the call is; in a
-script, print it.
+a chapter taught, bet("6a") what a cell will show, progress() and bets() show where you stand, and
+yours("linformer_layer") is what you have built, or the package's where you have not. In a notebook the answer
+is shown wherever in its cell the call is; in a script, print it.
 """
 
 import sys
@@ -13,26 +13,13 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from linformer_from_scratch.common.files import PACKAGE
-from linformer_from_scratch.course.exercises.engine import checking, parts
+from linformer_from_scratch.course.exercises.engine import checking, parts, quizzes
+from linformer_from_scratch.course.exercises.engine import progress as kept
 from linformer_from_scratch.course.exercises.engine.answers import to_be_seen
 from linformer_from_scratch.course.exercises.engine.checking import Hints, Result, exam_seeds, judge
 from linformer_from_scratch.course.exercises.engine.compare import described
 from linformer_from_scratch.course.exercises.engine.completion import code_of
 from linformer_from_scratch.course.exercises.engine.overview import Overview
-from linformer_from_scratch.course.exercises.engine.progress import (
-    forget,
-    load,
-    open_hint,
-    place_bet,
-    record_pass,
-)
-from linformer_from_scratch.course.exercises.engine.quiz import (
-    BetsLine,
-    bet_widget,
-    bets_of,
-    questions,
-    quiz_widget,
-)
 
 if sys.flags.optimize > 1:
     raise ImportError(
@@ -63,7 +50,7 @@ def check(id: str, attempt: object) -> Result:
     exercise = EXERCISES[id]
     result = judge(exercise, attempt)
     if result.status == "passed":
-        record_pass(id)
+        kept.record_pass(id)
         if exercise.part and callable(attempt) and not _is_ours(attempt):
             became = parts.keep(exercise, attempt, list(PARTS))
             result = replace(result, message=f"{result.message}, {became}")
@@ -98,33 +85,33 @@ def hint(id: str) -> Hints | Result:
     """Open the next hint for an exercise, and show all that are open."""
     if not known(id, EXERCISES):
         return unknown_exercise(id)
-    return to_be_seen(Hints(EXERCISES[id], open_hint(id, len(EXERCISES[id].hints))))
+    return to_be_seen(Hints(EXERCISES[id], kept.open_hint(id, len(EXERCISES[id].hints))))
 
 
 def quiz(chapter: str):
     """Ask a chapter's questions, as in quiz("06"): radio buttons, and an explanation for every option."""
     if not known(chapter, CHAPTERS):
         return _unknown(chapter, "quiz", f'the chapters are {", ".join(CHAPTERS)}, as in quiz("00")')
-    return to_be_seen(quiz_widget(chapter, questions(STEMS[int(chapter)])))
+    return to_be_seen(quizzes.quiz_widget(chapter, quizzes.questions(STEMS[int(chapter)])))
 
 
 def bet(id: str):
     """Ask for a bet before a cell answers it, as in bet("6a"); it is kept beside your progress and sent nowhere."""
-    known_bets = {one.id: one for stem in STEMS for one in bets_of(stem)}
-    if not known(id, known_bets):
-        return _unknown(id, "bet", 'they are numbered like chapters, as in bet("6a")')
-    placed = load().bets.get(id)
-    one = known_bets[id]
-    placed = placed if placed in one.options else None
-    return to_be_seen(bet_widget(one, placed, lambda answer: place_bet(id, answer)))
+    bets = {one.id: one for stem in STEMS for one in quizzes.bets_of(stem)}
+    if not known(id, bets):
+        return _unknown(id, "bet", 'a number is a chapter\'s, as in bet("6a")')
+    placed = kept.load().bets.get(id)
+    return to_be_seen(
+        quizzes.bet_widget(bets[id], placed, lambda answer: kept.remember(kept.State(bets={id: answer})))
+    )
 
 
-def bets(chapter: str | None = None):
-    """Say how your bets have done, in a chapter or, without one, in all."""
-    if chapter is not None and not known(chapter, CHAPTERS):
-        return _unknown(chapter, "chapter", f"the chapters are {', '.join(CHAPTERS)}")
-    stems = STEMS if chapter is None else [STEMS[int(chapter)]]
-    return to_be_seen(BetsLine([one for stem in stems for one in bets_of(stem)], load().bets))
+def bets(chapter: str = "") -> None:
+    """Print how your bets have done, in a chapter or, without one, in all."""
+    asked = [
+        one for i, stem in enumerate(STEMS) if chapter in ("", f"{i:02}") for one in quizzes.bets_of(stem)
+    ]
+    print(quizzes.tally(asked, kept.load().bets))
 
 
 def progress(code: bool = False) -> Overview | str:
@@ -133,16 +120,16 @@ def progress(code: bool = False) -> Overview | str:
     Args: code: give one line instead, for a teacher to compare with what you hand in; completion.py says what it is.
     """
     if code:
-        return to_be_seen(code_of(load().passed, EXERCISES))
+        return to_be_seen(code_of(kept.load().passed, EXERCISES))
     chapters = {f"{number}_{STEMS[int(number)]}": exercises for number, exercises in CHAPTERS.items()}
-    return to_be_seen(Overview(chapters, load(), parts.kept()))
+    return to_be_seen(Overview(chapters, kept.load(), parts.kept()))
 
 
 def reset(id: str) -> Result:
     """Let an exercise be open again, its hints closed; what is in my_linformer.py stays there."""
     if not known(id, EXERCISES):
         return unknown_exercise(id)
-    message = f"{id} is open again" if forget(id) else f"{id} was open already"
+    message = f"{id} is open again" if kept.forget(id) else f"{id} was open already"
     part = EXERCISES[id].part
     stays = f"; {part} stays in {parts.NAME}, and runs, until another passes" if part in parts.kept() else ""
     return to_be_seen(Result(id, "open", message + stays))

@@ -1,7 +1,7 @@
 """Recorded rows, a file for each experiment, and how chapters read them.
 
-curves: learning curves. benchmark: times and bytes. lengths: sentence encoders timed. writers: models
-that write.
+curves: learning curves. guesses: masks that are filled while models train. benchmark: times and bytes.
+lengths: sentence encoders timed. writers: models that write.
 """
 
 from linformer_from_scratch.common.files import PACKAGE

@@ -80,11 +80,6 @@ def record_pass(exercise: str) -> None:
     remember(State({exercise}))
 
 
-def place_bet(bet: str, answer: str) -> None:
-    """Remember what was bet; a later answer takes the place of an earlier one."""
-    remember(State(bets={bet: answer}))
-
-
 def open_hint(exercise: str, steps: int) -> int:
     """Open one more hint, up to all steps, and return how many are open."""
     opened = min(load().hints.get(exercise, 0) + 1, steps)

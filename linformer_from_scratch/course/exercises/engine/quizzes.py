@@ -6,16 +6,16 @@ experiment runs; the experiment answers it.
 
 import html
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from linformer_from_scratch.course.content import read_yaml
-from linformer_from_scratch.course.exercises.engine.answers import Answer, note_shown
+from linformer_from_scratch.course.exercises.engine.answers import note_shown
 
 if TYPE_CHECKING:  # loaded only where a quiz is shown
     from ipywidgets import VBox
@@ -58,14 +58,10 @@ class Question:
         return sorted(self.options, key=lambda option: sha256((self.text + option.text).encode()).digest())
 
 
-@dataclass(frozen=True)
-class Bet:
-    """Answers to choose from before a cell runs.
+class Bet(NamedTuple):
+    """Answers to choose from before a cell runs, in the order shown, and the one that the cell gives.
 
-    options: in the order shown; right: what the cell says.
     paper, ours: what the paper claims, and what we had written down before the run, where that is on record.
-
-    Raises: ValueError if an answer is not among the options.
     """
 
     id: str
@@ -74,73 +70,36 @@ class Bet:
     paper: str | None = None
     ours: str | None = None
 
-    def __post_init__(self):
-        for answer in (self.right, self.paper, self.ours):
-            if answer is not None and answer not in self.options:
-                raise ValueError(
-                    f"got the answer {answer!r} for bet {self.id}, expected one of {self.options}"
-                )
-
-    def __str__(self) -> str:
-        return "Your bet: " + " · ".join(self.options)
-
     def as_html(self) -> str:
         """The bet for pages, where bets.js keeps it."""
-        options = "".join(f"<li>{html.escape(option)}</li>" for option in self.options)
-        at = {
-            name: self.options.index(one)
-            for name in ("right", "paper", "ours")
-            if (one := getattr(self, name))
+        places = {
+            name: self.options.index(answer)
+            for name, answer in self._asdict().items()
+            if answer in self.options
         }
-        return f"<ol class='bet' data-bet='{json.dumps({'id': self.id} | at)}'>{options}</ol>"
-
-
-def bets_of(stem: str) -> tuple[Bet, ...]:
-    """Those of a chapter, from the same file as its quiz."""
-    entries = [entry for entry in _entries(stem) if "bet" in entry]
-    return tuple(
-        Bet(one["bet"], tuple(one["options"]), one["right"], one.get("paper"), one.get("ours"))
-        for one in entries
-    )
-
-
-class BetsLine(Answer):
-    """How a reader's bets have done, in a sentence; bets.js says it on pages."""
-
-    def __init__(self, bets: Sequence[Bet], placed: dict[str, str]):
-        self.said = tally(bets, placed)
-
-    def as_text(self) -> str:
-        return self.said
-
-    def as_html(self) -> str:
-        return f"<p class='bets' role='status'>{html.escape(self.said)}</p>"
-
-
-def tally(bets: Sequence[Bet], placed: dict[str, str]) -> str:
-    """How a reader has done: against a coin, the paper's claims, and what we had written down."""
-    open_bets = len(bets)
-    bets = [bet for bet in bets if placed.get(bet.id) in bet.options]
-    if not bets:
-        return f"No bet placed yet, of {open_bets}."
-    mine = [placed[bet.id] == bet.right for bet in bets]
-    coin = sum(1 / len(bet.options) for bet in bets)
-    said = f"You placed {len(bets)} of {open_bets} bets and won {sum(mine)}; a coin wins {coin:.1f}"
-    for name, who in (("paper", "the paper's claim"), ("ours", "what we wrote down before the run")):
-        theirs = [
-            (won, getattr(bet, name) == bet.right)
-            for won, bet in zip(mine, bets, strict=True)
-            if getattr(bet, name)
-        ]
-        if theirs:
-            you, they = map(sum, zip(*theirs, strict=True))
-            said += f"; {who} wins {they} of {len(theirs)}, you {you} of these"
-    return said + "."
+        facts = html.escape(json.dumps({"id": self.id} | places))
+        return f'<ol class="bet" data-bet="{facts}">{"".join(f"<li>{html.escape(one)}</li>" for one in self.options)}</ol>'
 
 
 @cache
-def _entries(stem: str) -> list[dict]:
-    return read_yaml(Path(__file__).parents[1] / f"{stem}.yml")
+def bets_of(stem: str) -> tuple[Bet, ...]:
+    """Those of a chapter, from the same file as its quiz."""
+    return tuple(Bet(one.pop("bet"), **one) for one in read_yaml(_path(stem)) if "bet" in one)
+
+
+def tally(bets: Sequence[Bet], placed: Mapping[str, str]) -> str:
+    """How a reader has done: against a coin, the paper's claims, and what we had written down."""
+    known = [bet for bet in bets if placed.get(bet.id) in bet.options]
+    if not known:
+        return f"No bet placed yet, of {len(bets)}."
+    won = [bet for bet in known if placed[bet.id] == bet.right]
+    said = f"You placed {len(known)} of {len(bets)} bets and won {len(won)}"
+    said += f"; a coin wins {sum(1 / len(bet.options) for bet in known):.1f}"
+    for name, who in (("paper", "the paper's claim"), ("ours", "what we wrote down before the run")):
+        if on := [bet for bet in known if getattr(bet, name)]:
+            theirs = sum(getattr(bet, name) == bet.right for bet in on)
+            said += f"; {who} wins {theirs} of {len(on)}, you {sum(bet in won for bet in on)} of these"
+    return f"{said}."
 
 
 @cache
@@ -154,9 +113,13 @@ def questions(stem: str) -> tuple[Question, ...]:
                 *starmap(Option, entry["wrong"].items()),
             ),
         )
-        for entry in _entries(stem)
+        for entry in read_yaml(_path(stem))
         if "question" in entry
     )
+
+
+def _path(stem: str) -> Path:
+    return Path(__file__).parents[1] / f"{stem}.yml"
 
 
 def as_text(chapter: str, questions: tuple[Question, ...]) -> str:
@@ -195,9 +158,7 @@ def explained(option: Option) -> str:
 def quiz_widget(chapter: str, questions: tuple[Question, ...]) -> "VBox":
     """Radio buttons for every question; choosing an option shows its explanation."""
     asked = [
-        _asked(
-            f"{i}. {question.text}", {option.text: option for option in question.shuffled()}, None, explained
-        )
+        _asked(f"{i}. {question.text}", [(option.text, option) for option in question.shuffled()], explained)
         for i, question in enumerate(questions, start=1)
     ]
     return _carrier(asked, as_text(chapter, questions), as_html(questions))
@@ -210,17 +171,16 @@ def bet_widget(bet: Bet, placed: str | None, place: Callable[[str], None]) -> "V
         place(option)
         return f"Placed: {html.escape(option)}. The next cell answers."
 
-    asked = _asked("Your bet", {one: one for one in bet.options}, placed, placing)
-    return _carrier([asked], str(bet), bet.as_html())
+    asked = _asked("Your bet", bet.options, placing, placed if placed in bet.options else None)
+    return _carrier([asked], f"Your bet: {' · '.join(bet.options)}", bet.as_html())
 
 
-def _asked(title: str, options: dict[str, Any], chosen: Any, says: Callable[[Any], str]) -> "VBox":
+def _asked(title: str, options: Sequence[Any], says: Callable[[Any], str], chosen: Any = None) -> "VBox":
     """A title, radio buttons, and what is said to the one that is chosen."""
     from ipywidgets import HTML, Layout, RadioButtons, VBox
 
-    choices = RadioButtons(
-        options=options.items(), value=chosen, layout=Layout(width="auto"), tooltip=title.split(". ", 1)[-1]
-    )
+    tip, layout = title.split(". ", 1)[-1], Layout(width="auto")
+    choices = RadioButtons(options=options, value=chosen, tooltip=tip, layout=layout)
     answer = HTML()
     choices.observe(lambda change: setattr(answer, "value", says(change.new)), names="value")
     return VBox([HTML(f"<b>{html.escape(title)}</b>"), choices, answer], layout=Layout(margin="0 0 1em 0"))
