@@ -200,10 +200,8 @@ def build(task: Task, arm: str, seed: int, k: int | None = None) -> nn.Module:
     torch.manual_seed(seed)
     if arm == U_NET:
         return UNet(task.side)
-    places = [
-        Place(task.n, k or task.k, depth, task.side, task.groups, task.num_heads)
-        for depth in range(task.layers)
-    ]
+    rest = task.side, task.groups, task.num_heads
+    places = (Place(task.n, k or task.k, depth, *rest) for depth in range(task.layers))
     return task.model([ARMS[arm](place) for place in places])
 
 

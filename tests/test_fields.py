@@ -104,9 +104,8 @@ def test_a_sum_is_divided_by_the_root_of_its_parts():
 
 def test_fixed_mixing_is_the_same_sum_of_places_in_every_input():
     mixing, x = FixedMixing(N, 5), drawn(2, N, D)
-    hidden = torch.nn.functional.gelu(
-        torch.einsum("kn,bnd->bkd", mixing.there.weight, x) + mixing.there.bias[:, None]
-    )
+    there = torch.einsum("kn,bnd->bkd", mixing.there.weight, x) + mixing.there.bias[:, None]
+    hidden = torch.nn.functional.gelu(there)
     expected = torch.einsum("nk,bkd->bnd", mixing.back.weight, hidden) + mixing.back.bias[:, None]
     assert_close(mixing(x), expected)
 
@@ -142,9 +141,8 @@ def test_a_head_learns_whom_each_sensor_hears_from_answers_alone():
     optimizer = torch.optim.Adam([E, F], lr=0.01)
     for step in range(100):
         names, values, asked, right = heard(sensors, step, size=1)
-        q, k, v, wanted = (
-            one_hot(x[0], size) for x, size in zip((asked, names, values, right), (8, 9, 17, 16), strict=True)
-        )
+        sized = (asked, 8), (names, 9), (values, 17), (right, 16)
+        q, k, v, wanted = (one_hot(some[0], size) for some, size in sized)
         answers = linformer_attention(30 * q, k[:, :8], v[:, :16], E, F)
         optimizer.zero_grad()
         (answers - wanted).square().sum().backward()

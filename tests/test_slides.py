@@ -164,12 +164,8 @@ def test_without_a_chromium_one_line_says_that_handouts_are_left_out(command, mo
     monkeypatch.setattr(slides, "find_chromium", lambda: None)
     out = command("09")
     assert capsys.readouterr().out.splitlines() == [slides.NO_CHROMIUM, "1 deck: decks/index.html"]
-    assert {path.name for path in out.glob("*.*")} == {
-        "09_everything.html",
-        "index.html",
-        "deck.css",
-        "bets.js",
-    }
+    names = {path.name for path in out.glob("*.*")}
+    assert names == {"09_everything.html", "index.html", "deck.css", "bets.js"}
 
 
 @pytest.mark.browser

@@ -176,10 +176,8 @@ def data() -> dict[str, Any]:
     """Singular values and maps of all heads, text after text; none without the pretrained model."""
     if "missing" in facts():
         return {}
-    sent = {
-        "random": packed(random_sigma(), "float16"),
-        "scores": packed(fixed_numbers()["random"], "float16"),
-    }
+    drawn = {"random": random_sigma(), "scores": fixed_numbers()["random"]}
+    sent = {name: packed(numbers, "float16") for name, numbers in drawn.items()}
     for name, dtype in (("maps", "uint8"), ("sigma", "float16"), ("untrained", "float16")):
         sent[name] = packed(torch.stack([getattr(analysed(text), name) for text in TEXTS]), dtype)
     return sent

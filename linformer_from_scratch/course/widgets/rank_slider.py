@@ -181,10 +181,8 @@ def facts() -> dict[str, Any]:
 @cache
 def data() -> dict[str, Any]:
     """All that the browser computes maps from; without the pretrained model, the maps that need none."""
-    sent = {
-        "random": packed(fixed_numbers()["random"], "float16"),
-        "order": packed(fixed_numbers()["order"], "uint8"),
-    }
+    numbers = fixed_numbers()
+    sent = {"random": packed(numbers["random"], "float16"), "order": packed(numbers["order"], "uint8")}
     if "missing" in facts():
         return sent
     heads = real_heads()

@@ -62,11 +62,8 @@ class Overview(Answer):
             for title, done, count, rest in self.rows()
         ]
         following = self.next()
-        lines += [
-            self.parts(),
-            f"next: {following[1]}, in {following[0]}" if following else "next: nothing is open",
-        ]
-        return "\n".join([*lines, self.sum()])
+        said = f"{following[1]}, in {following[0]}" if following else "nothing is open"
+        return "\n".join([*lines, self.parts(), f"next: {said}", self.sum()])
 
     def as_html(self) -> str:
         """The same as a table, with a link to what is next."""

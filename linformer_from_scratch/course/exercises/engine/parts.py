@@ -184,10 +184,8 @@ def load(exercise: Exercise) -> tuple[Callable, str]:
         own = loaded(read(path())[0], exercise.part) if path().exists() else None
         linecache.cache.pop(str(path()), None)  # it may be edited
     except RAISED as error:
-        return (
-            exercise.reference,
-            f"{exercise.part}: {NAME} cannot be run ({described_error(error)}); {theirs}",
-        )
+        why = f"{NAME} cannot be run ({described_error(error)}); {theirs}"
+        return exercise.reference, f"{exercise.part}: {why}"
     if own is None:
         return exercise.reference, f"{exercise.part}: exercise {exercise.id} is open, {theirs}"
     return own, f"{exercise.part}: yours, {own.__name__} of {NAME}"
