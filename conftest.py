@@ -13,16 +13,9 @@ OFFLINE = Path(__file__).parent / "tests" / "offline"  # its sitecustomize.py re
 NUMBERS = itertools.count()
 # Longest first, then the other notebooks: with --no-loadscope-reorder a worker takes whole files.
 LONG = (
-    "chapters/08_training.ipynb",
-    "chapters/12_limits.ipynb",
-    "tests/test_last_bits.py",
-    "tests/test_my_linformer.py",
-    "tests/test_book.py",
-    "tests/test_classroom.py",
-    "tests/test_slides.py",
-    "tests/test_lab.py",
-    "tests/test_widgets_live.py",
-    "tests/test_setup.py",
+    *("chapters/08_training.ipynb", "chapters/12_limits.ipynb", "tests/test_last_bits.py"),
+    *("tests/test_my_linformer.py", "tests/test_book.py", "tests/test_classroom.py", "tests/test_slides.py"),
+    *("tests/test_lab.py", "tests/test_widgets_live.py", "tests/test_setup.py"),
     "tests/test_right_answers.py",
 )
 

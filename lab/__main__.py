@@ -10,42 +10,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
-from lab import (
-    capstone,
-    descendants,
-    efficient,
-    fields,
-    guesses,
-    lengths,
-    long_texts,
-    mixed_lengths,
-    promises,
-    recall,
-    training,
-    writing,
-)
+import lab
 from lab.experiment import COMMAND, measure
 from linformer_from_scratch.common.rows import first_line, read
 from linformer_from_scratch.course.recorded import RESULTS
 
-DECLARING = (
-    training,
-    guesses,
-    mixed_lengths,
-    efficient,
-    recall,
-    writing,
-    capstone,
-    lengths,
-    long_texts,
-    promises,
-    descendants,
-    fields,
-)
-EXPERIMENTS = {experiment.name: experiment for module in DECLARING for experiment in module.EXPERIMENTS}
-FILES = {one.name: Path(str(module.__file__)) for module in DECLARING for one in module.EXPERIMENTS}
+FOUND = [import_module(f"lab.{one.name}") for one in iter_modules(lab.__path__) if one.name != "__main__"]
+DECLARED = sorted((one.name, one, module) for module in FOUND for one in getattr(module, "EXPERIMENTS", ()))
+EXPERIMENTS = {name: one for name, one, _ in DECLARED}
+FILES = {name: Path(str(module.__file__)) for name, _, module in DECLARED}
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -60,8 +37,8 @@ def main(words: Sequence[str] | None = None) -> None:
         if arguments.names:
             measure_all(arguments.names, arguments.seeds)
         else:
-            recorded = sorted(path.stem for path in RESULTS.glob("*.json"))  # the benchmark's file, too
-            print("\n".join(map(line, dict.fromkeys([*EXPERIMENTS, *recorded]))))
+            recorded = (path.stem for path in RESULTS.glob("*.json"))  # the benchmark's file, too
+            print("\n".join(map(line, sorted({*EXPERIMENTS, *recorded}))))
     except (ValueError, OSError) as error:
         sys.exit(str(error))
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch import projections
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.common.random_state import permutations
 from linformer_from_scratch.efficient import EfficientAttention
@@ -20,13 +21,7 @@ from linformer_from_scratch.fields.slots import GatedSlots, Slices
 from linformer_from_scratch.heads import finite_padding, real_tokens
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.projections import (
-    LearnedProjection,
-    MeanPooling,
-    Projection,
-    start_at,
-    start_at_windows,
-)
+from linformer_from_scratch.projections import LearnedProjection, MeanPooling, Projection, start_at
 
 D_MODEL, NUM_HEADS = 64, 4
 DILATIONS = 1, 9, 81  # of a convolution over 9 neighbours, layer by layer
@@ -158,7 +153,7 @@ def learned(at: Place) -> LearnedProjection:
 
 def from_windows(at: Place) -> LearnedProjection:
     """E from windows."""
-    return start_at_windows(learned(at))
+    return projections.start_at_windows(learned(at))
 
 
 def from_shuffled(at: Place) -> LearnedProjection:
@@ -203,11 +198,6 @@ ARMS: dict[str, Callable[[Place], nn.Module]] = {
     "Fourier layers": lambda at: FourierMixing(at.side, D_MODEL),
 }
 EVERYWHERE = list(ARMS)[:13]
-EXTRA_OF_SENSORS = [
-    "E = F",
-    "fixed mixing, then exact",
-    "chunks of n / 4",
-    "places known",
-]
+EXTRA_OF_SENSORS = ["E = F", "fixed mixing, then exact", "chunks of n / 4", "places known"]
 EXTRA_OF_ELECTRODES = ["E and F, from shuffled windows"]
 EXTRA_OF_A_GRID = ["tiles", "Fourier layers"]  # and a U-Net

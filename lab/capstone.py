@@ -141,29 +141,17 @@ def costs(batch: int, n: int) -> dict:
     """Of one batch's vectors: median seconds and bytes at the peak, name -> both."""
     _, held_out = split(docstrings())
     ids, encoders = passages(held_out, n)[0][:batch], compared()
-    seconds = median_seconds(
-        {name: partial(encoder.embed, ids) for name, encoder in encoders.items()}, rounds=15
-    )
-    return {
-        "costs": {
-            name: {"seconds": round(seconds[name], 4), "bytes": peak_bytes(encoder.embed, ids)}
-            for name, encoder in encoders.items()
-        }
-    }
+    calls = {name: partial(encoder.embed, ids) for name, encoder in encoders.items()}
+    seconds = median_seconds(calls, rounds=15)
+    taken = {}
+    for name, call in calls.items():
+        taken[name] = {"seconds": round(seconds[name], 4), "bytes": peak_bytes(call)}
+    return {"costs": taken}
 
 
+GRID = [{"way": way, "k": k} for way, (_, widths) in WAYS.items() for k in widths]
+BATCHES = [{"batch": BATCH, "n": MAX_TOKENS}]
 EXPERIMENTS = [
-    Experiment(
-        "12_capstone",
-        "MiniLM with Linformer inside: what it keeps, each way and k",
-        [{"way": way, "k": k} for way, (_, widths) in WAYS.items() for k in widths],
-        retained,
-    ),
-    Experiment(
-        "12_costs",
-        "its time and memory beside the exact model's; let nothing else run",
-        [{"batch": BATCH, "n": MAX_TOKENS}],
-        costs,
-        threads=2,
-    ),
+    Experiment("12_capstone", "MiniLM with Linformer inside: what it keeps, each way and k", GRID, retained),
+    Experiment("12_costs", "its time and memory; let nothing else run", BATCHES, costs, threads=2),
 ]

@@ -237,39 +237,17 @@ def recalling(kinds: Iterable[str], facts: Iterable[tuple[int, int]], **rest: It
 GUESSING = ("window", "window, 2.5", "means of blocks", "tokens by means")
 UNEQUAL = ("full", "content", "overlap and choice", "tokens by content", SHARED)  # to a guess, at 64 facts
 RECALLING = (*UNEQUAL, *GUESSING)
+TUNING = every(seed=SEEDS[:1], kind=ALL_KINDS, n=LENGTHS[:1], learning_rate=RATES)
+WRITERS = every(kind=ALL_KINDS, n=LENGTHS[:1], learning_rate=[RATE])
+LASTING = every(seed=SEEDS, kind=["window"], n=LENGTHS[:1], learning_rate=[RATE], steps=[LONGER])
+LASTING += every(seed=SEEDS[:1], kind=["window"], n=LENGTHS[:1], learning_rate=RATES, steps=[LONGER])
+RECALLERS = recalling(RECALLING, FACTS[:1], seed=SEEDS, learning_rate=RECALL_RATES[:1])
+RECALLERS += recalling(RECALLING, FACTS[:1], seed=SEEDS[:1], learning_rate=RECALL_RATES[1:])
+RECALLERS += recalling(UNEQUAL, FACTS[1:], seed=SEEDS, learning_rate=RECALL_RATES[:1])
 EXPERIMENTS = [
-    Experiment(
-        "13_rate",
-        "language models of long pages at other rates",
-        every(seed=SEEDS[:1], kind=ALL_KINDS, n=LENGTHS[:1], learning_rate=RATES),
-        losses_of_writer,
-    ),
-    Experiment(
-        "13_writing",
-        "language models of long pages by their attention",
-        every(kind=ALL_KINDS, n=LENGTHS[:1], learning_rate=[RATE]),
-        losses_of_writer,
-        SEEDS,
-    ),
-    Experiment(
-        "13_seconds",
-        "windows that learn for as many seconds as the slowest kind, at other rates, too",
-        every(seed=SEEDS, kind=["window"], n=LENGTHS[:1], learning_rate=[RATE], steps=[LONGER])
-        + every(seed=SEEDS[:1], kind=["window"], n=LENGTHS[:1], learning_rate=RATES, steps=[LONGER]),
-        losses_of_writer,
-    ),
-    Experiment(
-        "13_cost",
-        "processor seconds and bytes of both layers, in training and in writing",
-        every(n=COSTED),
-        cost,
-    ),
-    Experiment(
-        "13_recall",
-        "facts recalled by their attention, at other rates, too; facts and n vary apart",
-        recalling(RECALLING, FACTS[:1], seed=SEEDS, learning_rate=RECALL_RATES[:1])
-        + recalling(RECALLING, FACTS[:1], seed=SEEDS[:1], learning_rate=RECALL_RATES[1:])
-        + recalling(UNEQUAL, FACTS[1:], seed=SEEDS, learning_rate=RECALL_RATES[:1]),
-        recall,
-    ),
+    Experiment("13_rate", "language models of long pages at other rates", TUNING, losses_of_writer),
+    Experiment("13_writing", "language models of long pages", WRITERS, losses_of_writer, SEEDS),
+    Experiment("13_seconds", "windows, for as long as the slowest kind", LASTING, losses_of_writer),
+    Experiment("13_cost", "seconds and bytes of both layers, in training and writing", every(n=COSTED), cost),
+    Experiment("13_recall", "facts recalled, at other rates, too; facts and n vary apart", RECALLERS, recall),
 ]

@@ -200,10 +200,8 @@ def build(task: Task, arm: str, seed: int, k: int | None = None) -> nn.Module:
     torch.manual_seed(seed)
     if arm == U_NET:
         return UNet(task.side)
-    places = [
-        Place(task.n, k or task.k, depth, task.side, task.groups, task.num_heads)
-        for depth in range(task.layers)
-    ]
+    rest = task.side, task.groups, task.num_heads
+    places = (Place(task.n, k or task.k, depth, *rest) for depth in range(task.layers))
     return task.model([ARMS[arm](place) for place in places])
 
 
@@ -325,9 +323,8 @@ def harder(arm: str, n: int, right: float, seed: int) -> dict:
     """Sensors in another number, or with another share of right readings; as many updates for all."""
     made = of_sensors(Sensors(n, right_name=right, right_value=right, places=seed))
     updates = updates_in(SECONDS, "sensors", "E and F", N)
-    return {"updates": updates} | trained(
-        made, build(made, arm, seed), updates, best_rate("sensors", arm), seed
-    )
+    rate = best_rate("sensors", arm)
+    return {"updates": updates} | trained(made, build(made, arm, seed), updates, rate, seed)
 
 
 def many_sources(sources: int, k: int, d_head: int, seed: int) -> dict:
@@ -356,78 +353,29 @@ def length(task: str) -> int:
 
 
 PAIRS = [{"task": task, "arm": arm, "n": length(task)} for task in TASKS for arm in arms_of(task)]
+TIMED = [{"task": task, "n": length(task)} for task in TASKS]
+TIMED += [{"task": task, "n": n} for task, n, _ in LONGER if n == LONG]
+TUNED = [pair | {"rate": rate} for pair in PAIRS for rate in RATES]
+LONG_RUNS = [{"task": t, "arm": arm, "n": n, "budget": 4 * SECONDS} for t, n, arms in LONGER for arm in arms]
+WEIGHED = every(n=(N,), budget=(SECONDS,), rate=RATES)
+WEIGHED += every(n=(LONG,), budget=(4 * SECONDS,), rate=RATES[:1])
+AS_MANY = every(task=("sensors",), arm=SLOWER)
+WAITING = every(rate=RATES[1:], budget=(8 * SECONDS,))
+MOVERS = every(arm=("E and F", "slots by content", "exact attention", "one slot"), moving=MOVING)
+HEARD = [{"arm": arm, "n": n, "right": right} for n, right in HARDER for arm in KEPT[1:3]]
+MANY = every(d_head=(16,), sources=(1, 2, 4, 8, 16, 32, 64), k=(0, 1, 4, 8, 16, 32, 64, 128))
+MANY += every(d_head=(8, 32), sources=(4, 16, 64), k=(8, 32, 128))
 
 EXPERIMENTS = [
-    Experiment(
-        "14_seconds",
-        "seconds of an update of every layer; let nothing else run",
-        [{"task": task, "n": length(task)} for task in TASKS]
-        + [{"task": task, "n": n} for task, n, _ in LONGER if n == LONG],
-        seconds,
-    ),
-    Experiment(
-        "14_rates",
-        "every layer on every task at three rates, on other data",
-        [pair | {"rate": rate} for pair in PAIRS for rate in RATES],
-        tuned,
-    ),
+    Experiment("14_seconds", "seconds of an update of every layer; let nothing else run", TIMED, seconds),
+    Experiment("14_rates", "every layer on every task at three rates, on other data", TUNED, tuned),
     Experiment("14_fields", "every layer on every task at equal seconds", PAIRS, compared, SEEDS),
-    Experiment(
-        "14_longer",
-        "layers on electrodes and sensors at four times the seconds, also with 4,096 sensors",
-        [
-            {"task": task, "arm": arm, "n": n, "budget": 4 * SECONDS}
-            for task, n, arms in LONGER
-            for arm in arms
-        ],
-        compared,
-        SEEDS,
-    ),
-    Experiment(
-        "14_pairs",
-        "sensors, by linear attention with a weight for every pair of places",
-        every(n=(N,), budget=(SECONDS,), rate=RATES)
-        + every(n=(LONG,), budget=(4 * SECONDS,), rate=RATES[:1]),
-        pairs,
-        SEEDS,
-    ),
-    Experiment(
-        "14_updates",
-        "layers that are slower than E and F on sensors, with as many updates",
-        every(task=("sensors",), arm=SLOWER),
-        at_equal_updates,
-        SEEDS,
-    ),
-    Experiment(
-        "14_rows", "rows of E that have learned the flow, beside the data's vectors", [{}], rows_of_flow, (0,)
-    ),
-    Experiment(
-        "14_caught_up",
-        "exact attention on sensors, with more seconds, at its two better rates",
-        every(rate=RATES[1:], budget=(8 * SECONDS,)),
-        caught_up,
-        SEEDS,
-    ),
-    Experiment(
-        "14_moving",
-        "sensors of which a share moves, each hearing name and value",
-        every(arm=("E and F", "slots by content", "exact attention", "one slot"), moving=MOVING),
-        with_movers,
-        SEEDS,
-    ),
-    Experiment(
-        "14_harder",
-        "fewer sensors, more and less noise, at E's updates",
-        [{"arm": arm, "n": n, "right": right} for n, right in HARDER for arm in KEPT[1:3]],
-        harder,
-        SEEDS,
-    ),
-    Experiment(
-        "14_sources",
-        "sensors: how many sources through how many slots; 0 slots: exact attention",
-        every(d_head=(16,), sources=(1, 2, 4, 8, 16, 32, 64), k=(0, 1, 4, 8, 16, 32, 64, 128))
-        + every(d_head=(8, 32), sources=(4, 16, 64), k=(8, 32, 128)),
-        many_sources,
-        (0,),
-    ),
+    Experiment("14_longer", "for four times as long, also with 4,096 sensors", LONG_RUNS, compared, SEEDS),
+    Experiment("14_pairs", "sensors, by a weight for every pair of places", WEIGHED, pairs, SEEDS),
+    Experiment("14_updates", "layers slower than E and F, as many updates", AS_MANY, at_equal_updates, SEEDS),
+    Experiment("14_rows", "rows of E that have learned the flow, and vectors", [{}], rows_of_flow, (0,)),
+    Experiment("14_caught_up", "exact attention on sensors, with more seconds", WAITING, caught_up, SEEDS),
+    Experiment("14_moving", "sensors of which a share moves", MOVERS, with_movers, SEEDS),
+    Experiment("14_harder", "fewer sensors, more and less noise, at E's updates", HEARD, harder, SEEDS),
+    Experiment("14_sources", "how many sources through how many slots; 0: exact", MANY, many_sources, (0,)),
 ]

@@ -109,12 +109,6 @@ def covered(model: nn.Module, batches: Batches) -> dict[str, float]:
 
 RECIPES = [read_at(N)[i] for i in (0, 1, -1)]  # full attention, n / 4 slots, none
 
-EXPERIMENTS = [
-    Experiment(
-        "08_guesses",
-        "what the Transformer, Linformer and no attention say of the same masks while they train",
-        [asdict(recipe) | {"steps": LONGER, "learning_rate": RATE} for recipe in RECIPES],
-        watch,
-        (0,),
-    ),
-]
+GRID = [asdict(recipe) | {"steps": LONGER, "learning_rate": RATE} for recipe in RECIPES]
+ABOUT = "what the Transformer, Linformer and no attention say of the same masks while they train"
+EXPERIMENTS = [Experiment("08_guesses", ABOUT, GRID, watch, (0,))]

@@ -21,15 +21,9 @@ from linformer_from_scratch.data import docstrings, documents, split
 from linformer_from_scratch.heads import AttentionLayer
 from linformer_from_scratch.linformer import LinformerAttention
 from linformer_from_scratch.multihead import MultiHeadAttention
-from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS, sentence_encoder
+from linformer_from_scratch.pretrained import MAX_TOKENS, NUM_HEADS, NUM_LAYERS, capstone, sentence_encoder
 from linformer_from_scratch.pretrained.adapting import Crops, VectorLoss, adapt
-from linformer_from_scratch.pretrained.capstone import (
-    ChunkEncoder,
-    embed_all,
-    following_ranks,
-    mean_cosine,
-    passages,
-)
+from linformer_from_scratch.pretrained.capstone import ChunkEncoder, embed_all, mean_cosine, passages
 from linformer_from_scratch.pretrained.lengthwise import window_encoder
 from linformer_from_scratch.pretrained.low_rank_updates import learned, load_updates
 from linformer_from_scratch.pretrained.network import SentenceEncoder
@@ -206,7 +200,7 @@ def retained(way: str, n: int) -> dict:
     for name, (ids, pairs, expected) in texts(n).items():
         vectors = embed_all(model, ids)
         cosine, error = cosine_and_error(vectors, expected)
-        ranks = following_ranks(vectors, pairs).tolist()
+        ranks = capstone.following_ranks(vectors, pairs).tolist()
         row[name] = {"cosine": cosine, "standard error": error, "ranks": ranks}
     return row
 
@@ -239,16 +233,9 @@ def seconds(n: int) -> dict:
 
 
 EXPERIMENTS = [
-    Experiment(
-        "12_fits", "sentence encoders fitted to the exact one on texts of every length", every(way=FITS), fit
-    ),
+    Experiment("12_fits", "encoders fitted to the exact one, texts of every length", every(way=FITS), fit),
     Experiment("12_layers", "windows in one layer of six", every(layer=range(NUM_LAYERS)), retained_by_layer),
-    Experiment(
-        "12_lengths",
-        "what sentence encoders keep of the exact one, by length",
-        every(n=LENGTHS, way=WAYS),
-        retained,
-    ),
+    Experiment("12_lengths", "what encoders keep, by length", every(n=LENGTHS, way=WAYS), retained),
     Experiment("12_rest", "slots that hold nothing, beside those that do", RESTING, rest),
-    Experiment("12_seconds", "what they take; let nothing else run", every(n=TIMED_AT), seconds, threads=2),
+    Experiment("12_seconds", "of encoders; let nothing else run", every(n=TIMED_AT), seconds, threads=2),
 ]

@@ -138,9 +138,8 @@ def searched(side: int, n: int) -> Searched:
         rows.append(ids)
         queries.append((tokenize(page.title, QUERY_TOKENS), tokenize(paragraph, QUERY_TOKENS)))
     teacher = sentence_encoder.full_encoder()
-    vectors = [
-        torch.cat([embed_all(teacher, ids[None]) for ids in kind]) for kind in zip(*queries, strict=True)
-    ]
+    kinds = zip(*queries, strict=True)
+    vectors = [torch.cat([embed_all(teacher, ids[None]) for ids in kind]) for kind in kinds]
     return Searched(torch.stack(rows), torch.stack(vectors))
 
 
@@ -294,34 +293,14 @@ MAIN = ("exact", "128 slots", *CHUNKED)
 OTHERS = every(way=MAIN, n=LENGTHS[2:]) + every(way=["256 slots", "128 slots, last exact"], n=LENGTHS)
 AS_THEY_COME = (*MAIN, INT8, "sliding window", "first 512 tokens")
 UNFITTED = every(way=AS_THEY_COME, n=FITTED_ON) + every(way=[WORDS], n=LENGTHS)
+PLACED = every(n=FITTED_ON, how=["repeated", "interpolated"])
+FOUND = every(way=(*MAIN, "one window"), n=FITTED_ON)
+PARTED = every(way=[*IN_PARTS, SILENT], n=FITTED_ON)  # and without attention
 EXPERIMENTS = [
-    Experiment(
-        "12_positions",
-        "positions beyond 512: repeated, or interpolated",
-        every(n=FITTED_ON, how=["repeated", "interpolated"]),
-        positions,
-    ),
-    Experiment(
-        "12_long",
-        "long pages looked up, encoders fitted to the queries",
-        every(way=(*MAIN, "one window"), n=FITTED_ON),
-        look_up,
-        SEEDS,
-    ),
-    Experiment(
-        "12_long_parts",
-        "the same, without attention, and by the best of a page's parts of 64 tokens",
-        every(way=[*IN_PARTS, SILENT], n=FITTED_ON),
-        look_up,
-        SEEDS,
-    ),
-    Experiment("12_long_others", "the same, other encoders and lengths", OTHERS, look_up, SEEDS[:1]),
+    Experiment("12_positions", "positions beyond 512: repeated, or interpolated", PLACED, positions),
+    Experiment("12_long", "long pages looked up, encoders fitted to the queries", FOUND, look_up, SEEDS),
+    Experiment("12_long_parts", "as 12_long, by the best of a page's parts", PARTED, look_up, SEEDS),
+    Experiment("12_long_others", "as 12_long: other encoders and lengths", OTHERS, look_up, SEEDS[:1]),
     Experiment("12_long_unfitted", "long pages looked up by what needs no fitting", UNFITTED, look_up),
-    Experiment(
-        "12_long_costs",
-        "seconds and bytes of one long text; let nothing else run",
-        every(n=LENGTHS),
-        costs,
-        threads=2,
-    ),
+    Experiment("12_long_costs", "of long texts; let nothing else run", every(n=LENGTHS), costs, threads=2),
 ]

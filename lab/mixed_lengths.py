@@ -35,10 +35,8 @@ class Rescaled(LearnedProjection):
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape: (..., n, d) -> (..., proj_dim, d)."""
-        whole, reached = (
-            some.norm(self.order, dim=-1, keepdim=True)
-            for some in (self.weight, self.weight[:, : x.size(-2)])
-        )
+        both = self.weight, self.weight[:, : x.size(-2)]
+        whole, reached = (some.norm(self.order, dim=-1, keepdim=True) for some in both)
         return super().forward(x) * (whole / reached.clamp(min=whole / LARGEST + 1e-9))
 
 

@@ -8,34 +8,16 @@ from typing import NamedTuple
 
 import torch
 
-from lab.efficient import (
-    AT_VALUES,
-    FULL,
-    KEYS,
-    LEARNED,
-    LOWER,
-    MEAN,
-    NEIGHBOURS,
-    RATE,
-    SEEDS,
-    STEPS,
-    TEXTS,
-    VALIDATION,
-    grid,
-    model_for,
-    model_of,
-    pooled_alike,
-    solve,
-    train,
-)
+from lab import efficient
+from lab.efficient import AT_VALUES, FULL, LEARNED, MEAN, RATE, SEEDS, VALIDATION, grid, model_for, train
 from lab.experiment import Experiment, every
 from linformer_from_scratch.data import tasks
 from linformer_from_scratch.training import masked_accuracy
 
 LENGTHS = (64, 128, 256, 512)
 LONGEST = LENGTHS[-1]
-READ = [(n, KEYS) for n in LENGTHS]
-RISING = [*grid((FULL, LEARNED), READ), *pooled_alike(READ)]
+READ = [(n, efficient.KEYS) for n in LENGTHS]
+RISING = [*grid((FULL, LEARNED), READ), *efficient.pooled_alike(READ)]
 WIDTHS = [(256, 64), (256, 128), (LONGEST, 256)]  # n, and 2k
 GROWN = {64: (64, 1200), 128: (32, 400), 256: (32, 400), 512: (32, 400), 1024: (32, 400), 2048: (16, 400)}
 SLOTS = 16
@@ -76,7 +58,7 @@ def facts_among_noise(facts: str, seed: int) -> dict:
     for n in (n for n in GROWN if n <= longest):
         texts, steps = GROWN[n]
         torch.manual_seed(seed)
-        model = model_of(attention, n, SLOTS, vocab_size, NEIGHBOURS["recall"])
+        model = efficient.model_of(attention, n, SLOTS, vocab_size, efficient.NEIGHBOURS["recall"])
         model.load_state_dict(weights, strict=False)
         batches = tasks.scattered_recall(n, count(n), texts, seed, unasked)
         curves[n] = train(model, batches, VALIDATION["recall"], RATE, updates * steps)
@@ -90,8 +72,8 @@ def transplanted(n: int, size: int, seed: int) -> dict:
     Slots that hold the values themselves, and slots that are means of windows; as many of either.
     """
     torch.manual_seed(seed)
-    full, batches = model_for("recall", FULL, n, 0), tasks.recall(n, TEXTS["recall"](n), seed)
-    curve = train(full, batches, VALIDATION["recall"], RATE, STEPS)
+    full, batches = model_for("recall", FULL, n, 0), tasks.recall(n, efficient.TEXTS["recall"](n), seed)
+    curve = train(full, batches, VALIDATION["recall"], RATE, efficient.STEPS)
     unseen = tasks.validation_batches(batches, VALIDATION["recall"])
     accuracies = {FULL: curve[-1][1]}
     for name in (AT_VALUES, LEARNED):
@@ -103,25 +85,15 @@ def transplanted(n: int, size: int, seed: int) -> dict:
 
 def recalling(name: str, about: str, settings: list[dict], seeds: tuple[int, ...] = SEEDS) -> Experiment:
     """Runs on recall."""
-    return Experiment(name, about, [{"task": "recall"} | some for some in settings], solve, seeds)
+    return Experiment(name, about, [{"task": "recall"} | some for some in settings], efficient.solve, seeds)
 
 
+LOWER = grid((LEARNED,), WIDEST, learning_rate=efficient.LOWER)  # with a slot for every value
 EXPERIMENTS = [
     recalling("12_recall", "recall at 32 keys a query, n rising", RISING),
     recalling("12_width", "recall by Linformer, learned, at other k", grid((LEARNED,), WIDTHS)),
     Experiment("12_slots", "full attention that recalls, read through slots", [SLOTTED], transplanted, SEEDS),
-    Experiment(
-        "12_facts",
-        "recall through 16 slots, n rising: 16 facts among more and more noise, or other facts; n / 4 facts",
-        every(facts=FACTS),
-        facts_among_noise,
-        SEEDS,
-    ),
+    Experiment("12_facts", "recall through 16 slots", every(facts=FACTS), facts_among_noise, SEEDS),
     recalling("12_start", "recall by Linformer that begins at the values", grid((AT_VALUES,), WIDEST)),
-    recalling(
-        "12_rate",
-        "recall by Linformer that begins at windows, with a slot for every value: a lower rate",
-        grid((LEARNED,), WIDEST, learning_rate=LOWER),
-        (0,),
-    ),
+    recalling("12_rate", "recall by Linformer that begins at windows, at a lower rate", LOWER, (0,)),
 ]

@@ -230,12 +230,13 @@ def runs(
     seeds: tuple[int, ...] = SEEDS,
 ) -> Experiment:
     """Every recipe trained at every rate."""
-    grid = [
-        asdict(recipe) | {"steps": steps, "learning_rate": rate} for recipe, rate in product(recipes, rates)
-    ]
+    pairs = product(recipes, rates)
+    grid = [asdict(recipe) | {"steps": steps, "learning_rate": rate} for recipe, rate in pairs]
     return Experiment(f"08_{word}", about, grid, partial(pretrain, word), seeds)
 
 
+COPIED = [asdict(recipe) for recipe in (*SIZE, *START[:4])]
+TUNED = [asdict(recipe) | {"pretrained": pretrained} for recipe, pretrained in FINE]
 EXPERIMENTS = [
     runs("size", "Transformer, Linformer at each k, learned and mean pooling, no attention", SIZE),
     runs("rate", "at half and twice the learning rate", [FULL, LINFORMER, NONE], rates=RATES),
@@ -243,34 +244,11 @@ EXPERIMENTS = [
     runs("small", "a sixteenth of the training text", [FULL, LINFORMER]),
     runs("controls", "no attention with as many weights, one slot, a slower E", CONTROLS),
     runs("longer_rate", "three times the updates: E at other rates", E_RATES, steps=LONGER, seeds=(0,)),
-    runs(
-        "longer",
-        "three times the updates: full attention, k = n/4, one slot, none; n 128 and 512",
-        LONGER_RUNS,
-        steps=LONGER,
-    ),
-    runs("longer_sizes", "the same: other k, fixed windows, sharing", OTHER_RUNS, steps=LONGER, seeds=(0,)),
-    runs("wide", "the same, with a convolution over 7 tokens", WIDE_RUNS, steps=LONGER),
+    runs("longer", "three times the updates: full, k = n/4, one slot, none", LONGER_RUNS, steps=LONGER),
+    runs("longer_sizes", "as longer: other k, fixed windows, sharing", OTHER_RUNS, steps=LONGER, seeds=(0,)),
+    runs("wide", "as longer, with a convolution over 7 tokens", WIDE_RUNS, steps=LONGER),
     runs("plain", "with and without the convolution, positions from random numbers or sinusoids", PLAIN),
-    Experiment(
-        "08_copying",
-        "losses on hidden tokens that stand elsewhere in the text, and on others",
-        [asdict(recipe) for recipe in (*SIZE, *START[:4])],
-        copying,
-        SEEDS,
-    ),
-    Experiment(
-        "08_finetune",
-        "which package a passage is from; begins from the runs of size",
-        [asdict(recipe) | {"pretrained": pretrained} for recipe, pretrained in FINE],
-        finetune,
-        SEEDS,
-    ),
-    Experiment(
-        "08_speed",
-        "seconds and bytes of a training step; let nothing else run",
-        every(seq_len=LENGTHS),
-        speed,
-        threads=2,
-    ),
+    Experiment("08_copying", "hidden tokens that stand elsewhere, and others", COPIED, copying, SEEDS),
+    Experiment("08_finetune", "which package a passage is from, after size", TUNED, finetune, SEEDS),
+    Experiment("08_speed", "cost of a step; let nothing else run", every(seq_len=LENGTHS), speed, threads=2),
 ]

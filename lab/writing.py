@@ -37,12 +37,6 @@ def trained_writer(attention: str, seed: int, config: Config = CONFIG) -> tuple[
     return model, curve
 
 
-EXPERIMENTS = [
-    Experiment(
-        "12_writing",
-        "the next byte: with the whole text in sight, and yet to be written",
-        every(attention=WRITERS),
-        losses_of_writer,
-        seeds=(0, 1, 2),
-    ),
-]
+ABOUT = "the next byte: with the whole text in sight, and yet to be written"
+GRID = every(attention=WRITERS)
+EXPERIMENTS = [Experiment("12_writing", ABOUT, GRID, losses_of_writer, seeds=(0, 1, 2))]

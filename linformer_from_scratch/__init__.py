@@ -25,37 +25,25 @@ if TYPE_CHECKING:
     __version__: str
 
 MODULES = {
-    "EfficientAttention": "efficient",
-    "LearnedProjection": "projections",
-    "LinformerAttention": "linformer",
-    "MultiHeadAttention": "multihead",
-    "assert_keeps": "promises",
-    "examine": "promises",
-    "from_fairseq": "converters",
-    "from_linformer": "converters",
-    "from_linformer_pytorch": "converters",
+    **{"EfficientAttention": "efficient", "LearnedProjection": "projections"},
+    **{"LinformerAttention": "linformer", "MultiHeadAttention": "multihead"},
+    **dict.fromkeys(("assert_keeps", "examine"), "promises"),
+    **dict.fromkeys(("from_fairseq", "from_linformer", "from_linformer_pytorch"), "converters"),
     "linformer_attention": "linformer",
 }
 __all__ = [*MODULES, "__version__"]
 LAB = "lab, beside the package; recorded rows are in linformer_from_scratch.course.recorded"
 MOVED = {  # until the next version
-    "plots": "linformer_from_scratch.course.plots",
-    "diagrams": "linformer_from_scratch.course.diagrams",
-    "experiments": LAB,
-    "course.experiments": LAB,
+    **{name: f"{__name__}.course.{name}" for name in ("plots", "diagrams")},
+    **dict.fromkeys(("experiments", "course.experiments"), LAB),
     "course.results": "linformer_from_scratch.course.recorded",
-    "course.checks": "linformer_from_scratch.common.checks",
-    "course.files": "linformer_from_scratch.common.files",
-    "course.tables": "linformer_from_scratch.common.tables",
-    "training.ranks": "linformer_from_scratch.common.ranks",
-    "distributed.ranks": "linformer_from_scratch.common.ranks",
+    **{f"course.{name}": f"{__name__}.common.{name}" for name in ("checks", "files", "tables")},
+    **dict.fromkeys(("training.ranks", "distributed.ranks"), "linformer_from_scratch.common.ranks"),
     "training.randomness": "linformer_from_scratch.common.random_state",
     "training.records": "linformer_from_scratch.course.recorded.curves",
     "limits.decision": "linformer_from_scratch.course.decision",
-    "limits.adapting": "linformer_from_scratch.pretrained.adapting",
-    "limits.bootstrap": "linformer_from_scratch.pretrained.bootstrap",
-    "limits.capstone": "linformer_from_scratch.pretrained.capstone",
-    "limits.contrastive": "linformer_from_scratch.pretrained.contrastive",
+    **{f"limits.{name}": f"{__name__}.pretrained.{name}" for name in ("adapting", "bootstrap")},
+    **{f"limits.{name}": f"{__name__}.pretrained.{name}" for name in ("capstone", "contrastive")},
 }
 
 

@@ -17,9 +17,7 @@ def main() -> int:
     """Print a report: 0 if no promise is broken, 1 if one is, 2 if the layer cannot be examined."""
     words = argparse.ArgumentParser("python -m linformer_from_scratch.examine", description=examine.__doc__)
     words.formatter_class = argparse.RawDescriptionHelpFormatter
-    words.add_argument(
-        "layer", help="package.module:name, of a layer, or of a function that is one or makes one"
-    )
+    words.add_argument("layer", help="package.module:name, of a layer or a function that is or makes one")
     for name, usual in {"dim": None, "length": 128, "heads": None}.items():
         words.add_argument(f"--{name}", type=int, default=usual)
     words.add_argument("--exponent", type=float, default=2)
@@ -30,9 +28,8 @@ def main() -> int:
     try:
         layer = getattr(import_module(module), name)
         given = inspect.signature(layer).parameters.values()
-        makes = not isinstance(layer, nn.Module) and all(
-            p.default is not p.empty or p.kind in LOOSE for p in given
-        )
+        is_free = all(one.default is not one.empty or one.kind in LOOSE for one in given)
+        makes = is_free and not isinstance(layer, nn.Module)
         report = examine(layer() if makes else layer, **options)
     except Exception as error:  # of whatever type what makes the layer raises
         print(f"{type(error).__name__}: {error}", file=sys.stderr)

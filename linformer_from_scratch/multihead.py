@@ -7,14 +7,9 @@ MultiHead(X) = Concat(head_1, …, head_h) W^O          Vaswani et al. 2017, sec
 from torch import Tensor
 from torch.nn import functional
 
+from linformer_from_scratch import heads
 from linformer_from_scratch.attention import causal_mask
-from linformer_from_scratch.heads import (
-    AttentionLayer,
-    check_inputs,
-    finite_padding,
-    head_by_head,
-    merge_heads,
-)
+from linformer_from_scratch.heads import AttentionLayer, check_inputs, finite_padding, merge_heads
 
 
 class MultiHeadAttention(AttentionLayer):
@@ -55,7 +50,7 @@ class MultiHeadAttention(AttentionLayer):
         """The same output, one head after another as in the paper: slow, and easy to check by eye."""
         check_inputs(x, padding_mask, self.query.in_features)
         x = finite_padding(x, padding_mask)
-        return self.output(merge_heads(head_by_head(*self.project(x), self.mask(x, padding_mask))))
+        return self.output(merge_heads(heads.head_by_head(*self.project(x), self.mask(x, padding_mask))))
 
     def mask(self, x: Tensor, padding_mask: Tensor | None) -> Tensor | None:
         """Which keys each query of x (…, n, features) may read: (batch or 1, 1, n or 1, n); None: all."""

@@ -42,10 +42,8 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture
 def without_the_package(monkeypatch):
     """The pretrained model is not installed."""
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == weights.PACKAGE else found(name)
-    )
+    module, found = importlib.util, importlib.util.find_spec
+    monkeypatch.setattr(module, "find_spec", lambda name: None if name == weights.PACKAGE else found(name))
     for cached in (tokens.vocabulary, tokens.tokenizer, weights.model_weights):
         cached.cache_clear()
 

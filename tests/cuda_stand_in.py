@@ -125,28 +125,22 @@ class StandIn:
         self.modes = Devices(), Operations()
         self.manual_seed_all(0)
         self.names = {
-            "Stream": Stream,
-            "Event": Event,
-            "CUDAGraph": CUDAGraph,
-            "graph": nullcontext,
-            "stream": nullcontext,
+            **{kind.__name__: kind for kind in (Stream, Event, CUDAGraph)},
+            **dict.fromkeys(("graph", "stream"), nullcontext),
             "current_stream": Stream,
             "is_current_stream_capturing": lambda: False,
             "is_available": lambda: True,
             "is_bf16_supported": lambda including_emulation=True: bf16 or including_emulation,
             "device_count": lambda: 1,
             "get_device_name": lambda: NAME,
-            "synchronize": self.synchronize,
-            "memory_allocated": lambda: self.allocated,
-            "memory_reserved": lambda: self.allocated,
+            **dict.fromkeys(("memory_allocated", "memory_reserved"), lambda: self.allocated),
             "max_memory_allocated": lambda: self.peak,
-            "reset_peak_memory_stats": self.reset_peak_memory_stats,
             "mem_get_info": lambda: (MEMORY - self.allocated, MEMORY),
             "empty_cache": lambda: None,
             "get_rng_state": lambda device: self.random.clone(),
-            "set_rng_state": self.set_rng_state,
-            "manual_seed_all": self.manual_seed_all,
         }
+        own = self.synchronize, self.reset_peak_memory_stats, self.set_rng_state, self.manual_seed_all
+        self.names |= {method.__name__: method for method in own}
 
     def synchronize(self):
         self.waits += 1

@@ -187,6 +187,4 @@ small = partial(look, script=SMALL, argument=[".lw", 18])  # texts of live widge
 tiny = partial(look, script=SMALL, argument=[".frame", 14])  # texts of any kind that nobody can read
 far = partial(look, script=FAR, argument=[LABEL, 14])  # the same in pictures
 empty = partial(look, script=EMPTY, argument=HEIGHT / 2)
-dense = partial(
-    look, script=DENSE, argument=[8, 7]
-)  # more lines of prose or printed rows than a room takes in
+dense = partial(look, script=DENSE, argument=[8, 7])  # more prose or printed rows than a room takes in

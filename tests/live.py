@@ -175,9 +175,8 @@ class Live:
 
     def differences(self, widget, tolerance=1e-4):
         """Where the page's words and numbers are not those of a Python widget, in words."""
-        different = (
-            [] if self.words() == widget.caption() else [f"{self.words()!r} is not {widget.caption()!r}"]
-        )
+        said, wanted = self.words(), widget.caption()
+        different = [f"{said!r} is not {wanted!r}"] * (said != wanted)
         for name, seen in self.numbers().items():
             attribute, _, key = name.partition(".")
             held = getattr(widget, attribute)

@@ -11,14 +11,8 @@ from torch import distributed, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
-from linformer_from_scratch.common.ranks import (
-    assert_same_across_ranks,
-    mean_over_ranks,
-    process_group,
-    rank,
-    share_of,
-    world_size,
-)
+from linformer_from_scratch.common import ranks
+from linformer_from_scratch.common.ranks import assert_same_across_ranks, process_group, rank, world_size
 from linformer_from_scratch.distributed import SequenceParallelAttention, experiments, launch
 from linformer_from_scratch.distributed.sequence import own_part, shard, sum_gradients
 from linformer_from_scratch.distributed.sums import sum_over_ranks
@@ -41,8 +35,8 @@ def everything():
             "batches of several sizes": errors_of_several_sizes(),
             "one screen": experiments.small_errors(11),
             "exchanges": experiments.exchanges([11, 64]),
-            "share": share_of((torch.arange(7), torch.arange(7) + 10)),
-            "mean": mean_over_ranks(float(rank() ** 2)),
+            "share": ranks.share_of((torch.arange(7), torch.arange(7) + 10)),
+            "mean": ranks.mean_over_ranks(float(rank() ** 2)),
             "sent": experiments.sent([64, 512], proj_dim=16),
             "sent shared": experiments.sent([64, 512], proj_dim=16, shared=True),
         }

@@ -137,9 +137,7 @@ def test_a_chapter_for_a_class_asks_all_answers_nothing_and_still_runs(chapter):
 
 
 @pytest.mark.slow
-def test_no_file_of_a_student_holds_an_answer_but_the_package_and_the_teachers_archive_holds_all(
-    tmp_path, monkeypatch
-):
+def test_no_student_file_but_the_package_holds_an_answer_and_the_teachers_hold_all(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["classroom.py", "--out", str(tmp_path)])
     classroom.main()
     student, archive = tmp_path / "student", tmp_path / "teacher.zip"

@@ -9,13 +9,7 @@ from torch.nn import functional
 
 from linformer_from_scratch.pretrained import contrastive
 from linformer_from_scratch.pretrained.adapting import adapt
-from linformer_from_scratch.pretrained.contrastive import (
-    ContrastiveLoss,
-    PageBatches,
-    Searched,
-    cosines_of,
-    ranks_of,
-)
+from linformer_from_scratch.pretrained.contrastive import ContrastiveLoss, PageBatches, cosines_of, ranks_of
 from linformer_from_scratch.training import Config
 
 
@@ -25,7 +19,7 @@ def by_length(monkeypatch):
     monkeypatch.setattr(contrastive, "TOKENS", 12)
     vectors = functional.normalize(torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), dim=-1)
     ids = torch.arange(9)[:, None]
-    return {n: Searched(ids.expand(-1, n), torch.stack([vectors, vectors])) for n in (3, 6)}
+    return {n: contrastive.Searched(ids.expand(-1, n), torch.stack([vectors, vectors])) for n in (3, 6)}
 
 
 class Table(nn.Module):

@@ -40,9 +40,8 @@ def test_a_dipole_on_the_axis_has_the_potential_of_its_series():
     terms = np.where(degrees > 0, (2 * degrees + 1) * depth ** np.maximum(degrees - 1.0, 0), 0)
     towards = torch.tensor([0.0, 0.0, 1.0])
     found = potential(torch.tensor(electrodes, dtype=torch.float32), depth * towards, towards)
-    assert_close(
-        found, torch.tensor(legendre.legval(cosines, terms), dtype=torch.float32), atol=1e-3, rtol=1e-3
-    )
+    wanted = torch.tensor(legendre.legval(cosines, terms), dtype=torch.float32)
+    assert_close(found, wanted, atol=1e-3, rtol=1e-3)
 
 
 def test_electrodes_stand_on_a_head_and_hear_every_source_alike_loud():

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from refusals import refusing
 from torch import nn
 from torch.testing import assert_close
 
@@ -66,17 +67,12 @@ def test_a_step_gives_the_same_readings_again_and_another_step_others():
     assert not torch.equal(heard(sensors)[0], heard(sensors, step=1)[0])
 
 
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"sources": 17}, "sources is 17"),
-        ({"n": 4, "sources": 8}, "sources is 8"),
-        ({"moving": 1.5}, "moving is 1.5, expected a share from 0 to 1"),
-    ],
+test_a_task_that_cannot_be_is_refused = refusing(
+    ({"sources": 17}, "sources is 17"),
+    ({"n": 4, "sources": 8}, "sources is 8"),
+    ({"moving": 1.5}, "moving is 1.5, expected a share from 0 to 1"),
+    by=lambda wrong: Sensors(**wrong),
 )
-def test_a_task_that_cannot_be_is_refused(wrong, said):
-    with pytest.raises(ValueError, match=said):
-        Sensors(**wrong)
 
 
 def test_rows_of_groups_average_their_tokens():
@@ -108,9 +104,8 @@ def test_a_sum_is_divided_by_the_root_of_its_parts():
 
 def test_fixed_mixing_is_the_same_sum_of_places_in_every_input():
     mixing, x = FixedMixing(N, 5), drawn(2, N, D)
-    hidden = torch.nn.functional.gelu(
-        torch.einsum("kn,bnd->bkd", mixing.there.weight, x) + mixing.there.bias[:, None]
-    )
+    there = torch.einsum("kn,bnd->bkd", mixing.there.weight, x) + mixing.there.bias[:, None]
+    hidden = torch.nn.functional.gelu(there)
     expected = torch.einsum("nk,bkd->bnd", mixing.back.weight, hidden) + mixing.back.bias[:, None]
     assert_close(mixing(x), expected)
 
@@ -146,9 +141,8 @@ def test_a_head_learns_whom_each_sensor_hears_from_answers_alone():
     optimizer = torch.optim.Adam([E, F], lr=0.01)
     for step in range(100):
         names, values, asked, right = heard(sensors, step, size=1)
-        q, k, v, wanted = (
-            one_hot(x[0], size) for x, size in zip((asked, names, values, right), (8, 9, 17, 16), strict=True)
-        )
+        sized = (asked, 8), (names, 9), (values, 17), (right, 16)
+        q, k, v, wanted = (one_hot(some[0], size) for some, size in sized)
         answers = linformer_attention(30 * q, k[:, :8], v[:, :16], E, F)
         optimizer.zero_grad()
         (answers - wanted).square().sum().backward()

@@ -127,10 +127,7 @@ ASKS = {  # what asks for a check of 0.1; the cells above import check, and defi
         CHECK,
     ],
     "await": [f"async def own():\n    return {CHECK}\n\nawait own()"],
-    "await in a loop": [
-        "async def ids():\n    yield '0.1'",
-        "async for id in ids():\n    check(id, entries)",
-    ],
+    "await in loops": ["async def ids():\n    yield '0.1'", "async for id in ids():\n    check(id, entries)"],
     "decorator": ["def checked(f):\n    check('0.1', f)\n    return f", f"@checked\n{AGAIN}"],
     "decorator with an id": [f"from functools import partial\n\n@partial(check, '0.1')\n{AGAIN}"],
     "body of a class": [f"class Own:\n    {CHECK}"],

@@ -4,9 +4,7 @@ import kept
 import pytest
 
 
-def test_it_is_made_anew_when_a_file_or_a_package_has_changed_or_when_it_was_not_made_to_its_end(
-    tmp_path, monkeypatch
-):
+def test_it_is_made_anew_when_a_file_or_a_package_has_changed_or_it_was_cut_short(tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "KEPT", tmp_path / "kept")
     source, made = tmp_path / "source.txt", []
 

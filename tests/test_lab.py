@@ -17,11 +17,8 @@ NOTEBOOK += [line for name in NAMES for line in (f"one = {name}()\none", f"{name
 # Slow, once: JupyterLab starts, and every widget draws twice. What a reader does is seen nowhere else.
 @pytest.fixture(scope="module")
 def lab(chromium, tmp_path_factory):
-    with (
-        open_browser(chromium) as browser,
-        open_page(browser) as page,
-        Lab(tmp_path_factory.mktemp("lab"), page) as lab,
-    ):
+    folder = tmp_path_factory.mktemp("lab")
+    with open_browser(chromium) as browser, open_page(browser) as page, Lab(folder, page) as lab:
         lab.open("widgets.ipynb", NOTEBOOK)
         yield lab
 
@@ -77,12 +74,8 @@ def test_this_machine_is_measured_by_the_kernel(lab):
     assert lab.run(2) == model.words()
 
 
-def test_the_page_asks_nothing_of_the_internet(lab):
-    assert lab.page.outside == []
-
-
-def test_the_console_is_clean(lab):
-    assert lab.page.complaints == []
+def test_the_page_asks_nothing_of_the_internet_and_its_console_is_clean(lab):
+    assert (lab.page.outside, lab.page.complaints) == ([], [])
 
 
 def test_a_slider_stays_live_in_a_deck(lab):

@@ -47,10 +47,8 @@ def on(machine):
 def run(environment, *words):
     """What another Python does, which rounds otherwise where it's asked to."""
     path = os.pathsep.join([str(ROOT / "tests"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": path, **environment}
-    return subprocess.run(
-        [sys.executable, *words], cwd=ROOT, env=environment, text=True, capture_output=True, check=False
-    )
+    environment, command = {**os.environ, "PYTHONPATH": path, **environment}, [sys.executable, *words]
+    return subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, check=False)
 
 
 def failures(environment, *words):

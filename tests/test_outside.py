@@ -205,9 +205,7 @@ def test_every_promised_command_is_a_target():
 
 def test_pickle_is_used_only_where_security_says_and_torch_load_nowhere():
     security = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-    files = [
-        path for top in ("linformer_from_scratch", "lab", "tools") for path in (ROOT / top).rglob("*.py")
-    ]
+    files = [one for top in ("linformer_from_scratch", "lab", "tools") for one in (ROOT / top).rglob("*.py")]
     for path in files:
         text = path.read_text(encoding="utf-8")
         uses = re.search(r"^\s*(import|from) pickle|_object\(|_object_list\(", text, re.MULTILINE)

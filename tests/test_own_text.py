@@ -58,9 +58,8 @@ def folder(tmp_path_factory):
     lent = lend(folder / "model") | {"folder": "model"}
     (folder / "page.html").write_text(page_of(shown, model=lent), encoding="utf-8")
     (folder / "next").mkdir()
-    (folder / "next" / "page.html").write_text(
-        page_of(shown[:3], model=lent | {"folder": "../model"}), encoding="utf-8"
-    )
+    page = page_of(shown[:3], model=lent | {"folder": "../model"})
+    (folder / "next" / "page.html").write_text(page, encoding="utf-8")
     (folder / "alone.html").write_text(page_of(shown[:1]), encoding="utf-8")
     (folder / "bare.html").write_text(f"<!DOCTYPE html><script>{host(lent)}</script>", encoding="utf-8")
     return folder

@@ -234,9 +234,8 @@ def test_a_file_is_read_and_written_as_python_reads_it(file, cell, capsys, encod
     check("1.6", cell(ATTENTION)["attend"])
     file.write_bytes((head + file.read_text(encoding="utf-8")).replace("…", "...").encode(encoding))
     assert yours("attention").__name__ == "attend" and parts.kept() == {"attention"}
-    assert check("6.1", cell(LINFORMER)["compressed"]).message.endswith(
-        "kept as linformer_attention in my_linformer.py"
-    )
+    said = check("6.1", cell(LINFORMER)["compressed"]).message
+    assert said.endswith("kept as linformer_attention in my_linformer.py")
     assert capsys.readouterr().out.startswith("attention: yours")
     assert file.read_bytes().decode(encoding).startswith(head)
     assert [ids for ids, run in attempts(file)] == [["1.6"], ["6.1"]]

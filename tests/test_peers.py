@@ -68,9 +68,8 @@ def chosen_tokens() -> dict[str, torch.Tensor]:
     heads = {"indexer_n_heads": MANY, "indexer_kv_heads": 1, "indexer_head_dim": FEW, "head_dim": FEW}
     budget = {"indexer_budget": TOP * SPARSE, "indexer_compress_ratio": SPARSE}
     rope = {"rope_type": "default", "rope_theta": 10000.0}
-    means = qwen.Qwen4ExpTextQSAIndexer(
-        qwen.Qwen4ExpTextConfig(hidden_size=24, rope_parameters=rope, **heads, **budget), 0
-    )
+    config = qwen.Qwen4ExpTextConfig(hidden_size=24, rope_parameters=rope, **heads, **budget)
+    means = qwen.Qwen4ExpTextQSAIndexer(config, 0)
     for weight in [*index.parameters(), *means.parameters()]:
         torch.nn.init.normal_(weight, std=0.5, generator=random)
     keys, gate = index.k_norm(index.wk(x)), x @ index.index_kpool_compress_gate.mT

@@ -7,15 +7,9 @@ import pytest
 from ipywidgets import HTML, RadioButtons, Widget
 
 from linformer_from_scratch.course.exercises import bet, bets, quiz
+from linformer_from_scratch.course.exercises.engine import quizzes
 from linformer_from_scratch.course.exercises.engine import quizzes as module
-from linformer_from_scratch.course.exercises.engine.quizzes import (
-    Bet,
-    Option,
-    Question,
-    as_html,
-    as_text,
-    tally,
-)
+from linformer_from_scratch.course.exercises.engine.quizzes import Bet, Option, Question, as_text, tally
 
 THREE = Option("1 & 1", "No: 2."), Option("3", "Yes: it is.", True), Option("2", "It is 2.")
 TWO = Option("sum to one", "Yes: softmax.", True), Option("sum to n", "No: to one.")
@@ -70,7 +64,7 @@ def test_on_paper_the_answers_come_last():
 
 
 def test_html_hides_every_explanation_behind_a_click():
-    page = as_html(QUESTIONS)
+    page = quizzes.as_html(QUESTIONS)
     asked, hidden = page.split("<details>", 1)
     assert "A &lt; B?" in asked and "1 &amp; 1" in asked and "Yes: it is." not in asked
     assert all(text in hidden for text in ("No: 2.", "Yes: it is.", "It is 2."))
@@ -81,7 +75,9 @@ def test_the_bundle_is_constant_but_for_the_live_view():
     first, second = (module.quiz_widget("07", QUESTIONS)._repr_mimebundle_() for _ in range(2))
     view = "application/vnd.jupyter.widget-view+json"
     assert first.pop(view) != second.pop(view)
-    assert first == second == {"text/plain": as_text("07", QUESTIONS), "text/html": as_html(QUESTIONS)}
+    assert (
+        first == second == {"text/plain": as_text("07", QUESTIONS), "text/html": quizzes.as_html(QUESTIONS)}
+    )
 
 
 @pytest.mark.parametrize("chapter", ["99", "", 0, None])

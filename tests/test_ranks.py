@@ -137,9 +137,8 @@ def test_ranks_have_copies_and_the_environment_that_their_launcher_has_at_the_mo
     assert launch(work.changes, 1, numbers)[0].tolist() == [1] * 3 and numbers.tolist() == [0] * 3
     monkeypatch.setenv("SET_BY_THE_LAUNCHER", "now")
     monkeypatch.delenv("PYTHONUTF8")  # which conftest.py has set
-    assert launch(os.getenv, 1, "SET_BY_THE_LAUNCHER") == ["now"] and launch(os.getenv, 1, "PYTHONUTF8") == [
-        None
-    ]
+    assert launch(os.getenv, 1, "SET_BY_THE_LAUNCHER") == ["now"]
+    assert launch(os.getenv, 1, "PYTHONUTF8") == [None]
 
 
 @pytest.mark.parametrize(

@@ -96,9 +96,8 @@ def test_a_venv_that_is_not_whole_is_no_set_up_and_is_made_again(whole, damage, 
     if damage == "another folder":
         whole = shutil.copytree(whole, tmp_path_factory.mktemp("copy") / "course")
     else:
-        name, text = {"no torch": ("bin/python", "#!/bin/sh\nexit 1\n"), "half a mark": ("course.json", "{")}[
-            damage
-        ]
+        python = "bin/python", "#!/bin/sh\nexit 1\n"
+        name, text = {"no torch": python, "half a mark": ("course.json", "{")}[damage]
         (whole / ".venv" / name).write_text(text, encoding="utf-8")
     assert run(whole, "open") == NOT_SET_UP
     assert run(whole)[0] == 0 and not (whole / ".venv/old.txt").exists()

@@ -164,18 +164,12 @@ def test_without_a_chromium_one_line_says_that_handouts_are_left_out(command, mo
     monkeypatch.setattr(slides, "find_chromium", lambda: None)
     out = command("09")
     assert capsys.readouterr().out.splitlines() == [slides.NO_CHROMIUM, "1 deck: decks/index.html"]
-    assert {path.name for path in out.glob("*.*")} == {
-        "09_everything.html",
-        "index.html",
-        "deck.css",
-        "bets.js",
-    }
+    names = {path.name for path in out.glob("*.*")}
+    assert names == {"09_everything.html", "index.html", "deck.css", "bets.js"}
 
 
 @pytest.mark.browser
-def test_students_and_teacher_get_a_handout_each_which_is_kept_while_its_deck_is_as_it_was(
-    command, monkeypatch
-):
+def test_students_and_teacher_get_a_handout_each_kept_while_its_deck_is_as_it_was(command, monkeypatch):
     with ThreadPoolExecutor(1) as other:  # a thread can drive one browser, and this one's may be at work
         out = other.submit(command).result()
         monkeypatch.setattr(slides, "print_handouts", lambda *_: pytest.fail("printed again"))
@@ -187,9 +181,7 @@ def test_students_and_teacher_get_a_handout_each_which_is_kept_while_its_deck_is
         assert squeezed(text) in students and squeezed(text) in teacher, text
     for text in ("For the teacher", "Wrong answer to expect", "forty-two", "So it is not 13", "6 * 7", "✓"):
         assert squeezed(text) not in students and squeezed(text) in teacher, text
-    assert "Reasons" not in teacher and "Answer" not in teacher, (
-        "a mark beside an option is the quiz's answer"
-    )
+    assert "Reasons" not in teacher and "Answer" not in teacher, "a mark is the quiz's answer"
 
 
 def squeezed(text):
@@ -293,9 +285,7 @@ def test_the_deck_that_shows_everything_is_presentable(browser, deck):
 
 @pytest.mark.browser
 @every_chapter
-def test_every_chapter_is_presentable_and_its_teachers_handout_shows_slides_and_notes_whole(
-    browser, chapter, tmp_path
-):
+def test_every_chapter_is_presentable_and_its_teachers_handout_is_whole(browser, chapter, tmp_path):
     """Seconds for a deck: formulas are set, and every step of it is looked at as a room would see it."""
     out, deck = tmp_path, slides.build(chapter, tmp_path)
     files = [deck, out / "deck.css", *(out / path for path in slides.media(lecture(chapter)))]

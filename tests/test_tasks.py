@@ -14,6 +14,7 @@ from linformer_from_scratch.efficient.blocks import whole_blocks
 from linformer_from_scratch.encoder import sinusoids
 from linformer_from_scratch.training import masked_accuracy
 
+OF_RECALL = ["12_recall", "12_width", "12_start", "12_rate"]
 every_task = pytest.mark.parametrize("task", ["needle", "copy", "recall"])
 
 
@@ -100,9 +101,7 @@ def test_accuracy_counts_only_what_is_asked_over_all_batches():
 # The recorded runs
 
 
-@pytest.mark.parametrize(
-    "name", ["09_needle", "09_copy", "09_once", "12_recall", "12_width", "12_start", "12_rate"]
-)
+@pytest.mark.parametrize("name", [f"09_{task}" for task in ("needle", "copy", "once")] + OF_RECALL)
 def test_recorded_curves_end_with_the_accuracy_and_stop_early_only_when_nothing_is_wrong(name):
     for row in read_rows(name):
         updates, steps = [point[0] for point in row["curve"]], declared.STEPS
@@ -202,7 +201,7 @@ def test_a_run_has_the_rate_and_the_updates_that_its_row_names(monkeypatch):
 
 @pytest.mark.slow
 def test_a_trained_model_is_read_through_slots_with_nothing_else_changed(monkeypatch):
-    monkeypatch.setattr(recall, "STEPS", 10)
+    monkeypatch.setattr(declared, "STEPS", 10)
     monkeypatch.setattr(recall, "masked_accuracy", lambda model, _: models.append(model.state_dict()) or 0.5)
     models = []
     row = recall.transplanted(64, 16, seed=0)

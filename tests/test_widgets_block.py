@@ -4,15 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.widgets.block_explorer import (
-    EDITS,
-    HEADS,
-    BlockExplorer,
-    errors,
-    memory,
-    reading,
-    tokens,
-)
+from linformer_from_scratch.course.widgets import block_explorer
+from linformer_from_scratch.course.widgets.block_explorer import EDITS, HEADS, errors, memory, reading, tokens
 
 N = len(tokens())
 every_edit = pytest.mark.parametrize("edit", EDITS)
@@ -73,7 +66,7 @@ def test_the_window_lowers_the_error(head):
 
 
 def test_the_map_that_it_opens_with_is_not_blank():
-    opened = BlockExplorer().figure().axes[-1].images[0]
+    opened = block_explorer.BlockExplorer().figure().axes[-1].images[0]
     darkest = opened.get_clim()[1]
     assert darkest == 1 / 4  # a token's share where a query attends to its block of four alone
     shades = opened.get_array() / darkest

@@ -63,10 +63,8 @@ def test_the_still_is_drawn_from_the_same_numbers():
     explorer = FamilyExplorer()
     _, own, errors = explorer.figure().axes
     assert_close(own.images[0].get_array().data, explorer.effective.numpy())
-    bars = {
-        name.get_text(): bar.get_width()
-        for name, bar in zip(errors.get_yticklabels(), errors.patches, strict=True)
-    }
+    both = zip(errors.get_yticklabels(), errors.patches, strict=True)
+    bars = {name.get_text(): bar.get_width() for name, bar in both}
     assert bars == {name: min(error or 0, 2) for name, error in explorer.errors.items()}
     assert [*bars.values()] == [*sorted(bars.values())[1:], 0] and [*bars][-1] == "tiled exact"
 
@@ -78,14 +76,10 @@ def test_bars_stand_in_the_order_of_their_errors_and_keys_walk_along_them(browse
     with alive(browser, tmp_path, explorer) as (live,):
         for budget in (32, 128):
             explorer.budget = budget
-            ranked = sorted(
-                NAMES, key=lambda name: 9 if explorer.errors[name] is None else explorer.errors[name]
-            )
-            shown = [
-                "too dear" if (error := explorer.errors[name]) is None else f"{error:.0%}" for name in ranked
-            ]
+            errors = {name: 9 if error is None else error for name, error in explorer.errors.items()}
+            ranked = sorted(NAMES, key=errors.get)
             bars = live.root.locator(".lw-ranking > label")
-            rows = [[name, said] for name, said in zip(ranked, shown, strict=True)]
+            rows = [[name, "too dear" if errors[name] == 9 else f"{errors[name]:.0%}"] for name in ranked]
             assert [bar.locator("span, b").all_inner_texts() for bar in bars.all()] == rows
             live.after(lambda: [live.controls()["Keys per query"].press("ArrowRight") for _ in range(2)])
         live.after(bars.first.click)

@@ -7,16 +7,9 @@ from jupyter_lab import alive, open_page
 from live import wait_until
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.widgets import ProjectionExplorer
+from linformer_from_scratch.course.widgets import ProjectionExplorer, projection_explorer
 from linformer_from_scratch.course.widgets.live import source
-from linformer_from_scratch.course.widgets.projection_explorer import (
-    GAUSSIAN,
-    HEADS,
-    MEAN,
-    projections,
-    real_map,
-    stored_head,
-)
+from linformer_from_scratch.course.widgets.projection_explorer import GAUSSIAN, MEAN, real_map, stored_head
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +23,7 @@ LEARN = """([head, E, F, updates, rate]) => {
 def learned_by_pytorch(name, kind, k):
     """Errors before each update; then E and F."""
     head, wanted = stored_head(name), real_map(name) @ stored_head(name).v
-    E, F = (some.clone().requires_grad_() for some in projections(kind, name, k))
+    E, F = (some.clone().requires_grad_() for some in projection_explorer.projections(kind, name, k))
     optimizer, errors = torch.optim.Adam([E, F], lr=RATE), []
     for _ in range(UPDATES):
         optimizer.zero_grad()
@@ -49,7 +42,7 @@ def test_fifty_updates_are_those_of_pytorch(browser, name, kind, k):
     given = {part: numbers.flatten().tolist() for part, numbers in texts.items()} | {"d": head.q.size(1)}
     with open_page(browser) as page:
         page.add_script_tag(content=source("maths") + source("learn"))
-        both = [some.flatten().tolist() for some in projections(kind, name, k)]
+        both = [some.flatten().tolist() for some in projection_explorer.projections(kind, name, k)]
         result = page.evaluate(LEARN, [given, *both, UPDATES, RATE])
     errors, *expected = learned_by_pytorch(name, kind, k)
     assert np.allclose(result["errors"], errors, atol=1e-4)
@@ -80,7 +73,7 @@ def test_a_press_of_learn_lowers_the_error_until_the_next_press(browser, tmp_pat
         assert live.differences(explorer) == []
 
 
-@pytest.mark.parametrize("name", HEADS)
+@pytest.mark.parametrize("name", projection_explorer.HEADS)
 def test_windows_are_a_better_start_than_chance(name):
     ends = {kind: learned_by_pytorch(name, kind, 16)[0][-1] for kind in (MEAN, GAUSSIAN)}
     assert ends[MEAN] < ends[GAUSSIAN]

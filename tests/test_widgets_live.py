@@ -127,9 +127,7 @@ def test_a_key_is_answered_at_once(opened, kind, record_property):
         assert median <= LOADED * LIMIT_MS, name
 
 
-@pytest.mark.parametrize(
-    "kind", [widgets.RankSlider, widgets.ProjectionExplorer], ids=lambda kind: kind.__name__
-)
+@pytest.mark.parametrize("kind", [widgets.RankSlider, widgets.ProjectionExplorer])
 def test_the_picture_follows_a_drag(opened, kind, record_property):
     """Pictures a second while the pointer moves at every frame, on every chart that can be dragged."""
     charts = opened.root.locator(".lw-stage svg[style*=resize]")

@@ -92,9 +92,7 @@ def test_an_edit_moves_the_past_through_slots_and_not_in_exact_attention(token):
     exact, through = explorer.moved.values()
     assert (exact[: token - 1] == 0).all() and exact[token - 1] > 0.01
     assert (through > 1e-4).all()
-    said = (
-        f"Before it 0 of the {token - 1} answers move in exact attention, and {token - 1} of the {token - 1}"
-    )
+    said = "Before it 0 of the {0} answers move in exact attention, and {0} of the {0}".format(token - 1)
     assert said in explorer.words
     line, (E, F) = slice(1, WORDS + 1), head.learned[SLOTS]
     answers = []
@@ -104,7 +102,6 @@ def test_an_edit_moves_the_past_through_slots_and_not_in_exact_attention(token):
         answers.append(scaled_dot_product_attention(head.q[line], k[line], v[line], causal_mask(WORDS)))
         slots = E[:, line] @ k[line], F[:, line] @ v[line]
         answers.append(scaled_dot_product_attention(head.q[line][-1:], *slots))  # the last sees all slots
-    assert_close(
-        exact.float(), (answers[2] - answers[0]).norm(dim=-1) / answers[0].norm(dim=-1), atol=1e-3, rtol=0
-    )
+    moved = (answers[2] - answers[0]).norm(dim=-1) / answers[0].norm(dim=-1)
+    assert_close(exact.float(), moved, atol=1e-3, rtol=0)
     assert through[-1].item() == pytest.approx(off_by(answers[3], answers[1]), abs=1e-3)

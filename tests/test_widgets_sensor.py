@@ -10,26 +10,8 @@ from live import STOPWATCH, wait_until
 from matplotlib.path import Path
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.widgets import SensorExplorer
-from linformer_from_scratch.course.widgets.sensor_explorer import (
-    DIMS,
-    EXACT,
-    INPUTS,
-    LENGTHS,
-    NAMES,
-    ONE,
-    SHARP,
-    SLOTS,
-    SOURCES,
-    drawn,
-    exactly_right,
-    hears,
-    learned,
-    mix,
-    places,
-    readings,
-    share_right,
-)
+from linformer_from_scratch.course.widgets import SensorExplorer, sensor_explorer
+from linformer_from_scratch.course.widgets.sensor_explorer import SOURCES, hears, learned, places, readings
 
 LIMIT_MS, LOADED = 50, 3  # from a drag to pixels; how much slower two test workers may make it
 
@@ -37,7 +19,7 @@ LIMIT_MS, LOADED = 50, 3  # from a drag to pixels; how much slower two test work
 # In Python
 
 
-@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("n", sensor_explorer.LENGTHS)
 def test_every_source_is_heard_by_sensors_of_both_kinds_and_a_moved_one_hears_another(n):
     at = places(n)
     source = hears(at)
@@ -53,40 +35,40 @@ def test_every_source_is_heard_by_sensors_of_both_kinds_and_a_moved_one_hears_an
 def test_an_input_is_what_the_sensors_hear_and_ask():
     at, right = places(64), []
     source = hears(at)
-    for t in (0, 7, INPUTS + 7):
+    for t in (0, 7, sensor_explorer.INPUTS + 7):
         q, keys, v, wanted = readings(t, at)
-        names, values = drawn()["sent"][t % INPUTS].tolist()
+        names, values = sensor_explorer.drawn()["sent"][t % sensor_explorer.INPUTS].tolist()
         assert len(set(names)) == len(set(values)) == 4
         assert (keys[1::2] == 0).all() and (v[::2] == 0).all()
-        assert (q.amax(dim=1) == SHARP).all() and ((q > 0).sum(dim=1) == 1).all()
+        assert (q.amax(dim=1) == sensor_explorer.SHARP).all() and ((q > 0).sum(dim=1) == 1).all()
         for asked, answer in zip(q.argmax(dim=1).tolist(), wanted.argmax(dim=1).tolist(), strict=True):
             assert values[names.index(asked)] == answer
         assert set(q.argmax(dim=1).tolist()) == set(names)
         right += [keys[i].argmax() == names[source[i]] for i in range(0, 64, 2)]
         right += [v[i].argmax() == values[source[i]] for i in range(1, 64, 2)]
-    assert torch.tensor(right).double().mean() == pytest.approx(0.8 + 0.2 / NAMES, abs=0.08)
-    assert all(map(torch.equal, readings(7, at), readings(INPUTS + 7, at)))
+    assert torch.tensor(right).double().mean() == pytest.approx(0.8 + 0.2 / sensor_explorer.NAMES, abs=0.08)
+    assert all(map(torch.equal, readings(7, at), readings(sensor_explorer.INPUTS + 7, at)))
 
 
 def test_a_share_of_answers_counts_the_first_of_equal_ones():
     output = torch.tensor([[0.0, 2.0, 1.0], [3.0, 3.0, 0.0], [-1.0, -2.0, -1.0], [0.1, 0.2, 0.3]]).double()
-    assert share_right(output, torch.eye(3).double()[[1, 1, 0, 2]]) == 0.75
+    assert sensor_explorer.share_right(output, torch.eye(3).double()[[1, 1, 0, 2]]) == 0.75
 
 
 @pytest.mark.parametrize(("n", "k"), [(64, 16), (128, 4), (128, 16), (256, 8)])
 def test_slots_learn_who_belongs_together_and_nothing_else_does(n, k):
     explorer = SensorExplorer(n=n, proj_dim=k)
     assert explorer.E.shape == explorer.F.shape == (k, n)
-    assert explorer.right[SLOTS] < 0.4
+    assert explorer.right[sensor_explorer.SLOTS] < 0.4
     assert (explorer.mix.argmax(dim=1) == hears(places(n))).double().mean() < 0.5  # noise
     explorer.updates = 200
-    assert explorer.right[SLOTS] > 0.98
-    assert max(explorer.right[ONE], explorer.right[EXACT]) < 0.35
+    assert explorer.right[sensor_explorer.SLOTS] > 0.98
+    assert max(explorer.right[sensor_explorer.ONE], explorer.right[sensor_explorer.EXACT]) < 0.35
     assert (explorer.mix.argmax(dim=1) == hears(places(n))).double().mean() > 0.95  # four patches
 
 
 def test_exact_attention_with_one_head_gives_every_sensor_one_answer():
-    for t, right in enumerate(exactly_right(128, 20)):
+    for t, right in enumerate(sensor_explorer.exactly_right(128, 20)):
         *_, v, wanted = readings(t, places(128))
         most = v.sum(dim=0).argmax()  # heard most often
         assert right == (wanted.argmax(dim=1) == most).double().mean()
@@ -95,7 +77,7 @@ def test_exact_attention_with_one_head_gives_every_sensor_one_answer():
 def test_a_share_before_an_update_does_not_know_its_input_and_updates_go_on_from_there():
     few, more = learned(64, 8, 3), learned(64, 8, 10)
     assert few.right == more.right[:4] and len(more.right) == 11
-    assert_close(learned(64, 8, 0).E, drawn()["start"][0, :8, :64] / 80)
+    assert_close(learned(64, 8, 0).E, sensor_explorer.drawn()["start"][0, :8, :64] / 80)
     assert not torch.equal(few.E, more.E)
     assert torch.equal(few.E[:, 1::2], learned(64, 8, 0).E[:, 1::2])  # who hears no names moves nothing in E
 
@@ -103,13 +85,13 @@ def test_a_share_before_an_update_does_not_know_its_input_and_updates_go_on_from
 def test_a_sensor_has_the_colour_of_the_places_that_it_is_tied_to():
     at = torch.tensor(SOURCES).double().repeat_interleave(2, dim=0)  # one of each kind at each source
     slots = torch.eye(4).double().repeat_interleave(2, dim=1)  # a slot for each source
-    clean = mix(slots, slots, at)
+    clean = sensor_explorer.mix(slots, slots, at)
     assert_close(clean.argmax(dim=1), hears(at))
     assert_close(clean.sum(dim=1), torch.ones(8).double())
     swapped = slots.clone()
     swapped[:, [0, 2]] = slots[:, [2, 0]]  # two that hear names stand at each other's
-    assert mix(swapped, slots, at).argmax(dim=1)[[0, 2]].tolist() == [1, 0]
-    assert_close(mix(3 * slots, 5 * slots, at), clean)
+    assert sensor_explorer.mix(swapped, slots, at).argmax(dim=1)[[0, 2]].tolist() == [1, 0]
+    assert_close(sensor_explorer.mix(3 * slots, 5 * slots, at), clean)
 
 
 def test_it_says_before_and_after_what_is_right():
@@ -119,9 +101,7 @@ def test_it_says_before_and_after_what_is_right():
         "24%, by a guess 12.5%."
     )
     explorer.updates = 120
-    assert explorer.words.startswith(
-        "After 120 updates, 128 sensors with 8 slots answer 100% right; with one"
-    )
+    assert explorer.words.startswith("After 120 updates, 128 sensors with 8 slots answer 100% right;")
 
 
 # In a page
@@ -145,10 +125,8 @@ def learn(live, until):
 def on_screen(live, place):
     """A place of the plane in the page."""
     svg = live.root.locator(".lw-chart > svg").first
-    box, size = (
-        svg.bounding_box(),
-        svg.evaluate("({ viewBox: { baseVal } }) => [baseVal.width, baseVal.height]"),
-    )
+    size = svg.evaluate("({ viewBox: { baseVal } }) => [baseVal.width, baseVal.height]")
+    box = svg.bounding_box()
     at = (14 + share * (whole - 28) for share, whole in zip(place, size, strict=True))
     x, y = (units * box["width"] / size[0] for units in at)
     return box["x"] + x, box["y"] + y
@@ -249,11 +227,11 @@ def test_the_column_of_a_square_that_was_moved_mends(browser, tmp_path):
         assert colour() == 0  # as it was learned
         learn(live, before + 300)
         assert colour() == 2  # as it hears now
-        assert live.numbers()[f"right.{SLOTS}"] > 0.98
+        assert live.numbers()[f"right.{sensor_explorer.SLOTS}"] > 0.98
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("k", DIMS)
+@pytest.mark.parametrize("k", sensor_explorer.DIMS)
 def test_another_number_of_slots_begins_anew(browser, tmp_path, k):
     with alive(browser, tmp_path, SensorExplorer(proj_dim=k)) as (live,):
         learn(live, 5)

@@ -9,25 +9,8 @@ from jupyter_lab import alive, open_page
 from live import wait_until
 from torch.testing import assert_close
 
-from linformer_from_scratch.course.widgets import TrainingExplorer
-from linformer_from_scratch.course.widgets.training_explorer import (
-    BATCH,
-    BYTES,
-    CAUSAL,
-    COUNT,
-    EVERY,
-    GUESS,
-    LINFORMER,
-    SEES,
-    STRIDE,
-    UNSEEN,
-    N,
-    batch,
-    begin,
-    learned,
-    texts,
-    untrained,
-)
+from linformer_from_scratch.course.widgets import TrainingExplorer, training_explorer
+from linformer_from_scratch.course.widgets.training_explorer import BYTES, CAUSAL, LINFORMER, N, learned
 from linformer_from_scratch.data import ByteVocabulary
 from linformer_from_scratch.limits import write_on
 
@@ -46,13 +29,13 @@ LEARN = """([count, state]) => {
 
 
 def test_updates_read_every_window_of_the_docstrings_before_one_comes_again():
-    stream, unseen = texts()
-    starts = [i * STRIDE % (BYTES - N) for i in range(BYTES - N)]
+    stream, unseen = training_explorer.texts()
+    starts = [i * training_explorer.STRIDE % (BYTES - N) for i in range(BYTES - N)]
     assert len(set(starts)) == BYTES - N
-    for i in (0, 5, BATCH - 1):
-        start = starts[3 * BATCH + i]
-        assert torch.equal(batch(3)[i], stream[start : start + N + 1])
-    assert unseen.shape == (UNSEEN, N + 1)
+    for i in (0, 5, training_explorer.BATCH - 1):
+        start = starts[3 * training_explorer.BATCH + i]
+        assert torch.equal(training_explorer.batch(3)[i], stream[start : start + N + 1])
+    assert unseen.shape == (training_explorer.UNSEEN, N + 1)
     assert ByteVocabulary().decode(unseen[0].tolist()) not in ByteVocabulary().decode(stream.tolist())
 
 
@@ -63,16 +46,20 @@ def test_both_begin_with_the_same_weights_and_touch_no_random_state_of_others():
     causal, linformer = (dict(models[name].named_parameters()) for name in (CAUSAL, LINFORMER))
     assert linformer.keys() - causal.keys() == MIXERS
     assert all(torch.equal(weight, linformer[name]) for name, weight in causal.items())
-    assert all(torch.equal(linformer[name], weight.double()) for name, weight in begin().items())
-    assert sorted(untrained(CAUSAL).state_dict()) == sorted(causal | {"vocabulary.weight": None})
+    assert all(
+        torch.equal(linformer[name], weight.double()) for name, weight in training_explorer.begin().items()
+    )
+    assert sorted(training_explorer.untrained(CAUSAL).state_dict()) == sorted(
+        causal | {"vocabulary.weight": None}
+    )
 
 
 def test_one_peeks_and_cannot_write_the_other_learns_a_little():
     found = learned(200)
     causal, linformer = ([losses[name][-1] for losses in found[2:]] for name in (CAUSAL, LINFORMER))
     assert linformer[0] < 0.5 < 2.5 < causal[0] < 3  # it finds the next byte in its slots
-    assert linformer[1] > GUESS > 3 > causal[1]  # and knows nothing when it is not in there
-    early, other = (found.there[name][100 // EVERY] for name in (LINFORMER, CAUSAL))
+    assert linformer[1] > training_explorer.GUESS > 3 > causal[1]  # and knows nothing when it is not in there
+    early, other = (found.there[name][100 // training_explorer.EVERY] for name in (LINFORMER, CAUSAL))
     assert early < 0.5 * other  # within a hundred updates
 
 
@@ -121,16 +108,14 @@ def workers(page):
 def written(live):
     """What the models have added, by name."""
     lines = live.root.locator(".lw-writing > p").all()
-    return {
-        line.locator("b").inner_text().partition(",")[0]: line.locator("mark").text_content()
-        for line in lines
-    }
+    named = [line.locator("b").inner_text().partition(",")[0] for line in lines]
+    return {name: line.locator("mark").text_content() for name, line in zip(named, lines, strict=True)}
 
 
 def written_by_pytorch(model, text):
     ids = torch.tensor(ByteVocabulary().encode(text))
-    for _ in range(COUNT):
-        ids = torch.cat([ids, write_on(model, ids[-SEES:], 1)[-1:]])
+    for _ in range(training_explorer.COUNT):
+        ids = torch.cat([ids, write_on(model, ids[-training_explorer.SEES :], 1)[-1:]])
     return ByteVocabulary().decode(ids[len(text.encode()) :].tolist()).replace("\n", "↵")
 
 
@@ -139,10 +124,10 @@ def test_fifty_updates_of_both_are_those_of_pytorch(browser, record_property):
     explorer, expected = TrainingExplorer(), learned(50)
     weights = {
         name: {"data": weight.double().flatten().tolist(), "shape": list(weight.shape)}
-        for name, weight in begin().items()
+        for name, weight in training_explorer.begin().items()
     }
     both = [{name: one for name, one in weights.items() if name not in MIXERS}, weights]
-    train, unseen = (ids.tolist() for ids in texts())
+    train, unseen = (ids.tolist() for ids in training_explorer.texts())
     numbers = {name: explorer.facts[name] for name in ("n", "batch", "stride", "rate", "given")}
     with open_page(browser) as page:
         page.add_script_tag(content=explorer.facts["program"])
@@ -157,9 +142,7 @@ def test_fifty_updates_of_both_are_those_of_pytorch(browser, record_property):
 
 
 @pytest.mark.browser
-def test_a_press_of_learn_lowers_losses_as_in_pytorch_until_the_next_press_and_reset_forgets(
-    browser, tmp_path
-):
+def test_learn_lowers_losses_as_in_pytorch_until_the_next_press_and_reset_forgets(browser, tmp_path):
     explorer = TrainingExplorer()
     with alive(browser, tmp_path, explorer) as (live,):
         assert updates(live) == 0 and workers(live.page) == []  # nothing runs before it is asked to
@@ -180,12 +163,9 @@ def test_both_write_on_what_a_reader_begins(browser, tmp_path):
         models = learned(learn(live, 10)).models
         assert set(written(live).values()) == {""}
         live.root.get_by_role("button", name="Write").click()
-        for text in (
-            live.root.get_by_label("Begin with").input_value(),
-            "Größe of a very long beginning, ",
-            "é",
-        ):
-            live.root.get_by_label("Begin with").fill(text)
+        field = live.root.get_by_label("Begin with")
+        for text in (field.input_value(), "Größe of a very long beginning, ", "é"):
+            field.fill(text)
             live.page.keyboard.press("Enter")
             expected = {name: written_by_pytorch(model, text) for name, model in models.items()}
             wait_until(lambda expected=expected: written(live) == expected, f"{expected} after {text!r}")

@@ -64,9 +64,7 @@ def teacher(folder: Path) -> None:
 def main() -> None:
     """Make both copies."""
     parser = argparse.ArgumentParser(description="Make a student's folder and a teacher's archive.")
-    parser.add_argument(
-        "--out", type=Path, default=OUT, help="empty, or not there yet (default: build/class)"
-    )
+    parser.add_argument("--out", type=Path, default=OUT, help="empty, or not there (default: build/class)")
     out = parser.parse_args().out.resolve()
     if out == OUT:
         course.clear(out)

@@ -17,13 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("*.md", "linformer_from_scratch/data/shipped/*.md", "tools/book/pages/*.md")
 LINKED = (
     *PAGES[:2],
-    "tools/book/pages/elsewhere.md",
-    "tools/book/pages/use.md",
-    "chapters/*.md",
-    "chapters/notes/*.md",
-    "chapters/*.ipynb",
-    "chapters/evidence/*.ipynb",
-    "solutions/*.ipynb",
+    *("tools/book/pages/elsewhere.md", "tools/book/pages/use.md", "chapters/*.md", "chapters/notes/*.md"),
+    *("chapters/*.ipynb", "chapters/evidence/*.ipynb", "solutions/*.ipynb"),
 )
 
 

@@ -21,21 +21,14 @@ from torch import Tensor
 from lab import lengths, writing
 from lab.capstone import fitted_projections
 from lab.training import FULL, LINFORMER, NONE, weights_of
+from linformer_from_scratch import pretrained
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.course.recorded import lengths as timed
 from linformer_from_scratch.course.recorded import writers
 from linformer_from_scratch.data import documents
 from linformer_from_scratch.data.text import DOCSTRINGS, SHIPPED
 from linformer_from_scratch.linformer import linformer_attention
-from linformer_from_scratch.pretrained import (
-    SENTENCES,
-    STORED_DIMS,
-    STORED_HEADS,
-    STORY,
-    attention_maps,
-    encode,
-    tokenize,
-)
+from linformer_from_scratch.pretrained import SENTENCES, STORED_DIMS, STORED_HEADS, STORY, encode, tokenize
 from linformer_from_scratch.pretrained.lengthwise import Layout, write_layout
 from linformer_from_scratch.pretrained.maps import MAPS_FILE
 from linformer_from_scratch.pretrained.sentence_encoder import FITTED, FIXED, FIXED_DIM
@@ -86,7 +79,7 @@ def note(path: Path, **facts: object) -> None:
 
 def make_maps() -> None:
     """Write the maps of SENTENCES in half precision; their tokens and their origin beside them."""
-    maps = {sentence: attention_maps(sentence) for sentence in SENTENCES}
+    maps = {sentence: pretrained.attention_maps(sentence) for sentence in SENTENCES}
     save_file({sentence: one.weights.half() for sentence, one in maps.items()}, MAPS_FILE)
     write_tokens(MAPS_FILE, {sentence: one.tokens for sentence, one in maps.items()})
 

@@ -72,9 +72,8 @@ def run_alone(chapter: Path, python: Path, folder: Path, **variables: str) -> No
     copy = shutil.copy(chapter, folder)
     command = [str(python), "-c", EXECUTE, "--inplace", f"--timeout={LIMIT_S}", str(copy)]
     own = OWN_KERNEL | {"IPYTHONDIR": str(folder / ".ipython")}
-    run = subprocess.run(
-        command, cwd=folder, env=os.environ | own | variables, capture_output=True, encoding="utf-8"
-    )
+    environment = os.environ | own | variables
+    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, encoding="utf-8")
     if run.returncode:
         sys.exit(f"{chapter.name}: {strip_ansi(run.stderr).strip().splitlines()[-1]}")
     return nbformat.read(copy, as_version=4)

@@ -27,23 +27,16 @@ WAIT = 60.0  # seconds to wait for another process that writes into the same fil
 def provenance(command: str) -> dict:
     """Where rows come from: command, date, commit, machine, versions."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    driver = gpu and first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    machine = {"processor": _processor(), "cores": os.cpu_count(), "threads": torch.get_num_threads()}
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
     return {
         "version": 2,  # of the layout
         "command": command,
         "date": date.today().isoformat(),
         "commit": _commit(Path(__file__).parent),
-        "machine": {
-            "processor": _processor(),
-            "cores": os.cpu_count(),
-            "threads": torch.get_num_threads(),
-            "gpu": gpu,
-        },
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "cuda": torch.version.cuda if gpu else None,
-            "driver": gpu and first_line("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
-        },
+        "machine": machine | {"gpu": gpu},
+        "versions": versions | {"cuda": torch.version.cuda if gpu else None, "driver": driver},
     }
 
 

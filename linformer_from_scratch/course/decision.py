@@ -132,9 +132,7 @@ def _written() -> dict[str, Any]:
 def evidence() -> dict[str, Evidence]:
     """What rules and devices rest on, by name."""
     entries = _written()["evidence"].items()
-    return {
-        name: Evidence(**entry | {"shows": entry["shows"].format(**numbers())}) for name, entry in entries
-    }
+    return {name: Evidence(**one | {"shows": one["shows"].format(**numbers())}) for name, one in entries}
 
 
 @cache
@@ -155,17 +153,13 @@ def devices() -> dict[str, Known]:
 @cache
 def rules() -> tuple[Rule, ...]:
     """The table of advice; the first line that fits counts."""
-    return tuple(
-        Rule(
-            **entry
-            | {
-                "reach": entry["reach"].format(**numbers()),
-                "evidence": tuple(evidence()[piece] for piece in entry["evidence"]),
-                "tested": _ends(entry, "tested"),
-            }
-        )
-        for entry in _written()["rules"]
-    )
+    return tuple(map(_rule, _written()["rules"]))
+
+
+def _rule(entry: dict[str, Any]) -> Rule:
+    shown = tuple(evidence()[piece] for piece in entry["evidence"])
+    whole = {"reach": entry["reach"].format(**numbers()), "evidence": shown, "tested": _ends(entry, "tested")}
+    return Rule(**entry | whole)
 
 
 def _ends(entry: Mapping[str, Any], name: str) -> tuple[int, int] | None:
@@ -178,16 +172,9 @@ def _ends(entry: Mapping[str, Any], name: str) -> tuple[int, int] | None:
 def decide(case: Case) -> Advice:
     """The first rule that fits, in the words of this case."""
     rule, known = rule_of(case), devices()[case.device]
-    return Advice(
-        rule.take,
-        turn() if rule.span == "from" else 1,
-        spans()[rule.span],
-        known.since,
-        rule.why.format(n=f"{case.n:,}"),
-        (*rule.evidence, *known.evidence),
-        reach(case),
-        rule.runner_up,
-    )
+    from_n, why = turn() if rule.span == "from" else 1, rule.why.format(n=f"{case.n:,}")
+    shown, reached = (*rule.evidence, *known.evidence), reach(case)
+    return Advice(rule.take, from_n, spans()[rule.span], known.since, why, shown, reached, rule.runner_up)
 
 
 def changes(case: Case) -> dict[str, list[str]]:

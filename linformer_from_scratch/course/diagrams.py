@@ -81,35 +81,16 @@ def linformer_head() -> Figure:
 
 def _draw_box(axis: Axes, box: Box) -> None:
     corner = (box.column - WIDTH / 2, box.row - HEIGHT / 2)
+    edge: dict[str, Any] = {"edgecolor": box.colour, "linewidth": (5 if box.bold else 1.5) * box.framed}
     style = "round,pad=0,rounding_size=0.06"
-    axis.add_patch(
-        FancyBboxPatch(
-            corner,
-            WIDTH,
-            HEIGHT,
-            boxstyle=style,
-            facecolor="white",
-            edgecolor=box.colour,
-            linewidth=(5 if box.bold else 1.5) * box.framed,
-        )
-    )
+    axis.add_patch(FancyBboxPatch(corner, WIDTH, HEIGHT, boxstyle=style, facecolor="white", **edge))
     first, *others = box.text.split("\n")
-    place: dict[str, Any] = {"xycoords": "data", "ha": "center", "textcoords": "offset points"}
+    place: dict[str, Any] = {"xycoords": "data", "ha": "center", "va": "center"}
+    place |= {"xy": (box.column, box.row), "textcoords": "offset points"}
     top = 7.5 * len(others)
-    axis.annotate(
-        first,
-        (box.column, box.row),
-        (0, top),
-        va="center",
-        weight="bold",
-        fontsize=11,
-        color=box.colour,
-        **place,
-    )
+    axis.annotate(first, xytext=(0, top), weight="bold", fontsize=11, color=box.colour, **place)
     for i, line in enumerate(others, start=1):
-        axis.annotate(
-            line, (box.column, box.row), (0, top - 15 * i), va="center", fontsize=10.5, color=INK, **place
-        )
+        axis.annotate(line, xytext=(0, top - 15 * i), fontsize=10.5, color=INK, **place)
 
 
 def _draw_arrow(axis: Axes, start: Box, end: Box, words: str = "") -> None:
@@ -118,9 +99,8 @@ def _draw_arrow(axis: Axes, start: Box, end: Box, words: str = "") -> None:
     sideways = abs(across) >= WIDTH
     x, y = (math.copysign(WIDTH / 2, across), 0) if sideways else (0, math.copysign(HEIGHT / 2, down))
     a, b = (start.column + x, start.row + y), (end.column - x, end.row - y)
-    axis.annotate(
-        "", b, a, arrowprops={"arrowstyle": "-|>", "color": GREY, "lw": 1.6, "shrinkA": 2, "shrinkB": 2}
-    )
+    look = {"arrowstyle": "-|>", "color": GREY, "lw": 1.6, "shrinkA": 2, "shrinkB": 2}
+    axis.annotate("", b, a, arrowprops=look)
     if words:
         middle = ((a[0] + b[0]) / 2, (a[1] + b[1]) / 2)
         style = {"facecolor": "white", "edgecolor": EDGE, "boxstyle": "round,pad=0.2"}

@@ -148,16 +148,13 @@ def shaded(weights: Tensor) -> Tensor:
 def recorded() -> dict[str, Any]:
     """What the page shows before anything is loaded; "scores" of way, question, sentence, in 1/10,000."""
     one = texts()[0]
+    ways = {way: cosines[:ON_PAGE] for way, cosines in scores(0).items() if way not in CONTROLS}
     return {
         "sentences": sentences(one.text),
         "spans": spans(one.text),
         "tokens": [vocabulary()[i] for i in tokenize(one.text, None)],
         "questions": {question: answer(one, question) for question in list(one.questions)[:ON_PAGE]},
-        "scores": {
-            way: (10_000 * cosines[:ON_PAGE]).round().int().tolist()
-            for way, cosines in scores(0).items()
-            if way not in CONTROLS
-        },
+        "scores": {way: (10_000 * cosines).round().int().tolist() for way, cosines in ways.items()},
         "shades": SHADES,
         "found": found(),
         "asked": asked(),

@@ -78,14 +78,8 @@ def page(terms: Iterable[Entry]) -> str:
         f"| {entry.term} | {entry.sentence} | [{entry.chapter[:2]}]({entry.chapter}.ipynb) |"
         for entry in sorted(terms, key=lambda entry: entry.term.lower())
     ]
-    head = [
-        "# Glossary",
-        "",
-        "The letters, the same everywhere; then every term as the chapter that introduces it defines it.",
-        NOTATION,
-        "| term | what it means | chapter |",
-        "| --- | --- | --- |",
-    ]
+    about = "The letters, the same everywhere; then every term as the chapter that introduces it defines it."
+    head = ["# Glossary", "", about, NOTATION, "| term | what it means | chapter |", "| --- | --- | --- |"]
     return "\n".join([*head, *rows, ""])
 
 

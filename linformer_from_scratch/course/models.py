@@ -67,6 +67,4 @@ class Card:
 def cards() -> dict[str, Card]:
     """All cards, by name."""
     found = read_yaml(Path(__file__).with_suffix(".yml"))
-    return {
-        card["name"]: Card(**card | {"layers": [Layers(**some) for some in card["layers"]]}) for card in found
-    }
+    return {one["name"]: Card(**one | {"layers": [Layers(**it) for it in one["layers"]]}) for one in found}

@@ -11,18 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch import heads
 from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.common.checks import check_size, full_precision, in_float32
 from linformer_from_scratch.descendants.blocks import NO_WINDOW, block_attention, compress_blocks, ended
 from linformer_from_scratch.descendants.choice import best_slots, chosen_attention, index_scores
 from linformer_from_scratch.efficient.blocks import check_same_length
-from linformer_from_scratch.heads import (
-    AttentionLayer,
-    check_inputs,
-    finite_padding,
-    merge_heads,
-    split_heads,
-)
+from linformer_from_scratch.heads import AttentionLayer, check_inputs, merge_heads, split_heads
 
 
 class Cache(NamedTuple):
@@ -146,7 +141,7 @@ class CompressedAttention(AttentionLayer):
             return self._read(x)
         order = (~padding_mask).long().argsort(dim=1, stable=True)  # real tokens first
         order = order[..., None].expand_as(x)
-        read = self._read(finite_padding(x, padding_mask).gather(1, order))
+        read = self._read(heads.finite_padding(x, padding_mask).gather(1, order))
         return torch.empty_like(read).scatter(1, order, read)
 
     def _read(self, x: Tensor) -> Tensor:

@@ -10,22 +10,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from linformer_from_scratch import heads
 from linformer_from_scratch.attention import check_features
-from linformer_from_scratch.common.checks import (
-    check_size,
-    full_precision,
-    graph_is_written,
-    in_float32,
-    seen,
-)
+from linformer_from_scratch.common import checks
+from linformer_from_scratch.common.checks import check_size, full_precision, in_float32, seen
 from linformer_from_scratch.efficient.blocks import check_same_length, self_attention_in_float32
-from linformer_from_scratch.heads import (
-    AttentionLayer,
-    check_inputs,
-    finite_padding,
-    merge_heads,
-    split_heads,
-)
+from linformer_from_scratch.heads import AttentionLayer, check_inputs, merge_heads, split_heads
 
 CHUNK = 64  # tokens that are computed at once
 FURTHEST = 60.0  # that the logarithm of a sum may rise among them: exp(60) fits a float32
@@ -72,7 +62,7 @@ def read_on(
     Shape: as bounded_memory_attention -> memory, (..., tokens, d_v)
     """
     check_same_length(q, k, v)
-    if graph_is_written() and type(q.size(-2)) is not int:
+    if checks.graph_is_written() and type(q.size(-2)) is not int:
         raise ValueError("got a graph for every n, expected one for one n, whose chunks can be counted")
     chunk, of_outputs = check_size("chunk", chunk), v.dtype
     q, k, v, logits = map(in_float32, (q, k, v, logits))
@@ -138,7 +128,7 @@ class BoundedMemoryAttention(AttentionLayer):
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """All tokens at once."""
         check_inputs(x, padding_mask, self.query.in_features)
-        x = finite_padding(x, padding_mask)
+        x = heads.finite_padding(x, padding_mask)
         logits = split_heads(self.logits(x), self.num_heads)
         if padding_mask is not None:
             logits = logits.masked_fill(~padding_mask[:, None, :, None], torch.finfo(logits.dtype).min)

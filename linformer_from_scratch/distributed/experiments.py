@@ -16,14 +16,8 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional
 
-from linformer_from_scratch.common.ranks import (
-    Group,
-    device_of_rank,
-    own_part,
-    process_group,
-    rank,
-    world_size,
-)
+from linformer_from_scratch.common import ranks
+from linformer_from_scratch.common.ranks import device_of_rank, own_part, process_group, rank, world_size
 from linformer_from_scratch.distributed.sequence import shard, shard_projection, sum_gradients
 from linformer_from_scratch.distributed.small import updated
 from linformer_from_scratch.distributed.sums import Reduce, sum_over_ranks
@@ -111,7 +105,7 @@ def first_sum(numbers: Sequence[float]) -> list[float]:
 def errors_in_place(seq_len: int) -> tuple[dict[str, float], list[str]]:
     """As `errors`, with slots that all_reduce sums in place, unseen by autograd; and PyTorch's warnings."""
 
-    def in_place(x: Tensor, group: Group) -> Tensor:
+    def in_place(x: Tensor, group: ranks.Group) -> Tensor:
         distributed.all_reduce(x, group=group)
         return x
 

@@ -3,16 +3,9 @@
 import math
 from typing import NamedTuple
 
+from linformer_from_scratch import cost
 from linformer_from_scratch.common.checks import check_size
-from linformer_from_scratch.cost import (
-    Device,
-    Sizes,
-    Step,
-    compress_tokens,
-    floor_seconds,
-    flops,
-    tiled_attention,
-)
+from linformer_from_scratch.cost import Device, Sizes, Step, floor_seconds, flops, tiled_attention
 from linformer_from_scratch.distributed.wire import linformer_bytes, ring_bytes
 
 ADAMW = 16  # bytes a trained number: float32 itself, its gradient, AdamW's two means
@@ -118,7 +111,7 @@ def plan(s: Sizes, ranks: int, device: Device, way: str = "ring") -> Plan:
         matrix_bytes=2 * s.proj_dim * own.n * s.bytes_per_number,
         token_bytes=own.numel * s.bytes_per_number,
         sent_bytes=sent,
-        seconds=floor_seconds(compress_tokens(own, fused=True), device, s.bytes_per_number),
+        seconds=floor_seconds(cost.compress_tokens(own, fused=True), device, s.bytes_per_number),
         wire_seconds=sum_seconds(sent, ranks, way),
         feed_forward_seconds=floor_seconds(feed_forward(own), device, s.bytes_per_number),
         exact_seconds=exact / device.flops_per_s[s.bytes_per_number],
@@ -130,10 +123,7 @@ def feed_forward(s: Sizes) -> list[Step]:
     """Each token alone, to 4 d_model features and back: 16nd² operations, nothing to exchange."""
     d, b = s.d_model, s.bytes_per_number
     operations, moved = 8 * s.numel * d, (5 * s.numel + 4 * d * d) * b
-    return [
-        Step("up", operations, moved, 4 * s.numel * b),
-        Step("down", operations, moved, s.numel * b),
-    ]
+    return [Step("up", operations, moved, 4 * s.numel * b), Step("down", operations, moved, s.numel * b)]
 
 
 def training_bytes(

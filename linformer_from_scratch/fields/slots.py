@@ -7,14 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from linformer_from_scratch import heads
 from linformer_from_scratch.common.checks import check_size
-from linformer_from_scratch.heads import (
-    AttentionLayer,
-    check_divides,
-    finite_padding,
-    merge_heads,
-    split_heads,
-)
+from linformer_from_scratch.heads import AttentionLayer, check_divides, merge_heads, split_heads
 
 
 class GatedSlots(AttentionLayer):
@@ -66,7 +61,7 @@ class Slices(nn.Module):
 
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Deal, attend, deal back."""
-        x = finite_padding(x, padding_mask)
+        x = heads.finite_padding(x, padding_mask)
         scores = self.deal(split_heads(self.place(x), self.num_heads)) / self.temperature
         dealt = scores.softmax(dim=-1)  # (batch, num_heads, n, slices)
         if padding_mask is not None:

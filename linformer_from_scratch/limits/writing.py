@@ -31,9 +31,7 @@ def written_loss(model: nn.Module, ids: Tensor, lengths: Sequence[int]) -> float
     Shape: ids (batch, n) -> a number, the mean over texts and lengths
     """
     with evaluating(model):
-        losses = [
-            functional.cross_entropy(model(ids[:, :length])[:, -1], ids[:, length]) for length in lengths
-        ]
+        losses = [functional.cross_entropy(model(ids[:, :n])[:, -1], ids[:, n]) for n in lengths]
     return torch.stack(losses).mean().item()
 
 

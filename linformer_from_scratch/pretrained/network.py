@@ -148,12 +148,9 @@ def renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
         "tokens.weight": "embeddings.word_embeddings.weight",
         "positions.weight": "embeddings.position_embeddings.weight",
         "segment": "embeddings.token_type_embeddings.weight",
-        **{
-            f"{ours}.{kind}": f"{berts}.{kind}"
-            for ours, berts in parts.items()
-            for kind in ("weight", "bias")
-        },
     }
+    for kind in ("weight", "bias"):
+        names |= {f"{ours}.{kind}": f"{berts}.{kind}" for ours, berts in parts.items()}
     if wrong := {*names.values()} - {*weights} or {*weights} - {*names.values(), *UNUSED}:
         what = "have no" if min(wrong) in names.values() else "hold"
         raise ValueError(

@@ -88,9 +88,7 @@ class TextEncoder(nn.Module):
 
 def named(texts: Iterable[str]) -> dict[str, str]:
     """Texts by the names that errors use for them."""
-    if isinstance(texts, Mapping | AbstractSet) or hasattr(
-        texts, "columns"
-    ):  # a table's rows are not iterated
+    if isinstance(texts, Mapping | AbstractSet) or hasattr(texts, "columns"):  # a table gives no rows
         raise ValueError(f"expected a text or a list of texts, got {type(texts).__name__} {shown(texts)}")
     return {f"texts[{i}]": text for i, text in enumerate(texts)}
 

@@ -49,8 +49,6 @@ class Report:
         wide = max(map(len, self.promises.values()))
         rows = [self.layer]
         for name, verdict in self.verdicts.items():
-            rows += [
-                f"{name:14} {self.promises[name]:{wide}}  {verdict}",
-                *(f"    {x}" for x in verdict.lines),
-            ]
+            rows.append(f"{name:14} {self.promises[name]:{wide}}  {verdict}")
+            rows += (f"    {line}" for line in verdict.lines)
         return "\n".join(rows)

@@ -29,15 +29,8 @@ MODEL = "model"
 SLIDES = "slides"
 TEACHERS = ("teachers.md", "solutions.md")
 CARD = "linformer_from_scratch/data/shipped/minilm_linformer_k128.md"
-COPIED = (
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "chapters/glossary.md",
-    "chapters/map.png",
-    "chapters/fields.webp",
-    CARD,
-)
+COPIED = "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", CARD
+COPIED += "chapters/glossary.md", "chapters/map.png", "chapters/fields.webp"
 
 
 def gather(source: Path, out: Path, solutions: bool = True) -> Shelf:

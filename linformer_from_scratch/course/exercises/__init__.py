@@ -13,16 +13,10 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from linformer_from_scratch.common.files import PACKAGE
-from linformer_from_scratch.course.exercises.engine import parts, quizzes
+from linformer_from_scratch.course.exercises.engine import checking, parts, quizzes
 from linformer_from_scratch.course.exercises.engine import progress as kept
 from linformer_from_scratch.course.exercises.engine.answers import to_be_seen
-from linformer_from_scratch.course.exercises.engine.checking import (
-    Hints,
-    Result,
-    exam_seeds,
-    exercises_of,
-    judge,
-)
+from linformer_from_scratch.course.exercises.engine.checking import Hints, Result, exam_seeds, judge
 from linformer_from_scratch.course.exercises.engine.compare import described
 from linformer_from_scratch.course.exercises.engine.completion import code_of
 from linformer_from_scratch.course.exercises.engine.overview import Overview
@@ -33,24 +27,14 @@ if sys.flags.optimize > 1:
         "expected neither"
     )
 
-STEMS = (
-    "start_here",
-    "attention",
-    "multihead",
-    "cost",
-    "low_rank",
-    "random_projections",
-    "linformer",
-    "projections",
-    "training",
-    "efficient_attention",
-    "benchmark",
-    "distributed",
-    "limits",
-    "descendants",
-    "fields",
-)  # in the order of the chapters
-CHAPTERS = {f"{i:02}": exercises_of(import_module(f"{__name__}.{stem}")) for i, stem in enumerate(STEMS)}
+STEMS = (  # in the order of the chapters
+    *("start_here", "attention", "multihead", "cost", "low_rank", "random_projections", "linformer"),
+    *("projections", "training", "efficient_attention", "benchmark", "distributed", "limits"),
+    *("descendants", "fields"),
+)
+CHAPTERS = {
+    f"{i:02}": checking.exercises_of(import_module(f"{__name__}.{stem}")) for i, stem in enumerate(STEMS)
+}
 EXERCISES = {exercise.id: exercise for chapter in CHAPTERS.values() for exercise in chapter}
 PARTS = {exercise.part: exercise for exercise in EXERCISES.values() if exercise.part}  # in the course's order
 

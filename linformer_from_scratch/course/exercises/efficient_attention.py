@@ -6,11 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from linformer_from_scratch.attention import (
-    attention_weights,
-    causal_mask,
-    scaled_dot_product_attention,
-)
+from linformer_from_scratch.attention import attention_weights, causal_mask, scaled_dot_product_attention
 from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
 from linformer_from_scratch.efficient import linear_attention, window_mask

@@ -473,13 +473,10 @@ class PaddingInSlots(LinformerAttention):
         return self.output(merge_heads(heads))
 
 
-@exercise(
-    "6.7",
-    stars=3,
-    minutes=25,
-    gradients=("x", "query", "key", "value", "output", "bias", "E", "F"),
-    part="linformer_layer",
-)
+OF_A_LAYER = "x", "query", "key", "value", "output", "bias", "E", "F"
+
+
+@exercise("6.7", stars=3, minutes=25, gradients=OF_A_LAYER, part="linformer_layer")
 class WholeLayer:
     """The whole layer."""
 

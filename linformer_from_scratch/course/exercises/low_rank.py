@@ -3,16 +3,10 @@
 import torch
 from torch import Tensor
 
+from linformer_from_scratch import low_rank
 from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
-from linformer_from_scratch.low_rank import (
-    best_rank,
-    cumulative_spectrum,
-    entropy_rank,
-    frobenius_error,
-    rank_at,
-    stable_rank,
-)
+from linformer_from_scratch.low_rank import cumulative_spectrum, frobenius_error, rank_at, stable_rank
 
 SPECTRA = ((2, 12, 3), (3, 12, 1), (2, 15, 5), (4, 9, 2))  # heads, singular values, rank of each draw
 
@@ -33,7 +27,7 @@ class BestRank:
         "torch.linalg.svd(maps, full_matrices=False) gives u (heads, n, p), s (heads, p), vt (heads, p, m). Where is r in each?",
         "(u[..., :rank] * s[..., None, :rank]) @ …",
     )
-    reference = best_rank
+    reference = low_rank.best_rank
 
     def draw(seed):
         """Maps of several heads, each larger than the one before, and a rank, once as high as it goes."""
@@ -209,7 +203,7 @@ class StableRank:
 
     def entropy_instead(sigma):
         """You computed the entropy rank, a fine measure but another one. Here you only need Σσ² and σ₁²."""
-        return entropy_rank(sigma)
+        return low_rank.entropy_rank(sigma)
 
 
 @exercise("4.5", stars=2, minutes=6)

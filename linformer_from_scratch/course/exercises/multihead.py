@@ -70,9 +70,7 @@ class ProjectAndSplit:
 
     def tokens_cut(x, stacked, num_heads):
         """You cut the text into pieces, one for each head. It's in many a diagram, and it's wrong: every head keeps all n tokens. Cut the features."""
-        return [
-            part.repeat(1, num_heads, 1).unflatten(1, (num_heads, -1)) for part in three_parts(x, stacked)
-        ]
+        return [x.repeat(1, num_heads, 1).unflatten(1, (num_heads, -1)) for x in three_parts(x, stacked)]
 
     def stacked_head_by_head(x, stacked, num_heads):
         """You cut into heads first, and then each head into three. The stack isn't sorted by head: all queries come first, then all keys, then all values. Split into three first."""
@@ -136,13 +134,10 @@ class MergeHeads:
         return x.flatten(1, 2)
 
 
-@exercise(
-    "2.3",
-    stars=3,
-    minutes=12,
-    gradients=("x", "query", "key", "value", "output", "bias"),
-    part="multi_head_attention",
-)
+OF_A_LAYER = "x", "query", "key", "value", "output", "bias"
+
+
+@exercise("2.3", stars=3, minutes=12, gradients=OF_A_LAYER, part="multi_head_attention")
 class MultiHead:
     """Multi-head attention as a module."""
 
@@ -446,15 +441,8 @@ class CachedTokens:
         )
         tokens, parameters, layers, kv_heads, d_head, per_number = row(seed, sizes)
         a_token = 2 * layers * kv_heads * d_head * per_number
-        spare = (0, a_token - 1, 1, a_token * 3 // 4)[seed % 4]
-        return (
-            parameters * per_number + tokens * a_token + spare,
-            parameters,
-            layers,
-            kv_heads,
-            d_head,
-            per_number,
-        )
+        memory = parameters * per_number + tokens * a_token + (0, a_token - 1, 1, a_token * 3 // 4)[seed % 4]
+        return memory, parameters, layers, kv_heads, d_head, per_number
 
     def parameters_forgotten(memory, parameters, *sizes):
         """You give the whole memory to the cache, and the model has nowhere to live. Take its parameters off first."""

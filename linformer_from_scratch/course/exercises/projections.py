@@ -184,15 +184,8 @@ class ParameterCount:
     def draw(seed):
         """A model's sizes, and what is not shared."""
         T, F = True, False  # with their opposites the four rows are all eight ways to share
-        return row(
-            seed,
-            (
-                (12, 7, 512, 128, T, T, T),
-                (6, 5, 99, 16, F, T, T),
-                (3, 8, 65, 32, T, F, T),
-                (24, 16, 1024, 255, T, T, F),
-            ),
-        )
+        half = (12, 7, 512, 128, T, T, T), (6, 5, 99, 16, F, T, T)
+        return row(seed, (*half, (3, 8, 65, 32, T, F, T), (24, 16, 1024, 255, T, T, F)))
 
     def use(attempt, layers, heads, seq_len, proj_dim, per_head, per_role, per_layer):
         """What an attempt counts with the flags, and with all of them turned round."""

@@ -6,11 +6,7 @@ from torch import Tensor
 
 from linformer_from_scratch.course.exercises.engine.checking import exercise
 from linformer_from_scratch.course.exercises.engine.draws import normal, row
-from linformer_from_scratch.random_projections import (
-    distortion,
-    failure_bound,
-    theorem_1_map,
-)
+from linformer_from_scratch.random_projections import distortion, failure_bound, theorem_1_map
 
 SIZES = ((5, 7, 3), (2, 11, 4), (3, 5, 5), (1, 13, 2))  # rows, n, proj_dim of each draw
 

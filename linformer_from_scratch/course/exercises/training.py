@@ -461,17 +461,8 @@ class TrainingLoop:
         unseen, asked = (normal(seed + i, *((batch + 3 * j, i) for j in range(held))) for i in (d, outputs))
         growing = torch.arange(1, steps + 1)[:, None, None] / 2  # gradients below and above the norm of 1
         kept = torch.tensor([1, 0, 1, 1, 0, 1, 1, 0])
-        return (
-            inputs,
-            growing * targets,
-            unseen,
-            tuple(3 * each for each in asked),
-            [first / 2, second / 4],
-            kept,
-            highest,
-            warmup,
-            evaluate_every,
-        )
+        wanted, weights = tuple(3 * each for each in asked), [first / 2, second / 4]
+        return inputs, growing * targets, unseen, wanted, weights, kept, highest, warmup, evaluate_every
 
     def use(attempt, inputs, targets, unseen, asked, weights, kept, highest, warmup, evaluate_every):
         """Train a tiny model on some batches; it comes in evaluation mode.
@@ -769,12 +760,7 @@ def curve_of(log: Tensor) -> Tensor:
 def visits_of(seed: int) -> Sequence[tuple[int, int]]:
     """First and last step of each stretch between a resume and the next kill."""
     if seed < 4:
-        return (
-            ((1, 7), (5, 9)),
-            ((1, 6), (4, 8), (2, 10)),
-            ((1, 1),),
-            ((1, 5), (1, 4), (3, 4)),
-        )[seed]
+        return (((1, 7), (5, 9)), ((1, 6), (4, 8), (2, 10)), ((1, 1),), ((1, 5), (1, 4), (3, 4)))[seed]
     generator = python_random.Random(seed)
     visits = [(1, generator.randint(5, 12))]
     for _ in range(generator.randint(1, 3)):

@@ -16,20 +16,6 @@ from linformer_from_scratch.course.widgets.strip_explorer import StripExplorer
 from linformer_from_scratch.course.widgets.training_explorer import TrainingExplorer
 from linformer_from_scratch.course.widgets.wire_explorer import WireExplorer
 
-__all__ = [
-    "AttentionExplorer",
-    "BlockExplorer",
-    "CostModel",
-    "DecisionExplorer",
-    "FamilyExplorer",
-    "HeadGallery",
-    "HeadPicker",
-    "JLExplorer",
-    "LeakExplorer",
-    "ProjectionExplorer",
-    "RankSlider",
-    "SensorExplorer",
-    "StripExplorer",
-    "TrainingExplorer",
-    "WireExplorer",
-]
+__all__ = ["AttentionExplorer", "BlockExplorer", "CostModel", "DecisionExplorer", "FamilyExplorer"]
+__all__ += ["HeadGallery", "HeadPicker", "JLExplorer", "LeakExplorer", "ProjectionExplorer", "RankSlider"]
+__all__ += ["SensorExplorer", "StripExplorer", "TrainingExplorer", "WireExplorer"]

@@ -19,15 +19,8 @@ from linformer_from_scratch.efficient.sliding_window import window_mask
 from linformer_from_scratch.pretrained import stored_heads, stored_tokens
 from linformer_from_scratch.projections import MeanPooling
 
-EDITS = {
-    "0": "Linformer",
-    "1": "1 blocks",
-    "2": "2 a window",
-    "3": "3 content",
-    "4": "4 overlap, choice",
-    "5": "5 one tensor",
-    "6": "after V4: choose tokens",
-}
+NAMES = "Linformer", "1 blocks", "2 a window", "3 content", "4 overlap, choice", "5 one tensor"
+EDITS = {str(i): name for i, name in enumerate((*NAMES, "after V4: choose tokens"))}
 SHOWN = slice(26, 50)  # of the story: from “bank.” to “would look.”
 BLOCK, SMALL, WINDOW = 4, 2, 4  # tokens of a block, of a small one, of the window
 TOP, BEST = 3, 1  # slots that are chosen, and blocks whose tokens are attended to

@@ -8,22 +8,9 @@ from typing import Any
 import torch
 import traitlets
 
+from linformer_from_scratch import cost
 from linformer_from_scratch.benchmark import copy_ceiling, matmul_ceiling, measured_crossover
-from linformer_from_scratch.cost import (
-    DEVICES,
-    Device,
-    Sizes,
-    Step,
-    compress_keys,
-    compress_tokens,
-    crossover,
-    floor_seconds,
-    flops,
-    full_attention,
-    linear_attention_steps,
-    stored_bytes,
-    tiled_attention,
-)
+from linformer_from_scratch.cost import DEVICES, Device, Sizes, Step, compress_tokens, crossover, flops
 from linformer_from_scratch.course import plots
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.growth import Letters, letters, quantity, table
@@ -32,7 +19,7 @@ from linformer_from_scratch.course.widgets.live import CannotDraw, LiveWidget, m
 LENGTHS = [2**i * quarters // 4 for i in range(8, 17) for quarters in (4, 5, 6, 7)] + [2**17]  # 256 … 131,072
 HERE = "the machine that ran this notebook"
 ORDERS: dict[str, Callable[..., list[Step]]] = {
-    "E(XW)": compress_keys,
+    "E(XW)": cost.compress_keys,
     "(EX)W": compress_tokens,
     "E = F": partial(compress_tokens, shared=True),
 }
@@ -131,7 +118,7 @@ class CostModel(LiveWidget):
         steps, device = self._layer(name, n), self.devices[self.device]
         if self._bytes not in device.flops_per_s:
             raise CannotDraw(f"{device.name} has no ceiling for {self.number} numbers.")
-        return flops(steps), floor_seconds(steps, device, self._bytes), stored_bytes(steps)
+        return flops(steps), cost.floor_seconds(steps, device, self._bytes), cost.stored_bytes(steps)
 
     @property
     def costs(self) -> dict[str, tuple[float, float, float]]:
@@ -180,8 +167,7 @@ class CostModel(LiveWidget):
         values = [*self.curves.values(), *([y for _, y in pairs] for pairs in points.values())]
         colours = {name: plots.LINES[place] for name, (place, _) in self.lines.items()}
         rows = {
-            words: (colours[name], self._said(name, n), self._shares(name, n))
-            for words, (name, n) in self.rows.items()
+            words: (colours[row[0]], self._said(*row), self._shares(*row)) for words, row in self.rows.items()
         }
         curves = partial(
             plots.draw_growth,
@@ -238,11 +224,11 @@ def layers(order: str) -> dict[str, Callable[[Sizes], list[Step]]]:
     """Name of a line -> its layer; Linformer in one of ORDERS."""
     ours = ORDERS[order]
     return {
-        "full": full_attention,
-        "tiled exact": tiled_attention,
+        "full": cost.full_attention,
+        "tiled exact": cost.tiled_attention,
         "Linformer": ours,
         "Linformer, tiled": partial(ours, fused=True),
-        "linear attention": linear_attention_steps,
+        "linear attention": cost.linear_attention_steps,
     }
 
 
@@ -252,27 +238,19 @@ def formulas(order: str) -> dict[str, list[dict[str, Any]]]:
 
     Letters: n, d_model, num_heads, proj_dim, batch, bytes_per_number.
     """
-    sizes = Letters(*letters(6))
-    return {
-        name: [
-            {"name": step.name} | {kind: table(getattr(step, kind)) for kind in ("flops", "moved", "result")}
-            for step in layer(sizes)
-        ]
-        for name, layer in layers(order).items()
-    }
+    sizes, kinds = Letters(*letters(6)), ("flops", "moved", "result")
+
+    def tables(step: Step) -> dict[str, Any]:
+        return {"name": step.name} | {kind: table(getattr(step, kind)) for kind in kinds}
+
+    return {name: [*map(tables, layer(sizes))] for name, layer in layers(order).items()}
 
 
 @cache
 def constants() -> dict[str, Any]:
     """What the browser needs to know whatever is chosen."""
-    return {
-        "opponents": OPPONENTS,
-        "lengths": LENGTHS,
-        "units": UNITS,
-        "bases": BASES,
-        "bytes": NUMBERS,
-        "formulas": {order: formulas(order) for order in ORDERS},
-    }
+    fixed = {"opponents": OPPONENTS, "lengths": LENGTHS, "units": UNITS, "bases": BASES, "bytes": NUMBERS}
+    return fixed | {"formulas": {order: formulas(order) for order in ORDERS}}
 
 
 def ticks(curves: Iterable[Iterable[float]], base: int) -> list[float]:

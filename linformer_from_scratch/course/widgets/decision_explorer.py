@@ -71,15 +71,13 @@ class DecisionExplorer(LiveWidget):
     @property
     def details(self) -> dict[str, list[str]]:
         """Heading -> what is said below the map, in lines."""
-        advice = self.advice
+        advice, changes = self.advice, decision.changes(self.case)
         return {
             "Why": [advice.why],
             "What says so": [f"{one.shows} ({one.place})" for one in advice.evidence],
             "How far that reaches": [advice.reach],
             "Runner-up": [advice.runner_up],
-            "What would change it": [
-                f"{', '.join(words)}: {take}" for take, words in decision.changes(self.case).items()
-            ],
+            "What would change it": [f"{', '.join(words)}: {take}" for take, words in changes.items()],
             "For which n": [advice.span],
             "Where Linformer would save time": [advice.time],
         }
@@ -108,17 +106,8 @@ def facts() -> dict[str, Any]:
         for name, known in decision.devices().items()
     }
     rules = [rule._asdict() | {"evidence": [*map(cited, rule.evidence)]} for rule in decision.rules()]
-    return {
-        "lengths": LENGTHS,
-        "tasks": TASKS,
-        "rules": rules,
-        "devices": devices,
-        "spans": decision.spans(),
-        "turn": decision.turn(),
-        "several": decision.SEVERAL,
-        "flags": FLAGS,
-        "kinds": SHORT,
-    }
+    fixed = {"lengths": LENGTHS, "tasks": TASKS, "flags": FLAGS, "kinds": SHORT, "several": decision.SEVERAL}
+    return fixed | {"rules": rules, "devices": devices, "spans": decision.spans(), "turn": decision.turn()}
 
 
 def cited(evidence: Evidence) -> dict[str, str]:

@@ -11,13 +11,8 @@ from linformer_from_scratch.attention import scaled_dot_product_attention
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import LiveWidget, menu, packed
 from linformer_from_scratch.course.widgets.projection_explorer import HEADS, real_map, stored_head
-from linformer_from_scratch.efficient.family import (
-    FAMILY,
-    Relative,
-    effective_map,
-    largest_size,
-    linformer_flops,
-)
+from linformer_from_scratch.efficient import family
+from linformer_from_scratch.efficient.family import FAMILY, Relative, effective_map, largest_size
 from linformer_from_scratch.efficient.performer import orthogonal_gaussian
 from linformer_from_scratch.linformer import linformer_attention
 from linformer_from_scratch.pretrained import STORED_DIMS, stored_tokens
@@ -99,7 +94,7 @@ def members(head: str) -> dict[str, Relative]:
     def fitted(n, d, size):
         return lambda q, k, v: linformer_attention(q, k, v, *learned[size])
 
-    own = Relative(LEARNED, "slots k", fitted, linformer_flops, lambda n: STORED_DIMS, False, True)
+    own = Relative(LEARNED, "slots k", fitted, family.linformer_flops, lambda n: STORED_DIMS, False, True)
     return {relative.name: relative for relative in (*FAMILY, own)}
 
 
@@ -134,9 +129,7 @@ def facts() -> dict[str, Any]:
         name: {"unit": members("5.6")[name].size, "sizes": all_, "costs": [cost(name, size) for size in all_]}
         for name, all_ in sizes.items()
     }
-    errors = {
-        head: {name: [error(head, name, size) for size in sizes[name]] for name in NAMES} for head in HEADS
-    }
+    errors = {head: {name: [error(head, name, n) for n in sizes[name]] for name in NAMES} for head in HEADS}
     return {"tokens": stored_tokens("story"), "budgets": BUDGETS, "relatives": relatives, "errors": errors}
 
 

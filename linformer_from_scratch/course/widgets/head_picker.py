@@ -7,6 +7,7 @@ import torch
 import traitlets
 from torch import Tensor
 
+from linformer_from_scratch import pretrained
 from linformer_from_scratch.attention import attention_weights
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, packed
@@ -20,16 +21,7 @@ from linformer_from_scratch.low_rank import (
     softmax_map,
     stable_rank,
 )
-from linformer_from_scratch.pretrained import (
-    NUM_HEADS,
-    NUM_LAYERS,
-    STORY,
-    PretrainedMissing,
-    attention_maps,
-    encode,
-    random_weights,
-    tokenize,
-)
+from linformer_from_scratch.pretrained import NUM_HEADS, NUM_LAYERS, STORY, encode, random_weights, tokenize
 
 N, BLOCK = 128, 2  # tokens; neighbours that share a row and a column of the map that is shown
 TEXTS = {
@@ -88,16 +80,12 @@ class HeadPicker(TextWidget):
             "random softmax": random_sigma(n),
             "identity": torch.ones(n),
         }
-        return {
-            name: cumulative_spectrum(sigma.double()) for name, sigma in drawn.items() if sigma is not None
-        }
+        return {name: cumulative_spectrum(some.double()) for name, some in drawn.items() if some is not None}
 
     def _words(self) -> str:
         ranks, n = self.ranks, len(self.sigma)
         means = ", ".join(f"{mean:.0f}" for mean in ranks.double().mean(dim=1).tolist())
-        needed = {
-            name: 1 + int((spectrum[:-1] < self.share).sum()) for name, spectrum in self.spectra.items()
-        }
+        needed = {name: 1 + int((sums[:-1] < self.share).sum()) for name, sums in self.spectra.items()}
         here = needed.pop("this head")
         others = ", ".join(f"{name} {rank}" for name, rank in needed.items())
         return (
@@ -146,9 +134,9 @@ def analysed(text: str) -> Heads:
         return Heads(tokens, 255 * own.sqrt(), singular_values(own).half(), None)
     read = {"": STORY, "the": "the " * N}.get(text) or documents()[text]
     try:
-        tokens, weights = attention_maps(read, N)
+        tokens, weights = pretrained.attention_maps(read, N)
         untrained = encode(tokenize(read, N), random_weights(seed=0)).weights[:, 0]
-    except PretrainedMissing as missing:
+    except pretrained.PretrainedMissing as missing:
         raise CannotDraw(f"This picture needs the pretrained model: {missing}") from missing
     return Heads(
         [" ".join(tokens[i : i + BLOCK]) for i in range(0, N, BLOCK)],
@@ -188,10 +176,8 @@ def data() -> dict[str, Any]:
     """Singular values and maps of all heads, text after text; none without the pretrained model."""
     if "missing" in facts():
         return {}
-    sent = {
-        "random": packed(random_sigma(), "float16"),
-        "scores": packed(fixed_numbers()["random"], "float16"),
-    }
+    drawn = {"random": random_sigma(), "scores": fixed_numbers()["random"]}
+    sent = {name: packed(numbers, "float16") for name, numbers in drawn.items()}
     for name, dtype in (("maps", "uint8"), ("sigma", "float16"), ("untrained", "float16")):
         sent[name] = packed(torch.stack([getattr(analysed(text), name) for text in TEXTS]), dtype)
     return sent

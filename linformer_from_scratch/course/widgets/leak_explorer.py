@@ -39,10 +39,8 @@ class LeakExplorer(LiveWidget):
         for keys, values in ((k, v), edited):
             slots = scaled_dot_product_attention(q, E @ keys, F @ values, mask(SLOTS))
             answers.append((scaled_dot_product_attention(q, keys, values, mask(WORDS)), slots))
-        far = [
-            (after - before).norm(dim=-1) / before.norm(dim=-1)
-            for before, after in zip(*answers, strict=True)
-        ]
+        pairs = zip(*answers, strict=True)
+        far = ((after - before).norm(dim=-1) / before.norm(dim=-1) for before, after in pairs)
         return dict(zip(WAYS, far, strict=True))
 
     def _words(self) -> str:
@@ -54,10 +52,9 @@ class LeakExplorer(LiveWidget):
         )
 
     def _figure(self) -> stills.Figure:
-        highest, names = max(far.max().item() for far in self.moved.values()), self.facts["tokens"][:WORDS]
-        shown = {
-            way: stills.moved(far, self.token - 1, highest, way, names) for way, far in self.moved.items()
-        }
+        at, names, moved = self.token - 1, self.facts["tokens"][:WORDS], self.moved
+        highest = max(far.max().item() for far in moved.values())
+        shown = {way: stills.moved(far, at, highest, way, names) for way, far in moved.items()}
         return stills.board([[way] for way in WAYS], shown, (9, 5))
 
 

@@ -8,20 +8,13 @@ import torch
 import traitlets
 from torch import Tensor
 
+from linformer_from_scratch import pretrained
 from linformer_from_scratch.common.random_state import permutations
 from linformer_from_scratch.course.widgets import stills
 from linformer_from_scratch.course.widgets.live import CannotDraw, Number, menu, packed
 from linformer_from_scratch.course.widgets.reading import LIMITS, TextWidget
 from linformer_from_scratch.low_rank import decompose, rebuild, singular_values, softmax_map, stable_rank
-from linformer_from_scratch.pretrained import (
-    NUM_HEADS,
-    NUM_LAYERS,
-    STORY,
-    PretrainedMissing,
-    encode,
-    random_weights,
-    tokenize,
-)
+from linformer_from_scratch.pretrained import NUM_HEADS, NUM_LAYERS, STORY, encode, random_weights, tokenize
 from linformer_from_scratch.pretrained.tokens import vocabulary
 
 N = 128  # tokens of the story
@@ -159,7 +152,7 @@ def real_heads() -> RealHeads:
     try:
         ids = tokenize(STORY)
         trained, untrained = encode(ids), encode(ids, random_weights(seed=0))
-    except PretrainedMissing as missing:
+    except pretrained.PretrainedMissing as missing:
         raise CannotDraw(f"This map needs the pretrained model: {missing}") from missing
     return RealHeads(
         [vocabulary()[i] for i in ids.tolist()],
@@ -188,10 +181,8 @@ def facts() -> dict[str, Any]:
 @cache
 def data() -> dict[str, Any]:
     """All that the browser computes maps from; without the pretrained model, the maps that need none."""
-    sent = {
-        "random": packed(fixed_numbers()["random"], "float16"),
-        "order": packed(fixed_numbers()["order"], "uint8"),
-    }
+    numbers = fixed_numbers()
+    sent = {"random": packed(numbers["random"], "float16"), "order": packed(numbers["order"], "uint8")}
     if "missing" in facts():
         return sent
     heads = real_heads()

@@ -6,16 +6,10 @@ from typing import ClassVar
 import traitlets
 from torch import Tensor
 
+from linformer_from_scratch import pretrained
 from linformer_from_scratch.course.widgets.live import packed
 from linformer_from_scratch.course.widgets.reading import TextWidget, limits, read_text
-from linformer_from_scratch.pretrained import (
-    NUM_HEADS,
-    NUM_LAYERS,
-    SENTENCES,
-    AttentionMaps,
-    attention_maps,
-    stored_maps,
-)
+from linformer_from_scratch.pretrained import NUM_HEADS, NUM_LAYERS, SENTENCES, AttentionMaps, attention_maps
 
 MOST_TOKENS = 40  # more would be too small to see
 OPENING_WORDS = ("it", "them", "egg", "he")  # of the presets: words that attend to something worth seeing
@@ -83,7 +77,7 @@ class SentenceWidget(TextWidget):
 @cache
 def presets() -> dict[str, AttentionMaps]:
     """The stored maps of SENTENCES."""
-    return {sentence: rounded(maps) for sentence, maps in stored_maps().items()}
+    return {sentence: rounded(maps) for sentence, maps in pretrained.stored_maps().items()}
 
 
 def rounded(maps: AttentionMaps) -> AttentionMaps:

@@ -121,9 +121,8 @@ def wires(axis: Axes, title: str, how: str, ranks: int, colour: str, share: floa
             for other in places[:i]:
                 axis.plot(*np.stack([place, other]).T, linestyle="-", **look)
         else:
-            axis.annotate(
-                "", (0, 0) if how == "inwards" else places[(i + 1) % ranks], place, arrowprops=arrow
-            )
+            end = (0, 0) if how == "inwards" else places[(i + 1) % ranks]
+            axis.annotate("", end, place, arrowprops=arrow)
     axis.plot(*places.T, "s", ms=min(22, 180 / ranks), color="white", markeredgecolor=INK)
     axis.text(0, 1.3, title, color=colour, ha="center")
     axis.set(xlim=(-1.4, 1.4), ylim=(-1.2, 1.6), aspect="equal")
@@ -202,9 +201,8 @@ def heads(axis: Axes, numbers: ArrayLike, title: str, limit: float, chosen: tupl
 @drawing
 def cumulative(axis: Axes, spectra: Mapping[str, ArrayLike], share: float) -> None:
     """Shares of the first r in a sum, name -> (p,), and a line at the share that is asked for."""
-    for (name, sums), colour, width in zip(
-        spectra.items(), (QUERY, VALUE, KEY, GREY), (3.5, 2, 2, 2), strict=False
-    ):
+    colours, widths = (QUERY, VALUE, KEY, GREY), (3.5, 2, 2, 2)
+    for (name, sums), colour, width in zip(spectra.items(), colours, widths, strict=False):
         axis.plot([0, *np.asarray(sums)], color=colour, linewidth=width, label=name)
     axis.axhline(share, color=INK, linewidth=1, linestyle="-")
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
@@ -258,10 +256,7 @@ def reading(axis: Axes, tokens: Sequence[str], values: ArrayLike, query: int, ti
 
 @drawing
 def errors(
-    axis: Axes,
-    dims: Sequence[int],
-    lines: Mapping[str, tuple[ArrayLike, str, float, str]],
-    k: int,
+    axis: Axes, dims: Sequence[int], lines: Mapping[str, tuple[ArrayLike, str, float, str]], k: int
 ) -> None:
     """Errors against the slots k on log axes, each curve named at its end.
 

@@ -23,12 +23,7 @@ from torch import Tensor
 
 from linformer_from_scratch.common.checks import check_size
 from linformer_from_scratch.course.exercises.engine.answers import Answer
-from linformer_from_scratch.course.exercises.engine.compare import (
-    LONG,
-    described,
-    kind,
-    value_difference,
-)
+from linformer_from_scratch.course.exercises.engine.compare import LONG, described, kind, value_difference
 from linformer_from_scratch.course.exercises.engine.isolation import isolated
 
 SEEDS = range(4)  # the draws an attempt must survive; authors make one of them odd (n = 1)
@@ -139,10 +134,8 @@ class Hints(Answer):
         steps = self.exercise.hints
         shown = [f"{i}. {step}" for i, step in enumerate(steps[: self.opened], start=1)]
         left = len(steps) - self.opened
-        return [
-            *shown,
-            f"{left} more: run it again." if left else "That was the last one; solutions/ has the answer.",
-        ]
+        last = "That was the last one; solutions/ has the answer."
+        return [*shown, f"{left} more: run it again." if left else last]
 
     def as_text(self) -> str:
         """A heading and the lines."""
@@ -183,10 +176,8 @@ def judge(exercise: Exercise, attempt: object, seeds: Iterable[int] = SEEDS) -> 
 def verdict(exercise: Exercise, attempt: object, seeds: Iterable[int]) -> tuple[str, str]:
     """Status and message of an attempt, each call of which is isolated from the next and from the comparison."""
     if not callable(attempt):
-        return (
-            "failed",
-            f"check needs the function itself, by its name without (…); got {described(attempt)}.",
-        )
+        said = f"check needs the function itself, by its name without (…); got {described(attempt)}."
+        return "failed", said
     trials, complaint = [], ""
     for trial, seed in enumerate(seeds):
         draw = exercise.trial(seed)
@@ -208,9 +199,7 @@ def verdict(exercise: Exercise, attempt: object, seeds: Iterable[int]) -> tuple[
     if not complaint:
         return "passed", f"{exercise.id} passed"
     for mistake in exercise.mistakes:
-        if all(
-            alike(did, observe(exercise, mistake, draw), right, exact) for draw, did, right, exact in trials
-        ):
+        if all(alike(did, observe(exercise, mistake, draw), *true) for draw, did, *true in trials):
             return "failed", sentence_of(mistake)
     return "failed", complaint
 
@@ -259,9 +248,8 @@ class Observation:
 def observe(exercise: Exercise, function: Callable, draw: dict[str, object]) -> Observation:
     """Use a function, as its exercise does, on copies of the draw's arguments."""
     did = Observation()
-    arguments = {
-        name: fresh(value, name, did.leaves, name in exercise.gradients) for name, value in draw.items()
-    }
+    learned, leaves = exercise.gradients, did.leaves
+    arguments = {name: fresh(value, name, leaves, name in learned) for name, value in draw.items()}
     try:
         did.value = exercise.use(function, *arguments.values())
     except BaseException as error:  # SystemExit too: an attempt may not end the notebook

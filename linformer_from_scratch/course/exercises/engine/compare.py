@@ -57,11 +57,8 @@ def number_difference(got: Any, expected: Any, exact: Any) -> str:
     if type(wanted) is int:
         tolerance = 0.0 if type(given) is int else WHOLE * abs(float(wanted))
     else:
-        tolerance = (
-            NUMBER * abs(wanted)
-            + slack(wanted, as_number(exact))
-            + LEAST * (kind(expected) is Tensor or not wanted)
-        )
+        least = LEAST * (kind(expected) is Tensor or not wanted)
+        tolerance = NUMBER * abs(wanted) + slack(wanted, as_number(exact)) + least
     rights = [right for right in (as_number(exact), wanted) if right is not None]
     same = any(is_close(given, right, tolerance) for right in rights)
     return "" if same else f"Got {number(given)}, expected {number(wanted)}"

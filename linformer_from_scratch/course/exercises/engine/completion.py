@@ -23,8 +23,6 @@ def compared(text: str, passed: Collection[str], order: Collection[str]) -> list
         return []
     claimed = {*codes[-1][1].split(",")} - {""}
     lists = {"names, not passing here": claimed - set(passed), "lacks": set(passed) - claimed}
-    said = [
-        f"{what}: {', '.join(one for one in order if one in some)}" for what, some in lists.items() if some
-    ]
+    said = [f"{what}: {', '.join(id for id in order if id in some)}" for what, some in lists.items() if some]
     whole = codes[-1][0] == code_of(claimed, order)
     return [f"completion code: {('; '.join(said) or 'names what passes') if whole else 'changed'}"]

@@ -62,21 +62,15 @@ class Overview(Answer):
             for title, done, count, rest in self.rows()
         ]
         following = self.next()
-        lines += [
-            self.parts(),
-            f"next: {following[1]}, in {following[0]}" if following else "next: nothing is open",
-        ]
-        return "\n".join([*lines, self.sum()])
+        said = f"{following[1]}, in {following[0]}" if following else "nothing is open"
+        return "\n".join([*lines, self.parts(), f"next: {said}", self.sum()])
 
     def as_html(self) -> str:
         """The same as a table, with a link to what is next."""
-        rows = "".join(
-            "<tr>" + "".join(f'<td style="text-align: left">{cell}</td>' for cell in cells) + "</tr>"
-            for cells in (
-                (html.escape(title), bar(done, count), f"{done} of {count}", html.escape(rest))
-                for title, done, count, rest in self.rows()
-            )
-        )
+        rows = ""
+        for title, done, count, rest in self.rows():
+            cells = html.escape(title), bar(done, count), f"{done} of {count}", html.escape(rest)
+            rows += "<tr>" + "".join(f'<td style="text-align: left">{cell}</td>' for cell in cells) + "</tr>"
         following = self.next()
         link = f'<a href="{following[0]}">{html.escape(following[1])}</a>' if following else "nothing is open"
         return f"<table>{rows}</table><p>{html.escape(self.parts())}<br>next: {link}<br>{self.sum()}</p>"

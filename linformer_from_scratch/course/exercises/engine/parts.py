@@ -13,15 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linformer_from_scratch.common.files import atomic_write, locked
-from linformer_from_scratch.course.exercises.engine import progress
-from linformer_from_scratch.course.exercises.engine.checking import (
-    RAISED,
-    Exercise,
-    described_error,
-    judge,
-    observe,
-    tensors,
-)
+from linformer_from_scratch.course.exercises.engine import checking, progress
+from linformer_from_scratch.course.exercises.engine.checking import RAISED, Exercise, described_error, judge
 from linformer_from_scratch.course.exercises.engine.isolation import isolated
 from linformer_from_scratch.course.exercises.engine.standalone import standalone
 
@@ -140,7 +133,7 @@ def gives_tensors(exercise: Exercise, attempt: Callable) -> bool:
     """Does it return a tensor wherever the reference does?"""
     with isolated():
         got, expected = (
-            tensors(observe(exercise, function, exercise.trial(0)).value)
+            checking.tensors(checking.observe(exercise, function, exercise.trial(0)).value)
             for function in (attempt, exercise.reference)
         )
     return len(got) == len(expected)
@@ -191,10 +184,8 @@ def load(exercise: Exercise) -> tuple[Callable, str]:
         own = loaded(read(path())[0], exercise.part) if path().exists() else None
         linecache.cache.pop(str(path()), None)  # it may be edited
     except RAISED as error:
-        return (
-            exercise.reference,
-            f"{exercise.part}: {NAME} cannot be run ({described_error(error)}); {theirs}",
-        )
+        why = f"{NAME} cannot be run ({described_error(error)}); {theirs}"
+        return exercise.reference, f"{exercise.part}: {why}"
     if own is None:
         return exercise.reference, f"{exercise.part}: exercise {exercise.id} is open, {theirs}"
     return own, f"{exercise.part}: yours, {own.__name__} of {NAME}"

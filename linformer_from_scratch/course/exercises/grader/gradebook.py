@@ -62,9 +62,8 @@ class Gradebook:
             return 0
         changed = datetime.fromtimestamp(max(path.stat().st_mtime for path in files)).astimezone()
         submitted = self.roster.get(learner, {}).get("Submitted")
-        return max(
-            0, math.ceil(((moment(submitted) if submitted else changed) - self.due) / timedelta(days=1))
-        )
+        handed_in = moment(submitted) if submitted else changed
+        return max(0, math.ceil((handed_in - self.due) / timedelta(days=1)))
 
     def score(self, marks: dict[str, str], late: int, notes: Iterable[str] = ()) -> tuple[float, float, str]:
         """Points, percents and feedback for marks that were handed in so many days late, with these notes."""

@@ -17,28 +17,18 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tqdm.auto import tqdm
 
 from linformer_from_scratch import exercises
 from linformer_from_scratch.common.files import atomic_write, expanded, make_folder
 from linformer_from_scratch.course.exercises import EXERCISES, known, unknown_exercise
-from linformer_from_scratch.course.exercises.engine.checking import (
-    SEEDS,
-    Exercise,
-    Result,
-    exam_seeds,
-    judge,
-    sentence_of,
-)
+from linformer_from_scratch.course.exercises.engine import checking
+from linformer_from_scratch.course.exercises.engine.checking import SEEDS, Exercise, Result, exam_seeds, judge
 from linformer_from_scratch.course.exercises.engine.completion import compared
-from linformer_from_scratch.course.exercises.grader.gradebook import (
-    ORDER,
-    UNSEEN,
-    Gradebook,
-    name_of_mistake,
-    table_of,
-)
+from linformer_from_scratch.course.exercises.grader import gradebook
+from linformer_from_scratch.course.exercises.grader.gradebook import ORDER, UNSEEN, Gradebook, table_of
 
 SUFFIXES = (".ipynb", ".py")
 UNREAD = "a check(…) that could not be read"
@@ -80,8 +70,8 @@ def mark_of(exercise: Exercise, result: Result) -> str:
     """passed, open, failed, or the name of the mistake whose sentence was said."""
     if result.status != "failed":
         return result.status
-    told = (mistake for mistake in exercise.mistakes if sentence_of(mistake) == result.message)
-    return next(map(name_of_mistake, told), "failed")
+    told = (mistake for mistake in exercise.mistakes if checking.sentence_of(mistake) == result.message)
+    return next(map(gradebook.name_of_mistake, told), "failed")
 
 
 # The teacher's process
@@ -135,9 +125,7 @@ def grade_folder(
         passed = [exercise for exercise, mark in learner.marks.items() if mark == "passed"]
         learner.notes += compared(texts[name], passed, EXERCISES)
     write(out, learners, book)
-    scores = {
-        name: book.score(learner.marks, learner.late, learner.notes) for name, learner in learners.items()
-    }
+    scores = {name: book.score(one.marks, one.late, one.notes) for name, one in learners.items()}
     for system, table in book.tables(scores).items() if book.roster else ():
         atomic_write(out.with_name(f"{out.stem}_{system}.csv"), table)
     return learners
@@ -171,27 +159,13 @@ def as_csv(learners: dict[str, Graded], book: Gradebook) -> str:
 
 def grade_file(path: Path, seconds: float, memory: int, number: int | None) -> Graded:
     """Grade one file in a process of its own, within these limits of time and memory."""
-    command = [
-        sys.executable,
-        "-m",
-        f"{__package__}.examiner",
-        *map(str, (path.resolve(), seconds, memory, number)),
-    ]
+    command = [sys.executable, "-m", f"{__package__}.examiner"]
+    command += map(str, (path.resolve(), seconds, memory, number))
     with tempfile.TemporaryDirectory() as elsewhere, tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        own = {"LINFORMER_PROGRESS": f"{elsewhere}/progress.json", "OMP_NUM_THREADS": "1"}
+        pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.DEVNULL}
         try:
-            done = subprocess.run(
-                command,
-                cwd=elsewhere,
-                env={
-                    **os.environ,
-                    "LINFORMER_PROGRESS": f"{elsewhere}/progress.json",
-                    "OMP_NUM_THREADS": "1",
-                },
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.DEVNULL,
-                timeout=seconds,
-            )
+            done = subprocess.run(command, cwd=elsewhere, env=os.environ | own, timeout=seconds, **pipes)
             ended = f"its process ended with {done.returncode}"
         except subprocess.TimeoutExpired:
             ended = f"stopped after {seconds:g} seconds"
