@@ -36,5 +36,5 @@ def test_a_question_is_answered_by_exact_attention_and_through_a_sixteenth(capsy
     start_here.ask("Why is it so noisy?", text)
     exact, *answers, slots = capsys.readouterr().out.splitlines()[:5]
     n = len(tokenize(text, None))
-    assert f" {n} tokens" in exact and f" {n // 16} averages" in slots
+    assert f" {n} tokens" in exact and f" {n // 16} summaries" in slots
     assert answers[0].startswith("  1. A loud noise")

@@ -84,7 +84,7 @@ def ask(question: str, text: str) -> None:
     slots = n // SHARE
     for says, encoder in (
         (f"each token attends to all {n} tokens", full_encoder()),
-        (f"each token attends to {slots} averages", window_encoder(slots)),
+        (f"each token attends to {slots} summaries", window_encoder(slots)),
     ):
         print(f"{says}:")
         for place, sentence in enumerate(front_page.search(question, text, encoder)[:3], start=1):
