@@ -88,12 +88,13 @@ def recalling(name: str, about: str, settings: list[dict], seeds: tuple[int, ...
     return Experiment(name, about, [{"task": "recall"} | some for some in settings], efficient.solve, seeds)
 
 
+FACTS_EACH = every(facts=FACTS)
 LOWER = grid((LEARNED,), WIDEST, learning_rate=efficient.LOWER)  # with a slot for every value
 EXPERIMENTS = [
     recalling("12_recall", "recall at 32 keys a query, n rising", RISING),
     recalling("12_width", "recall by Linformer, learned, at other k", grid((LEARNED,), WIDTHS)),
     Experiment("12_slots", "full attention that recalls, read through slots", [SLOTTED], transplanted, SEEDS),
-    Experiment("12_facts", "recall through 16 slots", every(facts=FACTS), facts_among_noise, SEEDS),
+    Experiment("12_facts", "recall by 16 means, facts among noise", FACTS_EACH, facts_among_noise, SEEDS),
     recalling("12_start", "recall by Linformer that begins at the values", grid((AT_VALUES,), WIDEST)),
     recalling("12_rate", "recall by Linformer that begins at windows, at a lower rate", LOWER, (0,)),
 ]

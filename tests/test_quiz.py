@@ -130,6 +130,11 @@ def test_an_unknown_bet_is_told_how_they_are_numbered(id):
     assert "There is no such bet" in repr(bet(id)) and 'bet("6a")' in repr(bet(id))
 
 
+def test_bets_of_an_unknown_chapter_are_told_the_known_ones(capsys):
+    assert "There is no such chapter: the chapters are 00, 01, " in repr(bets("77"))
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.slow
 def test_widgets_are_loaded_only_where_a_quiz_is_shown():
     code = "import sys, linformer_from_scratch.exercises as e; print('ipywidgets' in sys.modules);"

@@ -172,9 +172,10 @@ def _ends(entry: Mapping[str, Any], name: str) -> tuple[int, int] | None:
 def decide(case: Case) -> Advice:
     """The first rule that fits, in the words of this case."""
     rule, known = rule_of(case), devices()[case.device]
-    from_n, why = turn() if rule.span == "from" else 1, rule.why.format(n=f"{case.n:,}")
-    shown, reached = (*rule.evidence, *known.evidence), reach(case)
-    return Advice(rule.take, from_n, spans()[rule.span], known.since, why, shown, reached, rule.runner_up)
+    from_n = turn() if rule.span == "from" else 1
+    why = rule.why.format(n=f"{case.n:,}")
+    shown = (*rule.evidence, *known.evidence)
+    return Advice(rule.take, from_n, spans()[rule.span], known.since, why, shown, reach(case), rule.runner_up)
 
 
 def changes(case: Case) -> dict[str, list[str]]:

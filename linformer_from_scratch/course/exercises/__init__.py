@@ -106,12 +106,15 @@ def bet(id: str):
     )
 
 
-def bets(chapter: str = "") -> None:
+def bets(chapter: str = "") -> Result | None:
     """Print how your bets have done, in a chapter or, without one, in all."""
+    if chapter and not known(chapter, CHAPTERS):
+        return _unknown(chapter, "chapter", f'the chapters are {", ".join(CHAPTERS)}, as in bets("00")')
     asked = [
         one for i, stem in enumerate(STEMS) if chapter in ("", f"{i:02}") for one in quizzes.bets_of(stem)
     ]
     print(quizzes.tally(asked, kept.load().bets))
+    return None
 
 
 def progress(code: bool = False) -> Overview | str:
